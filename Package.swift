@@ -1,0 +1,76 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target is compiled alike: warnings are errors, imports are internal unless said otherwise, and an
+/// `async` function without isolation stays on its caller's executor, so that nothing hops off a lane's loop.
+let settings: [SwiftSetting] = [
+  .treatAllWarnings(as: .error),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+]
+
+func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
+  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
+}
+
+func library(_ name: String, pkgConfig: String? = nil, package: String) -> Target {
+  .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+let package = Package(
+  name: "carillon",
+  products: [.executable(name: "carillon", targets: ["carillon"])],
+  targets: [
+    // The C libraries as modules. Each has exactly one importer.
+    library("CUV", pkgConfig: "libuv", package: "libuv1-dev"),
+    library("CHTTPParser", package: "libhttp-parser-dev"),
+    library("CWslay", package: "libwslay-dev"),
+    library("COpenSSL", pkgConfig: "libcrypto", package: "libssl-dev"),
+    library("CHiredis", pkgConfig: "hiredis", package: "libhiredis-dev"),
+    library("CRdKafka", pkgConfig: "rdkafka", package: "librdkafka-dev"),
+
+    module("EventLoop", ["CUV"]),
+    module("JSON"),
+    module("Cryptography", ["COpenSSL"]),
+
+    module("HTTP", ["EventLoop", "Cryptography", "CHTTPParser", "CWslay"]),
+    module("Kafka", ["EventLoop", "CRdKafka"]),
+    module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
+    module("Notifications", ["JSON"]),
+
+    module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications"]),
+    module("DeviceClient", ["EventLoop", "JSON", "HTTP", "Notifications"]),
+
+    module("Transform", ["Worker", "EventLoop", "Cryptography", "JSON", "Kafka", "Redis", "Notifications"]),
+    module("FanOut", ["Worker", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications"]),
+
+    .executableTarget(
+      name: "carillon",
+      dependencies: [
+        "Transform", "FanOut", "Worker", "DeviceClient", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis",
+        "Notifications",
+      ],
+      swiftSettings: settings),
+
+    .target(name: "TestSupport", dependencies: ["EventLoop", "Kafka", "JSON", "HTTP", "Redis"], path: "Tests/TestSupport", swiftSettings: settings),
+    tests("EventLoopTests", ["EventLoop", "TestSupport"]),
+    tests("JSONTests", ["JSON", "TestSupport"]),
+    tests("CryptographyTests", ["Cryptography"]),
+    tests("HTTPTests", ["HTTP", "EventLoop", "TestSupport"]),
+    tests("KafkaTests", ["Kafka", "EventLoop", "TestSupport"]),
+    tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
+    tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
+    tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
+    tests("TransformTests", ["Transform", "Worker", "Redis", "EventLoop", "Notifications", "TestSupport"]),
+    tests("FanOutTests", ["FanOut", "Worker", "Redis", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
+    tests("DeviceClientTests", ["DeviceClient", "EventLoop", "TestSupport"]),
+    tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"]),
+  ],
+  swiftLanguageModes: [.v6]
+)

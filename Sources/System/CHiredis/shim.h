@@ -1,0 +1,3 @@
+// pkg-config points into the folder of hiredis.
+#include <hiredis.h>
+#include <async.h>
