@@ -58,7 +58,9 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    .target(name: "TestSupport", dependencies: ["EventLoop", "Kafka", "JSON", "HTTP", "Redis"], path: "Tests/TestSupport", swiftSettings: settings),
+    .target(
+      name: "TestSupport", dependencies: ["EventLoop", "Kafka", "JSON", "HTTP", "Redis"], path: "Tests/TestSupport", swiftSettings: settings
+    ),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),

@@ -1,0 +1,135 @@
+import CUV
+import Glibc
+
+/// How a child process ended.
+public enum ChildExit: Sendable, Hashable {
+  /// It ended by itself, with this code.
+  case exited(Int32)
+  /// A signal ended it.
+  case killed(signal: Int32)
+}
+
+/// Where a child's standard output and error go.
+public enum ChildOutput: Sendable {
+  /// Where the parent's go.
+  case inherited
+  /// Nowhere.
+  case discarded
+  /// Both to the end of a descriptor that the caller has open, such as a log file.
+  case descriptor(Int32)
+}
+
+/// A process started by this one: loop-confined.
+public final class ChildProcess: HandleOwner {
+  private let loop: EventLoop
+  private let handle: Handle<uv_process_t>
+  private var onExit: ((ChildExit) -> Void)?
+  private var isOpen = true
+
+  /// The process id.
+  public var pid: Int32 { isOpen ? handle.pointer.pointee.pid : lastPid }
+  private var lastPid: Int32 = 0
+  /// Whether it has not ended yet.
+  public private(set) var isRunning = false
+
+  private init(on loop: EventLoop, _ onExit: @escaping (ChildExit) -> Void) {
+    self.loop = loop
+    self.onExit = onExit
+    // uv_spawn initializes the handle itself, also when it fails.
+    guard
+      let handle = try? Handle<uv_process_t>(
+        "spawn",
+        {
+          $0.initialize(to: uv_process_t())
+          return 0
+        })
+    else { preconditionFailure("an initializer that answers 0 does not fail") }
+    self.handle = handle
+  }
+
+  /// Starts a program; its standard input is empty.
+  ///
+  /// - Parameters:
+  ///   - executable: a path, or a name that is looked for in `PATH`.
+  ///   - arguments: without the program's own name.
+  ///   - environment: `NAME=value` each; nil: as the parent's.
+  ///   - onExit: called once on the loop when it has ended.
+  public static func spawn(
+    on loop: EventLoop, executable: String, arguments: [String], environment: [String]? = nil, output: ChildOutput = .inherited,
+    _ onExit: @escaping (ChildExit) -> Void
+  ) throws(EventLoopError) -> ChildProcess {
+    loop.preconditionOnLoop()
+    let child = ChildProcess(on: loop, onExit)
+    let result = child.start(executable, [executable] + arguments, environment, output)
+    child.handle.adopt(by: child)
+    guard result == 0 else {
+      child.isOpen = false
+      child.handle.close()
+      throw EventLoopError(result, "start \(executable)")
+    }
+    child.isRunning = true
+    child.lastPid = child.handle.pointer.pointee.pid
+    return child
+  }
+
+  private func start(_ executable: String, _ arguments: [String], _ environment: [String]?, _ output: ChildOutput) -> Int32 {
+    var arguments: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    var environment: [UnsafeMutablePointer<CChar>?] = (environment ?? []).map { strdup($0) } + (environment == nil ? [] : [nil])
+    defer { for text in arguments + environment { free(text) } }
+    var channels = [uv_stdio_container_t](repeating: uv_stdio_container_t(), count: 3)
+    channels[0].flags = UV_IGNORE
+    for index in 1...2 {
+      switch output {
+      case .inherited:
+        channels[index].flags = UV_INHERIT_FD
+        channels[index].data.fd = Int32(index)
+      case .discarded: channels[index].flags = UV_IGNORE
+      case .descriptor(let descriptor):
+        channels[index].flags = UV_INHERIT_FD
+        channels[index].data.fd = descriptor
+      }
+    }
+    return executable.withCString { file in
+      arguments.withUnsafeMutableBufferPointer { arguments in
+        environment.withUnsafeMutableBufferPointer { environment in
+          channels.withUnsafeMutableBufferPointer { channels in
+            var options = uv_process_options_t()
+            options.file = file
+            options.args = arguments.baseAddress
+            options.env = environment.isEmpty ? nil : environment.baseAddress
+            options.stdio = channels.baseAddress
+            options.stdio_count = 3
+            // A group of its own: Ctrl-C at the terminal reaches the parent alone, which ends the child in order.
+            options.flags = UInt32(UV_PROCESS_DETACHED.rawValue)
+            options.exit_cb = { handle, status, signal in
+              owner(handle, as: ChildProcess.self)?.ended(
+                signal == 0 ? .exited(Int32(truncatingIfNeeded: status)) : .killed(signal: signal))
+            }
+            return uv_spawn(loop.uv, handle.pointer, &options)
+          }
+        }
+      }
+    }
+  }
+
+  private func ended(_ exit: ChildExit) {
+    isRunning = false
+    isOpen = false
+    handle.close()
+    let onExit = self.onExit
+    self.onExit = nil
+    onExit?(exit)
+  }
+
+  /// Sends a signal; nothing happens when the process has ended.
+  public func kill(_ signal: Int32) {
+    loop.preconditionOnLoop()
+    if isRunning { uv_process_kill(handle.pointer, signal) }
+  }
+
+  func handleClosed() {
+    isOpen = false
+    isRunning = false
+    onExit = nil
+  }
+}

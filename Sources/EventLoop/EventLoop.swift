@@ -1,0 +1,192 @@
+import CUV
+import Glibc
+import Synchronization
+
+/// One thread that runs one libuv loop and is the executor of everything that lives on it.
+///
+/// A lane's actors name it as their executor and its tasks prefer it (`Task(executorPreference: loop)`), so that neither ever hops to
+/// another thread. What C callbacks touch are plain classes, confined to the loop: made on it, used on it, closed on it.
+public final class EventLoop: SerialExecutor, TaskExecutor {
+  enum Job {
+    case task(UnownedJob)
+    case body(@Sendable () -> Void)
+  }
+
+  private struct Inbox {
+    var jobs: [Job] = []
+    /// A wake-up is under way, so another is not needed.
+    var woken = false
+    var isClosed = false
+  }
+
+  /// The thread's name, at most 15 bytes of it as the system shows it.
+  public let name: String
+  private let inbox = Mutex(Inbox())
+  private let thread = Atomic<UInt>(0)
+  private let offLoop = Atomic<Int>(0)
+  private let ticks = Atomic<UInt64>(0)
+  // Addresses as numbers, so that the class is Sendable without a promise: only the loop's thread dereferences them, but for
+  // `uv_async_send`, which libuv allows from any thread and which happens under the inbox' lock while the loop is open.
+  private let loopAddress: UInt
+  private let asyncAddress: UInt
+
+  /// Makes the loop and starts its thread.
+  ///
+  /// - Parameter name: the thread's name, as shown by `ps` and debuggers.
+  public init(name: String) {
+    self.name = name
+    Self.ignoreBrokenPipes
+    let loop = UnsafeMutablePointer<uv_loop_t>.allocate(capacity: 1)
+    let async = UnsafeMutablePointer<uv_async_t>.allocate(capacity: 1)
+    precondition(uv_loop_init(loop) == 0, "no descriptors or memory left for an event loop")
+    let result = uv_async_init(loop, async) { handle in
+      guard let handle else { return }
+      LoopCore.of(handle.pointee.loop).drain()
+    }
+    precondition(result == 0, "no descriptors left for an event loop's wake-up")
+    async.pointee.data = nil
+    loopAddress = UInt(bitPattern: loop)
+    asyncAddress = UInt(bitPattern: async)
+    let started = Unmanaged.passRetained(self)
+    var id = pthread_t()
+    let created = pthread_create(
+      &id, nil,
+      { argument in
+        guard let argument else { return nil }
+        Unmanaged<EventLoop>.fromOpaque(argument).takeRetainedValue().main()
+        return nil
+      }, started.toOpaque())
+    precondition(created == 0, "no thread can be started for an event loop")
+    pthread_detach(id)
+  }
+
+  private static let ignoreBrokenPipes: Void = { _ = signal(SIGPIPE, SIG_IGN) }()
+
+  private func main() {
+    pthread_setname_np(pthread_self(), String(name.prefix(15)))
+    thread.store(UInt(pthread_self()), ordering: .releasing)
+    let core = LoopCore(self, uv)
+    withExtendedLifetime(core) {
+      uv_run(uv, UV_RUN_DEFAULT)
+      let waiting = core.whenClosed
+      thread.store(0, ordering: .releasing)
+      uv_loop_close(uv)
+      uv.deallocate()
+      for continuation in waiting { continuation.resume() }
+    }
+  }
+
+  var uv: UnsafeMutablePointer<uv_loop_t> {
+    guard let loop = UnsafeMutablePointer<uv_loop_t>(bitPattern: loopAddress) else { preconditionFailure("a loop has an address") }
+    return loop
+  }
+
+  private var async: UnsafeMutablePointer<uv_async_t> {
+    guard let async = UnsafeMutablePointer<uv_async_t>(bitPattern: asyncAddress) else { preconditionFailure("a wake-up has an address") }
+    return async
+  }
+
+  // MARK: The executor
+
+  /// Whether the calling thread is the loop's.
+  public var isOnLoop: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+  /// Traps when the calling thread is not the loop's: loop-confined objects check their callers with it.
+  @inline(__always)
+  public func preconditionOnLoop() { precondition(isOnLoop, "called from another thread than that of the event loop") }
+
+  /// How many jobs came from other threads: a lane at work adds none.
+  public var offLoopEnqueues: Int { offLoop.load(ordering: .relaxed) }
+
+  /// Takes a job for the loop's thread; after `close` jobs are dropped.
+  public func enqueue(_ job: consuming ExecutorJob) { put(.task(UnownedJob(job))) }
+
+  /// Runs `body` on the loop, soon: from any thread, in order; after `close` it is dropped.
+  public func execute(_ body: @escaping @Sendable () -> Void) { put(.body(body)) }
+
+  /// Runs `body` on the loop and answers what it answers.
+  public func run<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try await withCheckedThrowingContinuation { continuation in
+      execute { continuation.resume(with: Result(catching: body)) }
+    }
+  }
+
+  private func put(_ job: Job) {
+    // What comes from the loop itself is found before the loop can block.
+    if isOnLoop {
+      inbox.withLock { $0.jobs.append(job) }
+      return
+    }
+    offLoop.add(1, ordering: .relaxed)
+    inbox.withLock { inbox in
+      guard !inbox.isClosed else { return }
+      inbox.jobs.append(job)
+      if !inbox.woken {
+        inbox.woken = true
+        uv_async_send(async)
+      }
+    }
+  }
+
+  /// Swaps the waiting jobs for an empty array; false when there are none.
+  func take(_ jobs: inout [Job]) -> Bool {
+    inbox.withLock { inbox in
+      inbox.woken = false
+      if inbox.jobs.isEmpty { return false }
+      swap(&inbox.jobs, &jobs)
+      return true
+    }
+  }
+
+  /// Two loops are never the same context.
+  public func isSameExclusiveExecutionContext(other: EventLoop) -> Bool { self === other }
+
+  /// Whether the caller runs on this loop.
+  public func isIsolatingCurrentContext() -> Bool? { isOnLoop }
+
+  /// Traps when the caller does not run on this loop.
+  public func checkIsolated() { preconditionOnLoop() }
+
+  // MARK: On the loop
+
+  /// Milliseconds of a monotonic clock, read once per turn; on the loop only.
+  public func milliseconds() -> UInt64 {
+    preconditionOnLoop()
+    return uv_now(uv)
+  }
+
+  /// Runs `body` at the end of every turn, before the loop can block and before streams write what is queued; on the loop only.
+  public func onTurnEnd(_ body: @escaping () -> Void) { core.turnEnds.append(body) }
+
+  /// How many turns the loop has made, from any thread: a loop that stands still does not count on.
+  public var turns: UInt64 { ticks.load(ordering: .relaxed) }
+
+  func countTurn() { ticks.add(1, ordering: .relaxed) }
+
+  /// The loop-confined half.
+  var core: LoopCore {
+    preconditionOnLoop()
+    return LoopCore.of(uv)
+  }
+
+  /// Ends the loop and its thread, and answers when both are gone; handles that are still open are closed first.
+  ///
+  /// Call it from outside the loop, after the actors on it have finished: jobs that come later are dropped.
+  public func close() async {
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      let open = inbox.withLock { inbox in
+        if inbox.isClosed { return false }
+        inbox.jobs.append(
+          .body { [self] in
+            core.whenClosed.append(continuation)
+            core.closeAll()
+          })
+        inbox.isClosed = true
+        inbox.woken = true
+        uv_async_send(async)
+        return true
+      }
+      if !open { continuation.resume() }
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import CUV
+
+/// One libuv handle and its owner: from `adopt` until the close callback the handle keeps its owner alive.
+struct Handle<C> {
+  let pointer: UnsafeMutablePointer<C>
+
+  /// Allocates the handle's memory and has libuv initialize it; frees it when that fails.
+  init(_ operation: @autoclosure () -> String, _ initialize: (UnsafeMutablePointer<C>) -> Int32) throws(EventLoopError) {
+    pointer = .allocate(capacity: 1)
+    let result = initialize(pointer)
+    guard result == 0 else {
+      pointer.deallocate()
+      throw EventLoopError(result, operation())
+    }
+    base.pointee.data = nil
+  }
+
+  var base: UnsafeMutablePointer<uv_handle_t> { UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: uv_handle_t.self) }
+  var stream: UnsafeMutablePointer<uv_stream_t> { UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: uv_stream_t.self) }
+  var isClosing: Bool { uv_is_closing(base) != 0 }
+
+  func adopt(by owner: AnyObject) { base.pointee.data = Unmanaged.passRetained(owner).toOpaque() }
+
+  /// Closes the handle; its memory and the hold on its owner go in the loop's closing phase.
+  func close() { closeOwnedHandle(base) }
+}
+
+/// The owner of a handle inside one of libuv's callbacks.
+@inline(__always)
+func owner<Owner: AnyObject>(_ handle: UnsafeMutablePointer<some Any>?, as type: Owner.Type) -> Owner? {
+  guard let handle, let data = UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self).pointee.data else { return nil }
+  return Unmanaged<Owner>.fromOpaque(data).takeUnretainedValue()
+}
+
+/// Something that wants to know when its handle is gone.
+protocol HandleOwner: AnyObject {
+  func handleClosed()
+}
+
+/// Closes a handle made by `Handle`, unless it is closing already.
+func closeOwnedHandle(_ handle: UnsafeMutablePointer<uv_handle_t>) {
+  guard uv_is_closing(handle) == 0 else { return }
+  uv_close(handle) { handle in
+    guard let handle else { return }
+    if let data = handle.pointee.data {
+      let owner = Unmanaged<AnyObject>.fromOpaque(data).takeRetainedValue()
+      (owner as? any HandleOwner)?.handleClosed()
+    }
+    UnsafeMutableRawPointer(handle).deallocate()
+  }
+}

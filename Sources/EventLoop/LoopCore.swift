@@ -1,0 +1,113 @@
+import CUV
+
+/// What belongs to the loop's thread alone: the jobs being run, what happens at the end of a turn, buffers that all streams share.
+final class LoopCore {
+  let loop: EventLoop
+  private let uv: UnsafeMutablePointer<uv_loop_t>
+  private var jobs: [EventLoop.Job] = []
+  private let idle: UnsafeMutablePointer<uv_idle_t>
+  private let prepare: UnsafeMutablePointer<uv_prepare_t>
+  private let check: UnsafeMutablePointer<uv_check_t>
+  private var isIdle = false
+  private var isDraining = false
+  var turnEnds: [() -> Void] = []
+  var whenClosed: [CheckedContinuation<Void, Never>] = []
+  /// Streams with something to write in this turn.
+  var unwritten: [Stream] = []
+  private var writing: [Stream] = []
+
+  /// One buffer for every read: what a stream receives is valid during its handler's call only.
+  let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65536, alignment: 16)
+  /// One vector for every write.
+  let vector = UnsafeMutableBufferPointer<uv_buf_t>.allocate(capacity: 256)
+
+  init(_ loop: EventLoop, _ uv: UnsafeMutablePointer<uv_loop_t>) {
+    self.loop = loop
+    self.uv = uv
+    idle = .allocate(capacity: 1)
+    prepare = .allocate(capacity: 1)
+    check = .allocate(capacity: 1)
+    uv.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    uv_idle_init(uv, idle)
+    uv_prepare_init(uv, prepare)
+    uv_check_init(uv, check)
+    for handle in [raw(idle), raw(prepare), raw(check)] { handle.pointee.data = nil }
+    uv_prepare_start(prepare) { handle in
+      guard let handle else { return }
+      LoopCore.of(handle.pointee.loop).beforeBlocking()
+    }
+    uv_check_start(check) { handle in
+      guard let handle else { return }
+      LoopCore.of(handle.pointee.loop).endTurn()
+    }
+  }
+
+  deinit {
+    readBuffer.deallocate()
+    vector.deallocate()
+  }
+
+  static func of(_ loop: UnsafeMutablePointer<uv_loop_t>?) -> LoopCore {
+    guard let data = loop?.pointee.data else { preconditionFailure("a running loop has its core") }
+    return Unmanaged<LoopCore>.fromOpaque(data).takeUnretainedValue()
+  }
+
+  private func raw(_ handle: UnsafeMutablePointer<some Any>) -> UnsafeMutablePointer<uv_handle_t> {
+    UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
+  }
+
+  /// Runs the waiting jobs once; false when there were none.
+  @discardableResult
+  func drain() -> Bool {
+    // A job may run the loop's callbacks, but never this function inside itself.
+    guard !isDraining, loop.take(&jobs) else { return false }
+    isDraining = true
+    let serial = loop.asUnownedSerialExecutor()
+    let task = loop.asUnownedTaskExecutor()
+    for job in jobs {
+      switch job {
+      case .task(let job): job.runSynchronously(isolatedTo: serial, taskExecutor: task)
+      case .body(let body): body()
+      }
+    }
+    jobs.removeAll(keepingCapacity: true)
+    isDraining = false
+    return true
+  }
+
+  /// Jobs may queue writes and turn ends may queue jobs: both are repeated until quiet, or the loop is kept from blocking.
+  private func beforeBlocking() {
+    loop.countTurn()
+    var rounds = 0
+    var ran = true
+    while ran && rounds < 16 {
+      ran = drain()
+      endTurn()
+      rounds += 1
+    }
+    if ran != isIdle {
+      isIdle = ran
+      if ran { uv_idle_start(idle) { _ in } } else { uv_idle_stop(idle) }
+    }
+  }
+
+  private func endTurn() {
+    for body in turnEnds { body() }
+    while !unwritten.isEmpty {
+      swap(&unwritten, &writing)
+      for stream in writing { stream.flush() }
+      writing.removeAll(keepingCapacity: true)
+    }
+  }
+
+  /// Closes every handle, so that `uv_run` returns.
+  func closeAll() {
+    turnEnds = []
+    uv_walk(
+      uv,
+      { handle, _ in
+        guard let handle else { return }
+        closeOwnedHandle(handle)
+      }, nil)
+  }
+}

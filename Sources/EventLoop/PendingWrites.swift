@@ -1,0 +1,77 @@
+import CUV
+
+/// What a stream has still to write, oldest first.
+///
+/// The first buffer has a place of its own, since one is the usual number: an idle or lightly used stream has no array.
+struct PendingWrites {
+  private var first: SharedBytes?
+  private var rest: [SharedBytes] = []
+  /// Bytes of `first` that the kernel has taken.
+  private var begun = 0
+  /// Bytes not yet taken.
+  private(set) var bytes = 0
+
+  var isEmpty: Bool { first == nil }
+  var count: Int { first == nil ? 0 : rest.count + 1 }
+
+  mutating func append(_ buffer: SharedBytes) {
+    bytes += buffer.count
+    if first == nil { first = buffer } else { rest.append(buffer) }
+  }
+
+  /// Fills the vector with what comes next; answers how many entries and bytes.
+  func fill(_ vector: UnsafeMutableBufferPointer<uv_buf_t>) -> (entries: Int, bytes: Int) {
+    guard let first else { return (0, 0) }
+    vector[0] = uv_buf_t(base: first.base + begun, len: first.count - begun)
+    var total = first.count - begun
+    var entries = 1
+    for buffer in rest.prefix(vector.count - 1) {
+      vector[entries] = uv_buf_t(base: buffer.base, len: buffer.count)
+      total += buffer.count
+      entries += 1
+    }
+    return (entries, total)
+  }
+
+  /// Takes away what the kernel has taken.
+  mutating func advance(_ taken: Int) {
+    bytes -= taken
+    if bytes == 0 {
+      first = nil
+      if !rest.isEmpty { rest.removeAll(keepingCapacity: false) }
+      begun = 0
+      return
+    }
+    var left = taken
+    var whole = 0
+    var buffer = first
+    while let current = buffer, left >= current.count - begun {
+      left -= current.count - begun
+      begun = 0
+      buffer = whole < rest.count ? rest[whole] : nil
+      whole += 1
+    }
+    begun += left
+    guard whole > 0 else { return }
+    first = buffer
+    rest.removeFirst(min(whole, rest.count))
+  }
+
+  /// Moves the first entries out, for a write that the kernel finishes later.
+  mutating func take(_ entries: Int) -> [SharedBytes] {
+    guard let first, entries > 0 else { return [] }
+    let taken = [first] + rest.prefix(entries - 1)
+    bytes -= taken.reduce(-begun) { $0 + $1.count }
+    begun = 0
+    rest.removeFirst(entries - 1)
+    self.first = rest.isEmpty ? nil : rest.removeFirst()
+    return taken
+  }
+
+  /// Drops the buffers of which no byte has gone out.
+  mutating func discard() {
+    rest = []
+    if begun == 0 { first = nil }
+    bytes = first.map { $0.count - begun } ?? 0
+  }
+}

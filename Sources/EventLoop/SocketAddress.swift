@@ -1,0 +1,58 @@
+import CUV
+import Glibc
+
+/// A host, by number or by name, and a port.
+public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
+  /// An IPv4 or IPv6 address without brackets, or a name.
+  public var host: String
+  /// 0 to 65535; a listener takes a free one for 0.
+  public var port: Int
+
+  /// Makes an address from its parts.
+  public init(host: String, port: Int) {
+    self.host = host
+    self.port = port
+  }
+
+  /// Reads `HOST:PORT`; an IPv6 address stands in brackets. Nil when it is not of that form.
+  public init?(_ text: String) {
+    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port),
+      text[text.index(after: colon)...].allSatisfy(\.isNumber)
+    else { return nil }
+    var host = text[..<colon]
+    if host.hasPrefix("[") && host.hasSuffix("]") {
+      host = host.dropFirst().dropLast()
+    } else if host.contains(":") {
+      return nil
+    }
+    guard !host.isEmpty, host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
+    self.init(host: String(host), port: port)
+  }
+
+  /// `HOST:PORT`, an IPv6 address in brackets.
+  public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+  /// Lends the address in the kernel's form; nil where the host is a name.
+  func withNumeric<R>(_ body: (UnsafePointer<sockaddr>) -> R) -> R? {
+    var storage = sockaddr_storage()
+    let known = withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { uv_ip4_addr(host, Int32(port), $0) } == 0
+        || pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { uv_ip6_addr(host, Int32(port), $0) } == 0
+    }
+    guard known else { return nil }
+    return withUnsafePointer(to: &storage) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1, body) }
+  }
+
+  /// From the kernel's form.
+  init?(_ address: UnsafePointer<sockaddr>) {
+    let size = 64
+    let host = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) { name -> String? in
+      guard uv_ip_name(address, name.baseAddress, size) == 0, let base = name.baseAddress else { return nil }
+      return String(cString: base)
+    }
+    guard let host else { return nil }
+    // The port lies at the same place in both families, in network order.
+    let port = UnsafeRawPointer(address).loadUnaligned(fromByteOffset: 2, as: UInt16.self)
+    self.init(host: host, port: Int(UInt16(bigEndian: port)))
+  }
+}

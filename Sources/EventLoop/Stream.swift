@@ -1,0 +1,325 @@
+import CUV
+
+/// How a stream came to its end.
+public enum StreamEnd: Sendable {
+  /// The peer closed its half, and all that was queued has been written.
+  case peerClosed
+  /// This side closed it.
+  case closed
+  /// The connection broke.
+  case failed(EventLoopError)
+}
+
+/// What a stream tells its owner: always on the loop, never inside one of the owner's own calls of the stream.
+public protocol StreamHandler: AnyObject {
+  /// Bytes have come; they are valid during the call only.
+  func streamReceived(_ bytes: UnsafeRawBufferPointer)
+  /// The stream is closed; called once, last. The stream lets go of its handler.
+  func streamEnded(_ end: StreamEnd)
+  /// All that was written has gone to the kernel.
+  func streamDrained()
+}
+
+/// One TCP connection: loop-confined.
+///
+/// Writes are queued without a bound: the owner watches `pendingBytes` and decides what happens when they are too many.
+/// All writes of one turn of the loop go out in one system call at its end.
+public final class Stream: HandleOwner {
+  private enum Phase { case open, finishing, closing }
+
+  private let core: LoopCore
+  private let loop: EventLoop
+  private let handle: Handle<uv_tcp_t>
+  private var phase = Phase.open
+  private var isGone = false
+  private var isReading = false
+  private var peerHasClosed = false
+  private var pending = PendingWrites()
+  /// Bytes that a write request holds: at most one is under way.
+  private var requested = 0
+  private var isDirty = false
+  private var end = StreamEnd.closed
+  private var deadline: Timer?
+
+  /// Who is told what happens; held until the end.
+  public var handler: (any StreamHandler)?
+
+  init(on loop: EventLoop) throws(EventLoopError) {
+    core = loop.core
+    self.loop = loop
+    handle = try Handle("make a socket") { uv_tcp_init(loop.uv, $0) }
+    handle.adopt(by: self)
+  }
+
+  // MARK: Opening
+
+  private final class Connecting {
+    var answer: ((Int32) -> Void)?
+    init(_ answer: @escaping (Int32) -> Void) { self.answer = answer }
+  }
+
+  /// Connects to an address; a name is looked up, and its addresses are tried in order.
+  ///
+  /// Call it from a task on the loop. The stream does not read until `startReading`.
+  /// - Parameter timeoutMilliseconds: for each address.
+  public static func connect(on loop: EventLoop, to address: SocketAddress, timeoutMilliseconds: Int) async throws(EventLoopError) -> Stream
+  {
+    var last = EventLoopError(code: .hostNotFound, operation: "connect \(address)", message: "it has no address")
+    for candidate in try await Resolver.resolve(address, on: loop) {
+      let stream = try Stream(on: loop)
+      let result = await withCheckedContinuation { (continuation: CheckedContinuation<Int32, Never>) in
+        stream.connect(candidate, timeoutMilliseconds) { continuation.resume(returning: $0) }
+      }
+      if result == 0 {
+        uv_tcp_nodelay(stream.handle.pointer, 1)
+        return stream
+      }
+      stream.close()
+      last = EventLoopError(result, "connect \(candidate)")
+    }
+    throw last
+  }
+
+  private func connect(_ address: SocketAddress, _ timeoutMilliseconds: Int, _ answer: @escaping (Int32) -> Void) {
+    let connecting = Connecting(answer)
+    let request = UnsafeMutablePointer<uv_connect_t>.allocate(capacity: 1)
+    request.initialize(to: uv_connect_t())
+    request.pointee.data = Unmanaged.passRetained(connecting).toOpaque()
+    let timer = Timer(on: loop) { [self] in
+      let answer = connecting.answer
+      connecting.answer = nil
+      close()
+      answer?(Int32(UV_ETIMEDOUT.rawValue))
+    }
+    let begun = address.withNumeric { raw in
+      uv_tcp_connect(
+        request, handle.pointer, raw,
+        { request, status in
+          guard let request, let data = request.pointee.data else { return }
+          let connecting = Unmanaged<Connecting>.fromOpaque(data).takeRetainedValue()
+          request.deallocate()
+          connecting.answer?(status)
+          connecting.answer = nil
+        })
+    }
+    guard begun == 0 else {
+      Unmanaged.passUnretained(connecting).release()
+      request.deallocate()
+      timer.close()
+      return answer(begun ?? Int32(UV_EINVAL.rawValue))
+    }
+    connecting.answer = { status in
+      timer.close()
+      answer(status)
+    }
+    timer.start(after: timeoutMilliseconds)
+  }
+
+  /// Takes the next connection of a listener.
+  func accept(from listener: UnsafeMutablePointer<uv_stream_t>) -> Bool {
+    guard uv_accept(listener, handle.stream) == 0 else { return false }
+    uv_tcp_nodelay(handle.pointer, 1)
+    return true
+  }
+
+  /// The peer's address, as long as the connection stands.
+  public var peerAddress: SocketAddress? {
+    guard !isGone, !handle.isClosing else { return nil }
+    return socketAddress(handle.pointer, uv_tcp_getpeername)
+  }
+
+  // MARK: Reading
+
+  /// Hands what comes to the handler from now on.
+  public func startReading() {
+    guard phase == .open, !isReading, !peerHasClosed, !handle.isClosing else { return }
+    isReading = true
+    uv_read_start(
+      handle.stream,
+      { handle, _, buffer in
+        guard let stream = owner(handle, as: Stream.self), let buffer else { return }
+        let shared = stream.core.readBuffer
+        buffer.pointee = uv_buf_t(base: shared.baseAddress?.assumingMemoryBound(to: CChar.self), len: shared.count)
+      },
+      { handle, count, _ in owner(handle, as: Stream.self)?.received(count) })
+  }
+
+  /// Leaves what comes to the kernel, which slows the peer down.
+  public func stopReading() {
+    guard isReading else { return }
+    isReading = false
+    uv_read_stop(handle.stream)
+  }
+
+  private func received(_ count: Int) {
+    if count > 0 {
+      // What comes after `finish` is of no interest; it is read so that the peer's end is seen.
+      if phase == .open { handler?.streamReceived(UnsafeRawBufferPointer(rebasing: core.readBuffer[..<count])) }
+    } else if count == Int(UV_EOF.rawValue) {
+      peerHasClosed = true
+      stopReading()
+      end = phase == .finishing ? .closed : .peerClosed
+      if pendingBytes == 0 { shut() }
+    } else if count < 0 {
+      fail(Int32(count), "read")
+    }
+  }
+
+  // MARK: Writing
+
+  /// Bytes queued and not yet taken by the kernel.
+  public var pendingBytes: Int { pending.bytes + requested }
+
+  /// Queues bytes; what is written after the end is dropped.
+  public func write(_ bytes: SharedBytes) {
+    guard phase == .open, bytes.count > 0 else { return }
+    pending.append(bytes)
+    schedule()
+  }
+
+  private func schedule() {
+    guard !isDirty, requested == 0 else { return }
+    isDirty = true
+    core.unwritten.append(self)
+  }
+
+  /// Drops queued bytes of which none has gone out yet; a buffer that was begun is still written whole.
+  public func discardPending() { pending.discard() }
+
+  /// Writes what is queued: at once what the kernel takes, the rest when the socket has room.
+  func flush() {
+    isDirty = false
+    guard phase != .closing, requested == 0 else { return }
+    while !pending.isEmpty {
+      let (entries, bytes) = pending.fill(core.vector)
+      let written = uv_try_write(handle.stream, core.vector.baseAddress, UInt32(entries))
+      if written < 0 && written != UV_EAGAIN.rawValue { return fail(written, "write") }
+      if written > 0 { pending.advance(Int(written)) }
+      if written < bytes { return request() }
+    }
+    drained()
+  }
+
+  private final class WriteRequest {
+    let stream: Stream
+    let buffers: [SharedBytes]
+    init(_ stream: Stream, _ buffers: [SharedBytes]) {
+      self.stream = stream
+      self.buffers = buffers
+    }
+  }
+
+  /// The socket is full: libuv waits for room and writes; the request owns the buffers until then.
+  private func request() {
+    let (entries, bytes) = pending.fill(core.vector)
+    let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
+    request.initialize(to: uv_write_t())
+    request.pointee.data = Unmanaged.passRetained(WriteRequest(self, pending.take(entries))).toOpaque()
+    requested = bytes
+    let result = uv_write(request, handle.stream, core.vector.baseAddress, UInt32(entries)) { request, status in
+      guard let request, let data = request.pointee.data else { return }
+      let write = Unmanaged<WriteRequest>.fromOpaque(data).takeRetainedValue()
+      request.deallocate()
+      write.stream.wrote(status)
+    }
+    if result < 0 {
+      if let data = request.pointee.data { Unmanaged<WriteRequest>.fromOpaque(data).release() }
+      request.deallocate()
+      requested = 0
+      fail(result, "write")
+    }
+  }
+
+  private func wrote(_ status: Int32) {
+    requested = 0
+    guard phase != .closing else { return }
+    if status < 0 { return fail(status, "write") }
+    if pending.isEmpty { drained() } else { schedule() }
+  }
+
+  private func drained() {
+    switch phase {
+    case .open:
+      if peerHasClosed { return shut() }
+      handler?.streamDrained()
+    case .finishing: halfClose()
+    case .closing: break
+    }
+  }
+
+  // MARK: Ending
+
+  /// Writes out all that is queued, closes this half, waits for the peer's end, then closes.
+  ///
+  /// - Parameter withinMilliseconds: after this long it is closed all the same.
+  public func finish(withinMilliseconds: Int) {
+    guard phase == .open, !handle.isClosing else { return }
+    phase = .finishing
+    let timer = Timer(on: loop) { [unowned self] in close() }
+    timer.start(after: withinMilliseconds)
+    deadline = timer
+    if pendingBytes == 0 { halfClose() }
+  }
+
+  private func halfClose() {
+    if peerHasClosed { return shut() }
+    let request = UnsafeMutablePointer<uv_shutdown_t>.allocate(capacity: 1)
+    request.initialize(to: uv_shutdown_t())
+    let result = uv_shutdown(request, handle.stream) { request, _ in request?.deallocate() }
+    guard result == 0 else {
+      request.deallocate()
+      return shut()
+    }
+    if !isReading {
+      phase = .open
+      startReading()
+      phase = .finishing
+    }
+  }
+
+  /// Closes at once; what is queued is dropped.
+  public func close() {
+    guard phase != .closing else { return }
+    if case .peerClosed = end { end = .closed }
+    shut()
+  }
+
+  private func fail(_ result: Int32, _ operation: String) {
+    end = .failed(EventLoopError(result, operation))
+    shut()
+  }
+
+  private func shut() {
+    guard phase != .closing else { return }
+    phase = .closing
+    isReading = false
+    pending = PendingWrites()
+    deadline?.close()
+    deadline = nil
+    if !isGone { handle.close() }
+  }
+
+  func handleClosed() {
+    isGone = true
+    phase = .closing
+    deadline?.close()
+    deadline = nil
+    let handler = self.handler
+    self.handler = nil
+    handler?.streamEnded(end)
+  }
+}
+
+/// The address that libuv's function tells of a socket.
+func socketAddress(
+  _ socket: UnsafeMutablePointer<uv_tcp_t>,
+  _ ask: (UnsafePointer<uv_tcp_t>, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<Int32>) -> Int32
+) -> SocketAddress? {
+  var storage = sockaddr_storage()
+  var size = Int32(MemoryLayout<sockaddr_storage>.size)
+  return withUnsafeMutablePointer(to: &storage) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
+      ask(socket, raw, &size) == 0 ? SocketAddress(raw) : nil
+    }
+  }
+}

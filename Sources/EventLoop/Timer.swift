@@ -1,0 +1,49 @@
+import CUV
+
+/// A timer on a loop: loop-confined.
+public final class Timer: HandleOwner {
+  private let loop: EventLoop
+  private let handle: Handle<uv_timer_t>
+  private var handler: (() -> Void)?
+
+  /// Makes a timer that does not run yet; `handler` is called on the loop.
+  public init(on loop: EventLoop, _ handler: @escaping () -> Void) {
+    loop.preconditionOnLoop()
+    self.loop = loop
+    self.handler = handler
+    guard let handle = try? Handle<uv_timer_t>("timer", { uv_timer_init(loop.uv, $0) }) else {
+      preconditionFailure("making a timer takes no resource that could be missing")
+    }
+    self.handle = handle
+    handle.adopt(by: self)
+  }
+
+  /// Starts, or starts anew.
+  ///
+  /// - Parameters:
+  ///   - milliseconds: until the first call, counted from the loop's present turn.
+  ///   - repeating: milliseconds between later calls; 0 for none.
+  public func start(after milliseconds: Int, repeating: Int = 0) {
+    loop.preconditionOnLoop()
+    guard handler != nil else { return }
+    let callback: uv_timer_cb = { owner($0, as: Timer.self)?.handler?() }
+    uv_timer_start(handle.pointer, callback, UInt64(max(0, milliseconds)), UInt64(max(0, repeating)))
+  }
+
+  /// Stops; it can be started again.
+  public func stop() {
+    loop.preconditionOnLoop()
+    guard handler != nil else { return }
+    uv_timer_stop(handle.pointer)
+  }
+
+  /// Ends it and lets go of its handler; needed once.
+  public func close() {
+    loop.preconditionOnLoop()
+    guard handler != nil else { return }
+    handler = nil
+    handle.close()
+  }
+
+  func handleClosed() { handler = nil }
+}

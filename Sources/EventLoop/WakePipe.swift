@@ -1,0 +1,74 @@
+import CUV
+import Glibc
+
+/// A pipe whose writing end a C library may use to wake the loop: loop-confined.
+///
+/// librdkafka writes to it when one of its queues is no longer empty (`rd_kafka_queue_io_event_enable`).
+public final class WakePipe: HandleOwner {
+  private let loop: EventLoop
+  private let handle: Handle<uv_poll_t>
+  private let reading: Int32
+  private var handler: (() -> Void)?
+  private var isWoken = false
+
+  /// The end to write to, valid until `close`; any bytes, from any thread; it does not block.
+  public let writeDescriptor: Int32
+
+  /// Opens the pipe; `handler` is called on the loop after bytes have come, which are then gone.
+  public init(on loop: EventLoop, _ handler: @escaping () -> Void) throws(EventLoopError) {
+    loop.preconditionOnLoop()
+    var ends: (Int32, Int32) = (-1, -1)
+    let opened = withUnsafeMutablePointer(to: &ends) { pair in
+      pair.withMemoryRebound(to: Int32.self, capacity: 2) {
+        uv_pipe($0, Int32(UV_NONBLOCK_PIPE.rawValue), Int32(UV_NONBLOCK_PIPE.rawValue))
+      }
+    }
+    try check(opened, "open a pipe")
+    do throws(EventLoopError) {
+      handle = try Handle("watch a pipe") { uv_poll_init(loop.uv, $0, ends.0) }
+    } catch {
+      Glibc.close(ends.0)
+      Glibc.close(ends.1)
+      throw error
+    }
+    self.loop = loop
+    self.handler = handler
+    reading = ends.0
+    writeDescriptor = ends.1
+    handle.adopt(by: self)
+    uv_poll_start(handle.pointer, Readiness.readable.rawValue) { handle, _, _ in owner(handle, as: WakePipe.self)?.drain() }
+  }
+
+  /// Has the handler called in the next turn of the loop.
+  public func wake() {
+    loop.preconditionOnLoop()
+    guard handler != nil, !isWoken else { return }
+    isWoken = true
+    var byte: UInt8 = 1
+    // A full pipe is as good: the handler is called anyway.
+    _ = Glibc.write(writeDescriptor, &byte, 1)
+  }
+
+  private func drain() {
+    isWoken = false
+    withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { bytes in
+      while Glibc.read(reading, bytes.baseAddress, bytes.count) == bytes.count {}
+    }
+    handler?()
+  }
+
+  /// Closes both ends; the writer must have stopped before.
+  public func close() {
+    loop.preconditionOnLoop()
+    guard handler != nil else { return }
+    handler = nil
+    uv_poll_stop(handle.pointer)
+    handle.close()
+  }
+
+  func handleClosed() {
+    handler = nil
+    Glibc.close(reading)
+    Glibc.close(writeDescriptor)
+  }
+}
