@@ -1,0 +1,161 @@
+import Notifications
+
+/// Which notifications of one session are under way, and whether new ones come live or by pages of the mailbox.
+///
+/// A session is *live* when everything in its mailbox is under way: then delivery records are sent as they come. Otherwise it *pages*:
+/// live records are left to the mailbox, and the next page is asked for when there is room. A live record that comes while a page is
+/// being read may or may not be in that page, so the page is asked for again. So at most `window` are unacknowledged, nothing is sent
+/// twice in a session, and nothing that lies in the mailbox is forgotten.
+struct SessionFlow {
+  /// One notification on its way: from the socket until it is gone from the mailbox.
+  struct InFlight {
+    enum Phase {
+      /// Sent, and not acknowledged.
+      case sent
+      /// Acknowledged; its event is on the way to Kafka, then it is deleted from the mailbox.
+      case settling
+      /// Gone from the mailbox.
+      case gone
+    }
+
+    let revision: Revision
+    /// The entry without its payload: what the events need.
+    let head: [UInt8]
+    /// When it was sent: the lane's seconds.
+    let sentAt: UInt32
+    var phase = Phase.sent
+  }
+
+  /// What to do after a change.
+  enum Action: Equatable {
+    case nothing
+    /// Read the oldest `count` entries of the mailbox.
+    case page(count: Int)
+  }
+
+  private enum Mode: Equatable {
+    case live
+    /// There may be more in the mailbox; nothing is being read.
+    case behind
+    /// A page is being read; `missed`: a live record came meanwhile.
+    case reading(missed: Bool)
+  }
+
+  private var mode = Mode.behind
+  private var entries: [InFlight] = []
+  /// The number of `entries[0]`.
+  private var base: UInt64
+  private(set) var unacknowledged = 0
+  private let window: Int
+
+  /// - Parameters:
+  ///   - first: the first delivery's number: anything, so that a number of an earlier session means nothing.
+  ///   - window: how many may be unacknowledged.
+  init(first: UInt64, window: Int) {
+    base = first
+    self.window = window
+  }
+
+  /// Whether there is nothing under way.
+  var isIdle: Bool { entries.isEmpty }
+
+  private func isUnderWay(_ revision: Revision) -> Bool { entries.contains { $0.revision == revision && $0.phase != .gone } }
+
+  /// Notes that one is sent now; answers its number.
+  private mutating func send(_ revision: Revision, _ head: [UInt8], _ now: UInt32) -> UInt64 {
+    entries.append(InFlight(revision: revision, head: head, sentAt: now))
+    unacknowledged += 1
+    return base + UInt64(entries.count - 1)
+  }
+
+  /// A delivery record has come: the number to send it under, or nil when the mailbox keeps it for now.
+  mutating func live(_ revision: Revision, now: UInt32, head: () -> [UInt8]) -> UInt64? {
+    switch mode {
+    case .live:
+      if isUnderWay(revision) { return nil }
+      guard unacknowledged < window else {
+        mode = .behind
+        return nil
+      }
+      return send(revision, head(), now)
+    case .behind: return nil
+    case .reading:
+      mode = .reading(missed: true)
+      return nil
+    }
+  }
+
+  /// Something may lie in the mailbox that was never routed here: at the start, and from time to time.
+  mutating func look() -> Action {
+    switch mode {
+    case .live: mode = .behind
+    case .behind: break
+    case .reading:
+      mode = .reading(missed: true)
+      return .nothing
+    }
+    return advance()
+  }
+
+  /// Asks for a page when the mode wants one and there is room.
+  private mutating func advance() -> Action {
+    // Half a window, so that a page is worth its round trip.
+    guard mode == .behind, unacknowledged <= window / 2 else { return .nothing }
+    mode = .reading(missed: false)
+    // What is under way lies at the front of the mailbox until it is deleted there.
+    return .page(count: entries.count(where: { $0.phase != .gone }) + window - unacknowledged)
+  }
+
+  /// Whether an entry of a page is to be sent: the number to send it under.
+  mutating func paged(_ revision: Revision, now: UInt32, head: () -> [UInt8]) -> UInt64? {
+    guard unacknowledged < window, !isUnderWay(revision) else { return nil }
+    return send(revision, head(), now)
+  }
+
+  /// The page asked for has been read and its entries offered to `paged`.
+  ///
+  /// - Parameter isWhole: it had fewer entries than were asked for, so the mailbox holds no more.
+  mutating func pageEnded(isWhole: Bool) -> Action {
+    guard case .reading(let missed) = mode else { return .nothing }
+    mode = isWhole && !missed ? .live : .behind
+    return advance()
+  }
+
+  /// The page could not be read.
+  mutating func pageFailed() { if case .reading = mode { mode = .behind } }
+
+  /// The device has acknowledged a delivery: what it was, or nil for a number that means nothing here or was acknowledged before.
+  mutating func acknowledge(_ number: UInt64) -> InFlight? {
+    guard number >= base, number - base < UInt64(entries.count) else { return nil }
+    let index = Int(number - base)
+    guard entries[index].phase == .sent else { return nil }
+    entries[index].phase = .settling
+    unacknowledged -= 1
+    return entries[index]
+  }
+
+  /// What was acknowledged, again: for what could not be said to Kafka at the first try.
+  func settling(_ number: UInt64) -> InFlight? {
+    guard number >= base, number - base < UInt64(entries.count) else { return nil }
+    let entry = entries[Int(number - base)]
+    return entry.phase == .settling ? entry : nil
+  }
+
+  /// After acknowledgements: the next page, if one is wanted.
+  mutating func afterAcknowledgements() -> Action { advance() }
+
+  /// A delivery's entry is gone from the mailbox.
+  mutating func deleted(_ number: UInt64) {
+    guard number >= base, number - base < UInt64(entries.count) else { return }
+    entries[Int(number - base)].phase = .gone
+    var gone = 0
+    while gone < entries.count, entries[gone].phase == .gone { gone += 1 }
+    if gone > 0 {
+      entries.removeFirst(gone)
+      base += UInt64(gone)
+    }
+  }
+
+  /// When the oldest unacknowledged delivery was sent: the lane's seconds.
+  var oldestUnacknowledged: UInt32? { entries.first { $0.phase == .sent }?.sentAt }
+}

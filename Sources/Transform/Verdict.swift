@@ -1,0 +1,78 @@
+import Notifications
+import Redis
+
+/// What the judge script says of one request for one device.
+enum Verdict {
+  /// A newer revision of the same collapse id is known: that one, and its apns-id.
+  case stale(newest: Revision, by: NotificationID)
+  /// It is in the mailbox now (or, past its expiration, only remembered).
+  case new(Application)
+  /// It was applied before, from this same record: everything is said and done again as at the first time.
+  case again(Application)
+  /// The same apns-id came before from another record.
+  case duplicate
+  /// The device does not belong to the user who is meant: no longer, or not yet when the request was published.
+  case foreign
+  /// No such device is registered.
+  case unregistered
+  /// The device is registered for another application.
+  case wrongApplication
+
+  /// What applying a request did.
+  struct Application {
+    /// Where the device is connected; nil: nowhere, or the entry is no longer in the mailbox.
+    var presence: Presence?
+    /// The revision as it was kept.
+    var revision: Revision
+    /// The older revision that it took the place of in the mailbox, and its apns-id.
+    var displaced: (revision: Revision, id: NotificationID)?
+  }
+
+  /// A device's session: the partition of `deliveries` that its lane reads, and its generation.
+  struct Presence {
+    var partition: Int32
+    var generation: UInt64
+  }
+
+  /// Reads one verdict of the script's reply; nil for what the script never says.
+  init?(_ reply: RedisReplyView) {
+    guard let code = reply[0]?.integer else { return nil }
+    switch code {
+    case 0:
+      guard let newest = reply[2]?.bytes.flatMap(Revision.init(binary:)), let by = reply[3]?.bytes.flatMap(NotificationID.init(binary:)) else {
+        return nil
+      }
+      self = .stale(newest: newest, by: by)
+    case 1, 2:
+      guard let application = Application(reply) else { return nil }
+      self = code == 1 ? .new(application) : .again(application)
+    case 3: self = .duplicate
+    case 4: self = .foreign
+    case 5: self = .unregistered
+    case 6: self = .wrongApplication
+    default: return nil
+    }
+  }
+}
+
+extension Verdict.Application {
+  fileprivate init?(_ reply: RedisReplyView) {
+    guard let revision = reply[2]?.bytes.flatMap(Revision.init(binary:)) else { return nil }
+    self.revision = revision
+    presence = reply[1]?.bytes.flatMap(Verdict.Presence.init)
+    if let said = reply[3]?.bytes, said.count == Revision.size + 16 {
+      guard let older = Revision(binary: UnsafeRawBufferPointer(rebasing: said[..<Revision.size])),
+        let id = NotificationID(binary: UnsafeRawBufferPointer(rebasing: said[Revision.size...]))
+      else { return nil }
+      displaced = (older, id)
+    }
+  }
+}
+
+extension Verdict.Presence {
+  fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count == 12 else { return nil }
+    partition = Int32(bigEndian: bytes.loadUnaligned(as: Int32.self))
+    generation = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt64.self))
+  }
+}

@@ -1,0 +1,42 @@
+/// The names of the cluster's topics, all with one prefix.
+public struct Topics: Sendable, Hashable {
+  /// What producers publish; key: the target.
+  public let requests: String
+  /// Routed notifications; key: the device's token; a lane reads one partition.
+  public let deliveries: String
+  /// Compacted: the registrations; key: the device's token.
+  public let devices: String
+  /// Everything that happened; key: the device's token, else the target.
+  public let events: String
+  /// What could not be processed; key: as the source.
+  public let deadLetters: String
+
+  /// Names with a prefix, such as `notifications.`.
+  public init(prefix: String = "notifications.") {
+    requests = prefix + "requests"
+    deliveries = prefix + "deliveries"
+    devices = prefix + "devices"
+    events = prefix + "events"
+    deadLetters = prefix + "dead-letters"
+  }
+
+  /// All of them.
+  public var all: [String] { [requests, deliveries, devices, events, deadLetters] }
+
+  /// The settings that a topic is created with, beside partitions and copies.
+  ///
+  /// Requests carry the broker's time, so that no producer's clock decides which revision is the newest; devices keep the newest record
+  /// of each key; deliveries are worthless after a short while, since the mailbox has what was not delivered.
+  public func configuration(of topic: String) -> [String: String] {
+    switch topic {
+    case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
+    case deliveries: ["retention.ms": String(15 * 60 * 1000)]
+    case devices: ["cleanup.policy": "compact"]
+    case events: ["retention.ms": String(Self.longestRetention)]
+    default: ["retention.ms": "-1"]
+    }
+  }
+
+  /// 31 days: the longest lifetime of a notification and a day for the work on it.
+  private static let longestRetention = 31 * 24 * 60 * 60 * 1000
+}
