@@ -36,25 +36,25 @@ final class Outcomes {
   }
 
   private let producer: Producer
-  private let events: Producer.Topic
-  private let deliveries: Producer.Topic
-  private let deadLetters: Producer.Topic
+  private let events: ProducerTopic
+  private let deliveries: ProducerTopic
+  private let deadLetters: ProducerTopic
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 8192)
   /// The clock of the turn's events: one reading for many.
   var now: () -> Int64 = WallClock.milliseconds
 
-  init(_ settings: TransformSettings, producer: Producer) {
+  init(_ settings: TransformSettings, producer: Producer) throws(KafkaError) {
     self.producer = producer
-    events = producer.topic(settings.topics.events)
-    deliveries = producer.topic(settings.topics.deliveries)
-    deadLetters = producer.topic(settings.topics.deadLetters)
+    events = try producer.topic(settings.topics.events)
+    deliveries = try producer.topic(settings.topics.deliveries)
+    deadLetters = try producer.topic(settings.topics.deadLetters)
     writer = EventWriter(source: "/carillon/\(settings.cluster)", worker: settings.worker, requestsTopic: settings.topics.requests)
   }
 
   /// Whether Kafka's queue has no room.
-  var isFull: Bool { producer.isFull }
+  var isFull: Bool { !producer.hasRoom }
 
   /// Something happened to a request at a device.
   func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Int? {
@@ -105,13 +105,9 @@ final class Outcomes {
     DeadLetter.forEachHeader(rejection, tries: tries, topic: source.topic, position: SourcePosition(partition: source.partition, offset: source.offset, timestamp: source.timestamp)) { name, value in
       headers.append(name, value)
     }
-    let produced = producer.produce(
-      to: deadLetters, key: source.key, value: source.value, headers: headers, token: OutcomeToken.work(token).value)
-    guard produced == .accepted else {
-      headers.removeAll()
-      return nil
-    }
-    return said + 1
+    let outcome = producer.produce(
+      deadLetters, key: source.key, value: source.value, headers: headers, token: OutcomeToken.work(token).value)
+    return isTaken(outcome) ? said + 1 : nil
   }
 
   /// Sends an entry to the lane that has the device's session.
@@ -121,17 +117,19 @@ final class Outcomes {
   ) {
     record.reset()
     DeliveryRecord.append(encoded: entry, kind: kind, revision: revision, generation: presence.generation, to: &record)
-    record.withUnsafeBytes { _ = producer.produce(to: deliveries, partition: presence.partition, key: token, value: $0) }
+    record.withUnsafeBytes { _ = producer.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0) }
   }
 
   private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Int? {
     writer.write(facts, at: now())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
-    let produced = writer.withValue { producer.produce(to: events, key: key, value: $0, headers: headers, token: token.value) }
-    guard produced == .accepted else {
-      headers.removeAll()
-      return nil
-    }
-    return 1
+    let outcome = writer.withValue { producer.produce(events, key: key, value: $0, headers: headers, token: token.value) }
+    return isTaken(outcome) ? 1 : nil
+  }
+
+  private func isTaken(_ outcome: Producer.Outcome) -> Bool {
+    if case .taken = outcome { return true }
+    headers.removeAll()
+    return false
   }
 }

@@ -29,6 +29,8 @@ public struct TransformSettings: Sendable {
   public var rememberedRevisions: Int
   /// Records in flight at most; beyond it partitions wait.
   public var inFlight: Int
+  /// How long Redis may take to answer at the start, in milliseconds.
+  public var startMilliseconds: Int
   /// What events call the place they come from: `/carillon/NAME`.
   public var cluster: String
   /// What events call the worker.
@@ -38,7 +40,7 @@ public struct TransformSettings: Sendable {
   public init(
     topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, group: String = "carillon-transform", keys: RedisKeys = RedisKeys(),
     longestLifetime: Int64 = 30 * 86400, payloadBytes: Int = 4096, oneAttemptSeconds: Int64 = 30, mailboxBound: Int = 100,
-    rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 10_000, cluster: String = "carillon", worker: String = "transform"
+    rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 10_000, startMilliseconds: Int = 30_000, cluster: String = "carillon", worker: String = "transform"
   ) {
     self.topics = topics
     self.kafka = kafka
@@ -52,6 +54,7 @@ public struct TransformSettings: Sendable {
     self.rememberedIDs = rememberedIDs
     self.rememberedRevisions = rememberedRevisions
     self.inFlight = inFlight
+    self.startMilliseconds = startMilliseconds
     self.cluster = cluster
     self.worker = worker
   }
