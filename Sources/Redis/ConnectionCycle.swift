@@ -1,0 +1,80 @@
+/// The life of a connection as a value: what happened goes in, what to do comes out.
+///
+/// idle → connecting → greeting → up, from each of the last three back to waiting when it fails, and from waiting to connecting again.
+struct ConnectionCycle {
+  enum Phase: Hashable {
+    case idle, connecting, greeting, up, waiting, closed
+  }
+
+  enum Action: Hashable {
+    case nothing
+    case connect
+    case greet
+    case announceUp
+    /// `wasUp`: a connection in use was lost, not only an attempt.
+    case retry(afterMilliseconds: Int, wasUp: Bool)
+  }
+
+  private(set) var phase = Phase.idle
+  /// Why there is no connection; nil before the first failure and while it is up.
+  private(set) var cause: RedisError?
+  private var failures = 0
+  private var upSince: UInt64 = 0
+  private let backoff: Backoff
+  private let random: (ClosedRange<Int>) -> Int
+
+  /// A connection that lasted less long counts as a further failure, so that a server that drops its clients is not hammered.
+  static let steadyMilliseconds: UInt64 = 5000
+
+  init(_ backoff: Backoff, random: @escaping (ClosedRange<Int>) -> Int = { Int.random(in: $0) }) {
+    self.backoff = backoff
+    self.random = random
+  }
+
+  mutating func start() -> Action {
+    guard phase == .idle else { return .nothing }
+    phase = .connecting
+    return .connect
+  }
+
+  mutating func connected() -> Action {
+    guard phase == .connecting else { return .nothing }
+    phase = .greeting
+    return .greet
+  }
+
+  mutating func greeted(now: UInt64) -> Action {
+    guard phase == .greeting else { return .nothing }
+    phase = .up
+    cause = nil
+    upSince = now
+    return .announceUp
+  }
+
+  mutating func failed(_ error: RedisError, now: UInt64) -> Action {
+    let wasUp = phase == .up
+    switch phase {
+    case .connecting, .greeting: break
+    case .up: if now >= upSince + Self.steadyMilliseconds { failures = 0 }
+    case .idle, .waiting, .closed: return .nothing
+    }
+    phase = .waiting
+    cause = error
+    let wait = backoff.wait(after: failures, isHopeless: !error.isRetriable, random: random)
+    failures += 1
+    return .retry(afterMilliseconds: wait, wasUp: wasUp)
+  }
+
+  mutating func waited() -> Action {
+    guard phase == .waiting else { return .nothing }
+    phase = .connecting
+    return .connect
+  }
+
+  /// Answers whether it was open.
+  mutating func close() -> Bool {
+    guard phase != .closed else { return false }
+    phase = .closed
+    return true
+  }
+}

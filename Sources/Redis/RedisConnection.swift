@@ -1,0 +1,397 @@
+import CHiredis
+public import EventLoop
+
+/// One connection to Redis that makes itself anew when it is lost: loop-confined.
+///
+/// Calls are pipelined: all of one turn of the loop go out in one write at the turn's end, and their replies come in order. Once started it
+/// keeps itself alive until `close`.
+public final class RedisConnection {
+  let loop: EventLoop
+  /// What it was made with.
+  public let configuration: RedisConfiguration
+  /// Called when it takes calls, for the first time and after each loss.
+  public var onUp: (() -> Void)?
+  /// Called when a connection that was up is lost, after the calls in flight have failed.
+  public var onDown: ((RedisError) -> Void)?
+  /// Called when an attempt to connect has failed, with the milliseconds until the next.
+  public var onAttemptFailed: ((RedisError, Int) -> Void)?
+  /// How often the server's memory may have changed under the caller: lost connections, and replies that tell of a failover
+  /// (`READONLY`, `MOVED`). What was written before may be gone when it has risen.
+  public private(set) var epoch: UInt64 = 0
+
+  private var cycle: ConnectionCycle
+  private var socket: RedisSocket?
+  private var watch: DescriptorWatch?
+  private var calls = CallQueue()
+  private var outgoing = OutgoingBytes()
+  private var wantsWritable = false
+  /// The number of the call that loads a script, by the script's digest: so a script is loaded once for many calls that missed it.
+  private var loads: [String: UInt64] = [:]
+  /// The connection is to be given up when the replies at hand are handed out.
+  private var pendingLoss: RedisError?
+  private var attempt = 0
+  private var isLookingUp = false
+  private var greeting: Greeting?
+  private var attemptTimer: Timer?
+  private var sweepTimer: Timer?
+  private var flushTimer: Timer?
+  private var isSweeping = false
+  private var isFlushArmed = false
+  private var upWaiters = UpWaiters()
+
+  /// Makes a connection that is not started; on the loop.
+  public init(on loop: EventLoop, _ configuration: RedisConfiguration) {
+    loop.preconditionOnLoop()
+    self.loop = loop
+    self.configuration = configuration
+    cycle = ConnectionCycle(configuration.backoff)
+  }
+
+  /// Begins to connect; the outcome is told by `onUp` and `onAttemptFailed`.
+  public func start() {
+    loop.preconditionOnLoop()
+    guard cycle.phase == .idle else { return }
+    attemptTimer = Timer(on: loop) { self.attemptTimerFired() }
+    sweepTimer = Timer(on: loop) { self.sweep() }
+    flushTimer = Timer(on: loop) { self.flushTimerFired() }
+    loop.onTurnEnd { [weak self] in self?.flush() }
+    perform(cycle.start())
+  }
+
+  /// What it is doing: for readiness.
+  public var state: RedisState {
+    switch cycle.phase {
+    case .idle: .idle
+    case .up: .up
+    case .closed: .closed
+    case .connecting, .greeting, .waiting: cycle.cause.map { .down($0) } ?? .connecting
+    }
+  }
+
+  /// Whether it takes calls.
+  public var isUp: Bool { cycle.phase == .up }
+
+  /// How many calls wait for their replies.
+  public var inFlight: Int { calls.count }
+
+  /// Sends a command; its outcome goes to `handler`, exactly once, never inside this call.
+  ///
+  /// A call of a script that the server has forgotten is repeated once after the script was loaded again, with a deadline of its own; then
+  /// the order among calls is not kept.
+  public func send(_ command: borrowing RedisCommand, to handler: any RedisReplyHandler, token: UInt64 = 0) -> RedisAdmission {
+    loop.preconditionOnLoop()
+    precondition(command.isComplete, "a command is sent when its name and arguments are whole")
+    guard cycle.phase == .up, pendingLoss == nil else { return .down }
+    if calls.count >= configuration.maximumInFlight { return .full }
+    if outgoing.count + command.byteCount > configuration.maximumBytesInFlight, !calls.isEmpty { return .full }
+    put(command, to: handler, token: token)
+    return .accepted
+  }
+
+  /// Fails every call in flight with `closed` and ends the connection for good; what comes later is refused.
+  public func close() {
+    loop.preconditionOnLoop()
+    guard cycle.close() else { return }
+    let error = RedisError(.closed, "the connection to Redis was closed", maybeExecuted: true)
+    for timer in [attemptTimer, sweepTimer, flushTimer] { timer?.close() }
+    (attemptTimer, sweepTimer, flushTimer) = (nil, nil, nil)
+    dropConnection(failingCallsWith: { _ in error })
+    upWaiters.fail(error)
+    (onUp, onDown, onAttemptFailed) = (nil, nil, nil)
+  }
+
+  // MARK: Connecting
+
+  private func perform(_ action: ConnectionCycle.Action) {
+    switch action {
+    case .nothing: break
+    case .connect: connect()
+    case .greet: greet()
+    case .announceUp:
+      attemptTimer?.stop()
+      upWaiters.succeed()
+      onUp?()
+    case .retry(let milliseconds, let wasUp):
+      attemptTimer?.start(after: milliseconds)
+      guard let cause = cycle.cause else { return }
+      if !cause.isRetriable { upWaiters.fail(cause) }
+      if wasUp { onDown?(cause) } else { onAttemptFailed?(cause, milliseconds) }
+    }
+  }
+
+  /// One timer for the two waits that never happen at once: for the attempt under way to succeed, and for the next attempt.
+  private func attemptTimerFired() {
+    if cycle.phase == .waiting { return perform(cycle.waited()) }
+    lose(
+      RedisError(
+        .timedOut,
+        "no connection to \(configuration.address) within \(configuration.connectDeadlineMilliseconds) ms; is Redis running and reachable?")
+    )
+  }
+
+  private func connect() {
+    attempt += 1
+    attemptTimer?.start(after: configuration.connectDeadlineMilliseconds)
+    switch configuration.address.endpoint {
+    case .unix: open(configuration.address.endpoint)
+    case .tcp(let host, let port): lookUp(SocketAddress(host: host, port: port))
+    }
+  }
+
+  private func lookUp(_ address: SocketAddress) {
+    // A look-up cannot be called off: while one of an attempt that was given up still runs, no second one is added to it.
+    guard !isLookingUp else { return lose(RedisError(.unresolved, "the name \(address.host) is still being looked up")) }
+    isLookingUp = true
+    let number = attempt
+    Resolver.resolve(address, on: loop) { result in
+      self.isLookingUp = false
+      guard self.cycle.phase == .connecting, self.attempt == number else { return }
+      switch result {
+      case .success(let found):
+        // Attempts take turns among the addresses of the name.
+        let next = found[number % found.count]
+        self.open(.tcp(host: next.host, port: next.port))
+      case .failure(let error): self.lose(RedisError(.unresolved, "the host of \(self.configuration.address) has no address: \(error)"))
+      }
+    }
+  }
+
+  private func open(_ endpoint: RedisAddress.Endpoint) {
+    do {
+      let socket = try RedisSocket(connectingTo: endpoint)
+      let watch = try DescriptorWatch(on: loop, descriptor: socket.descriptor) { [unowned socket] in self.ready($0, of: socket) }
+      self.socket = socket
+      self.watch = watch
+      watch.watch(.writable)
+    } catch let error as RedisError {
+      lose(unreachable(error.message))
+    } catch {
+      lose(unreachable("\(error)"))
+    }
+  }
+
+  private func unreachable(_ reason: String) -> RedisError {
+    RedisError(.unreachable, "cannot connect to \(configuration.address): \(reason); is Redis running there?")
+  }
+
+  private func ready(_ readiness: Readiness, of socket: RedisSocket) {
+    guard socket === self.socket else { return }
+    if cycle.phase == .connecting {
+      if let reason = socket.connectFailure() { return lose(unreachable(reason)) }
+      watch?.watch(.readable)
+      return perform(cycle.connected())
+    }
+    if readiness.contains(.readable) { _ = receive(from: socket) }
+    if readiness.contains(.writable), socket === self.socket { flush() }
+  }
+
+  private func greet() {
+    let greeting = Greeting(configuration) { [unowned self] result in
+      self.greeting = nil
+      switch result {
+      case .success: self.perform(self.cycle.greeted(now: self.loop.milliseconds()))
+      // The other replies of the greeting are still at hand.
+      case .failure(let error): self.giveUp(error)
+      }
+    }
+    self.greeting = greeting
+    greeting.write { put($0, to: greeting, token: $1) }
+  }
+
+  // MARK: Calls
+
+  private func put(_ command: borrowing RedisCommand, to handler: any RedisReplyHandler, token: UInt64) {
+    let length = outgoing.append(command)
+    enqueue(Call(handler: handler, token: token, deadline: newDeadline, length: length, script: command.script, isRepeat: false))
+  }
+
+  private var newDeadline: UInt64 { loop.milliseconds() + UInt64(max(1, configuration.callDeadlineMilliseconds)) }
+
+  private func enqueue(_ call: Call) {
+    calls.append(call)
+    if !isSweeping {
+      isSweeping = true
+      let interval = max(5, configuration.callDeadlineMilliseconds / 20)
+      sweepTimer?.start(after: interval, repeating: interval)
+    }
+    armFlush()
+  }
+
+  /// The turn's end writes; the timer only keeps the loop from blocking when calls are made at the turn's end after ours.
+  private func armFlush() {
+    guard !isFlushArmed else { return }
+    isFlushArmed = true
+    flushTimer?.start(after: 0)
+  }
+
+  private func flushTimerFired() {
+    isFlushArmed = false
+    if let error = pendingLoss { return lose(error) }
+    flush()
+  }
+
+  /// Never fails a call itself: handlers are not called at a turn's end, when the loop may be about to block.
+  private func flush() {
+    guard let socket, cycle.phase != .connecting, pendingLoss == nil else { return }
+    if isFlushArmed {
+      isFlushArmed = false
+      flushTimer?.stop()
+    } else if !wantsWritable {
+      return
+    }
+    do throws(RedisError) {
+      while outgoing.unsentCount > 0 {
+        let count = try socket.write(outgoing.unsent)
+        if count == 0 { break }
+        outgoing.wasSent(count)
+      }
+    } catch {
+      return giveUp(error)
+    }
+    let wants = outgoing.unsentCount > 0
+    if wants != wantsWritable {
+      wantsWritable = wants
+      watch?.watch(wants ? [.readable, .writable] : .readable)
+    }
+  }
+
+  /// Hands out what has arrived and answers whether that was anything.
+  private func receive(from socket: RedisSocket) -> Bool {
+    do throws(RedisError) {
+      guard try socket.fill() else { return false }
+      while socket === self.socket, let reply = try socket.nextReply() {
+        defer { RedisSocket.free(reply) }
+        try answer(RedisReplyView(reply))
+      }
+    } catch {
+      if socket === self.socket { lose(pendingLoss ?? error) }
+      return false
+    }
+    if socket === self.socket, let error = pendingLoss { lose(error) }
+    return socket === self.socket
+  }
+
+  private func answer(_ reply: borrowing RedisReplyView) throws(RedisError) {
+    guard let call = calls.first, outgoing.sentCount >= call.length else {
+      throw reply.error ?? RedisError(.protocolViolation, "the peer answers what was not asked; is \(configuration.address) a Redis?")
+    }
+    guard let error = reply.error else {
+      finish(call)
+      call.handler.redisReplied(token: call.token, reply: reply)
+      return
+    }
+    if error.code == .noScript, let script = call.script, !call.isRepeat {
+      sendAgain(call, script)
+      return
+    }
+    finish(call)
+    switch error.code {
+    case .readOnly:
+      // The server has been made a replica: the name may lead to the new primary.
+      if pendingLoss == nil { giveUp(error) }
+    case .moved: epoch += 1
+    default: break
+    }
+    call.handler.redisFailed(token: call.token, error: error)
+  }
+
+  private func finish(_ call: Call) {
+    _ = calls.removeFirst()
+    outgoing.removeFirst(call.length)
+  }
+
+  /// Repeats the oldest call behind one that loads its script; many calls that missed it share that one.
+  private func sendAgain(_ call: Call, _ script: RedisScript) {
+    if (loads[script.sha1] ?? 0) <= calls.firstNumber {
+      loads[script.sha1] = calls.nextNumber
+      var command = RedisCommand(reserving: script.source.utf8.count + 64)
+      command.beginLoad(script)
+      put(command, to: Ignored(), token: 0)
+    }
+    outgoing.repeatFirst(call.length)
+    finish(call)
+    enqueue(
+      Call(handler: call.handler, token: call.token, deadline: newDeadline, length: call.length, script: script, isRepeat: true))
+  }
+
+  /// Fails what waits for too long. Replies come in order, so after one that is missing no other can be trusted to come.
+  private func sweep() {
+    guard !calls.isEmpty else {
+      isSweeping = false
+      sweepTimer?.stop()
+      return
+    }
+    // A loop that was held up itself finds the replies first.
+    while let call = calls.first, call.deadline <= loop.milliseconds() {
+      guard let socket else { return }
+      if receive(from: socket) { continue }
+      guard socket === self.socket else { return }
+      let text = "no reply from \(configuration.address) within \(configuration.callDeadlineMilliseconds) ms; the connection is made anew"
+      return lose(RedisError(.timedOut, text))
+    }
+  }
+
+  // MARK: Losing it
+
+  /// Gives the connection up as soon as nothing of it is on the stack.
+  private func giveUp(_ error: RedisError) {
+    guard pendingLoss == nil else { return }
+    pendingLoss = error
+    armFlush()
+  }
+
+  private func lose(_ error: RedisError) {
+    let wasUp = cycle.phase == .up
+    let now = loop.milliseconds()
+    let action = cycle.failed(error, now: now)
+    guard action != .nothing else { return }
+    if wasUp { epoch += 1 }
+    let lost = RedisError(.connectionLost, "the connection to Redis was lost: \(error.message)", maybeExecuted: true)
+    let late = RedisError(.timedOut, error.message, maybeExecuted: true)
+    dropConnection { error.code == .timedOut && $0.deadline <= now ? late : lost }
+    // A handler may have closed the connection.
+    if cycle.phase == .waiting { perform(action) }
+  }
+
+  private func dropConnection(failingCallsWith error: (Call) -> RedisError) {
+    watch?.close()
+    watch = nil
+    socket = nil
+    greeting = nil
+    wantsWritable = false
+    pendingLoss = nil
+    outgoing.removeAll()
+    loads = [:]
+    if isFlushArmed {
+      isFlushArmed = false
+      flushTimer?.stop()
+    }
+    var failed = CallQueue()
+    swap(&failed, &calls)
+    while let call = failed.removeFirst() { call.handler.redisFailed(token: call.token, error: error(call)) }
+  }
+
+  // MARK: Waiting for it
+
+  /// Answers when it takes calls.
+  ///
+  /// - Throws: the cause of the last failure, or `timedOut`, when it does not within so many milliseconds; `closed`; at once what waiting
+  ///   cannot help, such as `authenticationFailed`, though attempts go on.
+  public func waitUntilUp(withinMilliseconds milliseconds: Int) async throws(RedisError) {
+    loop.preconditionOnLoop()
+    if isUp { return }
+    if cycle.phase == .closed { throw RedisError(.closed, "the connection to Redis was closed") }
+    let result: Result<Void, RedisError> = await withCheckedContinuation { continuation in
+      upWaiters.add(on: loop, milliseconds, continuation) { [unowned self] in
+        self.cycle.cause ?? RedisError(.timedOut, "no connection to \(self.configuration.address) within \(milliseconds) ms")
+      }
+    }
+    try result.get()
+  }
+}
+
+/// Takes replies that matter to nobody: a script that cannot be loaded shows in the calls that are repeated.
+private final class Ignored: RedisReplyHandler {
+  func redisReplied(token: UInt64, reply: borrowing RedisReplyView) {}
+  func redisFailed(token: UInt64, error: RedisError) {}
+}

@@ -1,0 +1,135 @@
+/// Why a call, a connection or an address failed.
+public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The failures that a caller may want to tell apart.
+  public enum Code: Sendable, Hashable {
+    /// The address is not of a form that is read here.
+    case badAddress
+    /// What is asked for exists, but not in this version: TLS, a Redis Cluster.
+    case notInThisVersion
+
+    /// The host's name has no address.
+    case unresolved
+    /// Nobody takes the connection.
+    case unreachable
+    /// There is no connection at the moment; the call was not sent.
+    case notConnected
+    /// Too many calls are in flight; the call was not sent.
+    case full
+    /// The connection was lost with the call in flight.
+    case connectionLost
+    /// The deadline passed first.
+    case timedOut
+    /// The connection was closed by this side.
+    case closed
+    /// The peer does not speak Redis' protocol.
+    case protocolViolation
+
+    /// `WRONGPASS`, `NOAUTH`: user and password are missing or wrong.
+    case authenticationFailed
+    /// `NOPERM`, `DENIED`: the user may not do this.
+    case noPermission
+    /// `READONLY`: the server has become a replica.
+    case readOnly
+    /// `LOADING`: the server reads its data set.
+    case loading
+    /// `MASTERDOWN`: a replica without its primary.
+    case masterDown
+    /// `OOM`: `maxmemory` is reached.
+    case outOfMemory
+    /// `NOSCRIPT`: the script is unknown, also after it was loaded again.
+    case noScript
+    /// `MOVED`, `ASK`, `CROSSSLOT`: the server is a node of a Redis Cluster.
+    case moved
+    /// `CLUSTERDOWN`, `TRYAGAIN`: the cluster cannot answer now.
+    case clusterDown
+    /// `BUSY`: a script runs for too long.
+    case busy
+    /// `MISCONF`, `NOREPLICAS`: the server refuses writes because it cannot make them safe.
+    case writesRefused
+    /// `WRONGTYPE`: the key holds something else.
+    case wrongType
+    /// The server has as many clients as it takes.
+    case tooManyClients
+    /// Any other error reply; the message has the server's words.
+    case rejected
+
+    /// The server's settings or version cannot be worked with.
+    case unsuitableServer
+    /// No `redis-server` is installed.
+    case serverMissing
+    /// A private server did not start.
+    case serverFailed
+  }
+
+  /// The kind of failure.
+  public var code: Code
+  /// What happened and what to do; never a password.
+  public var message: String
+  /// Whether the server may have executed the call although no reply came.
+  public var maybeExecuted: Bool
+
+  /// Makes an error from its parts.
+  public init(_ code: Code, _ message: String, maybeExecuted: Bool = false) {
+    self.code = code
+    self.message = message
+    self.maybeExecuted = maybeExecuted
+  }
+
+  /// Whether the same may succeed later without a change by the user.
+  public var isRetriable: Bool {
+    switch code {
+    case .unresolved, .unreachable, .notConnected, .full, .connectionLost, .timedOut, .readOnly, .loading, .masterDown, .outOfMemory,
+      .noScript, .clusterDown, .busy, .writesRefused, .tooManyClients:
+      true
+    case .badAddress, .notInThisVersion, .closed, .protocolViolation, .authenticationFailed, .noPermission, .moved, .wrongType, .rejected,
+      .unsuitableServer, .serverMissing, .serverFailed:
+      false
+    }
+  }
+
+  /// The message.
+  public var description: String { message }
+}
+
+extension RedisError {
+  /// An error reply: its first word is the code, after the convention of Redis.
+  init(reply text: String) {
+    self.init(Self.code(of: text), "Redis answered: \(text)")
+  }
+
+  private static func code(of text: String) -> Code {
+    let word = text.prefix { $0 != " " }
+    switch word {
+    case "WRONGPASS", "NOAUTH": return .authenticationFailed
+    case "NOPERM", "DENIED", "-DENIED": return .noPermission
+    case "READONLY": return .readOnly
+    case "LOADING": return .loading
+    case "MASTERDOWN": return .masterDown
+    case "OOM": return .outOfMemory
+    case "NOSCRIPT": return .noScript
+    case "MOVED", "ASK", "CROSSSLOT": return .moved
+    case "CLUSTERDOWN", "TRYAGAIN": return .clusterDown
+    case "BUSY": return .busy
+    case "MISCONF", "NOREPLICAS": return .writesRefused
+    case "WRONGTYPE": return .wrongType
+    case "ERR": return codeOfGeneral(text)
+    default: return .rejected
+    }
+  }
+
+  private static func codeOfGeneral(_ text: String) -> Code {
+    if text.hasPrefix("ERR max number of clients") { return .tooManyClients }
+    // Servers before 6.0, and those without a password.
+    if text.hasPrefix("ERR invalid password") || text.hasPrefix("ERR AUTH <password>") || text.hasPrefix("ERR Client sent AUTH") {
+      return .authenticationFailed
+    }
+    // Redis 6.2 wraps what a command inside a script answered: "ERR Error running script (...): @user_script: 1: -OOM command ...".
+    if text.hasPrefix("ERR Error running script"), let dash = text.lastIndex(of: "-"), dash > text.startIndex,
+      text[text.index(before: dash)] == " "
+    {
+      let inner = String(text[text.index(after: dash)...])
+      return inner.hasPrefix("ERR") ? .rejected : code(of: inner)
+    }
+    return .rejected
+  }
+}

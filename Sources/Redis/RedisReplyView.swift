@@ -1,0 +1,134 @@
+import CHiredis
+
+/// A reply as it lies in hiredis' memory, valid during the call it is an argument of.
+///
+/// What is asked of a reply of another kind, or beyond its elements, is nil: a server of another mind never traps. An element belongs to
+/// the same memory, so neither may outlive the call.
+public struct RedisReplyView: ~Copyable {
+  /// What a reply can be.
+  public enum Kind: Sendable, Hashable {
+    /// No such key, no such field.
+    case null
+    /// A number.
+    case integer
+    /// `OK` and the like.
+    case status
+    /// A value.
+    case bytes
+    /// Several replies.
+    case array
+    /// An error, as an element of an array.
+    case error
+    /// What this version of the protocol does not know.
+    case unknown
+  }
+
+  private let reply: UnsafePointer<redisReply>
+
+  init(_ reply: UnsafePointer<redisReply>) { self.reply = reply }
+
+  /// What it is.
+  public var kind: Kind {
+    switch reply.pointee.type {
+    case REDIS_REPLY_NIL: .null
+    case REDIS_REPLY_INTEGER: .integer
+    case REDIS_REPLY_STATUS: .status
+    case REDIS_REPLY_STRING: .bytes
+    case REDIS_REPLY_ARRAY: .array
+    case REDIS_REPLY_ERROR: .error
+    default: .unknown
+    }
+  }
+
+  /// Whether it is nothing.
+  public var isNull: Bool { reply.pointee.type == REDIS_REPLY_NIL }
+
+  /// The number of a number.
+  public var integer: Int64? { reply.pointee.type == REDIS_REPLY_INTEGER ? Int64(reply.pointee.integer) : nil }
+
+  /// A number, or a value or status that is a decimal number in the range of Int64.
+  public var number: Int64? {
+    if let integer { return integer }
+    return withBytes { bytes in
+      var digits = bytes[...]
+      let isNegative = digits.first == UInt8(ascii: "-")
+      if isNegative { digits = digits.dropFirst() }
+      guard !digits.isEmpty else { return nil }
+      var value: Int64 = 0
+      for byte in digits {
+        guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+        let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
+        let digit = Int64(byte - UInt8(ascii: "0"))
+        let (sum, over) = isNegative ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
+        if tooLarge || over { return nil }
+        value = sum
+      }
+      return value
+    } ?? nil
+  }
+
+  /// How many elements; 0 for what is no array.
+  public var count: Int { reply.pointee.type == REDIS_REPLY_ARRAY ? Int(reply.pointee.elements) : 0 }
+
+  /// An element of an array; nil beyond its end.
+  public subscript(_ index: Int) -> RedisReplyView? {
+    guard index >= 0, index < count, let elements = reply.pointee.element, let element = elements[index] else { return nil }
+    return RedisReplyView(element)
+  }
+
+  /// Lends the bytes of a value or status, also empty ones; nil for anything else.
+  @inline(__always)
+  public func withBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R? {
+    switch reply.pointee.type {
+    case REDIS_REPLY_STRING, REDIS_REPLY_STATUS: try body(UnsafeRawBufferPointer(start: reply.pointee.str, count: Int(reply.pointee.len)))
+    default: nil
+    }
+  }
+
+  /// The bytes of a value or status, copied.
+  public var bytes: [UInt8]? { withBytes { Array($0) } }
+
+  /// The text of a value or status, copied; what is no UTF-8 is replaced.
+  public var text: String? { withBytes { String(decoding: $0, as: UTF8.self) } }
+
+  /// Whether it is a value or status of just these bytes.
+  public func equals(_ text: StaticString) -> Bool {
+    withBytes { bytes in
+      bytes.count == text.utf8CodeUnitCount && zip(bytes, UnsafeBufferPointer(start: text.utf8Start, count: bytes.count)).allSatisfy(==)
+    } ?? false
+  }
+
+  /// The error that an element of an array is.
+  public var error: RedisError? {
+    guard reply.pointee.type == REDIS_REPLY_ERROR else { return nil }
+    let text = UnsafeRawBufferPointer(start: reply.pointee.str, count: Int(reply.pointee.len))
+    return RedisError(reply: String(decoding: text, as: UTF8.self))
+  }
+
+  /// A copy that may be kept.
+  public var value: RedisValue {
+    switch kind {
+    case .null, .unknown: return .null
+    case .integer: return .integer(Int64(reply.pointee.integer))
+    case .status: return .status(text ?? "")
+    case .bytes: return .bytes(bytes ?? [])
+    case .error: return error.map { .error($0) } ?? .null
+    case .array:
+      var elements: [RedisValue] = []
+      // hiredis refuses replies nested deeper than seven, so this ends. An announced length has been received whole.
+      elements.reserveCapacity(count)
+      for index in 0..<count { elements.append(self[index]?.value ?? .null) }
+      return .array(elements)
+    }
+  }
+}
+
+/// Where replies go: once for each call that was accepted, either of the two, on the loop.
+///
+/// A call may be made from inside either, and the connection closed.
+public protocol RedisReplyHandler: AnyObject {
+  /// The reply has come; it is valid during this call only.
+  func redisReplied(token: UInt64, reply: borrowing RedisReplyView)
+  /// The server answered with an error, or no reply will come.
+  func redisFailed(token: UInt64, error: RedisError)
+}

@@ -1,0 +1,89 @@
+import CHiredis
+import Glibc
+
+/// One connection's descriptor and the parser of its replies: the owner of a `redisContext`.
+///
+/// It is hiredis' plain context in its non-blocking form, driven by the loop. The asynchronous context around it is not used: it aborts
+/// the process when a server sends a reply that nobody asked for, and it allocates for each call.
+final class RedisSocket {
+  private let context: UnsafeMutablePointer<redisContext>
+
+  /// Replies longer than this are taken for nonsense.
+  static let longestReply = 512 << 20
+
+  /// Begins to connect; the descriptor is writable when that has succeeded or failed.
+  ///
+  /// - Parameter endpoint: with a numeric host, for looking up a name would block.
+  init(connectingTo endpoint: RedisAddress.Endpoint) throws(RedisError) {
+    let made: UnsafeMutablePointer<redisContext>?
+    switch endpoint {
+    case .tcp(let host, let port): made = redisConnectNonBlock(host, Int32(port))
+    case .unix(let path): made = redisConnectUnixNonBlock(path)
+    }
+    guard let made else { throw RedisError(.unreachable, "no memory for a connection to Redis") }
+    context = made
+    if made.pointee.err != 0 { throw RedisError(.unreachable, failureText) }
+    if case .tcp = endpoint { redisEnableKeepAlive(made) }
+  }
+
+  deinit { redisFree(context) }
+
+  var descriptor: Int32 { context.pointee.fd }
+
+  /// The system's reason why connecting failed; nil when it succeeded.
+  func connectFailure() -> String? {
+    var code: Int32 = 0
+    var size = socklen_t(MemoryLayout<Int32>.size)
+    guard getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 else { return String(cString: strerror(errno)) }
+    return code == 0 ? nil : String(cString: strerror(code))
+  }
+
+  /// Gives bytes to the kernel and answers how many it took; 0 when it has no room.
+  func write(_ bytes: UnsafeRawBufferPointer) throws(RedisError) -> Int {
+    while true {
+      let count = send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+      if count >= 0 { return count }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN: return 0
+      default: throw RedisError(.connectionLost, "the connection to Redis broke: \(String(cString: strerror(errno)))")
+      }
+    }
+  }
+
+  /// Takes what has arrived, up to 16 KiB, and answers whether there was anything.
+  func fill() throws(RedisError) -> Bool {
+    let before = unparsed
+    guard redisBufferRead(context) == REDIS_OK else { throw failure }
+    let after = unparsed
+    if after > Self.longestReply { throw RedisError(.protocolViolation, "the peer sends a reply of more than 512 MiB; is it a Redis?") }
+    return after > before
+  }
+
+  private var unparsed: Int {
+    guard let reader = context.pointee.reader else { return 0 }
+    return Int(reader.pointee.len) - Int(reader.pointee.pos)
+  }
+
+  /// The next whole reply that has arrived; the caller frees it with `free`.
+  func nextReply() throws(RedisError) -> UnsafeMutablePointer<redisReply>? {
+    var reply: UnsafeMutableRawPointer?
+    guard redisGetReplyFromReader(context, &reply) == REDIS_OK else { throw failure }
+    return reply?.assumingMemoryBound(to: redisReply.self)
+  }
+
+  static func free(_ reply: UnsafeMutablePointer<redisReply>) { freeReplyObject(reply) }
+
+  private var failure: RedisError {
+    switch context.pointee.err {
+    case REDIS_ERR_PROTOCOL, REDIS_ERR_OOM:
+      RedisError(.protocolViolation, "the peer does not speak Redis' protocol (\(failureText)); is the address that of a Redis?")
+    case REDIS_ERR_EOF: RedisError(.connectionLost, "Redis closed the connection")
+    default: RedisError(.connectionLost, "the connection to Redis broke: \(failureText)")
+    }
+  }
+
+  private var failureText: String {
+    withUnsafeBytes(of: context.pointee.errstr) { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
+  }
+}

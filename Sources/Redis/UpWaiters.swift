@@ -1,0 +1,43 @@
+import EventLoop
+
+/// Those who wait until a connection is up, each with a deadline.
+final class UpWaiters {
+  private final class Waiter {
+    var continuation: CheckedContinuation<Result<Void, RedisError>, Never>?
+    var timer: Timer?
+
+    func finish(_ result: Result<Void, RedisError>) {
+      timer?.close()
+      timer = nil
+      continuation?.resume(returning: result)
+      continuation = nil
+    }
+  }
+
+  private var waiters: [Waiter] = []
+
+  /// - Parameter cause: asked when the deadline has passed.
+  func add(
+    on loop: EventLoop, _ milliseconds: Int, _ continuation: CheckedContinuation<Result<Void, RedisError>, Never>,
+    cause: @escaping () -> RedisError
+  ) {
+    let waiter = Waiter()
+    waiter.continuation = continuation
+    waiter.timer = Timer(on: loop) { [weak self, unowned waiter] in
+      self?.waiters.removeAll { $0 === waiter }
+      waiter.finish(.failure(cause()))
+    }
+    waiter.timer?.start(after: milliseconds)
+    waiters.append(waiter)
+  }
+
+  func succeed() { finish(.success(())) }
+
+  func fail(_ error: RedisError) { finish(.failure(error)) }
+
+  private func finish(_ result: Result<Void, RedisError>) {
+    let all = waiters
+    waiters = []
+    for waiter in all { waiter.finish(result) }
+  }
+}
