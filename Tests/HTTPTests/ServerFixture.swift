@@ -7,15 +7,17 @@ actor ServerFixture {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var server: HTTPServer?
-  private var held: [HTTPResponder] = []
+  private let held = HeldResponders()
   private let log = WebSocketLog()
 
   private init(_ loop: EventLoop) { self.loop = loop }
 
   /// Runs `body` with a server's fixture and port, and ends the server after it.
-  static func with(
+  ///
+  /// `@concurrent`, since the body blocks on its sockets: after a call of the fixture it must not stay on the loop's thread.
+  @concurrent static func with(
     _ configuration: HTTPServerConfiguration = quick(), webSocket: WebSocketConfiguration = carillon(),
-    _ body: (ServerFixture, Int) async throws -> Void
+    _ body: @concurrent @Sendable (ServerFixture, Int) async throws -> Void
   ) async throws {
     let fixture = ServerFixture(EventLoop(name: "http-test"))
     let port = try await fixture.start(configuration, webSocket)
@@ -23,9 +25,11 @@ actor ServerFixture {
       try await body(fixture, port)
     } catch {
       await fixture.stop()
+      await fixture.loop.close()
       throw error
     }
     await fixture.stop()
+    await fixture.loop.close()
   }
 
   /// The defaults, but that deadlines are looked at often.
@@ -52,7 +56,7 @@ actor ServerFixture {
       let lines = [request.path, request.query ?? "-", request.queryParameter("name") ?? "-", request.headers["x-case"] ?? "-"]
       responder.respond(HTTPResponse(.ok, text: lines.joined(separator: "\n")))
     }
-    routes.add(.get, "/held") { [weak self] _, responder in self?.assumeIsolated { $0.held.append(responder) } }
+    routes.add(.get, "/held") { [held] _, responder in held.all.append(responder) }
     routes.add(.get, "/dropped") { _, _ in }
     routes.add(.get, "/large") { request, responder in
       let count = request.queryParameter("bytes").flatMap { Int($0) } ?? 0
@@ -72,25 +76,22 @@ actor ServerFixture {
   }
 
   private func stop() async {
-    held = []
+    held.all = []
     await closeServer(withinMilliseconds: 0)
-    await loopIsDone()
   }
-
-  private nonisolated func loopIsDone() async { await loop.close() }
 
   func closeServer(withinMilliseconds: Int) async { await server?.close(withinMilliseconds: withinMilliseconds) }
 
   var statistics: HTTPServerStatistics { server?.statistics ?? HTTPServerStatistics() }
   var ends: [WebSocketEnd] { log.ends }
   var opened: Int { log.opened }
-  var heldCount: Int { held.count }
-  var heldAreOpen: Bool { held.allSatisfy(\.isOpen) }
+  var heldCount: Int { held.all.count }
+  var heldAreOpen: Bool { held.all.allSatisfy(\.isOpen) }
 
   /// Answers what waits at `/held`.
   func release(_ text: String) {
-    let waiting = held
-    held = []
+    let waiting = held.all
+    held.all = []
     for responder in waiting { responder.respond(HTTPResponse(.ok, text: text)) }
   }
 
@@ -105,6 +106,11 @@ actor ServerFixture {
     }
     return false
   }
+}
+
+/// Requests that wait for the test to answer them.
+final class HeldResponders {
+  var all: [HTTPResponder] = []
 }
 
 /// What happened to all connections of a fixture.
