@@ -67,16 +67,19 @@ private let exchanges = [
   Exchange(name: "body too large", request: "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", status: 413),
   Exchange(
     name: "chunks too large",
-    request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" + String(repeating: "x", count: 1001), status: 413),
+    request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" + String(repeating: "x", count: 1001),
+    status: 413),
   Exchange(
-    name: "head too large", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 3000) + "\r\n\r\n", status: 431),
+    name: "head too large", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 3000) + "\r\n\r\n", status: 431
+  ),
   Exchange(
     name: "endless head", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 5000), status: 431),
   Exchange(name: "endless target", request: "GET /" + String(repeating: "x", count: 5000), status: 431),
   Exchange(name: "too many fields", request: "GET /hello HTTP/1.1\r\nHost: a\r\n\(tooManyFields)\r\n", status: 431),
   Exchange(
     name: "endless trailer",
-    request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: " + String(repeating: "x", count: 5000), status: 431),
+    request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: " + String(repeating: "x", count: 5000),
+    status: 431),
 ]
 
 private func small() -> HTTPServerConfiguration {

@@ -60,7 +60,8 @@ actor ServerFixture {
     routes.add(.get, "/dropped") { _, _ in }
     routes.add(.get, "/large") { request, responder in
       let count = request.queryParameter("bytes").flatMap { Int($0) } ?? 0
-      responder.respond(HTTPResponse(.ok, body: .make(count: count) { for index in $0.indices { $0[index] = UInt8(truncatingIfNeeded: index) } }))
+      responder.respond(
+        HTTPResponse(.ok, body: .make(count: count) { for index in $0.indices { $0[index] = UInt8(truncatingIfNeeded: index) } }))
     }
     let log = self.log
     routes.addWebSocket("/ws", webSocket) { request in
