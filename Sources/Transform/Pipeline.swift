@@ -24,7 +24,7 @@ final class Pipeline: RedisReplyHandler {
   private let retry: Timer
   private var isRetrying = false
   private let topic: [UInt8]
-  private var spare: [ByteBuffer] = []
+  private let expiration: ExpirationRule
   /// Hands a record's ticket back: it is done.
   var onDone: ((RecordTicket) -> Void)?
 
@@ -46,6 +46,7 @@ final class Pipeline: RedisReplyHandler {
     audiences = AudienceCalls(settings.keys)
     evictions = Evictions(settings.keys)
     topic = Array(settings.topics.requests.utf8)
+    expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     var fire: () -> Void = {}
     retry = Timer(on: loop) { fire() }
     fire = { [unowned self] in retryFired() }
@@ -61,13 +62,11 @@ final class Pipeline: RedisReplyHandler {
 
   /// Takes the records of a batch whose tickets the tracker has given.
   func take(_ batch: RecordBatch, _ begun: [(index: Int, ticket: RecordTicket)]) {
-    let hold = BatchHold(batch, arena: spareBuffer())
+    let hold = BatchHold(batch, arena: ByteBuffer(capacity: 64 << 10))
     let now = loop.milliseconds()
     for (index, ticket) in begun { start(works.add(hold, index: index, ticket: ticket, arrived: now)) }
     send()
   }
-
-  private func spareBuffer() -> ByteBuffer { ByteBuffer(capacity: 64 << 10) }
 
   /// Reads a record and has it judged; its outcomes are noted as pending.
   private func start(_ place: Int32) {
@@ -122,7 +121,7 @@ final class Pipeline: RedisReplyHandler {
       guard (try? entry.append(to: &hold.arena)) != nil else { return }
       let terms = DeviceRequest.Terms(
         application: StableHash.hash(view.application), user: view.target.userHash, time: view.envelope.source.timestamp,
-        withdraws: withdraws, id: entry.id.hash64, source: source, isExpired: settings.isExpired(entry.expiration, entry.source, WallClock.seconds()),
+        withdraws: withdraws, id: entry.id.hash64, source: source, isExpired: expiration.end(expiration: entry.expiration, published: entry.source.timestamp) <= WallClock.seconds(),
         revision: view.envelope.revision)
       body(ArenaSpan(start: start, count: hold.arena.count - start), terms)
     }
