@@ -45,7 +45,9 @@ public struct DeliveryRecord {
   }
 
   /// Appends the record of an entry; on an error nothing.
-  public static func append(_ entry: DeliveryEntry, revision: Revision, generation: UInt64, to buffer: inout ByteBuffer) throws(RecordCodingError) {
+  public static func append(_ entry: DeliveryEntry, revision: Revision, generation: UInt64, to buffer: inout ByteBuffer)
+    throws(RecordCodingError)
+  {
     let start = buffer.count
     appendHead(entry.kind == .notify ? .notify : .remove, revision, generation, to: &buffer)
     do throws(RecordCodingError) {
