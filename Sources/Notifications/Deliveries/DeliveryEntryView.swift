@@ -34,7 +34,8 @@ public struct DeliveryEntryView {
   /// Reads an entry; `nil` when the bytes are none, or of a version that is not known.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
-    guard bytes.count >= DeliveryEntry.fixedBytes, let idBytes = reader.bytes(NotificationID.byteCount), let id = NotificationID(bytes: idBytes),
+    guard bytes.count >= DeliveryEntry.fixedBytes, let idBytes = reader.bytes(NotificationID.byteCount),
+      let id = NotificationID(bytes: idBytes),
       let form = reader.byte(), form >> 4 == DeliveryEntry.version, let kind = DeliveryEntry.Kind(rawValue: form & 0xF),
       let flags = reader.byte(), let priority = reader.byte(), let pushType = reader.byte().flatMap(PushType.init(rawValue:)),
       let expiration = reader.integer(Int64.self), expiration >= 0, let partition = reader.integer(Int32.self), partition >= 0,

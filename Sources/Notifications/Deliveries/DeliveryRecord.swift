@@ -7,6 +7,9 @@
 /// | 20 | revision of the entry; zeros when there is none |
 /// | rest | entry, for `notify` and `remove` |
 public struct DeliveryRecord {
+  /// The bytes before the entry.
+  public static var headBytes: Int { 1 + 8 + Revision.byteCount }
+
   /// What the lane is to do. The raw value is the form's: never renumber.
   public enum Kind: UInt8, Sendable {
     /// Send the entry's notification.
@@ -45,7 +48,9 @@ public struct DeliveryRecord {
   }
 
   /// Appends the record of an entry; on an error nothing.
-  public static func append(_ entry: DeliveryEntry, revision: Revision, generation: UInt64, to buffer: inout ByteBuffer) throws(RecordCodingError) {
+  public static func append(_ entry: DeliveryEntry, revision: Revision, generation: UInt64, to buffer: inout ByteBuffer)
+    throws(RecordCodingError)
+  {
     let start = buffer.count
     appendHead(entry.kind == .notify ? .notify : .remove, revision, generation, to: &buffer)
     do throws(RecordCodingError) {

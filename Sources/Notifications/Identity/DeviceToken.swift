@@ -33,7 +33,9 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Whether a valid token is in lower case already, so that its bytes may be used as they are.
-  public static func isNormal(_ bytes: UnsafeRawBufferPointer) -> Bool { bytes.allSatisfy { $0 >= UInt8(ascii: "a") || $0 <= UInt8(ascii: "9") } }
+  public static func isNormal(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.allSatisfy { $0 >= UInt8(ascii: "a") || $0 <= UInt8(ascii: "9") }
+  }
 
   /// Appends a valid token in lower case.
   public static func append(_ bytes: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {

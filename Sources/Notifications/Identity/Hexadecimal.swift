@@ -33,7 +33,9 @@ enum Hexadecimal {
   }
 
   /// Reads as many lower-case digits as the type has room for.
-  static func read<Value: FixedWidthInteger & UnsignedInteger>(_ type: Value.Type, from input: UnsafeRawBufferPointer, at offset: Int) -> Value? {
+  static func read<Value: FixedWidthInteger & UnsignedInteger>(_ type: Value.Type, from input: UnsafeRawBufferPointer, at offset: Int)
+    -> Value?
+  {
     let digits = MemoryLayout<Value>.size * 2
     guard offset >= 0, offset + digits <= input.count else { return nil }
     var value: Value = 0

@@ -31,7 +31,9 @@ enum HeaderRules {
     guard let type = PushType(name: header) else {
       throw Rejection(
         .invalidPushType, field: "apns-push-type",
-        rule: "A push type is alert, background, controls, complication, fileprovider, liveactivity, location, mdm, pushtotalk, voip or widgets.")
+        rule:
+          "A push type is alert, background, controls, complication, fileprovider, liveactivity, location, mdm, pushtotalk, voip or widgets."
+      )
     }
     return type
   }
@@ -61,14 +63,16 @@ enum HeaderRules {
   }
 
   private static var badExpiration: Rejection {
-    Rejection(.badExpirationDate, field: "apns-expiration", rule: "An expiration is a time in whole seconds since 1970, or 0 for one attempt.")
+    Rejection(
+      .badExpirationDate, field: "apns-expiration", rule: "An expiration is a time in whole seconds since 1970, or 0 for one attempt.")
   }
 
   static func target(_ header: UnsafeRawBufferPointer?, key: UnsafeRawBufferPointer) throws(Rejection) -> Target {
     let text = header ?? key
     guard !text.isEmpty else {
       throw Rejection(
-        .missingDeviceToken, field: "target", rule: "A request has a target, in the header target or as its record key: device:<token> or user:<id>.")
+        .missingDeviceToken, field: "target",
+        rule: "A request has a target, in the header target or as its record key: device:<token> or user:<id>.")
     }
     return try Target.read(text, field: header == nil ? "key" : "target")
   }

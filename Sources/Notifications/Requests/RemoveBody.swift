@@ -7,7 +7,8 @@ struct RemoveBody {
   /// The array as it stands in the body; none when the body names no identifiers.
   let source: UnsafeRawBufferPointer
 
-  static let rule: StaticString = "A remove names 1 to 100 identifiers of 1 to 64 bytes each, in apns-collapse-id or as {\"identifiers\": [\"…\"]}."
+  static let rule: StaticString =
+    "A remove names 1 to 100 identifiers of 1 to 64 bytes each, in apns-collapse-id or as {\"identifiers\": [\"…\"]}."
 
   /// Checks a body that is not empty.
   init(checking body: UnsafeRawBufferPointer) throws(Rejection) {

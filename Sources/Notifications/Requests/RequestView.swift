@@ -13,7 +13,8 @@ public struct RequestRecord {
 
   /// A record of its parts.
   public init(
-    key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, headers: RequestHeaders, topic: UnsafeRawBufferPointer, position: SourcePosition
+    key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, headers: RequestHeaders, topic: UnsafeRawBufferPointer,
+    position: SourcePosition
   ) {
     self.key = key
     self.value = value
@@ -147,7 +148,8 @@ public struct RequestView {
         throw Rejection(.payloadEmpty, field: "payload", rule: "A notification has a payload, a JSON object with a member aps.")
       }
       guard record.value.count <= (givenType == .voip ? limits.voipPayloadBytes : limits.payloadBytes) else {
-        throw Rejection(.payloadTooLarge, field: "payload", rule: "A payload takes at most 4096 bytes, for VoIP 5120, unless configured otherwise.")
+        throw Rejection(
+          .payloadTooLarge, field: "payload", rule: "A payload takes at most 4096 bytes, for VoIP 5120, unless configured otherwise.")
       }
       facts = try PayloadFacts(checking: record.value)
       payload = record.value
