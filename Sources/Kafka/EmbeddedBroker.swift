@@ -11,7 +11,11 @@ import Synchronization
 ///   kept from overlapping with the end by a lock.
 public final class EmbeddedBroker: @unchecked Sendable {
   /// What clients should be set to.
-  ///
+  public static let clientProperties = [
+    "fetch.wait.max.ms": "10", "fetch.error.backoff.ms": "50",
+    // It makes topics that are asked for whatever a client says, and librdkafka warns of that unless it is allowed to.
+    "allow.auto.create.topics": "true",
+  ]
   /// An idle fetch sleeps its whole `fetch.wait.max.ms` there, so new records wait as long; a rebalance takes the session timeout less
   /// a second.
   public static let clientProperties = [
