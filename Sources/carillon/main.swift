@@ -1,1 +1,3 @@
-print("carillon")
+import Glibc
+
+exit(await Program.run(Array(CommandLine.arguments.dropFirst())).rawValue)
