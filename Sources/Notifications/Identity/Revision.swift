@@ -87,16 +87,6 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     self = revision
   }
 
-  /// Lends the binary form.
-  public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-    try withUnsafeTemporaryAllocation(byteCount: Self.byteCount, alignment: 8) { bytes in
-      bytes.storeBytes(of: timestamp.bigEndian, as: UInt64.self)
-      bytes.storeBytes(of: partition.bigEndian, toByteOffset: 8, as: UInt32.self)
-      bytes.storeBytes(of: offset.bigEndian, toByteOffset: 12, as: UInt64.self)
-      return try body(UnsafeRawBufferPointer(rebasing: bytes[..<Self.byteCount]))
-    }
-  }
-
   /// Appends the twenty bytes.
   public func append(to buffer: inout ByteBuffer) {
     buffer.append(timestamp)
