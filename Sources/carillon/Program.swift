@@ -7,12 +7,12 @@ import Worker
 enum Program {
   static let version = "0.1.0"
 
-  static let commandLine = CommandLineProgram(
+  static let commandLine: CommandLineProgram = CommandLineProgram(
     name: "carillon", summary: "delivers notifications to a fleet of devices, over Kafka and Redis", version: version,
     sections: [
-      .init("Roles", [UpCommand.command, TransformCommand.command]),
+      .init("Roles", []),
       .init("Tools", [TopicsCommand.create, PublishCommand.command, EventsCommand.command]),
-      .init("Documentation", [settings]),
+      .init("Documentation", [SettingsCommand.command]),
     ])
 
   /// Runs what the arguments ask for and says how it ended.
@@ -60,17 +60,4 @@ enum Program {
     default: .dependencyMissing
     }
   }
-
-  private static let settings = Command(
-    "settings", "prints every setting as a table, for the documentation",
-    discussion: "Each setting with its key in the configuration file, its flag, its environment variable, its default and what it does.",
-    groups: [SettingGroup("Form", [markdown])],
-    examples: [Example("settings --markdown > settings.md", "the table that the documentation has")]
-  ) { _ in
-    // The only form that there is; the flag leaves room for others.
-    StandardOutput.write(commandLine.settingsMarkdown)
-    return .done
-  }
-
-  private static let markdown = Setting("settings.markdown", .boolean, default: true, "As Markdown tables, one for each group of settings.")
 }

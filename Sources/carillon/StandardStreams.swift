@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import Worker
 
 /// The process' standard output: what a command answers, buffered until `flush` or until the buffer is full. From any thread.
 enum StandardOutput {

@@ -1,6 +1,7 @@
 import Glibc
 import JSON
 import Kafka
+import Worker
 
 /// What a running `carillon up` leaves for the tools on the same machine: where its parts are.
 ///
