@@ -8,7 +8,7 @@ enum EventsCommand {
   private static let from = Setting(
     "events.from", .eventsStart, default: .now, "Where reading begins.")
   private static let types = Setting<[EventType]>(
-    "events.type", .repeated(.choice), default: [], "Only events of these types. Absent: all.")
+    "events.type", .repeated(.eventType), default: [], "Only events of these types. Absent: all.")
   private static let device = Setting<DeviceToken?>("events.device", .deviceToken, "Only events on this device.")
   private static let id = Setting<NotificationID?>("events.id", .notificationID, "Only events of the request with this apns-id.")
   private static let limit = Setting<Int?>("events.limit", .integer(1...Int(Int32.max)), "Ends after so many events.")
@@ -76,6 +76,14 @@ extension SettingKind where Value == EventsStart {
         case .time(let moment): moment.text
         }
       })
+  }
+}
+
+extension SettingKind where Value == EventType {
+  fileprivate static var eventType: SettingKind {
+    SettingKind(
+      placeholder: "TYPE,…", allowed: "one of " + EventType.allCases.map(\.rawValue).joined(separator: ", "),
+      read: { EventType(rawValue: $0) }, write: \.rawValue)
   }
 }
 
