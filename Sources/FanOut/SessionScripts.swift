@@ -18,29 +18,30 @@ enum SessionScripts {
 
   /// Applies a registration that Kafka has taken.
   ///
-  /// Arguments: owner 24 or '' for an unregistration, registration 20, milliseconds that an unregistered device is remembered.
-  /// Answers `{1, former owner}`, or `{0, owner}` where a later record stands. For the same owner the earliest `since` stands.
+  /// Arguments: owner 24 or '' for an unregistration, registration 20, milliseconds that an unregistered device is remembered, the key of
+  /// the audience that it belongs to or ''.
+  /// Answers `{1, former owner, former audience}`, or `{0}` where a later record stands. For the same owner the earliest `since` stands.
   static let register = RedisScript(
     """
-    local s = redis.call('HMGET', KEYS[1], 'u', 'r')
+    local s = redis.call('HMGET', KEYS[1], 'u', 'r', 'a')
     local owner, former = ARGV[1], s[1] or ''
     if s[2] then
-      local _, _, offset = struct.unpack('>I8I4I8', s[2])
-      local _, _, this = struct.unpack('>I8I4I8', ARGV[2])
-      if offset >= this then return {0, former} end
+      local offset = struct.unpack('>I8', s[2], 13)
+      local this = struct.unpack('>I8', ARGV[2], 13)
+      if offset > this then return {0} end
     end
     if owner == '' then
       redis.call('HSET', KEYS[1], 'r', ARGV[2])
-      redis.call('HDEL', KEYS[1], 'u', 'p', 'g')
+      redis.call('HDEL', KEYS[1], 'u', 'a', 'p', 'g')
       redis.call('PEXPIRE', KEYS[1], ARGV[3])
-      return {1, former}
+      return {1, former, s[3] or ''}
     end
     if string.sub(owner, 1, 8) == string.sub(former, 1, 8) and string.sub(owner, 17, 24) == string.sub(former, 17, 24) then
       if struct.unpack('>I8', former, 9) < struct.unpack('>I8', owner, 9) then owner = former end
     end
-    redis.call('HSET', KEYS[1], 'u', owner, 'r', ARGV[2])
+    redis.call('HSET', KEYS[1], 'u', owner, 'r', ARGV[2], 'a', ARGV[4])
     redis.call('PERSIST', KEYS[1])
-    return {1, former}
+    return {1, former, s[3] or ''}
     """)
 
   /// The close of a session: gives the presence up if it is still this session's.

@@ -39,8 +39,8 @@ extension JSONScanner {
     return hasCharacters(span, UnsafeRawBufferPointer(start: name.utf8Start, count: length))
   }
 
-  /// Whether a string, most often a key, has exactly the characters of `name`.
-  public func matches(_ span: JSONSpan, _ name: String) -> Bool {
+  /// Whether a string, most often a key, has exactly the characters of `name`, which the program does not know beforehand.
+  public func matches(_ span: JSONSpan, text name: String) -> Bool {
     var name = name
     return name.withUTF8 { hasCharacters(span, UnsafeRawBufferPointer($0)) }
   }

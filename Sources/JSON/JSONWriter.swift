@@ -13,7 +13,8 @@
 ///     let frame = writer.withUnsafeBytes { SharedBytes.make($0) }
 public struct JSONWriter: ~Copyable {
   private var storage: UnsafeMutableRawBufferPointer
-  private var needsComma = false
+  /// Whether a value has just ended, so that another one in the same container needs a comma.
+  var needsComma = false
   /// How many bytes of text there are.
   public private(set) var count = 0
 
@@ -62,12 +63,12 @@ public struct JSONWriter: ~Copyable {
 
   /// A member's name; its value is the next call.
   public mutating func key(_ name: StaticString) {
-    string(name)
+    string(word: name)
     endKey()
   }
 
-  /// A member's name; its value is the next call.
-  public mutating func key(_ name: String) {
+  /// A member's name that the program does not know beforehand; its value is the next call.
+  public mutating func key(text name: String) {
     string(name)
     endKey()
   }
@@ -92,8 +93,8 @@ public struct JSONWriter: ~Copyable {
 
   // MARK: Values
 
-  /// A string.
-  public mutating func string(_ value: StaticString) {
+  /// A string that is one of the program's own words.
+  public mutating func string(word value: StaticString) {
     quote(UnsafeRawBufferPointer(start: value.utf8Start, count: value.utf8CodeUnitCount))
   }
 
@@ -277,7 +278,7 @@ extension JSONWriter {
   /// A member whose value is one of the program's own words.
   public mutating func member(_ name: StaticString, word value: StaticString) {
     key(name)
-    string(value)
+    string(word: value)
   }
 
   /// A member whose value is an integer.

@@ -3,8 +3,8 @@ import Redis
 
 /// What the judge script says of one request for one device.
 enum Verdict {
-  /// A newer revision of the same collapse id is known: that one, and its apns-id.
-  case stale(newest: Revision, by: NotificationID)
+  /// A newer revision of the same collapse id is known: the apns-id of that one.
+  case stale(by: NotificationID)
   /// It is in the mailbox now (or, past its expiration, only remembered).
   case new(Application)
   /// It was applied before, from this same record: everything is said and done again as at the first time.
@@ -25,7 +25,13 @@ enum Verdict {
     /// The revision as it was kept.
     var revision: Revision
     /// The older revision that it took the place of in the mailbox, and its apns-id.
-    var displaced: (revision: Revision, id: NotificationID)?
+    var displaced: Displaced?
+  }
+
+  /// A notification that was replaced before the device had it.
+  struct Displaced {
+    var revision: Revision
+    var id: NotificationID
   }
 
   /// A device's session: the partition of `deliveries` that its lane reads, and its generation.
@@ -36,16 +42,16 @@ enum Verdict {
 
   /// Reads one verdict of the script's reply; nil for what the script never says.
   init?(_ reply: RedisReplyView) {
-    guard let code = reply[0]?.integer else { return nil }
-    switch code {
+    switch reply[0]?.integer {
     case 0:
-      guard let newest = reply[2]?.bytes.flatMap(Revision.init(binary:)), let by = reply[3]?.bytes.flatMap(NotificationID.init(binary:)) else {
-        return nil
-      }
-      self = .stale(newest: newest, by: by)
-    case 1, 2:
+      guard let by = reply[3]?.bytes.flatMap(NotificationID.init(bytes:)) else { return nil }
+      self = .stale(by: by)
+    case 1:
       guard let application = Application(reply) else { return nil }
-      self = code == 1 ? .new(application) : .again(application)
+      self = .new(application)
+    case 2:
+      guard let application = Application(reply) else { return nil }
+      self = .again(application)
     case 3: self = .duplicate
     case 4: self = .foreign
     case 5: self = .unregistered
@@ -57,15 +63,21 @@ enum Verdict {
 
 extension Verdict.Application {
   fileprivate init?(_ reply: RedisReplyView) {
-    guard let revision = reply[2]?.bytes.flatMap(Revision.init(binary:)) else { return nil }
+    guard let revision = reply[2]?.bytes.flatMap(Revision.init(bytes:)) else { return nil }
     self.revision = revision
     presence = reply[1]?.bytes.flatMap(Verdict.Presence.init)
-    if let said = reply[3]?.bytes, said.count == Revision.size + 16 {
-      guard let older = Revision(binary: UnsafeRawBufferPointer(rebasing: said[..<Revision.size])),
-        let id = NotificationID(binary: UnsafeRawBufferPointer(rebasing: said[Revision.size...]))
-      else { return nil }
-      displaced = (older, id)
-    }
+    displaced = reply[3]?.bytes.flatMap(Verdict.Displaced.init)
+  }
+}
+
+extension Verdict.Displaced {
+  fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count == Revision.byteCount + NotificationID.byteCount,
+      let revision = Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes.prefix(Revision.byteCount))),
+      let id = NotificationID(bytes: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(Revision.byteCount)))
+    else { return nil }
+    self.revision = revision
+    self.id = id
   }
 }
 

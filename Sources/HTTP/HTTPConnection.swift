@@ -1,0 +1,267 @@
+import EventLoop
+
+/// One client's connection while it speaks HTTP: requests in order, one at a time. Loop-confined.
+///
+/// Without a request it holds no parser and no bytes. What is pipelined behind a request waits in the connection (one read at most)
+/// and in the kernel.
+final class HTTPConnection: StreamHandler, SweepMember {
+  private enum Phase {
+    /// Between requests.
+    case idle
+    /// A request is coming in.
+    case head, body
+    /// A handler has the request.
+    case handling
+    /// The last response has not gone out far enough to take another request.
+    case congested
+    /// The last response is on its way, nothing more is read.
+    case closing
+    case ended
+  }
+
+  /// Responses that may wait for the client before its next request is looked at.
+  private static let congestionBytes = 262_144
+
+  private let server: HTTPServer
+  private let stream: Stream
+  private var phase = Phase.idle
+  private var parser: MessageParser?
+  private var pipelined: [UInt8] = []
+  private var isFeeding = false
+  private var saidContinue = false
+  // Of the request at hand: what its response must know.
+  private var isHead = false
+  private var persistence = HTTPResponse.Persistence.kept
+  var sweepSlot = -1
+
+  init(_ server: HTTPServer, _ stream: Stream) {
+    self.server = server
+    self.stream = stream
+  }
+
+  /// Begins to read.
+  func start() {
+    server.sweep.add(self, deadline: now + UInt64(server.configuration.headMilliseconds))
+    stream.handler = self
+    stream.startReading()
+  }
+
+  /// Begins with a refusal: reads no request.
+  func startRefusing(_ response: HTTPResponse) {
+    server.sweep.add(self, deadline: Sweep.never)
+    stream.handler = self
+    stream.startReading()
+    finish(with: response)
+  }
+
+  var awaitsResponse: Bool { phase == .handling }
+
+  private var now: UInt64 { server.loop.milliseconds() }
+
+  private func setDeadline(after milliseconds: Int) { server.sweep.set(now + UInt64(milliseconds), for: self) }
+
+  // MARK: Reading
+
+  func streamReceived(_ bytes: UnsafeRawBufferPointer) { feed(bytes) }
+
+  private func feed(_ bytes: UnsafeRawBufferPointer) {
+    var rest = bytes
+    isFeeding = true
+    defer { isFeeding = false }
+    while !rest.isEmpty {
+      switch phase {
+      case .idle: beginRequest()
+      case .head, .body: break
+      case .handling, .congested:
+        pipelined.append(contentsOf: rest)
+        stream.stopReading()
+        return
+      case .closing, .ended: return
+      }
+      guard let parser else { return }
+      let (consumed, outcome) = parser.parse(rest)
+      rest = UnsafeRawBufferPointer(rebasing: rest[min(consumed, rest.count)...])
+      switch outcome {
+      case .incomplete: requestGrew(parser)
+      case .failed(let failure): return refuse(failure)
+      case .complete:
+        if let webSocket = dispatch(parser) {
+          if !rest.isEmpty { webSocket.streamReceived(rest) }
+          return
+        }
+      }
+    }
+  }
+
+  private func beginRequest() {
+    phase = .head
+    isHead = false
+    parser = server.takeParser()
+    saidContinue = false
+    setDeadline(after: server.configuration.headMilliseconds)
+  }
+
+  private func requestGrew(_ parser: MessageParser) {
+    guard parser.isHeadComplete else { return }
+    if phase == .head {
+      phase = .body
+      setDeadline(after: server.configuration.bodyMilliseconds)
+    }
+    if parser.expectsContinue, !saidContinue {
+      saidContinue = true
+      stream.write(server.continueResponse)
+    }
+  }
+
+  /// Hands a whole request to its route; answers the WebSocket that the connection has become, if it has.
+  private func dispatch(_ parser: MessageParser) -> WebSocketTransport? {
+    self.parser = nil
+    defer { server.giveBack(parser) }
+    let method = parser.method
+    isHead = method == .head
+    persistence = server.isDraining || !parser.keepsAlive ? .closed : parser.isVersion11 ? .kept : .keptExplicitly
+    phase = .handling
+    server.sweep.set(Sweep.never, for: self)
+    guard let target = RequestTarget(parser.target) else {
+      refuse(.malformed("its target is no path"))
+      return nil
+    }
+    let request = HTTPRequest(
+      method: method, path: target.path, query: target.query, headers: parser.headers, body: parser.body, peerAddress: stream.peerAddress)
+    server.statistics.requests += 1
+    switch server.routes.match(method, target.path) {
+    case .unknown: respond(HTTPResponse(.notFound, text: "There is nothing at this path.\n"))
+    case .otherMethod(let allow):
+      respond(HTTPResponse(.methodNotAllowed, text: "This path knows \(allow).\n", headers: [("Allow", allow)]))
+    case .found(.plain(let handler)): handler(request, HTTPResponder(self))
+    case .found(.webSocket(let route)): return upgrade(request, route, isAsked: parser.asksForWebSocket)
+    }
+    return nil
+  }
+
+  // MARK: Answering
+
+  /// Sends the response to the request at hand and goes on with the next one.
+  func respond(_ response: HTTPResponse) {
+    server.loop.preconditionOnLoop()
+    guard phase == .handling else { return }
+    if server.isDraining { persistence = .closed }
+    stream.write(response.head(date: server.date(), persistence))
+    if let body = response.body, !isHead, !response.status.forbidsBody, body.count > 0 { stream.write(body) }
+    if persistence == .closed {
+      phase = .closing
+      stream.finish(withinMilliseconds: server.configuration.writeMilliseconds)
+      return
+    }
+    if stream.pendingBytes > Self.congestionBytes {
+      phase = .congested
+      setDeadline(after: server.configuration.writeMilliseconds)
+    } else {
+      becomeIdle()
+    }
+  }
+
+  private func becomeIdle() {
+    phase = .idle
+    setDeadline(after: server.configuration.idleMilliseconds)
+    // When the answer came from within `feed`, its loop goes on with what it has; else what has waited is next.
+    if !isFeeding { resume() }
+  }
+
+  private func resume() {
+    let waiting = pipelined
+    pipelined = []
+    waiting.withUnsafeBytes { feed($0) }
+    if phase == .idle || phase == .head || phase == .body { stream.startReading() }
+  }
+
+  private func refuse(_ failure: MessageFailure) {
+    let response = failure.response
+    server.statistics.refused[response.status.rawValue, default: 0] += 1
+    finish(with: response)
+  }
+
+  /// Says a last word and closes, reading on for a while so that a client in the midst of its request still sees it.
+  private func finish(with response: HTTPResponse) {
+    if let parser {
+      self.parser = nil
+      server.giveBack(parser)
+    }
+    phase = .closing
+    stream.write(response.head(date: server.date(), .closed))
+    if let body = response.body, !isHead { stream.write(body) }
+    stream.finish(withinMilliseconds: server.configuration.lingerMilliseconds)
+  }
+
+  private func upgrade(_ request: HTTPRequest, _ route: WebSocketRoute, isAsked: Bool) -> WebSocketTransport? {
+    let judgement =
+      server.isDraining
+      ? .refuse(HTTPResponse(.serviceUnavailable, text: "The server is shutting down.\n")) : route.judge(request, isAsked: isAsked)
+    switch judgement {
+    case .refuse(let response):
+      server.statistics.upgradesRefused[response.status.rawValue, default: 0] += 1
+      persistence = .closed
+      respond(response)
+      return nil
+    case .accept(let response, let handler):
+      guard let endpoint = route.endpoint, phase == .handling else { return nil }
+      phase = .ended
+      server.sweep.remove(self)
+      server.statistics.upgraded += 1
+      server.statistics.webSockets += 1
+      stream.write(response)
+      let connection = WebSocketTransport(endpoint, stream, handler)
+      connection.start()
+      return connection
+    }
+  }
+
+  // MARK: Ending
+
+  func deadlinePassed(now: UInt64) {
+    switch phase {
+    case .idle:
+      if stream.pendingBytes > 0 { stream.close() } else { finishIdle() }
+    case .head, .body:
+      server.statistics.timedOut += 1
+      finish(with: HTTPResponse(.requestTimeout, text: "The request took too long.\n"))
+    case .congested: stream.close()
+    case .handling, .closing, .ended: break
+    }
+  }
+
+  /// The server is closing: goes at once when idle, after the response else.
+  func drain() {
+    switch phase {
+    case .idle: finishIdle()
+    case .congested:
+      phase = .closing
+      stream.finish(withinMilliseconds: server.configuration.writeMilliseconds)
+    case .head, .body, .handling, .closing, .ended: break
+    }
+  }
+
+  private func finishIdle() {
+    phase = .closing
+    stream.finish(withinMilliseconds: server.configuration.lingerMilliseconds)
+  }
+
+  /// Closes at once.
+  func abort() { stream.close() }
+
+  func streamDrained() {
+    guard phase == .congested else { return }
+    becomeIdle()
+  }
+
+  func streamEnded(_ end: StreamEnd) {
+    phase = .ended
+    if let parser {
+      self.parser = nil
+      server.giveBack(parser)
+    }
+    pipelined = []
+    server.sweep.remove(self)
+    server.streamEnded()
+  }
+}

@@ -1,0 +1,77 @@
+/// The header fields of a message that was received, as spans of its head: looking up costs a scan, and no string is made before.
+///
+/// Names compare without regard to case (RFC 9110, section 5.1).
+public struct HTTPHeaders: Sendable {
+  /// Where one field lies in the head's bytes.
+  struct Field {
+    var nameStart: Int
+    var nameEnd: Int
+    var valueStart: Int
+    var valueEnd: Int
+  }
+
+  private let bytes: [UInt8]
+  private let fields: [Field]
+
+  init(bytes: [UInt8], fields: [Field]) {
+    self.bytes = bytes
+    self.fields = fields
+  }
+
+  /// How many fields; one that is repeated counts each time.
+  public var count: Int { fields.count }
+
+  /// The first value of a field, without the white space around it; nil where the field is absent.
+  public subscript(name: String) -> String? {
+    fields.first { matches($0, name) }.map(value)
+  }
+
+  /// Every value of a field, in order.
+  public func values(of name: String) -> [String] {
+    fields.filter { matches($0, name) }.map(value)
+  }
+
+  /// The members of a field that is a list (RFC 9110, section 5.6.1), of all its lines, without empty ones.
+  public func list(of name: String) -> [String] {
+    values(of: name).flatMap { $0.split(separator: ",") }.map { $0.trimmed }.filter { !$0.isEmpty }
+  }
+
+  /// Whether a field that is a list has `token`, in any case.
+  func hasToken(_ token: String, in name: String) -> Bool {
+    list(of: name).contains { $0.lowercased() == token }
+  }
+
+  /// How often a field stands there.
+  func occurrences(of name: String) -> Int {
+    fields.reduce(0) { $0 + (matches($1, name) ? 1 : 0) }
+  }
+
+  private func value(_ field: Field) -> String {
+    String(decoding: bytes[field.valueStart..<field.valueEnd], as: UTF8.self)
+  }
+
+  private func matches(_ field: Field, _ name: String) -> Bool {
+    let utf8 = name.utf8
+    guard utf8.count == field.nameEnd - field.nameStart else { return false }
+    var position = field.nameStart
+    for byte in utf8 {
+      if lowercase(bytes[position]) != lowercase(byte) { return false }
+      position += 1
+    }
+    return true
+  }
+}
+
+/// An ASCII letter in lower case, other bytes as they are.
+@inline(__always)
+private func lowercase(_ byte: UInt8) -> UInt8 { byte &- 65 < 26 ? byte | 0x20 : byte }
+
+extension Substring {
+  /// Without the spaces and tabs around it.
+  var trimmed: String {
+    var text = self
+    while let first = text.utf8.first, first == 0x20 || first == 0x09 { text = text.dropFirst() }
+    while let last = text.utf8.last, last == 0x20 || last == 0x09 { text = text.dropLast() }
+    return String(text)
+  }
+}

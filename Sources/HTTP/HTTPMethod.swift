@@ -1,0 +1,22 @@
+/// A request's method, by its token.
+public struct HTTPMethod: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+  /// The token as it stands on the request line; tokens are case-sensitive (RFC 9110, section 9.1).
+  public let rawValue: String
+
+  /// Makes a method from its token.
+  public init(rawValue: String) { self.rawValue = rawValue }
+
+  /// Reads a resource.
+  public static let get = HTTPMethod(rawValue: "GET")
+  /// Reads a resource's header fields.
+  public static let head = HTTPMethod(rawValue: "HEAD")
+  /// Hands over content to be processed.
+  public static let post = HTTPMethod(rawValue: "POST")
+  /// Replaces a resource.
+  public static let put = HTTPMethod(rawValue: "PUT")
+  /// Removes a resource.
+  public static let delete = HTTPMethod(rawValue: "DELETE")
+
+  /// The token.
+  public var description: String { rawValue }
+}

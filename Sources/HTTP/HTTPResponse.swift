@@ -1,0 +1,67 @@
+public import EventLoop
+
+/// What a handler answers: a status, header fields and a body.
+///
+/// `Content-Length`, `Date` and `Connection` are the server's to add.
+public struct HTTPResponse: Sendable {
+  /// The status.
+  public var status: HTTPStatus
+  /// Further header fields, in order; line breaks in them are replaced by spaces.
+  public var headers: [(name: String, value: String)]
+  /// The body; of a request by HEAD only its length is sent.
+  public var body: SharedBytes?
+
+  /// Makes a response from bytes.
+  public init(_ status: HTTPStatus, headers: [(name: String, value: String)] = [], body: SharedBytes? = nil) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
+  /// Makes a response from a text.
+  ///
+  /// - Parameter contentType: of the text, which is UTF-8.
+  public init(
+    _ status: HTTPStatus, text: String, contentType: String = "text/plain; charset=utf-8", headers: [(name: String, value: String)] = []
+  ) {
+    self.init(status, headers: [("Content-Type", contentType)] + headers, body: .make(text))
+  }
+}
+
+extension HTTPResponse {
+  /// What becomes of the connection after a response.
+  enum Persistence {
+    /// Kept, as HTTP/1.1 does unless told otherwise.
+    case kept
+    /// Kept, said so because the client speaks HTTP/1.0.
+    case keptExplicitly
+    /// Closed.
+    case closed
+  }
+
+  /// The head's bytes.
+  ///
+  /// - Parameter date: the value of `Date` (RFC 9110, section 6.6.1).
+  func head(date: String, _ persistence: Persistence) -> SharedBytes {
+    var text = "HTTP/1.1 \(status.rawValue) \(status.reason)\r\nDate: \(date)\r\n"
+    for (name, value) in headers {
+      text += "\(name.withoutLineBreaks): \(value.withoutLineBreaks)\r\n"
+    }
+    if !status.forbidsBody { text += "Content-Length: \(body?.count ?? 0)\r\n" }
+    switch persistence {
+    case .kept: break
+    case .keptExplicitly: text += "Connection: keep-alive\r\n"
+    case .closed: text += "Connection: close\r\n"
+    }
+    text += "\r\n"
+    return .make(text)
+  }
+}
+
+extension String {
+  /// No text of a caller may end a header line before its time.
+  var withoutLineBreaks: String {
+    guard utf8.contains(where: { $0 < 0x20 && $0 != 0x09 }) else { return self }
+    return String(decoding: utf8.map { $0 < 0x20 && $0 != 0x09 ? 0x20 : $0 }, as: UTF8.self)
+  }
+}

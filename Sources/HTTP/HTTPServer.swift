@@ -1,0 +1,132 @@
+public import EventLoop
+
+/// An HTTP/1.1 server (RFC 9112) on one loop, with WebSocket endpoints (RFC 6455). Loop-confined.
+///
+/// It keeps order and bounds: requests of a connection are answered one after the other, and each bound of its configuration has a
+/// status or an end of its own. Close it with `close(withinMilliseconds:)`.
+public final class HTTPServer {
+  /// Clients beyond the bound that may be read their refusal at once.
+  private static let refusalsAtOnce = 64
+
+  let loop: EventLoop
+  let configuration: HTTPServerConfiguration
+  private(set) var routes: HTTPRoutes
+  let sweep: Sweep
+  let continueResponse = SharedBytes.make("HTTP/1.1 100 Continue\r\n\r\n")
+  private(set) var isDraining = false
+  private var parsers: Pool<MessageParser>
+  private var clock = HTTPDate()
+  private var listener: Listener?
+  private var endpoints: [WebSocketEndpoint] = []
+  private var whenEmpty: [CheckedContinuation<Void, Never>] = []
+
+  /// What it has counted.
+  public internal(set) var statistics = HTTPServerStatistics()
+
+  /// Where it listens, with the port that was taken for 0.
+  public let localAddress: SocketAddress
+
+  /// Listens and serves; call it on the loop.
+  ///
+  /// - Parameter address: numeric.
+  public init(
+    on loop: EventLoop, at address: SocketAddress, configuration: HTTPServerConfiguration = HTTPServerConfiguration(), routes: HTTPRoutes
+  ) throws(EventLoopError) {
+    precondition(configuration.maximumHeadBytes <= 65_536, "http_parser itself reads no more than 80 KB of a head")
+    self.loop = loop
+    self.configuration = configuration
+    self.routes = routes
+    let sweep = Sweep(on: loop, interval: configuration.sweepMilliseconds)
+    self.sweep = sweep
+    let limits = MessageParser.Limits(
+      headBytes: configuration.maximumHeadBytes, fields: configuration.maximumHeaderFields, bodyBytes: configuration.maximumBodyBytes)
+    parsers = Pool(limit: 64) { MessageParser.requests(limits) }
+    let acceptor = Acceptor()
+    let listener = try Listener(on: loop, at: address, backlog: configuration.backlog, reusePort: configuration.reusePort) { stream in
+      acceptor.server?.accepted(stream)
+    }
+    localAddress = listener.localAddress
+    self.listener = listener
+    acceptor.server = self
+    self.routes.bindWebSockets { [weak self] configuration in
+      let endpoint = WebSocketEndpoint(.server, on: loop, configuration, sweep)
+      endpoint.onEnd = { self?.statistics.webSocketsEnded[$0.cause, default: 0] += 1 }
+      endpoint.onStreamEnd = {
+        self?.statistics.webSockets -= 1
+        self?.streamEnded()
+      }
+      self?.endpoints.append(endpoint)
+      return endpoint
+    }
+  }
+
+  /// Lets the listener know its server after the server is made.
+  private final class Acceptor {
+    weak var server: HTTPServer?
+  }
+
+  private func accepted(_ stream: Stream) {
+    let room = configuration.maximumConnections - statistics.open
+    statistics.accepted += 1
+    if room > -Self.refusalsAtOnce {
+      statistics.open += 1
+      let connection = HTTPConnection(self, stream)
+      if room > 0 { return connection.start() }
+      connection.startRefusing(
+        HTTPResponse(
+          .serviceUnavailable, text: "There are too many connections.\n",
+          headers: [("Retry-After", String(configuration.retryAfterSeconds))]))
+    } else {
+      stream.close()
+    }
+    statistics.overLimit += 1
+  }
+
+  // MARK: What connections need
+
+  func takeParser() -> MessageParser { parsers.take() }
+
+  func giveBack(_ parser: MessageParser) {
+    parser.reset()
+    parsers.giveBack(parser)
+  }
+
+  func date() -> String { clock.now() }
+
+  func streamEnded() {
+    statistics.open -= 1
+    guard statistics.open == 0, !whenEmpty.isEmpty else { return }
+    for endpoint in endpoints { endpoint.deliverEnds() }
+    let waiting = whenEmpty
+    whenEmpty = []
+    for continuation in waiting { continuation.resume() }
+  }
+
+  // MARK: Ending
+
+  /// Takes no more connections; those that stand go on.
+  public func stopAccepting() {
+    listener?.close()
+    listener = nil
+  }
+
+  /// Stops accepting, finishes what is in flight, closes idle connections, and answers when all are closed.
+  ///
+  /// WebSocket connections that are still open are closed with 1001, after what is queued for them.
+  /// - Parameter withinMilliseconds: what is not closed after this long is cut.
+  public func close(withinMilliseconds: Int) async {
+    loop.preconditionOnLoop()
+    stopAccepting()
+    isDraining = true
+    for member in sweep.all { member.drain() }
+    guard statistics.open > 0 else { return }
+    let deadline = Timer(on: loop) { [weak self] in self?.cut() }
+    deadline.start(after: withinMilliseconds)
+    await withCheckedContinuation { whenEmpty.append($0) }
+    deadline.close()
+  }
+
+  private func cut() {
+    for member in sweep.all { member.abort() }
+  }
+}

@@ -1,0 +1,26 @@
+/// What a server has counted since it started.
+public struct HTTPServerStatistics: Sendable {
+  /// Connections accepted.
+  public var accepted = 0
+  /// Connections that are open, WebSockets included.
+  public var open = 0
+  /// Connections answered with 503 because there were too many.
+  public var overLimit = 0
+  /// Whole requests handed to a route, upgrades included.
+  public var requests = 0
+  /// Requests that were refused before a route saw them, by status.
+  public var refused: [Int: Int] = [:]
+  /// Requests whose time was over (408).
+  public var timedOut = 0
+  /// WebSocket connections that are open or closing.
+  public var webSockets = 0
+  /// WebSocket upgrades that succeeded.
+  public var upgraded = 0
+  /// WebSocket upgrades that were refused, by status.
+  public var upgradesRefused: [Int: Int] = [:]
+  /// WebSocket connections that have ended, by cause.
+  public var webSocketsEnded: [WebSocketEnd.Cause: Int] = [:]
+
+  /// Nothing counted.
+  public init() {}
+}

@@ -1,0 +1,85 @@
+/// A response's status code.
+public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+  /// Three digits.
+  public let rawValue: Int
+
+  /// Makes a status from its code.
+  ///
+  /// - Parameter rawValue: 200 to 599 for a response that a handler gives.
+  public init(rawValue: Int) { self.rawValue = rawValue }
+
+  /// 200.
+  public static let ok = HTTPStatus(rawValue: 200)
+  /// 202.
+  public static let accepted = HTTPStatus(rawValue: 202)
+  /// 204: never with a body.
+  public static let noContent = HTTPStatus(rawValue: 204)
+  /// 400.
+  public static let badRequest = HTTPStatus(rawValue: 400)
+  /// 401.
+  public static let unauthorized = HTTPStatus(rawValue: 401)
+  /// 403.
+  public static let forbidden = HTTPStatus(rawValue: 403)
+  /// 404.
+  public static let notFound = HTTPStatus(rawValue: 404)
+  /// 405: with `Allow`.
+  public static let methodNotAllowed = HTTPStatus(rawValue: 405)
+  /// 408.
+  public static let requestTimeout = HTTPStatus(rawValue: 408)
+  /// 409.
+  public static let conflict = HTTPStatus(rawValue: 409)
+  /// 413.
+  public static let contentTooLarge = HTTPStatus(rawValue: 413)
+  /// 417.
+  public static let expectationFailed = HTTPStatus(rawValue: 417)
+  /// 426: with `Upgrade`.
+  public static let upgradeRequired = HTTPStatus(rawValue: 426)
+  /// 429.
+  public static let tooManyRequests = HTTPStatus(rawValue: 429)
+  /// 431.
+  public static let headerFieldsTooLarge = HTTPStatus(rawValue: 431)
+  /// 500.
+  public static let internalServerError = HTTPStatus(rawValue: 500)
+  /// 501.
+  public static let notImplemented = HTTPStatus(rawValue: 501)
+  /// 503.
+  public static let serviceUnavailable = HTTPStatus(rawValue: 503)
+  /// 505.
+  public static let versionNotSupported = HTTPStatus(rawValue: 505)
+
+  /// The phrase that follows the code on the status line; clients ignore it.
+  public var reason: String {
+    switch rawValue {
+    case 100: "Continue"
+    case 101: "Switching Protocols"
+    case 200: "OK"
+    case 201: "Created"
+    case 202: "Accepted"
+    case 204: "No Content"
+    case 304: "Not Modified"
+    case 400: "Bad Request"
+    case 401: "Unauthorized"
+    case 403: "Forbidden"
+    case 404: "Not Found"
+    case 405: "Method Not Allowed"
+    case 408: "Request Timeout"
+    case 409: "Conflict"
+    case 413: "Content Too Large"
+    case 417: "Expectation Failed"
+    case 426: "Upgrade Required"
+    case 429: "Too Many Requests"
+    case 431: "Request Header Fields Too Large"
+    case 500: "Internal Server Error"
+    case 501: "Not Implemented"
+    case 503: "Service Unavailable"
+    case 505: "HTTP Version Not Supported"
+    default: "Status"
+    }
+  }
+
+  /// Code and phrase.
+  public var description: String { "\(rawValue) \(reason)" }
+
+  /// A response with this status never has a body (RFC 9110, section 6.4.1).
+  var forbidsBody: Bool { rawValue < 200 || rawValue == 204 || rawValue == 304 }
+}

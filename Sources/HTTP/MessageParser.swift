@@ -1,0 +1,240 @@
+import CHTTPParser
+import EventLoop
+import Glibc
+
+/// One message being received: http_parser's state, and the head and body collected so far.
+///
+/// A connection holds one only while a message is incomplete; they are pooled. One message at a time: the parser stops behind it, so
+/// that what follows (a pipelined request, another protocol) is left to the caller.
+final class MessageParser {
+  /// What a message may cost.
+  struct Limits {
+    var headBytes: Int
+    var fields: Int
+    var bodyBytes: Int
+    /// Keep the beginning of a body that is too large instead of failing.
+    var cutsBody = false
+  }
+
+  enum Outcome: Equatable {
+    case incomplete
+    case complete
+    case failed(MessageFailure)
+  }
+
+  private enum Piece { case none, name, value }
+
+  private let parser = UnsafeMutablePointer<http_parser>.allocate(capacity: 1)
+  private let settings = UnsafeMutablePointer<http_parser_settings>.allocate(capacity: 1)
+  private let kind: http_parser_type
+  private let limits: Limits
+
+  private var head: [UInt8] = []
+  private var fields: [HTTPHeaders.Field] = []
+  private var piece = Piece.none
+  private var targetEnd = 0
+  private var field = HTTPHeaders.Field(nameStart: 0, nameEnd: 0, valueStart: 0, valueEnd: 0)
+  private var trailerBytes = 0
+  private var incompleteHeadBytes = 0
+  private var failure: MessageFailure?
+  private var isComplete = false
+
+  private(set) var isHeadComplete = false
+  private(set) var body: [UInt8] = []
+  private(set) var headers = HTTPHeaders(bytes: [], fields: [])
+  /// Whether the connection outlives the message.
+  private(set) var keepsAlive = false
+  /// The client waits for `100 Continue` before it sends the body.
+  private(set) var expectsContinue = false
+  /// A GET that asks for the WebSocket protocol.
+  private(set) var asksForWebSocket = false
+
+  /// A parser of requests.
+  static func requests(_ limits: Limits) -> MessageParser { MessageParser(HTTP_REQUEST, limits) }
+
+  /// A parser of responses.
+  static func responses(_ limits: Limits) -> MessageParser { MessageParser(HTTP_RESPONSE, limits) }
+
+  private init(_ kind: http_parser_type, _ limits: Limits) {
+    self.kind = kind
+    self.limits = limits
+    http_parser_settings_init(settings)
+    settings.pointee.on_url = { collect($0, $1, $2) { $0.target($1) } }
+    settings.pointee.on_header_field = { collect($0, $1, $2) { $0.name($1) } }
+    settings.pointee.on_header_value = { collect($0, $1, $2) { $0.value($1) } }
+    settings.pointee.on_headers_complete = { collect($0, nil, 0) { parser, _ in parser.headEnded() } }
+    settings.pointee.on_body = { collect($0, $1, $2) { $0.bodyPart($1) } }
+    settings.pointee.on_message_complete = { collect($0, nil, 0) { parser, _ in parser.messageEnded() } }
+    reset()
+  }
+
+  deinit {
+    parser.deallocate()
+    settings.deallocate()
+  }
+
+  /// Makes it ready for another message, without the last one's memory.
+  func reset() {
+    http_parser_init(parser, kind)
+    parser.pointee.data = Unmanaged.passUnretained(self).toOpaque()
+    head = []
+    fields = []
+    piece = .none
+    targetEnd = 0
+    trailerBytes = 0
+    incompleteHeadBytes = 0
+    failure = nil
+    isComplete = false
+    isHeadComplete = false
+    body = []
+    headers = HTTPHeaders(bytes: [], fields: [])
+    keepsAlive = false
+    expectsContinue = false
+    asksForWebSocket = false
+  }
+
+  /// Takes bytes up to the end of the message.
+  ///
+  /// - Returns: how many were taken, and how the message stands; after a failure only `reset` may follow.
+  func parse(_ bytes: UnsafeRawBufferPointer) -> (consumed: Int, outcome: Outcome) {
+    let consumed = http_parser_execute(parser, settings, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+    if let failure { return (consumed, .failed(failure)) }
+    if isComplete { return (consumed, .complete) }
+    let error = http_errno(rawValue: UInt32(parser.pointee.http_errno))
+    switch error {
+    case HPE_OK: break
+    case HPE_HEADER_OVERFLOW: return (consumed, .failed(.headTooLarge))
+    default: return (consumed, .failed(.malformed(String(cString: http_errno_description(error)))))
+    }
+    if !isHeadComplete {
+      // What stands between the pieces (white space, line ends) counts too.
+      incompleteHeadBytes += bytes.count
+      if incompleteHeadBytes > limits.headBytes { return (consumed, .failed(.headTooLarge)) }
+    }
+    return (consumed, .incomplete)
+  }
+
+  // MARK: What the message says
+
+  /// The request's method.
+  var method: HTTPMethod { HTTPMethod(rawValue: String(cString: http_method_str(http_method(rawValue: UInt32(parser.pointee.method))))) }
+  /// The response's status.
+  var status: Int { Int(parser.pointee.status_code) }
+  /// HTTP/1.1, not 1.0.
+  var isVersion11: Bool { parser.pointee.http_minor >= 1 }
+
+  /// The request target as sent.
+  private(set) var target = ""
+
+  // MARK: Callbacks
+
+  private func target(_ bytes: UnsafeRawBufferPointer) {
+    head.append(contentsOf: bytes)
+    targetEnd = head.count
+    checkHead()
+  }
+
+  private func name(_ bytes: UnsafeRawBufferPointer) {
+    if isHeadComplete { return trailer(bytes) }
+    if piece != .name {
+      finishField()
+      piece = .name
+      field.nameStart = head.count
+    }
+    head.append(contentsOf: bytes)
+    checkHead()
+  }
+
+  private func value(_ bytes: UnsafeRawBufferPointer) {
+    if isHeadComplete { return trailer(bytes) }
+    if piece != .value {
+      piece = .value
+      field.nameEnd = head.count
+      field.valueStart = head.count
+    }
+    head.append(contentsOf: bytes)
+    checkHead()
+  }
+
+  /// Fields behind a chunked body say nothing that is used here; they are only counted.
+  private func trailer(_ bytes: UnsafeRawBufferPointer) {
+    trailerBytes += bytes.count + 4
+    if trailerBytes > limits.headBytes { failure = .headTooLarge }
+  }
+
+  private func checkHead() {
+    if head.count + 4 * fields.count > limits.headBytes || fields.count > limits.fields { failure = .headTooLarge }
+  }
+
+  private func finishField() {
+    guard piece == .value else { return }
+    piece = .none
+    field.valueEnd = head.count
+    while field.valueEnd > field.valueStart, [0x20, 0x09].contains(head[field.valueEnd - 1]) { field.valueEnd -= 1 }
+    // The library as Debian builds it lets a space pass in a name, which others read as the end of it.
+    if head[field.nameStart..<field.nameEnd].contains(0x20) { failure = .malformed("white space in a header field's name") }
+    fields.append(field)
+    checkHead()
+  }
+
+  private func headEnded() {
+    finishField()
+    isHeadComplete = true
+    target = String(decoding: head[..<targetEnd], as: UTF8.self)
+    headers = HTTPHeaders(bytes: head, fields: fields)
+    head = []
+    fields = []
+    keepsAlive = http_should_keep_alive(parser) != 0
+    if kind == HTTP_REQUEST { judgeRequest() }
+  }
+
+  private func judgeRequest() {
+    if failure != nil { return }
+    let parts = RequestHead(
+      major: Int(parser.pointee.http_major), minor: Int(parser.pointee.http_minor), headers: headers,
+      isChunked: UInt32(parser.pointee.flags) & F_CHUNKED.rawValue != 0)
+    failure = parts.failure
+    if failure != nil { return }
+    let length = parser.pointee.content_length
+    if length != UInt64.max, length > UInt64(limits.bodyBytes) {
+      failure = .bodyTooLarge
+      return
+    }
+    expectsContinue = isVersion11 && headers["Expect"] != nil
+    asksForWebSocket =
+      isVersion11 && method == .get && headers.hasToken("websocket", in: "Upgrade") && headers.hasToken("upgrade", in: "Connection")
+    // Any other protocol that is offered is declined, as CONNECT is, by reading the message as an ordinary one.
+    if !asksForWebSocket { parser.pointee.upgrade = 0 }
+  }
+
+  private func bodyPart(_ bytes: UnsafeRawBufferPointer) {
+    let room = limits.bodyBytes - body.count
+    if bytes.count > room, !limits.cutsBody {
+      failure = .bodyTooLarge
+      return
+    }
+    body.append(contentsOf: bytes.prefix(room))
+  }
+
+  private func messageEnded() {
+    isComplete = true
+    http_parser_pause(parser, 1)
+  }
+
+  /// Enters a callback; 0 goes on, 1 makes http_parser stop.
+  fileprivate static func enter(
+    _ parser: UnsafeMutablePointer<http_parser>?, _ bytes: UnsafeRawBufferPointer, _ body: (MessageParser, UnsafeRawBufferPointer) -> Void
+  ) -> Int32 {
+    guard let data = parser?.pointee.data else { return 1 }
+    let message = Unmanaged<MessageParser>.fromOpaque(data).takeUnretainedValue()
+    body(message, bytes)
+    return message.failure == nil ? 0 : 1
+  }
+}
+
+private func collect(
+  _ parser: UnsafeMutablePointer<http_parser>?, _ start: UnsafePointer<CChar>?, _ count: Int,
+  _ body: (MessageParser, UnsafeRawBufferPointer) -> Void
+) -> Int32 {
+  MessageParser.enter(parser, UnsafeRawBufferPointer(start: start, count: count), body)
+}

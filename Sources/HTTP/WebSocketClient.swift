@@ -1,0 +1,69 @@
+public import EventLoop
+
+/// Makes WebSocket connections to servers. Loop-confined.
+///
+/// One client serves any number of connections, which share its deadlines and buffers. It needs no end: it holds nothing while it has
+/// no connection.
+public final class WebSocketClient {
+  private let loop: EventLoop
+  private let endpoint: WebSocketEndpoint
+  private let connectMilliseconds: Int
+
+  /// Makes a client; call it on the loop.
+  ///
+  /// - Parameters:
+  ///   - configuration: its subprotocols are offered, and when there are any, the server must choose one.
+  ///   - connectMilliseconds: for the connection, and again for the server's answer.
+  ///   - sweepMilliseconds: between two looks at all deadlines.
+  public init(
+    on loop: EventLoop, configuration: WebSocketConfiguration = WebSocketConfiguration(), connectMilliseconds: Int = 10_000,
+    sweepMilliseconds: Int = 1_000
+  ) {
+    loop.preconditionOnLoop()
+    self.loop = loop
+    self.connectMilliseconds = connectMilliseconds
+    endpoint = WebSocketEndpoint(.client, on: loop, configuration, Sweep(on: loop, interval: sweepMilliseconds))
+  }
+
+  /// Connects and upgrades; call it from a task on the loop.
+  ///
+  /// The handler's `webSocketOpened` has been called when it returns.
+  /// - Parameters:
+  ///   - url: `ws://HOST[:PORT]/PATH`.
+  ///   - headers: further fields of the request.
+  public func connect(
+    to url: String, headers: [(name: String, value: String)] = [], handler: any WebSocketHandler
+  ) async throws(WebSocketClientError) -> WebSocketConnection {
+    loop.preconditionOnLoop()
+    let target = try Self.parse(url)
+    let stream = try await open(target)
+    let handshake = WebSocketClientHandshake(target, endpoint, stream, handler)
+    await withCheckedContinuation { continuation in
+      handshake.begin(headers, withinMilliseconds: connectMilliseconds) { continuation.resume() }
+    }
+    return try handshake.outcome()
+  }
+
+  /// Connects once, with a client of its own.
+  public static func connect(
+    on loop: EventLoop, url: String, configuration: WebSocketConfiguration = WebSocketConfiguration(),
+    headers: [(name: String, value: String)] = [], connectMilliseconds: Int = 10_000, handler: any WebSocketHandler
+  ) async throws(WebSocketClientError) -> WebSocketConnection {
+    let client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: connectMilliseconds)
+    return try await client.connect(to: url, headers: headers, handler: handler)
+  }
+
+  private static func parse(_ text: String) throws(WebSocketClientError) -> HTTPURL {
+    do throws(HTTPURL.Failure) {
+      let url = try HTTPURL(text)
+      guard url.scheme == .ws else { throw HTTPURL.Failure(description: "'\(url)' is no URL of a WebSocket server: write ws://") }
+      return url
+    } catch { throw .url(error) }
+  }
+
+  private func open(_ url: HTTPURL) async throws(WebSocketClientError) -> Stream {
+    do throws(EventLoopError) {
+      return try await Stream.connect(on: loop, to: url.address, timeoutMilliseconds: connectMilliseconds)
+    } catch { throw .connection(error) }
+  }
+}

@@ -1,0 +1,39 @@
+public import EventLoop
+
+/// Why a WebSocket connection could not be made.
+public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
+  /// The URL cannot be used.
+  case url(HTTPURL.Failure)
+  /// The server could not be reached, or cut the connection before it answered.
+  case connection(EventLoopError)
+  /// The server did not answer in time.
+  case timedOut(HTTPURL)
+  /// The server answered with another status than 101.
+  ///
+  /// With the beginning of the body, which says why, and with `Retry-After` in seconds where the server gave it.
+  case refused(HTTPURL, status: Int, body: String, retryAfterSeconds: Int?)
+  /// The answer breaks the protocol.
+  case invalidResponse(HTTPURL, String)
+
+  /// Whether the same attempt may succeed later.
+  public var isRetriable: Bool {
+    switch self {
+    case .url, .invalidResponse: false
+    case .connection(let error): error.isRetriable
+    case .timedOut: true
+    case .refused(_, let status, _, _): status == 408 || status == 429 || status >= 500
+    }
+  }
+
+  /// What failed, and why, in one line.
+  public var description: String {
+    switch self {
+    case .url(let failure): failure.description
+    case .connection(let error): error.description
+    case .timedOut(let url): "\(url) did not answer in time"
+    case .refused(let url, let status, let body, _):
+      "\(url) refused the WebSocket connection: \(HTTPStatus(rawValue: status)): \(body.withoutLineBreaks)"
+    case .invalidResponse(let url, let reason): "\(url) does not answer as a WebSocket server: \(reason)"
+    }
+  }
+}

@@ -1,0 +1,24 @@
+/// The bounds and rules of WebSocket connections. Times are milliseconds, and are noticed up to one sweep late.
+public struct WebSocketConfiguration: Sendable {
+  /// The subprotocols spoken here; unless empty, a client must offer one of them. Its order decides.
+  public var subprotocols: [String] = []
+  /// Bytes of a message, all its fragments together; beyond it the connection is closed with 1009.
+  public var maximumMessageBytes = 65_536
+  /// Bytes that may wait for a slow peer; must hold the largest frame that is sent.
+  public var maximumOutboxBytes = 1_048_576
+  /// What a peer is told whose outbox is full.
+  public var outboxFullCode = WebSocketCloseCode.tryAgainLater
+  /// What it is told with the code, at most 123 bytes.
+  public var outboxFullReason = "the connection is too slow"
+  /// After this long without a frame the peer is sent a ping: between three quarters of it and the whole, by lot; 0 for never.
+  public var pingMilliseconds = 30_000
+  /// How long after a ping any frame must come.
+  public var pongMilliseconds = 10_000
+  /// How long a peer may take to answer a close frame, and to close the connection after it.
+  public var closeMilliseconds = 5_000
+  /// Whether a page of this origin may connect (nil: the client names none); asked when set. Refused with 403.
+  public var allowsOrigin: (@Sendable (String?) -> Bool)?
+
+  /// The defaults.
+  public init() {}
+}

@@ -1,0 +1,266 @@
+public import EventLoop
+
+/// One WebSocket connection, of a server or of a client. Loop-confined.
+///
+/// While nothing of a frame is under way it holds no buffer and no parser.
+public class WebSocketConnection {
+  private enum Phase {
+    case open
+    /// This side's close frame is sent, the peer's awaited.
+    case closing
+    /// Nothing more is taken from the peer; the stream is being closed.
+    case finishing
+    case ended
+  }
+
+  /// What `close` does with frames that were sent and have not begun to go out.
+  public enum Pending: Sendable {
+    /// They are dropped: the peer learns soonest.
+    case dropped
+    /// They go out before the close frame.
+    case sent
+  }
+
+  private let endpoint: WebSocketEndpoint
+  fileprivate let stream: Stream
+  private var assembly = MessageAssembly()
+  private var reader: FrameReader?
+  private var lastHeard: UInt64 = 0
+  private var phase = Phase.open
+  private var awaitsPong = false
+  private var isReported = false
+  /// The response to the upgrade is with the kernel: until then nothing that waits can be dropped, or it would be too.
+  private var isEstablished: Bool
+  private var closeCode = WebSocketCloseCode.abnormal
+  private var closeReason = ""
+  var sweepSlot = -1
+
+  /// Who is told what happens; nil after the end.
+  public private(set) var handler: (any WebSocketHandler)?
+
+  init(_ endpoint: WebSocketEndpoint, _ stream: Stream, _ handler: any WebSocketHandler) {
+    self.endpoint = endpoint
+    self.stream = stream
+    self.handler = handler
+    isEstablished = endpoint.role == .client
+  }
+
+  fileprivate func begin() {
+    lastHeard = endpoint.loop.milliseconds()
+    endpoint.sweep.add(self, deadline: endpoint.nextPing(after: lastHeard))
+    handler?.webSocketOpened(self)
+  }
+
+  // MARK: The owner's side
+
+  /// Whether frames can be sent: neither side has begun to close.
+  public var isOpen: Bool { phase == .open }
+
+  /// Bytes that wait for the peer to read.
+  public var outboxBytes: Int { stream.pendingBytes }
+
+  /// The peer's address, as long as the connection stands.
+  public var peerAddress: SocketAddress? { stream.peerAddress }
+
+  /// Queues a frame; all frames of one turn of the loop go out in one write.
+  ///
+  /// When the outbox would grow beyond its bound, what waits in it is dropped and the connection closed with the configured code.
+  /// - Returns: whether it was queued.
+  @discardableResult
+  public func send(_ frame: WebSocketFrame) -> Bool {
+    endpoint.loop.preconditionOnLoop()
+    guard phase == .open else { return false }
+    let bytes = endpoint.role == .client ? frame.masked(with: endpoint.mask()) : frame.bytes
+    if stream.pendingBytes + bytes.count > endpoint.configuration.maximumOutboxBytes {
+      fail(WebSocketEnd(.outboxFull, endpoint.configuration.outboxFullCode, endpoint.configuration.outboxFullReason))
+      return false
+    }
+    stream.write(bytes)
+    return true
+  }
+
+  /// Begins to close: nothing more is received, and `webSocketEnded` comes when the peer has agreed or its time is over.
+  ///
+  /// - Parameters:
+  ///   - code: one that may be sent.
+  ///   - reason: at most 123 bytes are sent.
+  ///   - pending: what becomes of frames that wait; a frame that has begun always goes out whole.
+  public func close(_ code: WebSocketCloseCode, _ reason: String = "", pending: Pending = .dropped) {
+    endpoint.loop.preconditionOnLoop()
+    precondition(code.isSendable, "close code \(code) may not stand in a close frame")
+    guard phase == .open else { return }
+    phase = .closing
+    closeCode = code
+    closeReason = reason
+    if pending == .dropped { discardPending() }
+    writeControl(.close(code, reason))
+    setDeadline(after: endpoint.configuration.closeMilliseconds)
+  }
+
+  /// Cuts the connection.
+  public func abort() {
+    endpoint.loop.preconditionOnLoop()
+    guard phase != .ended else { return }
+    report(phase == .closing ? WebSocketEnd(.closeUnanswered, closeCode, closeReason) : WebSocketEnd(.aborted, .abnormal))
+    phase = .finishing
+    stream.close()
+  }
+
+  // MARK: The peer's side
+
+  fileprivate func received(_ bytes: UnsafeRawBufferPointer) {
+    guard phase == .open || phase == .closing else { return }
+    let reader = self.reader ?? endpoint.takeReader()
+    self.reader = nil
+    reader.feed(bytes)
+    while true {
+      switch reader.next() {
+      case .needsMore:
+        if reader.isBetweenFrames { endpoint.giveBack(reader) } else { self.reader = reader }
+        return
+      case .broken: return fail(WebSocketEnd(.protocolViolation, .protocolError, "a frame that is none"))
+      case .chunk(let chunk):
+        take(chunk)
+        // Left in the midst of its bytes, the reader is thrown away.
+        guard phase == .open || phase == .closing else { return }
+      }
+    }
+  }
+
+  private func take(_ chunk: FrameReader.Chunk) {
+    let step = assembly.take(chunk, endpoint.rules)
+    if chunk.isLast {
+      lastHeard = endpoint.loop.milliseconds()
+      awaitsPong = false
+    }
+    switch step {
+    case .wait, .pong: break
+    case .violation(let end): fail(end)
+    case .close(let payload): payload.withBytes(of: chunk) { peerCloses(ClosePayload.read($0)) }
+    // After this side's close frame only the peer's is of interest.
+    case .text(let payload): if phase == .open { payload.withBytes(of: chunk) { handler?.webSocketReceived(text: $0) } }
+    case .binary(let payload): if phase == .open { payload.withBytes(of: chunk) { handler?.webSocketReceived(binary: $0) } }
+    case .ping(let payload): if phase == .open { payload.withBytes(of: chunk) { _ = send(.pong($0)) } }
+    }
+  }
+
+  private func peerCloses(_ payload: Result<ClosePayload, ClosePayloadError>) {
+    switch payload {
+    case .failure(let error): fail(error.end)
+    case .success(let said):
+      if phase == .open {
+        writeControl(.close(said.code == .none ? nil : said.code, ""))
+        report(WebSocketEnd(.peerClosed, said.code, said.reason))
+      } else {
+        report(WebSocketEnd(.closed, closeCode, closeReason))
+      }
+      finish()
+    }
+  }
+
+  /// Ends the connection for a reason that no word of the peer can change.
+  private func fail(_ end: WebSocketEnd) {
+    if phase == .open {
+      discardPending()
+      writeControl(.close(end.code, end.reason))
+    }
+    report(end)
+    finish()
+  }
+
+  private func finish() {
+    phase = .finishing
+    reader = nil
+    endpoint.sweep.set(Sweep.never, for: self)
+    stream.finish(withinMilliseconds: endpoint.configuration.closeMilliseconds)
+  }
+
+  private func discardPending() {
+    if isEstablished { stream.discardPending() }
+  }
+
+  private func writeControl(_ frame: WebSocketFrame) {
+    stream.write(endpoint.role == .client ? frame.masked(with: endpoint.mask()) : frame.bytes)
+  }
+
+  // MARK: Time
+
+  private func setDeadline(after milliseconds: Int) {
+    endpoint.sweep.set(endpoint.loop.milliseconds() + UInt64(max(0, milliseconds)), for: self)
+  }
+
+  func deadlinePassed(now: UInt64) {
+    switch phase {
+    case .open:
+      if awaitsPong { return fail(WebSocketEnd(.pingTimeout, .goingAway, "no answer to a ping")) }
+      let quiet = now - min(now, lastHeard)
+      let interval = UInt64(max(0, endpoint.configuration.pingMilliseconds))
+      if quiet >= interval - interval / 4 {
+        awaitsPong = true
+        writeControl(.ping)
+        setDeadline(after: endpoint.configuration.pongMilliseconds)
+      } else {
+        endpoint.sweep.set(endpoint.nextPing(after: lastHeard), for: self)
+      }
+    case .closing:
+      report(WebSocketEnd(.closeUnanswered, closeCode, closeReason))
+      phase = .finishing
+      stream.close()
+    case .finishing, .ended: break
+    }
+  }
+
+  // MARK: The end
+
+  /// The server is closing: what is queued still goes out.
+  func drain() { close(.goingAway, "the server is shutting down", pending: .sent) }
+
+  fileprivate func drained() {
+    isEstablished = true
+    if phase == .open { handler?.webSocketDrained() }
+  }
+
+  fileprivate func ended(_ streamEnd: StreamEnd) {
+    let wasClosing = phase == .closing
+    phase = .ended
+    reader = nil
+    if wasClosing {
+      report(WebSocketEnd(.closeUnanswered, closeCode, closeReason))
+    } else {
+      var reason = "the peer cut the connection"
+      if case .failed(let error) = streamEnd { reason = error.description }
+      report(WebSocketEnd(.connectionLost, .abnormal, reason))
+    }
+    endpoint.sweep.remove(self)
+    endpoint.onStreamEnd()
+  }
+
+  private func report(_ end: WebSocketEnd) {
+    guard !isReported else { return }
+    isReported = true
+    assembly = MessageAssembly()
+    endpoint.report(end, of: self)
+  }
+
+  func deliver(_ end: WebSocketEnd) {
+    let handler = self.handler
+    self.handler = nil
+    handler?.webSocketEnded(end)
+  }
+}
+
+extension WebSocketConnection: SweepMember {}
+
+/// A connection as its stream sees it: apart, so that what the stream calls is not offered to the connection's owner.
+final class WebSocketTransport: WebSocketConnection, StreamHandler {
+  /// Takes the stream over.
+  func start() {
+    stream.handler = self
+    begin()
+    stream.startReading()
+  }
+
+  func streamReceived(_ bytes: UnsafeRawBufferPointer) { received(bytes) }
+  func streamDrained() { drained() }
+  func streamEnded(_ end: StreamEnd) { ended(end) }
+}

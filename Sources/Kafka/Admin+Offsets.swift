@@ -1,0 +1,109 @@
+import CRdKafka
+
+/// A consumer group as the cluster lists it.
+public struct GroupDescription: Sendable, Hashable {
+  /// Its name.
+  public var name: String
+  /// `Stable`, `Empty`, `PreparingRebalance` and so on.
+  public var state: String
+}
+
+extension Admin {
+  /// The ends of partitions: the oldest offset that is there, and the one that the next record will get.
+  public func ends(of partitions: [TopicPartition]) async throws(KafkaError) -> [TopicPartition: Range<Int64>] {
+    let timeout = timeoutMilliseconds
+    return try await call("ask for the ends of partitions") { client throws(KafkaError) in
+      var ends: [TopicPartition: Range<Int64>] = [:]
+      for partition in partitions {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        try check(
+          rd_kafka_query_watermark_offsets(client, partition.topic, partition.partition, &low, &high, timeout),
+          "ask for the ends of \(partition)")
+        ends[partition] = low..<max(low, high)
+      }
+      return ends
+    }
+  }
+
+  /// The first offsets at or after a time; where there is none, the partition's end. Not on the embedded broker.
+  ///
+  /// - Parameter milliseconds: since 1970.
+  public func offsets(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [TopicPartition: Int64] {
+    guard !partitions.isEmpty else { return [:] }
+    let timeout = timeoutMilliseconds
+    var found = try await call("ask for offsets by time") { client throws(KafkaError) -> [TopicPartition: Int64] in
+      let list = PartitionList(capacity: partitions.count)
+      for partition in partitions { list.add(partition, offset: milliseconds) }
+      try check(rd_kafka_offsets_for_times(client, list.pointer, timeout), "ask for offsets by time")
+      var offsets: [TopicPartition: Int64] = [:]
+      for element in list.elements {
+        try check(element.err, "ask for the offset of \(element.topicPartition) by time")
+        if element.offset >= 0 { offsets[element.topicPartition] = element.offset }
+      }
+      return offsets
+    }
+    let missing = partitions.filter { found[$0] == nil }
+    for (partition, ends) in try await ends(of: missing) { found[partition] = ends.upperBound }
+    return found
+  }
+
+  /// The offsets that a group has committed; partitions without one are left out.
+  ///
+  /// - Parameter partitions: those that are asked for; nil for all, which the embedded broker cannot tell.
+  public func committed(group: String, of partitions: [TopicPartition]? = nil) async throws(KafkaError) -> [TopicPartition: Int64] {
+    let timeout = timeoutMilliseconds
+    let operation = "ask for the offsets of group \(group)"
+    return try await call(operation) { client throws(KafkaError) in
+      let list = partitions.map { PartitionList($0) }
+      var question = rd_kafka_ListConsumerGroupOffsets_new(group, list?.pointer)
+      defer { rd_kafka_ListConsumerGroupOffsets_destroy(question) }
+      return try Self.request(
+        client, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, operation, timeout,
+        send: { queue, options in rd_kafka_ListConsumerGroupOffsets(client, &question, 1, options, queue) },
+        take: { event throws(KafkaError) in
+          var offsets: [TopicPartition: Int64] = [:]
+          var count = 0
+          let groups = rd_kafka_ListConsumerGroupOffsets_result_groups(rd_kafka_event_ListConsumerGroupOffsets_result(event), &count)
+          for place in 0..<count {
+            if let error = rd_kafka_group_result_error(groups?[place]) {
+              throw KafkaError(rd_kafka_error_code(error), operation, message: String(cString: rd_kafka_error_string(error)))
+            }
+            guard let list = rd_kafka_group_result_partitions(groups?[place]) else { continue }
+            for element in 0..<Int(list.pointee.cnt) {
+              let partition = list.pointee.elems[element]
+              try check(partition.err, operation)
+              if partition.offset >= 0 { offsets[partition.topicPartition] = partition.offset }
+            }
+          }
+          return offsets
+        })
+    }
+  }
+
+  /// The consumer groups of the cluster. Not on the embedded broker.
+  public func groups() async throws(KafkaError) -> [GroupDescription] {
+    let timeout = timeoutMilliseconds
+    return try await call("list groups") { client throws(KafkaError) in
+      try Self.request(
+        client, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS, "list groups", timeout,
+        send: { queue, options in rd_kafka_ListConsumerGroups(client, options, queue) },
+        take: { event throws(KafkaError) in
+          var count = 0
+          let result = rd_kafka_event_ListConsumerGroups_result(event)
+          let listings = rd_kafka_ListConsumerGroups_result_valid(result, &count)
+          var groups: [GroupDescription] = []
+          for place in 0..<count {
+            guard let name = rd_kafka_ConsumerGroupListing_group_id(listings?[place]) else { continue }
+            let state = rd_kafka_consumer_group_state_name(rd_kafka_ConsumerGroupListing_state(listings?[place]))
+            groups.append(GroupDescription(name: String(cString: name), state: state.map { String(cString: $0) } ?? "Unknown"))
+          }
+          rd_kafka_ListConsumerGroups_result_errors(result, &count)
+          if count > 0, groups.isEmpty, let error = rd_kafka_ListConsumerGroups_result_errors(result, &count)?[0] {
+            throw KafkaError(rd_kafka_error_code(error), "list groups", message: String(cString: rd_kafka_error_string(error)))
+          }
+          return groups
+        })
+    }
+  }
+}

@@ -1,0 +1,86 @@
+import CRdKafka
+import Synchronization
+
+/// Questions and orders to a Kafka cluster, for starts, tools and tests: asynchronous, from any thread.
+///
+/// Each call blocks a thread of its own until it is answered or its time is over. It is ended by `close` and only by it.
+public final class Admin: Sendable {
+  private struct Calls {
+    var running = 0
+    var isClosed = false
+  }
+
+  /// How long a call may take, in milliseconds.
+  public let timeoutMilliseconds: Int32
+  private let client: ClientHandle
+  private let calls = Mutex(Calls())
+  private let ended = Latch()
+
+  /// Makes a client; it connects with its first call.
+  ///
+  /// - Throws: an error that names the property when the configuration is wrong.
+  public init(_ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = 10_000) throws(KafkaError) {
+    var configuration = configuration
+    configuration.statisticsIntervalMilliseconds = 0
+    let object = try configuration.object(defaults: ["socket.nagle.disable": "true"], forConsumer: false)
+    // Nobody takes this client's events from a queue, so there are none; calls report what goes wrong.
+    try object.set("log.queue", "false")
+    rd_kafka_conf_set_log_cb(object.pointer, nil)
+    client = try ClientHandle(RD_KAFKA_PRODUCER, object)
+    self.timeoutMilliseconds = timeoutMilliseconds
+  }
+
+  /// Ends the client after the calls that are under way.
+  public func close() async {
+    let isFirst = calls.withLock { calls in
+      defer { calls.isClosed = true }
+      return !calls.isClosed && calls.running == 0
+    }
+    if isFirst { end() }
+    _ = await ended.wait()
+  }
+
+  private func end() { client.end(leavingGroup: false) { [ended] in ended.open(true) } }
+
+  /// Runs `body` on a thread where it may block.
+  func call<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (OpaquePointer) throws(KafkaError) -> T) async throws(KafkaError)
+    -> T
+  {
+    let isOpen = calls.withLock { calls in
+      if !calls.isClosed { calls.running += 1 }
+      return !calls.isClosed
+    }
+    guard isOpen else { throw KafkaError(.closed, operation, message: "the client is closed") }
+    return try await NamedThread.run("kafka-admin") { [self] () -> Result<T, KafkaError> in
+      let result: Result<T, KafkaError>
+      do throws(KafkaError) { result = .success(try body(client.pointer)) } catch { result = .failure(error) }
+      let isLast = calls.withLock { calls in
+        calls.running -= 1
+        return calls.isClosed && calls.running == 0
+      }
+      if isLast { end() }
+      return result
+    }
+  }
+
+  /// Sends a request of librdkafka's admin interface, waits for its event, and lets `take` read it.
+  static func request<T>(
+    _ client: OpaquePointer, _ kind: rd_kafka_admin_op_t, _ operation: String, _ timeout: Int32,
+    send: (OpaquePointer, OpaquePointer?) -> Void, take: (OpaquePointer) throws(KafkaError) -> T
+  ) throws(KafkaError) -> T {
+    guard let queue = rd_kafka_queue_new(client) else { throw KafkaError(.closed, operation) }
+    defer { rd_kafka_queue_destroy(queue) }
+    let options = rd_kafka_AdminOptions_new(client, kind)
+    defer { rd_kafka_AdminOptions_destroy(options) }
+    rd_kafka_AdminOptions_set_request_timeout(options, timeout, nil, 0)
+    if kind == RD_KAFKA_ADMIN_OP_CREATETOPICS { rd_kafka_AdminOptions_set_operation_timeout(options, timeout, nil, 0) }
+    send(queue, options)
+    guard let event = rd_kafka_queue_poll(queue, timeout + 1_000) else { throw KafkaError(.timedOut, operation) }
+    defer { rd_kafka_event_destroy(event) }
+    let code = rd_kafka_event_error(event)
+    if code != RD_KAFKA_RESP_ERR_NO_ERROR {
+      throw KafkaError(code, operation, message: rd_kafka_event_error_string(event).map { String(cString: $0) } ?? "")
+    }
+    return try take(event)
+  }
+}

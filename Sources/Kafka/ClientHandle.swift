@@ -1,0 +1,122 @@
+import CRdKafka
+import Glibc
+import Synchronization
+
+/// A line of librdkafka's log.
+public struct KafkaLogLine: Sendable {
+  /// syslog's severity: 0 emergency … 3 error, 4 warning, 5 notice, 6 information, 7 debug.
+  public var severity: Int
+  /// What in librdkafka says it: `FAIL`, `REBALANCE`, ….
+  public var facility: String
+  /// The text; librdkafka writes no passwords into it.
+  public var message: String
+}
+
+/// One `rd_kafka_t`, ended by `destroy` on a thread of its own and never by a deinitializer, which could hang.
+///
+/// - Note: `@unchecked Sendable` because `pointer` is constant and librdkafka allows every call on it from any thread; what must not
+///   overlap with `destroy` is kept out by the owner, which counts its outstanding calls and batches.
+final class ClientHandle: @unchecked Sendable {
+  let pointer: OpaquePointer
+  /// What the callbacks of the client use: alive as long as the handle.
+  private let rebalances: RebalanceInbox?
+  /// Batches of records that are held somewhere; the handle must outlive them.
+  private let heldBatches = Atomic<Int>(0)
+  private let isEnding = Atomic<Bool>(false)
+  private let released: UnsafeMutablePointer<sem_t>
+
+  init(_ type: rd_kafka_type_t, _ configuration: ConfigurationObject, rebalances: RebalanceInbox? = nil) throws(KafkaError) {
+    self.rebalances = rebalances
+    if let rebalances {
+      rd_kafka_conf_set_opaque(configuration.pointer, Unmanaged.passUnretained(rebalances).toOpaque())
+      rd_kafka_conf_set_rebalance_cb(configuration.pointer) { client, code, partitions, opaque in
+        guard let client, let partitions, let opaque else { return }
+        Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().take(client, code, partitions)
+      }
+    }
+    let made: Result<OpaquePointer, KafkaError> = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
+      text.baseAddress?.pointee = 0
+      if let client = rd_kafka_new(type, configuration.pointer, text.baseAddress, text.count) { return .success(client) }
+      let reason = text.baseAddress.map { String(cString: $0) } ?? ""
+      return .failure(KafkaError(.invalidConfiguration, "make a Kafka client", message: reason))
+    }
+    pointer = try made.get()
+    configuration.release()
+    released = .allocate(capacity: 1)
+    sem_init(released, 0, 0)
+  }
+
+  deinit {
+    sem_destroy(released)
+    released.deallocate()
+  }
+
+  func holdBatch() { heldBatches.add(1, ordering: .sequentiallyConsistent) }
+
+  /// A batch was let go of; the last one lets a waiting `end` go on.
+  func releaseBatch() {
+    let left = heldBatches.subtract(1, ordering: .sequentiallyConsistent).newValue
+    if left == 0, isEnding.load(ordering: .sequentiallyConsistent) { sem_post(released) }
+  }
+
+  /// Ends the client on a thread of its own, after the last of its batches; nobody else may use the handle any more.
+  ///
+  /// What a consumer has fetched is thrown away first, since librdkafka waits for the owners of its records when it ends.
+  ///
+  /// - Parameters:
+  ///   - leavingGroup: whether a consumer tells its group, which then need not wait for the session to time out.
+  ///   - queue: the consumer's queue; it is destroyed.
+  func end(leavingGroup: Bool, discarding queue: OpaquePointer? = nil, _ done: @escaping @Sendable () -> Void) {
+    let queueAddress = queue.map { UInt(bitPattern: $0) }
+    NamedThread.start("kafka-close") { [self] in
+      if let queue = queueAddress.flatMap({ OpaquePointer(bitPattern: $0) }) {
+        rd_kafka_assign(pointer, nil)
+        var message: UnsafeMutablePointer<rd_kafka_message_t>?
+        while rd_kafka_consume_batch_queue(queue, 0, &message, 1) > 0 {
+          if let message { rd_kafka_message_destroy(message) }
+        }
+        rd_kafka_queue_destroy(queue)
+      }
+      let left = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
+      isEnding.store(true, ordering: .sequentiallyConsistent)
+      while heldBatches.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
+      rd_kafka_destroy_flags(pointer, left || !leavingGroup ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
+      done()
+    }
+  }
+
+  /// The error that has made the client useless, if there is one.
+  var fatalError: KafkaError? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
+      text.baseAddress?.pointee = 0
+      let code = rd_kafka_fatal_error(pointer, text.baseAddress, text.count)
+      guard code != RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+      return KafkaError(code, "use the Kafka client", message: text.baseAddress.map { String(cString: $0) } ?? "", isFatal: true)
+    }
+  }
+
+  /// Gives an event that every kind of client has to whom it is for: logs, statistics, errors.
+  func dispatch(
+    _ event: OpaquePointer, log: ((KafkaLogLine) -> Void)?, statistics: ((UnsafeRawBufferPointer) -> Void)?, failed: (KafkaError) -> Void
+  ) {
+    switch rd_kafka_event_type(event) {
+    case RD_KAFKA_EVENT_LOG:
+      guard let log else { return }
+      var facility: UnsafePointer<CChar>?
+      var text: UnsafePointer<CChar>?
+      var severity: Int32 = 0
+      guard rd_kafka_event_log(event, &facility, &text, &severity) == 0, let facility, let text else { return }
+      log(KafkaLogLine(severity: Int(severity), facility: String(cString: facility), message: String(cString: text)))
+    case RD_KAFKA_EVENT_STATS:
+      guard let statistics, let text = rd_kafka_event_stats(event) else { return }
+      var length = 0
+      while text[length] != 0 { length += 1 }
+      statistics(UnsafeRawBufferPointer(start: text, count: length))
+    case RD_KAFKA_EVENT_ERROR:
+      if let fatal = rd_kafka_event_error_is_fatal(event) != 0 ? fatalError : nil { return failed(fatal) }
+      let text = rd_kafka_event_error_string(event).map { String(cString: $0) } ?? ""
+      failed(KafkaError(rd_kafka_event_error(event), "use the Kafka client", message: text))
+    default: break
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import CRdKafka
+import EventLoop
+
+/// Back-pressure, and where a consumer stands.
+///
+/// A paused partition stays assigned and is not fetched. What librdkafka had fetched of it and not given yet is thrown away and fetched
+/// again after `resume`, from the record after the last one that was given: nothing is lost and nothing is given twice. So a pause
+/// costs a round trip and some traffic: pause at a high mark and resume at a low one.
+extension Consumer {
+  /// Stops the flow of these partitions; a batch that was given may still hold records of them.
+  ///
+  /// It waits for librdkafka's main thread, some microseconds. A new assignment of a partition begins unpaused.
+  public func pause(_ indexes: some Sequence<Int>) {
+    loop.preconditionOnLoop()
+    let wanted = indexes.filter { partitions.all.indices.contains($0) && partitions[$0].state == .owned && !partitions[$0].isPaused }
+    guard !wanted.isEmpty else { return }
+    let list = PartitionList(wanted.map { partitions[$0].topicPartition })
+    rd_kafka_pause_partitions(client.pointer, list.pointer)
+    for index in wanted { partitions[index].isPaused = true }
+  }
+
+  /// Lets the flow of these partitions go on.
+  public func resume(_ indexes: some Sequence<Int>) {
+    loop.preconditionOnLoop()
+    // Resuming one that is not paused would make librdkafka fetch from an older position (its issue 4636).
+    let wanted = indexes.filter { partitions.all.indices.contains($0) && partitions[$0].isPaused }
+    guard !wanted.isEmpty else { return }
+    let list = PartitionList(wanted.map { partitions[$0].topicPartition })
+    rd_kafka_resume_partitions(client.pointer, list.pointer)
+    for index in wanted { partitions[index].isPaused = false }
+  }
+
+  /// Stops the flow of all partitions, and of those that will be assigned.
+  public func pauseAll() {
+    isPausingAll = true
+    pause(partitions.ownedIndexes)
+  }
+
+  /// Lets the flow of all partitions go on.
+  public func resumeAll() {
+    isPausingAll = false
+    resume(partitions.ownedIndexes)
+  }
+
+  /// Whether this partition is paused.
+  public func isPaused(_ index: Int) -> Bool { partitions.all.indices.contains(index) && partitions[index].isPaused }
+
+  /// The partitions that are assigned now, without those that are being revoked.
+  public var assignment: [AssignedPartition] {
+    loop.preconditionOnLoop()
+    return partitions.ownedIndexes.map { partitions.assigned($0) }
+  }
+
+  /// The offset after the last record that the handler was given; nil before the first of the assignment.
+  public func position(of index: Int) -> Int64? {
+    guard partitions.all.indices.contains(index), partitions[index].next >= 0 else { return nil }
+    return partitions[index].next
+  }
+
+  /// The offset after the newest record, as the last fetch told it; nil before the first fetch. It asks nobody.
+  public func knownEnd(of index: Int) -> Int64? {
+    guard partitions.all.indices.contains(index) else { return nil }
+    let name = partitions[index].topicPartition
+    var low: Int64 = 0
+    var high: Int64 = 0
+    let code = rd_kafka_get_watermark_offsets(client.pointer, name.topic, name.partition, &low, &high)
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 ? high : nil
+  }
+}

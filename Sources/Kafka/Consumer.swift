@@ -1,0 +1,458 @@
+import CRdKafka
+public import EventLoop
+import Synchronization
+
+/// A consumer on a loop: loop-confined, in a group (`subscribe`) or with partitions of its own choice (`assign`).
+///
+/// It always polls, so `max.poll.interval.ms` never passes while the loop turns; back-pressure is `pause`. No offset is committed by
+/// itself: see `OffsetCommitter`. It is ended by `close` and only by it; until then it keeps its handler and itself alive.
+///
+/// - Note: librdkafka 2.0.2 can lose records when a rebalance meets a `rd_kafka_consume_batch_queue` call that holds more than one
+///   (its change log, 2.0.0 "known issues", mended in 2.1.0), so messages are taken one per call and gathered here; the other way
+///   round it can fetch records again that were given already (its issue 4636), which are dropped here by their offsets.
+public final class Consumer {
+  /// How a consumer reads.
+  public struct Options: Sendable {
+    /// The group; nil for a consumer that only uses `assign`.
+    public var group: String?
+    /// The name of a static member, which keeps its partitions over a quick restart; unique in the group.
+    public var instanceID: String?
+    /// Where reading begins when the group has committed nothing: at the oldest record, else at the newest.
+    public var beginsAtEarliest = true
+    /// Whether the handler is told when a partition's end is reached.
+    public var reportsPartitionEnd = false
+    /// Records taken in one turn of the loop at most.
+    public var recordsPerTurn = 1_000
+    /// How long the handler may take to consent to a revocation, in milliseconds.
+    public var revocationTimeoutMilliseconds = 5_000
+
+    /// Options of a consumer, of a group or of none.
+    public init(group: String? = nil) { self.group = group }
+  }
+
+  private enum State { case open, closing, closed }
+
+  /// The loop on which it lives.
+  public let loop: EventLoop
+  /// Gets librdkafka's log.
+  public var onLog: ((KafkaLogLine) -> Void)?
+  /// Gets librdkafka's statistics as JSON text, as often as the configuration says; valid during the call.
+  public var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
+
+  let client: ClientHandle
+  var partitions = ConsumerPartitions()
+  var isPausingAll = false
+  private var handler: (any ConsumerHandler)?
+  private let options: Options
+  private let rebalances = RebalanceInbox()
+  private let records: OpaquePointer
+  private let events: OpaquePointer
+  private var pipe: WakePipe?
+  private var scratch: UnsafeMutablePointer<RecordBatch.Entry>
+  private var gathered = 0
+  private var state = State.open
+  private var revoking: (revocation: Revocation, deadline: Timer)?
+  private var commits: [UInt: ([CommitOffset], ([CommitOffset: KafkaError]) -> Void)] = [:]
+  private var lastCommit: UInt = 0
+  private var afterRevocation: [CheckedContinuation<Void, Never>] = []
+  private var whenCommitsSettle: CheckedContinuation<Void, Never>?
+  private let ended = Latch()
+
+  /// Makes a consumer that reads nothing yet.
+  ///
+  /// - Throws: an error that names the property when the configuration is wrong.
+  public init(on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Options, handler: any ConsumerHandler) throws(KafkaError)
+  {
+    loop.preconditionOnLoop()
+    self.loop = loop
+    self.options = options
+    var defaults = [
+      "group.id": options.group ?? "\(configuration.clientID).ungrouped",
+      "partition.assignment.strategy": "cooperative-sticky",
+      "auto.offset.reset": options.beginsAtEarliest ? "earliest" : "latest",
+      "enable.auto.commit": "false",
+      "enable.auto.offset.store": "false",
+      "enable.partition.eof": options.reportsPartitionEnd ? "true" : "false",
+      // Fetching that passes either bound pauses for up to a second, so the first is out of reach and the second is the memory's.
+      "queued.min.messages": "1000000",
+      "queued.max.messages.kbytes": "131072",
+      "fetch.wait.max.ms": "100",
+      "socket.nagle.disable": "true",
+      "allow.auto.create.topics": "false",
+    ]
+    if let instance = options.instanceID { defaults["group.instance.id"] = instance }
+    let object = try configuration.object(defaults: defaults, forConsumer: true)
+    rd_kafka_conf_set_events(
+      object.pointer, RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS | RD_KAFKA_EVENT_OFFSET_COMMIT)
+    client = try ClientHandle(RD_KAFKA_CONSUMER, object, rebalances: rebalances)
+    guard let records = rd_kafka_queue_get_consumer(client.pointer), let events = rd_kafka_queue_get_main(client.pointer) else {
+      preconditionFailure("a consumer of a group has both queues")
+    }
+    self.records = records
+    self.events = events
+    scratch = .allocate(capacity: max(1, options.recordsPerTurn))
+    self.handler = handler
+    rd_kafka_set_log_queue(client.pointer, events)
+    do {
+      let pipe = try WakePipe(on: loop) { self.serve() }
+      self.pipe = pipe
+      for queue in [records, events] { rd_kafka_queue_io_event_enable(queue, pipe.writeDescriptor, "k", 1) }
+      pipe.wake()
+    } catch {
+      abandon()
+      throw KafkaError(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "make a consumer", message: "\(error)")
+    }
+  }
+
+  deinit { scratch.deallocate() }
+
+  // MARK: What to read
+
+  /// Joins the group for these topics; partitions come by `consumerAssigned`, after about 3 s on the embedded broker.
+  public func subscribe(_ topics: [String]) throws(KafkaError) {
+    try requireOpen("subscribe")
+    let list = PartitionList(topics.map { TopicPartition($0, RD_KAFKA_PARTITION_UA) })
+    try check(rd_kafka_subscribe(client.pointer, list.pointer), "subscribe to \(topics.joined(separator: ", "))")
+  }
+
+  /// Adds partitions, in no group's name, and tells the handler.
+  ///
+  /// A position `.latest` becomes the offset that the partition's end had when this returns, so whatever is produced later is read.
+  ///
+  /// - Parameter timeoutMilliseconds: for each partition whose end is asked for.
+  /// - Returns: the partitions with the offsets at which reading begins (nil for `.earliest`).
+  @discardableResult
+  public func assign(_ positions: [(TopicPartition, StartPosition)], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError)
+    -> [AssignedPartition]
+  {
+    try requireOpen("assign")
+    let ends = try await partitionEnds(positions.filter { $0.1 == .latest }.map(\.0), timeoutMilliseconds)
+    try requireOpen("assign")
+    let list = PartitionList(capacity: positions.count)
+    var starts: [(TopicPartition, Int64?)] = []
+    for (partition, position) in positions {
+      let start: Int64? =
+        switch position {
+        case .earliest: nil
+        case .offset(let offset): offset
+        case .latest: ends[partition]
+        }
+      list.add(partition, offset: start ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
+      starts.append((partition, start))
+    }
+    let names = positions.map(\.0.description).joined(separator: ", ")
+    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "assign \(names)") { throw error }
+    return own(starts)
+  }
+
+  private func partitionEnds(_ wanted: [TopicPartition], _ timeout: Int32) async throws(KafkaError) -> [TopicPartition: Int64] {
+    guard !wanted.isEmpty else { return [:] }
+    let client = client
+    return try await NamedThread.run("kafka-ends") {
+      var ends: [TopicPartition: Int64] = [:]
+      for partition in wanted {
+        var low: Int64 = 0
+        var high: Int64 = 0
+        let code = rd_kafka_query_watermark_offsets(client.pointer, partition.topic, partition.partition, &low, &high, timeout)
+        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(KafkaError(code, "ask for the end of \(partition)")) }
+        ends[partition] = high
+      }
+      return .success(ends)
+    }
+  }
+
+  /// Gives up partitions that `assign` added; the handler is told by `consumerRevoked` before.
+  public func unassign(_ names: [TopicPartition]) {
+    loop.preconditionOnLoop()
+    let indexes = names.compactMap { partitions.index(of: $0) }.filter { partitions[$0].state == .owned }
+    guard state == .open, !indexes.isEmpty else { return }
+    disown(indexes, isLost: false) { [self] in
+      let list = PartitionList(indexes.map { partitions[$0].topicPartition })
+      report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "unassign"))
+    }
+  }
+
+  private func requireOpen(_ operation: String) throws(KafkaError) {
+    loop.preconditionOnLoop()
+    if state != .open { throw KafkaError(.closed, operation, message: "the consumer is closed") }
+  }
+
+  // MARK: The loop's turn
+
+  private func serve() {
+    guard state != .closed else { return }
+    serveEvents()
+    serveRecords()
+  }
+
+  private func serveEvents() {
+    while let event = rd_kafka_queue_poll(events, 0) {
+      defer { rd_kafka_event_destroy(event) }
+      if rd_kafka_event_type(event) == RD_KAFKA_EVENT_OFFSET_COMMIT {
+        commitEnded(event)
+      } else {
+        client.dispatch(event, log: onLog, statistics: onStatistics) { handler?.consumerFailed($0) }
+      }
+    }
+  }
+
+  private func serveRecords() {
+    var taken = 0
+    while taken < max(1, options.recordsPerTurn) {
+      var message: UnsafeMutablePointer<rd_kafka_message_t>?
+      let count = rd_kafka_consume_batch_queue(records, 0, &message, 1)
+      if !rebalances.isEmpty {
+        deliver()
+        rebalance()
+      }
+      guard count > 0, let message else {
+        deliver()
+        return
+      }
+      taken += 1
+      take(message)
+    }
+    deliver()
+    // librdkafka wakes only when a queue was empty.
+    pipe?.wake()
+  }
+
+  @inline(__always)
+  private func take(_ message: UnsafeMutablePointer<rd_kafka_message_t>) {
+    let index = partitions.index(topic: message.pointee.rkt, partition: message.pointee.partition)
+    guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return takeError(message, index) }
+    guard index >= 0, partitions[index].state == .owned, state == .open else { return rd_kafka_message_destroy(message) }
+    let offset = message.pointee.offset
+    if offset < partitions[index].next {
+      guard wasTruncated(index) else { return rd_kafka_message_destroy(message) }
+      begunAnew(index)
+    }
+    partitions[index].next = offset + 1
+    (scratch + gathered).initialize(to: RecordBatch.Entry(message: message, partition: Int32(truncatingIfNeeded: index)))
+    gathered += 1
+  }
+
+  private func takeError(_ message: UnsafeMutablePointer<rd_kafka_message_t>, _ index: Int) {
+    defer { rd_kafka_message_destroy(message) }
+    deliver()
+    if message.pointee.err == RD_KAFKA_RESP_ERR__PARTITION_EOF {
+      guard index >= 0, partitions[index].state == .owned else { return }
+      handler?.consumerReachedEnd(of: partitions.assigned(index), at: message.pointee.offset)
+    } else {
+      let place =
+        message.pointee.rkt == nil ? "" : " \(String(cString: rd_kafka_topic_name(message.pointee.rkt)))/\(message.pointee.partition)"
+      let text = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? ""
+      handler?.consumerFailed(KafkaError(message.pointee.err, "consume\(place)", message: text))
+    }
+  }
+
+  private func deliver() {
+    guard gathered > 0 else { return }
+    let batch = RecordBatch(client: client, moving: scratch, count: gathered)
+    gathered = 0
+    handler?.consumerReceived(batch)
+  }
+
+  /// Whether the partition's log ends before this consumer's position, so that an older offset is a new record.
+  private func wasTruncated(_ index: Int) -> Bool {
+    let name = partitions[index].topicPartition
+    var low: Int64 = 0
+    var high: Int64 = 0
+    let code = rd_kafka_get_watermark_offsets(client.pointer, name.topic, name.partition, &low, &high)
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 && high < partitions[index].next
+  }
+
+  private func begunAnew(_ index: Int) {
+    deliver()
+    let name = partitions[index].topicPartition
+    handler?.consumerFailed(KafkaError(.logTruncated, "consume \(name)"))
+    handler?.consumerRevoked([partitions.assigned(index)], isLost: true, revocation: Revocation {})
+    _ = own([(name, nil)])
+  }
+
+  // MARK: Rebalances
+
+  private func rebalance() {
+    while revoking == nil, state == .open, let change = rebalances.next() {
+      let list = change.partitions.pointer
+      let isCooperative = rd_kafka_rebalance_protocol(client.pointer).map { String(cString: $0) } == "COOPERATIVE"
+      if change.isAssignment {
+        let operation = "take partitions"
+        report(
+          isCooperative
+            ? .of(rd_kafka_incremental_assign(client.pointer, list), operation) : .of(rd_kafka_assign(client.pointer, list), operation))
+        _ = own(change.partitions.partitions.map { ($0, nil) })
+      } else {
+        let operation = "give partitions up"
+        let indexes = change.partitions.partitions.compactMap { partitions.index(of: $0) }.filter { partitions[$0].state == .owned }
+        disown(indexes, isLost: change.isLost) { [self] in
+          report(
+            isCooperative
+              ? .of(rd_kafka_incremental_unassign(client.pointer, change.partitions.pointer), operation)
+              : .of(rd_kafka_assign(client.pointer, nil), operation))
+        }
+      }
+    }
+  }
+
+  private func report(_ error: KafkaError?) {
+    if let error { handler?.consumerFailed(error) }
+  }
+
+  private func own(_ starts: [(TopicPartition, Int64?)]) -> [AssignedPartition] {
+    let indexes = starts.map { partitions.assign($0.0, startOffset: $0.1, client: client.pointer) }
+    if isPausingAll { pause(indexes) }
+    let assigned = indexes.map { partitions.assigned($0) }
+    if !assigned.isEmpty { handler?.consumerAssigned(assigned) }
+    return assigned
+  }
+
+  /// Asks the handler for its consent, then has `body` give the partitions up.
+  private func disown(_ indexes: [Int], isLost: Bool, _ body: @escaping () -> Void) {
+    let going = indexes.map { partitions.assigned($0) }
+    // A pause would outlive the assignment and hold the partition when it comes back.
+    resume(indexes)
+    for index in indexes {
+      partitions[index].state = isLost ? .absent : .revoking
+      if isLost { partitions[index].generation &+= 1 }
+    }
+    let revocation = Revocation { [self] in
+      revoking?.deadline.close()
+      revoking = nil
+      for index in indexes where partitions[index].state == .revoking {
+        partitions[index].state = .absent
+        partitions[index].generation &+= 1
+      }
+      body()
+      for waiter in afterRevocation { waiter.resume() }
+      afterRevocation = []
+      if !rebalances.isEmpty { pipe?.wake() }
+    }
+    guard !going.isEmpty, let handler else { return revocation.finish() }
+    let deadline = Timer(on: loop) { revocation.finish() }
+    deadline.start(after: options.revocationTimeoutMilliseconds)
+    revoking = (revocation, deadline)
+    handler.consumerRevoked(going, isLost: isLost, revocation: revocation)
+    if isLost { revocation.finish() }
+  }
+
+  // MARK: Committing
+
+  /// Commits offsets of partitions that are assigned, asynchronously.
+  ///
+  /// - Parameters:
+  ///   - offsets: at most one for each partition; those of an earlier generation are not sent and come back as `notOwned`.
+  ///   - completion: called once, on the loop, with the errors of those that failed; also when the consumer closes first.
+  public func commit(_ offsets: [CommitOffset], completion: @escaping ([CommitOffset: KafkaError]) -> Void) {
+    loop.preconditionOnLoop()
+    var refused: [CommitOffset: KafkaError] = [:]
+    var sent: [CommitOffset] = []
+    let list = PartitionList(capacity: offsets.count)
+    for offset in offsets {
+      if state != .closed, partitions.isCurrent(offset) {
+        list.add(partitions[offset.partition].topicPartition, offset: offset.offset)
+        sent.append(offset)
+      } else {
+        refused[offset] = KafkaError(.notOwned, "commit", message: "the assignment is over")
+      }
+    }
+    guard !sent.isEmpty else { return completion(refused) }
+    lastCommit += 1
+    let code = rd_kafka_commit_queue(client.pointer, list.pointer, events, nil, UnsafeMutableRawPointer(bitPattern: lastCommit))
+    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
+      for offset in sent { refused[offset] = KafkaError(code, "commit offsets") }
+      return completion(refused)
+    }
+    let unsent = refused
+    commits[lastCommit] = (sent, { completion($0.merging(unsent) { error, _ in error }) })
+  }
+
+  private func commitEnded(_ event: OpaquePointer) {
+    guard let (sent, completion) = commits.removeValue(forKey: UInt(bitPattern: rd_kafka_event_opaque(event))) else { return }
+    let overall = rd_kafka_event_error(event)
+    var codes: [TopicPartition: rd_kafka_resp_err_t] = [:]
+    if let list = rd_kafka_event_topic_partition_list(event), let elements = list.pointee.elems {
+      for place in 0..<Int(list.pointee.cnt) { codes[elements[place].topicPartition] = elements[place].err }
+    }
+    var failed: [CommitOffset: KafkaError] = [:]
+    for offset in sent {
+      let name = partitions[offset.partition].topicPartition
+      let own = codes[name] ?? RD_KAFKA_RESP_ERR_NO_ERROR
+      let code = own == RD_KAFKA_RESP_ERR_NO_ERROR ? overall : own
+      if code != RD_KAFKA_RESP_ERR_NO_ERROR { failed[offset] = KafkaError(code, "commit \(name)") }
+    }
+    completion(failed)
+    if commits.isEmpty, let waiting = whenCommitsSettle {
+      whenCommitsSettle = nil
+      waiting.resume()
+    }
+  }
+
+  // MARK: Closing
+
+  /// Ends the consumer: revokes its partitions with the handler's consent, leaves the group, and frees everything off the loop.
+  ///
+  /// Call it from the loop's actor. Batches that are held keep their memory; the last of them lets the rest be freed.
+  ///
+  /// - Parameter milliseconds: how long to wait at most; what is not done by then goes on by itself.
+  /// - Returns: whether all was done in time.
+  @discardableResult
+  public func close(withinMilliseconds milliseconds: Int = 15_000) async -> Bool {
+    loop.preconditionOnLoop()
+    guard state == .open else { return await ended.wait() }
+    let ended = ended
+    let deadline = Timer(on: loop) { ended.open(false) }
+    deadline.start(after: milliseconds)
+    if revoking != nil { await withCheckedContinuation { afterRevocation.append($0) } }
+    state = .closing
+    await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+      disown(partitions.ownedIndexes, isLost: false) { continuation.resume() }
+    }
+    await settleCommits()
+    end()
+    let inTime = await ended.wait()
+    deadline.close()
+    return inTime
+  }
+
+  /// Commits that the handler asked for last are waited for, as long as a revocation may take.
+  private func settleCommits() async {
+    serveEvents()
+    guard !commits.isEmpty else { return }
+    let patience = Timer(on: loop) { [self] in
+      whenCommitsSettle?.resume()
+      whenCommitsSettle = nil
+    }
+    patience.start(after: options.revocationTimeoutMilliseconds)
+    await withCheckedContinuation { whenCommitsSettle = $0 }
+    patience.close()
+  }
+
+  private func end() {
+    state = .closed
+    rebalances.close()
+    for place in 0..<gathered { rd_kafka_message_destroy(scratch[place].message) }
+    gathered = 0
+    let unanswered = commits
+    commits = [:]
+    for (sent, completion) in unanswered.values {
+      completion(Dictionary(sent.map { ($0, KafkaError(.closed, "commit")) }) { first, _ in first })
+    }
+    partitions.releaseTopics()
+    for queue in [records, events] { rd_kafka_queue_io_event_enable(queue, -1, nil, 0) }
+    rd_kafka_queue_destroy(events)
+    pipe?.close()
+    pipe = nil
+    handler = nil
+    let ended = ended
+    client.end(leavingGroup: true, discarding: records) { ended.open(true) }
+  }
+
+  /// Undoes the initializer's beginnings when its last step has failed.
+  private func abandon() {
+    state = .closed
+    handler = nil
+    rd_kafka_queue_destroy(events)
+    client.end(leavingGroup: false, discarding: records) {}
+  }
+}

@@ -1,0 +1,95 @@
+import CRdKafka
+
+/// A consumer's partitions by index, and the way from a message to its index: a value.
+struct ConsumerPartitions {
+  enum State { case absent, owned, revoking }
+
+  struct Partition {
+    let topicPartition: TopicPartition
+    var state = State.absent
+    var generation: UInt32 = 0
+    var startOffset: Int64?
+    /// The offset after the last record that was given to the handler in this assignment; -1 before the first.
+    var next: Int64 = -1
+    var isPaused = false
+  }
+
+  /// A topic whose librdkafka handle is held, so that its address in messages stands for it as long as the consumer lives.
+  private struct Topic {
+    let name: String
+    let handle: OpaquePointer
+    var indexes: [Int32] = []
+  }
+
+  private(set) var all: [Partition] = []
+  private var byName: [TopicPartition: Int] = [:]
+  private var topics: [Topic] = []
+  private var lastTopic = 0
+
+  subscript(index: Int) -> Partition {
+    get { all[index] }
+    set { all[index] = newValue }
+    _modify { yield &all[index] }
+  }
+
+  func index(of partition: TopicPartition) -> Int? { byName[partition] }
+
+  func assigned(_ index: Int) -> AssignedPartition {
+    let partition = all[index]
+    return AssignedPartition(
+      topicPartition: partition.topicPartition, index: index, generation: partition.generation, startOffset: partition.startOffset)
+  }
+
+  /// Whether the offset is of the assignment that stands, or is just being given up.
+  func isCurrent(_ commit: CommitOffset) -> Bool {
+    all.indices.contains(commit.partition) && all[commit.partition].state != .absent
+      && all[commit.partition].generation == commit.generation
+  }
+
+  var ownedIndexes: [Int] { all.indices.filter { all[$0].state == .owned } }
+
+  /// Begins a new generation of the partition, in which it is owned and not paused.
+  mutating func assign(_ partition: TopicPartition, startOffset: Int64?, client: OpaquePointer) -> Int {
+    let index = byName[partition] ?? add(partition, client)
+    all[index].state = .owned
+    all[index].generation &+= 1
+    all[index].startOffset = startOffset
+    all[index].next = -1
+    all[index].isPaused = false
+    return index
+  }
+
+  private mutating func add(_ partition: TopicPartition, _ client: OpaquePointer) -> Int {
+    let index = all.count
+    all.append(Partition(topicPartition: partition))
+    byName[partition] = index
+    var topic = topics.firstIndex { $0.name == partition.topic }
+    if topic == nil, let handle = rd_kafka_topic_new(client, partition.topic, nil) {
+      topic = topics.count
+      topics.append(Topic(name: partition.topic, handle: handle))
+    }
+    guard let topic, partition.partition >= 0 else { return index }
+    while topics[topic].indexes.count <= Int(partition.partition) { topics[topic].indexes.append(-1) }
+    topics[topic].indexes[Int(partition.partition)] = Int32(index)
+    return index
+  }
+
+  /// The index of a message's partition; -1 for one that was never assigned.
+  @inline(__always)
+  mutating func index(topic handle: OpaquePointer?, partition: Int32) -> Int {
+    if lastTopic >= topics.count || topics[lastTopic].handle != handle {
+      guard let handle else { return -1 }
+      let found = topics.firstIndex { $0.handle == handle } ?? topics.firstIndex { $0.name == String(cString: rd_kafka_topic_name(handle)) }
+      guard let found else { return -1 }
+      lastTopic = found
+    }
+    guard partition >= 0, Int(partition) < topics[lastTopic].indexes.count else { return -1 }
+    return Int(topics[lastTopic].indexes[Int(partition)])
+  }
+
+  /// Lets go of the topics' handles; the consumer must do it before it ends.
+  mutating func releaseTopics() {
+    for topic in topics { rd_kafka_topic_destroy(topic.handle) }
+    topics = []
+  }
+}

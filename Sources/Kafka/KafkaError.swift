@@ -1,0 +1,154 @@
+import CRdKafka
+
+/// Why Kafka, or the way to it, refused something.
+public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// A reason by librdkafka's number: positive ones are Kafka's own (the protocol's error codes), negative ones librdkafka's.
+  public struct Code: RawRepresentable, Sendable, Hashable {
+    /// The number.
+    public let rawValue: Int32
+    /// Takes any number; `name` tells what it is.
+    public init(rawValue: Int32) { self.rawValue = rawValue }
+    /// The name that librdkafka prints, such as `_MSG_TIMED_OUT`.
+    public var name: String { String(cString: rd_kafka_err2name(rd_kafka_resp_err_t(rawValue))) }
+
+    /// A property is unknown, or its value is not allowed.
+    public static let invalidConfiguration = Code(RD_KAFKA_RESP_ERR__INVALID_ARG)
+    /// The local queue of records is full.
+    public static let queueFull = Code(RD_KAFKA_RESP_ERR__QUEUE_FULL)
+    /// A record was not acknowledged within `message.timeout.ms`.
+    public static let messageTimedOut = Code(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT)
+    /// A request was not answered in time.
+    public static let timedOut = Code(RD_KAFKA_RESP_ERR__TIMED_OUT)
+    /// The connection to a broker broke.
+    public static let transport = Code(RD_KAFKA_RESP_ERR__TRANSPORT)
+    /// No broker can be reached.
+    public static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+    /// No such topic or partition, says the broker.
+    public static let unknownTopicOrPartition = Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+    /// No such topic, as librdkafka found by itself.
+    public static let unknownTopic = Code(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC)
+    /// No such partition, as librdkafka found by itself.
+    public static let unknownPartition = Code(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
+    /// The topic to be created exists.
+    public static let topicExists = Code(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+    /// The broker does not know this request.
+    public static let unsupported = Code(RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
+    /// The record is larger than the broker or the configuration allows.
+    public static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
+    /// The record was thrown away before it was sent, by `Producer.close`.
+    public static let purged = Code(RD_KAFKA_RESP_ERR__PURGE_QUEUE)
+    /// The record was thrown away while a broker had it: it may be in the topic or not.
+    public static let purgedInFlight = Code(RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
+    /// The group has gone on without this member's generation.
+    public static let illegalGeneration = Code(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
+    /// The group does not know this member (any more).
+    public static let unknownMember = Code(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
+    /// The group is being rebalanced.
+    public static let rebalanceInProgress = Code(RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS)
+    /// Another member took this static member's place.
+    public static let fencedInstance = Code(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
+    /// The partition is not this consumer's (any more).
+    public static let notOwned = Code(RD_KAFKA_RESP_ERR__STATE)
+    /// The partition's log ends before the consumer's position: it was cut, or the topic was made anew.
+    public static let logTruncated = Code(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
+    /// The consumer, producer or administration was closed.
+    public static let closed = Code(RD_KAFKA_RESP_ERR__DESTROY)
+    /// An error that makes the client useless; its message has the cause.
+    public static let fatal = Code(RD_KAFKA_RESP_ERR__FATAL)
+
+    init(_ code: rd_kafka_resp_err_t) { rawValue = code.rawValue }
+  }
+
+  /// The reason.
+  public let code: Code
+  /// What was being done, with its object: `create topic orders`.
+  public let operation: String
+  /// librdkafka's or the broker's words.
+  public let message: String
+  /// The client can do nothing any more: close it and make a new one.
+  public let isFatal: Bool
+
+  /// Makes an error from its parts; an empty message is replaced by the code's own description.
+  public init(_ code: Code, _ operation: String, message: String = "", isFatal: Bool = false) {
+    self.code = code
+    self.operation = operation
+    self.message = message.isEmpty ? String(cString: rd_kafka_err2str(rd_kafka_resp_err_t(code.rawValue))) : message
+    self.isFatal = isFatal || code == .fatal
+  }
+
+  /// The reason's name, such as `_MSG_TIMED_OUT`.
+  public var name: String { code.name }
+
+  /// Whether the same thing may succeed later without a change by the user.
+  public var isRetriable: Bool {
+    guard !isFatal else { return false }
+    return switch rd_kafka_resp_err_t(code.rawValue) {
+    case RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, RD_KAFKA_RESP_ERR__TIMED_OUT,
+      RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, RD_KAFKA_RESP_ERR__QUEUE_FULL, RD_KAFKA_RESP_ERR__RESOLVE, RD_KAFKA_RESP_ERR__WAIT_COORD,
+      RD_KAFKA_RESP_ERR__WAIT_CACHE, RD_KAFKA_RESP_ERR__IN_PROGRESS, RD_KAFKA_RESP_ERR__PREV_IN_PROGRESS, RD_KAFKA_RESP_ERR__RETRY,
+      RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE, RD_KAFKA_RESP_ERR__NODE_UPDATE, RD_KAFKA_RESP_ERR__OUTDATED,
+      RD_KAFKA_RESP_ERR__NOENT, RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+      RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_REPLICA_NOT_AVAILABLE,
+      RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
+      RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_COORDINATOR, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
+      RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS,
+      RD_KAFKA_RESP_ERR_NOT_CONTROLLER, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED,
+      RD_KAFKA_RESP_ERR_UNSTABLE_OFFSET_COMMIT:
+      true
+    default: false
+    }
+  }
+
+  /// What the reader may do about it.
+  public var hint: String {
+    switch code {
+    case .invalidConfiguration: "correct the setting; librdkafka's CONFIGURATION.md lists the properties and their values"
+    case .transport, .allBrokersDown, .timedOut: "check that the brokers run and that the bootstrap servers are right"
+    case .messageTimedOut: "check the brokers' health; the record was not acknowledged within message.timeout.ms"
+    case .unknownTopicOrPartition, .unknownTopic, .unknownPartition: "create the topic, or correct its name or partition"
+    case .topicExists: "nothing need be done, unless its partitions differ from those wanted"
+    case .queueFull: "wait until records have been delivered, then try again"
+    case .messageTooLarge: "make the record smaller, or raise message.max.bytes here and on the broker"
+    case .illegalGeneration, .unknownMember, .notOwned:
+      "another member may have the partition; what was not committed is read again there"
+    case .fencedInstance: "give each running member its own group.instance.id"
+    case .unsupported: "use a broker that knows the request; the embedded one knows few"
+    case .logTruncated: "find out why the broker lost records; reading goes on at the log's new position"
+    default:
+      isFatal
+        ? "close the client and make a new one" : isRetriable ? "it is tried again, or try again later" : "see the message for the cause"
+    }
+  }
+
+  /// What was being done, the reason, its name and what to do, in one line.
+  public var description: String { "\(operation): \(message) (\(name)); \(hint)" }
+
+  init(_ code: rd_kafka_resp_err_t, _ operation: String, message: String = "", isFatal: Bool = false) {
+    self.init(Code(code), operation, message: message, isFatal: isFatal)
+  }
+
+  /// Takes an error object over and frees it.
+  init(consuming error: OpaquePointer, _ operation: String) {
+    defer { rd_kafka_error_destroy(error) }
+    self.init(
+      rd_kafka_error_code(error), operation, message: String(cString: rd_kafka_error_string(error)),
+      isFatal: rd_kafka_error_is_fatal(error) != 0)
+  }
+}
+
+extension KafkaError {
+  /// The error of a call that answers with an error object, freed, or nil for success.
+  static func of(_ error: OpaquePointer?, _ operation: @autoclosure () -> String) -> KafkaError? {
+    error.map { KafkaError(consuming: $0, operation()) }
+  }
+
+  /// The error of a call that answers with a code, or nil for success.
+  static func of(_ code: rd_kafka_resp_err_t, _ operation: @autoclosure () -> String) -> KafkaError? {
+    code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code, operation())
+  }
+}
+
+/// Throws for anything but success.
+func check(_ code: rd_kafka_resp_err_t, _ operation: @autoclosure () -> String) throws(KafkaError) {
+  if code != RD_KAFKA_RESP_ERR_NO_ERROR { throw KafkaError(code, operation()) }
+}

@@ -1,0 +1,151 @@
+public import EventLoop
+
+/// Commits what is finished: follows a consumer's assignments, at most one commit in flight, and none that goes back. Loop-confined.
+///
+/// Its owner passes on what the consumer says (`assigned`, `revoked`), begins each record and finishes it when all its outcomes are
+/// durable. A failed commit is asked for again at the next interval; one that the group refuses, because the assignment is over for
+/// it, is given up, and the records come again to whoever has the partition.
+public final class OffsetCommitter {
+  /// Partitions that leave as soon as nothing of them is in flight and their last offsets are committed.
+  private struct Leaving {
+    var indexes: [Int]
+    var revocation: Revocation
+    var deadline: Timer
+    var isCommitting = false
+    var isOverdue = false
+  }
+
+  private let loop: EventLoop
+  private let consumer: Consumer
+  private let onError: (KafkaError) -> Void
+  private var timer: Timer?
+  private var tracker: PartitionTracker
+  private var leaving: [Leaving] = []
+  private var isCommitting = false
+
+  /// Makes a committer for one consumer.
+  ///
+  /// - Parameters:
+  ///   - intervalMilliseconds: how often offsets are committed; a crash repeats at most what was finished within it.
+  ///   - limit: how many records may be in flight; those behind an unfinished one count until they can be committed.
+  ///   - limitPerPartition: the same for one partition, so that a stuck one leaves room for the others.
+  ///   - onError: gets failed commits; none of them needs an answer.
+  public init(
+    on loop: EventLoop, _ consumer: Consumer, intervalMilliseconds: Int = 1_000, limit: Int = 100_000, limitPerPartition: Int? = nil,
+    onError: @escaping (KafkaError) -> Void = { _ in }
+  ) {
+    self.loop = loop
+    self.consumer = consumer
+    self.onError = onError
+    tracker = PartitionTracker(limit: limit, limitPerPartition: limitPerPartition)
+    let timer = Timer(on: loop) { [weak self] in self?.commit() }
+    timer.start(after: intervalMilliseconds, repeating: intervalMilliseconds)
+    self.timer = timer
+  }
+
+  /// Passes on `consumerAssigned`.
+  public func assigned(_ partitions: [AssignedPartition]) {
+    for partition in partitions { tracker.assign(partition.index, generation: partition.generation) }
+  }
+
+  /// Passes on `consumerRevoked`: waits for what is in flight, commits it, and consents.
+  ///
+  /// - Parameter milliseconds: how long to wait for records in flight; shorter than the consumer's revocation timeout.
+  public func revoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation, withinMilliseconds milliseconds: Int = 3_000)
+  {
+    let indexes = partitions.map(\.index)
+    guard !isLost else {
+      for index in indexes { tracker.revoke(index) }
+      return revocation.finish()
+    }
+    let deadline = Timer(on: loop) { [weak self] in self?.overdue(revocation) }
+    deadline.start(after: milliseconds)
+    leaving.append(Leaving(indexes: indexes, revocation: revocation, deadline: deadline))
+    lookForLeaving()
+  }
+
+  /// Begins a record; work on it when it says so.
+  public func begin(_ record: RecordView) -> PartitionTracker.Beginning { tracker.begin(record.partitionIndex, offset: record.offset) }
+
+  /// Finishes a record, in any order; one whose assignment is over changes nothing.
+  public func finish(_ ticket: RecordTicket) {
+    guard tracker.finish(ticket), !leaving.isEmpty else { return }
+    lookForLeaving()
+  }
+
+  /// Records in flight.
+  public var inFlight: Int { tracker.inFlight }
+  /// Places taken; when it reaches the limit `begin` says `full`.
+  public var span: Int { tracker.span }
+  /// Whether a record of the partition would find a place.
+  public func hasRoom(_ index: Int) -> Bool { tracker.hasRoom(index) }
+  /// Records in flight of one partition.
+  public func inFlight(of index: Int) -> Int { tracker.inFlight(of: index) }
+  /// The offset of the oldest record in flight of one partition.
+  public func oldest(of index: Int) -> Int64? { tracker.oldest(of: index) }
+  /// Below this offset everything of the partition is finished; nil while nothing is.
+  public func committable(of index: Int) -> Int64? { tracker.committable(of: index) }
+
+  /// Commits now what has advanced, unless a commit is under way.
+  public func commit() {
+    loop.preconditionOnLoop()
+    guard !isCommitting else { return }
+    let advanced = tracker.takeAdvanced()
+    guard !advanced.isEmpty else { return }
+    send(advanced) { [self] in lookForLeaving() }
+  }
+
+  /// Stops; what is not committed stays so. Close the consumer first, which revokes its partitions.
+  public func close() {
+    timer?.close()
+    timer = nil
+    for each in leaving {
+      each.deadline.close()
+      each.revocation.finish()
+    }
+    leaving = []
+  }
+
+  private func send(_ offsets: [CommitOffset], _ then: @escaping () -> Void) {
+    isCommitting = true
+    consumer.commit(offsets) { [self] failed in
+      isCommitting = false
+      for offset in offsets {
+        let error = failed[offset]
+        tracker.committed(offset, as: error.map { $0.isRetriable ? .again : .givenUp } ?? .confirmed)
+      }
+      for error in Set(failed.values) { onError(error) }
+      then()
+    }
+  }
+
+  /// Lets those leave of whom nothing is in flight any more; one commit at a time, so that none can overtake another.
+  private func lookForLeaving() {
+    for each in leaving where !each.isCommitting {
+      if each.isOverdue || each.indexes.allSatisfy({ tracker.inFlight(of: $0) == 0 }) { leave(each.revocation) }
+    }
+  }
+
+  private func overdue(_ revocation: Revocation) {
+    guard let place = leaving.firstIndex(where: { $0.revocation === revocation }) else { return }
+    leaving[place].isOverdue = true
+    leave(revocation)
+  }
+
+  private func leave(_ revocation: Revocation) {
+    guard !isCommitting, let place = leaving.firstIndex(where: { $0.revocation === revocation }), !leaving[place].isCommitting else {
+      return
+    }
+    leaving[place].isCommitting = true
+    let indexes = leaving[place].indexes
+    let gone = { [self] in
+      guard let place = leaving.firstIndex(where: { $0.revocation === revocation }) else { return }
+      leaving.remove(at: place).deadline.close()
+      for index in indexes { tracker.revoke(index) }
+      revocation.finish()
+      lookForLeaving()
+    }
+    let advanced = tracker.takeAdvanced(of: indexes)
+    advanced.isEmpty ? gone() : send(advanced, gone)
+  }
+}

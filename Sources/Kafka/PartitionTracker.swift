@@ -1,0 +1,168 @@
+/// A record that is being worked on, to be handed back when it is finished.
+public struct RecordTicket: Sendable, Hashable {
+  /// The partition's index, as its assignment gave it.
+  public let partition: Int32
+  /// The assignment's generation.
+  public let generation: UInt32
+  /// The record's number within its partition and generation.
+  public let sequence: UInt64
+}
+
+/// What has been begun and finished of all partitions of a consumer: a value that knows no clock and no Kafka.
+///
+/// Each assignment of a partition is a generation: what is finished after its revocation changes nothing any more, also when the
+/// partition has come back meanwhile.
+public struct PartitionTracker: Sendable {
+  /// The answer to `begin`.
+  public enum Beginning: Sendable, Hashable {
+    /// Work on it, and hand the ticket back.
+    case begun(RecordTicket)
+    /// As many records as allowed are in flight: keep it, pause its partition, and begin it later.
+    case full
+    /// Nothing to do: it is not newer than one that was begun, or its partition is not assigned.
+    case ignored
+  }
+
+  private struct Partition {
+    var generation: UInt32
+    var isAssigned: Bool
+    var window = OffsetWindow()
+    /// The highest offset that a commit was asked for, and the highest that one has confirmed.
+    var requested: Int64 = -1
+    var committed: Int64 = -1
+  }
+
+  /// How many records may take places, over all partitions and of each.
+  public let limit: Int
+  /// The same for one partition.
+  public let limitPerPartition: Int
+  private var partitions: [Partition?] = []
+  /// Records in flight in all assigned partitions.
+  public private(set) var inFlight = 0
+  /// Places taken in all assigned partitions; it is what `limit` bounds.
+  public private(set) var span = 0
+
+  /// Makes a tracker; a partition alone may fill `limitPerPartition` places.
+  public init(limit: Int, limitPerPartition: Int? = nil) {
+    precondition(limit > 0, "a tracker without places could begin nothing")
+    self.limit = limit
+    self.limitPerPartition = min(limit, limitPerPartition ?? limit)
+  }
+
+  /// A partition has been assigned, with a generation that is new for it.
+  public mutating func assign(_ index: Int, generation: UInt32) {
+    precondition(index >= 0 && index < 1 << 20, "indexes of partitions are dense")
+    while partitions.count <= index { partitions.append(nil) }
+    if partitions[index]?.isAssigned == true { revoke(index) }
+    partitions[index] = Partition(generation: generation, isAssigned: true)
+  }
+
+  /// A partition has been taken away; what is in flight of it counts no more.
+  public mutating func revoke(_ index: Int) {
+    guard index < partitions.count, let partition = partitions[index], partition.isAssigned else { return }
+    inFlight -= partition.window.inFlight
+    span -= partition.window.span
+    partitions[index]?.isAssigned = false
+    partitions[index]?.window = OffsetWindow()
+  }
+
+  /// Begins a record of an assigned partition.
+  public mutating func begin(_ index: Int, offset: Int64) -> Beginning {
+    guard index < partitions.count, let generation = partitions[index]?.generation, partitions[index]?.isAssigned == true else {
+      return .ignored
+    }
+    guard span < limit, (partitions[index]?.window.span ?? 0) < limitPerPartition else { return .full }
+    guard let sequence = partitions[index]?.window.begin(offset: offset) else { return .ignored }
+    inFlight += 1
+    span += 1
+    return .begun(RecordTicket(partition: Int32(truncatingIfNeeded: index), generation: generation, sequence: sequence))
+  }
+
+  /// Finishes a record; false when its assignment is over or it was finished before.
+  @discardableResult
+  public mutating func finish(_ ticket: RecordTicket) -> Bool {
+    let index = Int(ticket.partition)
+    guard index < partitions.count, partitions[index]?.isAssigned == true, partitions[index]?.generation == ticket.generation else {
+      return false
+    }
+    let before = partitions[index]?.window.span ?? 0
+    guard partitions[index]?.window.finish(ticket.sequence) == true else { return false }
+    inFlight -= 1
+    span -= before - (partitions[index]?.window.span ?? 0)
+    return true
+  }
+
+  /// Whether a record of the partition would find a place.
+  public func hasRoom(_ index: Int) -> Bool {
+    guard span < limit, index < partitions.count, let partition = partitions[index] else { return span < limit }
+    return partition.window.span < limitPerPartition
+  }
+
+  /// Records in flight of one partition.
+  public func inFlight(of index: Int) -> Int {
+    guard index < partitions.count, let partition = partitions[index], partition.isAssigned else { return 0 }
+    return partition.window.inFlight
+  }
+
+  /// The offset of the oldest record in flight of one partition; nil when there is none.
+  public func oldest(of index: Int) -> Int64? {
+    guard index < partitions.count, let partition = partitions[index], partition.isAssigned else { return nil }
+    return partition.window.oldest
+  }
+
+  /// Below this offset everything of the partition is finished in this assignment; nil while nothing is.
+  public func committable(of index: Int) -> Int64? {
+    guard index < partitions.count, let partition = partitions[index], partition.isAssigned else { return nil }
+    return partition.window.committable
+  }
+
+  /// The offsets that have advanced since the last call, of all assigned partitions or of some; they count as asked for from now on.
+  public mutating func takeAdvanced(of indexes: [Int]? = nil) -> [CommitOffset] {
+    var advanced: [CommitOffset] = []
+    for index in indexes ?? Array(partitions.indices) where index < partitions.count {
+      guard let partition = partitions[index], partition.isAssigned, let offset = partition.window.committable else { continue }
+      guard offset > max(partition.requested, partition.committed) else { continue }
+      partitions[index]?.requested = offset
+      advanced.append(CommitOffset(partition: index, generation: partition.generation, offset: offset))
+    }
+    return advanced
+  }
+
+  /// How a commit ended: confirmed, or to be asked for again, or given up (a later, higher offset is asked for all the same).
+  public mutating func committed(_ commit: CommitOffset, as outcome: CommitOutcome) {
+    let index = commit.partition
+    guard index < partitions.count, let partition = partitions[index], partition.generation == commit.generation else { return }
+    switch outcome {
+    case .confirmed: partitions[index]?.committed = max(partition.committed, commit.offset)
+    case .again: partitions[index]?.requested = partition.committed
+    case .givenUp: break
+    }
+  }
+}
+
+/// An offset to commit: of a partition in one of its assignments.
+public struct CommitOffset: Sendable, Hashable {
+  /// The partition's index, as its assignment gave it.
+  public var partition: Int
+  /// The assignment's generation; a commit for an older one goes nowhere.
+  public var generation: UInt32
+  /// The offset at which reading goes on.
+  public var offset: Int64
+
+  /// Makes one from its parts.
+  public init(partition: Int, generation: UInt32, offset: Int64) {
+    self.partition = partition
+    self.generation = generation
+    self.offset = offset
+  }
+}
+
+/// How the commit of an offset ended.
+public enum CommitOutcome: Sendable, Hashable {
+  /// The group has it.
+  case confirmed
+  /// It may succeed next time.
+  case again
+  /// The assignment is over for the group.
+  case givenUp
+}

@@ -1,0 +1,362 @@
+import CRdKafka
+public import EventLoop
+
+/// A topic as a producer knows it: made once, used for every record.
+public final class ProducerTopic {
+  /// The topic's name.
+  public let name: String
+  fileprivate var pointer: OpaquePointer?
+
+  fileprivate init(name: String, pointer: OpaquePointer) {
+    self.name = name
+    self.pointer = pointer
+  }
+}
+
+/// A producer on a loop: loop-confined, idempotent, its delivery reports taken in batches on the loop.
+///
+/// Records with the same key and partition keep their order, also when sending is retried. A record without a partition goes where
+/// Java's clients would put its key (`murmur2_random`). It is ended by `close` and only by it.
+public final class Producer {
+  /// How a producer sends.
+  public struct Options: Sendable {
+    /// How long a record may wait for others to be sent with, in milliseconds.
+    public var lingerMilliseconds = 5
+    /// How long sending is tried before the report says `messageTimedOut`, in milliseconds.
+    public var messageTimeoutMilliseconds = 60_000
+    /// Records that may be in flight; `produce` says `full` beyond.
+    public var maximumRecords = 100_000
+    /// Bytes of keys and values that may be in flight; `produce` says `full` beyond.
+    public var maximumBytes = 256 << 20
+    /// Reports taken in one turn of the loop, about.
+    public var reportsPerTurn = 4_000
+
+    /// The defaults above.
+    public init() {}
+  }
+
+  /// The answer to `produce`.
+  public enum Outcome: Sendable {
+    /// Taken: its report will come.
+    case taken
+    /// No room: try again after `producerHasRoom`.
+    case full
+    /// It cannot be sent: too large, no such partition, or the producer is closed.
+    case refused(KafkaError)
+  }
+
+  private enum State { case open, closing, closed }
+
+  /// The loop on which it lives.
+  public let loop: EventLoop
+  /// Gets librdkafka's log.
+  public var onLog: ((KafkaLogLine) -> Void)?
+  /// Gets librdkafka's statistics as JSON text, as often as the configuration says; valid during the call.
+  public var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
+  /// Records taken and not yet reported.
+  public private(set) var inFlight = 0
+  /// Bytes of their keys and values.
+  public private(set) var bytesInFlight = 0
+
+  // Tokens of `send` have this bit, tokens of `produce` have not.
+  private static let awaitedBit: UInt64 = 1 << 63
+
+  private let client: ClientHandle
+  private let options: Options
+  private var handler: (any ProducerHandler)?
+  private let events: OpaquePointer
+  private var pipe: WakePipe?
+  private var state = State.open
+  private let fields: UnsafeMutablePointer<rd_kafka_vu_t>
+  private static let fieldCount = 8
+  private let scratch: UnsafeMutablePointer<UnsafePointer<rd_kafka_message_t>?>
+  private static let scratchCount = 1_000
+  private var reports: [DeliveryReport] = []
+  private var owesRoom = false
+  private var topics: [String: ProducerTopic] = [:]
+  private var awaited: [UInt64: CheckedContinuation<DeliveryReport, Never>] = [:]
+  private var lastAwaited: UInt64 = 0
+  private var flushing: [CheckedContinuation<Void, Never>] = []
+  private let ended = Latch()
+
+  /// Makes a producer.
+  ///
+  /// - Throws: an error that names the property when the configuration is wrong.
+  public init(on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Options = Options(), handler: any ProducerHandler)
+    throws(KafkaError)
+  {
+    loop.preconditionOnLoop()
+    self.loop = loop
+    self.options = options
+    let object = try configuration.object(
+      defaults: [
+        "enable.idempotence": "true",
+        "acks": "all",
+        "linger.ms": String(options.lingerMilliseconds),
+        "message.timeout.ms": String(options.messageTimeoutMilliseconds),
+        "batch.num.messages": "10000",
+        "partitioner": "murmur2_random",
+        "socket.nagle.disable": "true",
+        // The bounds are kept here, so that `full` is said before headers are given away; librdkafka's lie beyond.
+        "queue.buffering.max.messages": "0",
+        "queue.buffering.max.kbytes": "2147483647",
+      ], forConsumer: false)
+    rd_kafka_conf_set_events(object.pointer, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS)
+    client = try ClientHandle(RD_KAFKA_PRODUCER, object)
+    guard let events = rd_kafka_queue_get_main(client.pointer) else { preconditionFailure("a client has a main queue") }
+    self.events = events
+    self.handler = handler
+    fields = .allocate(capacity: Self.fieldCount)
+    fields.initialize(repeating: rd_kafka_vu_t(), count: Self.fieldCount)
+    scratch = .allocate(capacity: Self.scratchCount)
+    rd_kafka_set_log_queue(client.pointer, events)
+    do {
+      let pipe = try WakePipe(on: loop) { self.serve() }
+      self.pipe = pipe
+      rd_kafka_queue_io_event_enable(events, pipe.writeDescriptor, "k", 1)
+      pipe.wake()
+    } catch {
+      state = .closed
+      rd_kafka_queue_destroy(events)
+      client.end(leavingGroup: false) {}
+      throw KafkaError(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "make a producer", message: "\(error)")
+    }
+  }
+
+  deinit {
+    fields.deallocate()
+    scratch.deallocate()
+  }
+
+  /// The handle of a topic; the same name gives the same one. It asks no broker whether the topic exists.
+  public func topic(_ name: String) throws(KafkaError) -> ProducerTopic {
+    loop.preconditionOnLoop()
+    guard state == .open else { throw KafkaError(.closed, "use topic \(name)", message: "the producer is closed") }
+    if let topic = topics[name] { return topic }
+    guard let pointer = rd_kafka_topic_new(client.pointer, name, nil) else {
+      throw KafkaError(rd_kafka_last_error(), "use topic \(name)")
+    }
+    let topic = ProducerTopic(name: name, pointer: pointer)
+    topics[name] = topic
+    return topic
+  }
+
+  /// Whether `produce` would take a record.
+  public var hasRoom: Bool { inFlight < options.maximumRecords && bytesInFlight < options.maximumBytes }
+
+  // MARK: Producing
+
+  /// Gives a record to be sent: copies it, allocates nothing of Swift's, and returns at once.
+  ///
+  /// - Parameters:
+  ///   - topic: where to.
+  ///   - partition: nil lets the key decide, or chance where there is no key.
+  ///   - key: nil for a record without one.
+  ///   - value: nil for a tombstone.
+  ///   - headers: emptied when the record is taken, else left alone.
+  ///   - timestamp: milliseconds since 1970; nil for now.
+  ///   - token: comes back in the record's report; below 2⁶³.
+  public func produce(
+    _ topic: ProducerTopic, partition: Int32? = nil, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
+    headers: RecordHeaders? = nil, timestamp: Int64? = nil, token: UInt64
+  ) -> Outcome {
+    precondition(token & Self.awaitedBit == 0, "a token's highest bit is the producer's")
+    guard hasRoom else {
+      owesRoom = true
+      return .full
+    }
+    return give(topic, partition, key, value, headers, timestamp, token)
+  }
+
+  private func give(
+    _ topic: ProducerTopic, _ partition: Int32?, _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?,
+    _ headers: RecordHeaders?, _ timestamp: Int64?, _ token: UInt64
+  ) -> Outcome {
+    loop.preconditionOnLoop()
+    guard state == .open, let pointer = topic.pointer else {
+      return .refused(KafkaError(.closed, "produce to \(topic.name)", message: "the producer is closed"))
+    }
+    var count = 0
+    func add(_ type: rd_kafka_vtype_t, _ set: (UnsafeMutablePointer<rd_kafka_vu_t>) -> Void) {
+      fields[count].vtype = type
+      set(fields + count)
+      count += 1
+    }
+    add(RD_KAFKA_VTYPE_RKT) { $0.pointee.u.rkt = pointer }
+    add(RD_KAFKA_VTYPE_PARTITION) { $0.pointee.u.i32 = partition ?? RD_KAFKA_PARTITION_UA }
+    add(RD_KAFKA_VTYPE_MSGFLAGS) { $0.pointee.u.i = RD_KAFKA_MSG_F_COPY }
+    add(RD_KAFKA_VTYPE_OPAQUE) { $0.pointee.u.ptr = UnsafeMutableRawPointer(bitPattern: UInt(token)) }
+    // An empty key or value may have no address; without one it would be none, so it gets that of the fields.
+    if let key { add(RD_KAFKA_VTYPE_KEY) { $0.set(key, orEmptyAt: fields) } }
+    if let value { add(RD_KAFKA_VTYPE_VALUE) { $0.set(value, orEmptyAt: fields) } }
+    if let list = headers?.pointer { add(RD_KAFKA_VTYPE_HEADERS) { $0.pointee.u.headers = list } }
+    if let timestamp { add(RD_KAFKA_VTYPE_TIMESTAMP) { $0.pointee.u.i64 = timestamp } }
+    if let error = rd_kafka_produceva(client.pointer, fields, count) {
+      let refusal = KafkaError(consuming: error, "produce to \(topic.name)")
+      guard refusal.code == .queueFull else { return .refused(refusal) }
+      owesRoom = true
+      return .full
+    }
+    headers?.release()
+    inFlight += 1
+    bytesInFlight += (key?.count ?? 0) + (value?.count ?? 0)
+    return .taken
+  }
+
+  /// Produces one record and waits for its report: for cold paths.
+  ///
+  /// - Returns: the record's partition and offset.
+  /// - Throws: the failure; `queueFull` when there is no room.
+  public func send(
+    _ topic: ProducerTopic, partition: Int32? = nil, key: [UInt8]?, value: [UInt8]?, headers: RecordHeaders? = nil, timestamp: Int64? = nil
+  ) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
+    loop.preconditionOnLoop()
+    guard hasRoom else { throw KafkaError(.queueFull, "produce to \(topic.name)") }
+    lastAwaited += 1
+    let token = lastAwaited | Self.awaitedBit
+    let outcome = withOptionalBytes(key) { key in
+      withOptionalBytes(value) { value in give(topic, partition, key, value, headers, timestamp, token) }
+    }
+    switch outcome {
+    case .taken: break
+    case .full: throw KafkaError(.queueFull, "produce to \(topic.name)")
+    case .refused(let error): throw error
+    }
+    let report = await withCheckedContinuation { awaited[token] = $0 }
+    if let failure = report.failure { throw KafkaError(failure, "produce to \(topic.name)") }
+    return (report.partition, report.offset)
+  }
+
+  // MARK: The loop's turn
+
+  private func serve() {
+    guard state != .closed else { return }
+    var served = 0
+    while let event = rd_kafka_queue_poll(events, 0) {
+      if rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR {
+        served += take(event)
+      } else {
+        client.dispatch(event, log: onLog, statistics: onStatistics) { handler?.producerFailed($0) }
+      }
+      rd_kafka_event_destroy(event)
+      guard served < options.reportsPerTurn else {
+        pipe?.wake()
+        break
+      }
+    }
+    if owesRoom, state == .open, inFlight <= options.maximumRecords / 2, bytesInFlight <= options.maximumBytes / 2 {
+      owesRoom = false
+      handler?.producerHasRoom()
+    }
+    if inFlight == 0, !flushing.isEmpty {
+      let waiting = flushing
+      flushing = []
+      for continuation in waiting { continuation.resume() }
+    }
+  }
+
+  private func take(_ event: OpaquePointer) -> Int {
+    var taken = 0
+    while true {
+      let count = rd_kafka_event_message_array(event, scratch, Self.scratchCount)
+      guard count > 0 else { return taken }
+      taken += count
+      reports.removeAll(keepingCapacity: true)
+      for place in 0..<count {
+        guard let message = scratch[place]?.pointee else { continue }
+        inFlight -= 1
+        bytesInFlight -= message.len + message.key_len
+        let report = DeliveryReport(
+          token: UInt64(UInt(bitPattern: message._private)), partition: message.partition, offset: message.offset,
+          failure: message.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError.Code(message.err))
+        if report.token & Self.awaitedBit == 0 {
+          reports.append(report)
+        } else {
+          awaited.removeValue(forKey: report.token)?.resume(returning: report)
+        }
+      }
+      if !reports.isEmpty { handler?.producerDelivered(reports) }
+    }
+  }
+
+  // MARK: Flushing and closing
+
+  /// Waits until nothing is in flight, or the time has passed; call it from the loop's actor.
+  ///
+  /// - Returns: whether nothing was in flight at the end.
+  public func flush(withinMilliseconds milliseconds: Int) async -> Bool {
+    loop.preconditionOnLoop()
+    guard inFlight > 0 else { return true }
+    // Not waiting, it only has what lingers sent at once.
+    rd_kafka_flush(client.pointer, 0)
+    let deadline = Timer(on: loop) { [self] in
+      let waiting = flushing
+      flushing = []
+      for continuation in waiting { continuation.resume() }
+    }
+    deadline.start(after: milliseconds)
+    await withCheckedContinuation { flushing.append($0) }
+    deadline.close()
+    return inFlight == 0
+  }
+
+  /// Throws away what has not been acknowledged: the reports say `purged`, or `purgedInFlight` for what a broker may have.
+  public func purge() {
+    loop.preconditionOnLoop()
+    guard state != .closed else { return }
+    rd_kafka_purge(client.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
+  }
+
+  /// Sends what is in flight, gives all reports, purges what remains, and frees everything off the loop; call it from the loop's actor.
+  ///
+  /// - Parameter milliseconds: how long records may still take; freeing may take a second more.
+  /// - Returns: whether every record was delivered and all was freed in time.
+  @discardableResult
+  public func close(withinMilliseconds milliseconds: Int = 10_000) async -> Bool {
+    loop.preconditionOnLoop()
+    guard state == .open else { return await ended.wait() }
+    state = .closing
+    var isComplete = await flush(withinMilliseconds: milliseconds)
+    if !isComplete {
+      purge()
+      isComplete = await flush(withinMilliseconds: 1_000) && false
+    }
+    serve()
+    state = .closed
+    let unreported = awaited
+    awaited = [:]
+    for (token, continuation) in unreported {
+      continuation.resume(returning: DeliveryReport(token: token, partition: -1, offset: -1, failure: .purgedInFlight))
+    }
+    for topic in topics.values {
+      if let pointer = topic.pointer { rd_kafka_topic_destroy(pointer) }
+      topic.pointer = nil
+    }
+    topics = [:]
+    rd_kafka_queue_io_event_enable(events, -1, nil, 0)
+    rd_kafka_queue_destroy(events)
+    pipe?.close()
+    pipe = nil
+    handler = nil
+    let (ended, complete) = (ended, isComplete)
+    let deadline = Timer(on: loop) { ended.open(false) }
+    deadline.start(after: milliseconds + 1_000)
+    client.end(leavingGroup: false) { ended.open(complete) }
+    let inTime = await ended.wait()
+    deadline.close()
+    return inTime
+  }
+}
+
+extension UnsafeMutablePointer<rd_kafka_vu_t> {
+  /// Points at bytes; bytes without an address become an empty field and not a missing one.
+  fileprivate func set(_ bytes: UnsafeRawBufferPointer, orEmptyAt empty: UnsafeMutablePointer<rd_kafka_vu_t>) {
+    pointee.u.mem.ptr = UnsafeMutableRawPointer(mutating: bytes.baseAddress) ?? UnsafeMutableRawPointer(empty)
+    pointee.u.mem.size = bytes.count
+  }
+}
+
+private func withOptionalBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
+  guard let bytes else { return body(nil) }
+  return bytes.withUnsafeBytes { body($0) }
+}

@@ -1,0 +1,26 @@
+/// What became of one produced record.
+public struct DeliveryReport: Sendable {
+  /// What was given to `produce`.
+  public let token: UInt64
+  /// The partition in which it is; -1 when it got none.
+  public let partition: Int32
+  /// Its offset; -1 when it is not in the topic, or when a retried record was found there already.
+  public let offset: Int64
+  /// Why it is not in the topic; nil when it is there for good (`acks=all`).
+  public let failure: KafkaError.Code?
+
+  /// The failure as an error; nil when there is none.
+  public var error: KafkaError? { failure.map { KafkaError($0, "produce a record") } }
+}
+
+/// What a producer tells its owner, always on the loop.
+public protocol ProducerHandler: AnyObject {
+  /// Reports of records, in batches; each record that was taken gets exactly one.
+  func producerDelivered(_ reports: [DeliveryReport])
+
+  /// After `produce` has said `full`: half of the room is free again.
+  func producerHasRoom()
+
+  /// Something went wrong that librdkafka mostly mends by itself; `isFatal` asks for a new producer.
+  func producerFailed(_ error: KafkaError)
+}

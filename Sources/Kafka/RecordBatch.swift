@@ -1,0 +1,103 @@
+import CRdKafka
+
+/// Consumed records, owned: their keys, values and headers stay where they are while the batch is held.
+///
+/// Loop-confined like its consumer; it may be held until Redis or Kafka has answered. A consumer's `close` waits for the batches that
+/// are still held, so let go of each in bounded time.
+public final class RecordBatch {
+  struct Entry {
+    var message: UnsafeMutablePointer<rd_kafka_message_t>
+    var partition: Int32
+  }
+
+  private let client: ClientHandle
+  private let entries: UnsafeMutablePointer<Entry>
+  /// How many records it has; never none.
+  public let count: Int
+
+  /// Takes the messages over.
+  init(client: ClientHandle, moving source: UnsafeMutablePointer<Entry>, count: Int) {
+    self.client = client
+    self.count = count
+    entries = .allocate(capacity: count)
+    entries.moveInitialize(from: source, count: count)
+    client.holdBatch()
+  }
+
+  /// The records' places.
+  public var indices: Range<Int> { 0..<count }
+
+  /// A record, valid while the batch is held.
+  public subscript(index: Int) -> RecordView {
+    precondition(index >= 0 && index < count, "a batch has no record at this place")
+    return RecordView(message: entries[index].message, partitionIndex: Int(entries[index].partition))
+  }
+
+  deinit {
+    for index in 0..<count { rd_kafka_message_destroy(entries[index].message) }
+    entries.deallocate()
+    client.releaseBatch()
+  }
+}
+
+/// One record of a batch, read in place: every pointer is valid while the batch is held, and no longer.
+public struct RecordView {
+  let message: UnsafeMutablePointer<rd_kafka_message_t>
+  /// The partition's index, as its assignment gave it: small and dense, for arrays.
+  public let partitionIndex: Int
+
+  /// The topic's name; makes a string, so not for every record.
+  public var topic: String { String(cString: rd_kafka_topic_name(message.pointee.rkt)) }
+  /// The partition's number.
+  public var partition: Int32 { message.pointee.partition }
+  /// The record's offset.
+  public var offset: Int64 { message.pointee.offset }
+
+  /// Milliseconds since 1970, by the producer's or the broker's clock as the topic is set; -1 when the record has none.
+  public var timestamp: Int64 {
+    var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+    return rd_kafka_message_timestamp(message, &type)
+  }
+
+  /// Whether the broker's clock gave the timestamp (`message.timestamp.type=LogAppendTime`).
+  public var isTimestampOfBroker: Bool {
+    var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+    _ = rd_kafka_message_timestamp(message, &type)
+    return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME
+  }
+
+  /// The key; nil when the record has none, which is not the same as an empty one.
+  public var key: UnsafeRawBufferPointer? {
+    message.pointee.key.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.key_len) }
+  }
+
+  /// The value; nil for a tombstone.
+  public var value: UnsafeRawBufferPointer? {
+    message.pointee.payload.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.len) }
+  }
+
+  /// Calls `body` with each header in order: its name, zero-terminated, and its value, nil when it has none.
+  @inline(__always)
+  public func forEachHeader(_ body: (UnsafePointer<CChar>, UnsafeRawBufferPointer?) -> Void) {
+    var headers: OpaquePointer?
+    guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
+    var index = 0
+    var name: UnsafePointer<CChar>?
+    var value: UnsafeRawPointer?
+    var size = 0
+    while rd_kafka_header_get_all(headers, index, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR {
+      if let name { body(name, value.map { UnsafeRawBufferPointer(start: $0, count: size) }) }
+      index += 1
+    }
+  }
+
+  /// The last header of that name; nil when there is none or it has no value.
+  public func header(_ wanted: String) -> UnsafeRawBufferPointer? {
+    var headers: OpaquePointer?
+    guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return nil }
+    var value: UnsafeRawPointer?
+    var size = 0
+    guard rd_kafka_header_get_last(headers, wanted, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
+    return value.map { UnsafeRawBufferPointer(start: $0, count: size) }
+  }
+}

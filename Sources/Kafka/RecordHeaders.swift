@@ -1,0 +1,74 @@
+import CRdKafka
+
+/// The headers of a record to produce: filled, given to `Producer.produce`, which empties it when it has taken the record; then used again.
+///
+/// Loop-confined; one per lane is enough. When `produce` refuses the record the headers stay, so the same call can be repeated.
+public final class RecordHeaders {
+  private(set) var pointer: OpaquePointer?
+  /// How many there are.
+  public private(set) var count = 0
+
+  /// Makes an empty list.
+  public init() {}
+
+  /// Adds a header behind the others.
+  ///
+  /// - Parameters:
+  ///   - name: zero-terminated; copied.
+  ///   - value: copied; nil makes a header without a value.
+  public func append(_ name: UnsafePointer<CChar>, _ value: UnsafeRawBufferPointer?) {
+    // An empty buffer may have no address, which would make it null.
+    var empty: UInt8 = 0
+    withUnsafePointer(to: &empty) { empty in
+      let start: UnsafeRawPointer? = value.map { $0.baseAddress ?? UnsafeRawPointer(empty) }
+      _ = rd_kafka_header_add(list(), name, -1, start, value?.count ?? 0)
+    }
+    count += 1
+  }
+
+  /// Adds a header whose name is written in the source.
+  public func append(_ name: StaticString, _ value: UnsafeRawBufferPointer?) {
+    name.utf8Start.withMemoryRebound(to: CChar.self, capacity: name.utf8CodeUnitCount + 1) { append($0, value) }
+  }
+
+  /// Adds a header of text.
+  public func append(_ name: String, _ value: String) {
+    var value = value
+    name.withCString { name in value.withUTF8 { append(name, UnsafeRawBufferPointer($0)) } }
+  }
+
+  /// Starts with all headers of a consumed record, in place of those here.
+  public func copy(from record: RecordView) {
+    removeAll()
+    var headers: OpaquePointer?
+    guard rd_kafka_message_headers(record.message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
+    pointer = rd_kafka_headers_copy(headers)
+    count = rd_kafka_header_cnt(headers)
+  }
+
+  /// Removes all headers of that name.
+  public func remove(_ name: String) {
+    guard let pointer else { return }
+    rd_kafka_header_remove(pointer, name)
+    count = rd_kafka_header_cnt(pointer)
+  }
+
+  /// Empties the list.
+  public func removeAll() {
+    if let pointer { rd_kafka_headers_destroy(pointer) }
+    release()
+  }
+
+  /// librdkafka has taken the list over.
+  func release() {
+    pointer = nil
+    count = 0
+  }
+
+  private func list() -> OpaquePointer? {
+    if pointer == nil { pointer = rd_kafka_headers_new(8) }
+    return pointer
+  }
+
+  deinit { if let pointer { rd_kafka_headers_destroy(pointer) } }
+}

@@ -1,0 +1,65 @@
+import CRdKafka
+
+/// A partition by its name.
+public struct TopicPartition: Sendable, Hashable, Comparable, CustomStringConvertible {
+  /// The topic.
+  public var topic: String
+  /// The partition's number, from 0.
+  public var partition: Int32
+
+  /// Names a partition.
+  public init(_ topic: String, _ partition: Int32) {
+    self.topic = topic
+    self.partition = partition
+  }
+
+  /// By topic, then by number.
+  public static func < (left: Self, right: Self) -> Bool {
+    left.topic == right.topic ? left.partition < right.partition : left.topic < right.topic
+  }
+
+  /// `topic/3`.
+  public var description: String { "\(topic)/\(partition)" }
+}
+
+/// Where reading of a partition begins.
+public enum StartPosition: Sendable, Hashable {
+  /// At this offset, or the next that exists.
+  case offset(Int64)
+  /// At the oldest record.
+  case earliest
+  /// After the newest record that exists when the assignment is made; the offset is known before it returns.
+  case latest
+}
+
+/// One librdkafka list of partitions, freed with its owner.
+final class PartitionList {
+  let pointer: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+
+  init(capacity: Int) { pointer = rd_kafka_topic_partition_list_new(Int32(capacity)) }
+
+  /// Takes over a list that librdkafka gave away.
+  init(owning pointer: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) { self.pointer = pointer }
+
+  convenience init(_ partitions: some Collection<TopicPartition>) {
+    self.init(capacity: partitions.count)
+    for partition in partitions { add(partition) }
+  }
+
+  func add(_ partition: TopicPartition, offset: Int64? = nil) {
+    guard let element = rd_kafka_topic_partition_list_add(pointer, partition.topic, partition.partition), let offset else { return }
+    element.pointee.offset = offset
+  }
+
+  var elements: UnsafeMutableBufferPointer<rd_kafka_topic_partition_t> {
+    UnsafeMutableBufferPointer(start: pointer.pointee.elems, count: Int(pointer.pointee.cnt))
+  }
+
+  var partitions: [TopicPartition] { elements.map(\.topicPartition) }
+
+  deinit { rd_kafka_topic_partition_list_destroy(pointer) }
+}
+
+extension rd_kafka_topic_partition_t {
+  var topicPartition: TopicPartition { TopicPartition(String(cString: topic), partition) }
+}

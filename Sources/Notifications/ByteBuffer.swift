@@ -1,0 +1,96 @@
+/// Growable bytes that a lane keeps and uses again for every record it writes.
+///
+/// It owns its memory, allocates nothing once it has grown to its work, and belongs to one thread. Integers are written with their
+/// most significant byte first.
+public struct ByteBuffer: ~Copyable {
+  private var storage: UnsafeMutableRawBufferPointer
+  /// How many bytes were written.
+  public private(set) var count = 0
+
+  /// An empty buffer that takes `capacity` bytes before it has to grow.
+  public init(capacity: Int = 1024) {
+    storage = .allocate(byteCount: max(capacity, 64), alignment: 8)
+  }
+
+  deinit { storage.deallocate() }
+
+  /// Forgets the bytes and keeps the memory.
+  public mutating func reset() { count = 0 }
+
+  /// Forgets what was written after the first `length` bytes.
+  public mutating func truncate(to length: Int) { count = min(count, max(length, 0)) }
+
+  /// The bytes so far, valid during the call.
+  public borrowing func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try body(UnsafeRawBufferPointer(rebasing: storage[0..<count]))
+  }
+
+  /// The bytes from `start` on, valid during the call; none when there are not so many.
+  public borrowing func withUnsafeBytes<Result>(from start: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try body(UnsafeRawBufferPointer(rebasing: storage[min(max(start, 0), count)..<count]))
+  }
+
+  /// Appends one byte.
+  public mutating func append(_ byte: UInt8) {
+    reserve(1)
+    storage[count] = byte
+    count &+= 1
+  }
+
+  /// Appends four bytes, the most significant first.
+  public mutating func append(_ value: UInt32) {
+    reserve(4)
+    storage.storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt32.self)
+    count &+= 4
+  }
+
+  /// Appends two bytes, the most significant first.
+  public mutating func append(_ value: UInt16) {
+    reserve(2)
+    storage.storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt16.self)
+    count &+= 2
+  }
+
+  /// Appends eight bytes, the most significant first.
+  public mutating func append(_ value: UInt64) {
+    reserve(8)
+    storage.storeBytes(of: value.bigEndian, toByteOffset: count, as: UInt64.self)
+    count &+= 8
+  }
+
+  /// Appends a copy of the bytes.
+  public mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    append(room: bytes.count) { $0.copyMemory(from: bytes) }
+  }
+
+  /// Appends the characters of the program's own text.
+  public mutating func append(_ text: StaticString) {
+    append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  /// Appends the UTF-8 of a text.
+  public mutating func append(_ text: String) {
+    var text = text
+    text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Appends `room` bytes, all of which `fill` has to write.
+  public mutating func append(room: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) {
+    reserve(room)
+    fill(UnsafeMutableRawBufferPointer(rebasing: storage[count..<(count &+ room)]))
+    count &+= room
+  }
+
+  @inline(__always)
+  private mutating func reserve(_ room: Int) {
+    if storage.count &- count < room { grow(by: room) }
+  }
+
+  @inline(never)
+  private mutating func grow(by room: Int) {
+    let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(storage.count * 2, count + room), alignment: 8)
+    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[0..<count]))
+    storage.deallocate()
+    storage = larger
+  }
+}

@@ -1,0 +1,76 @@
+/// Takes fields off the front of borrowed bytes; every step answers `nil` where the bytes end too early.
+struct ByteReader {
+  private(set) var rest: UnsafeRawBufferPointer
+
+  init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
+
+  mutating func byte() -> UInt8? { integer(UInt8.self) }
+
+  mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
+    guard let field = bytes(MemoryLayout<Value>.size) else { return nil }
+    return Value(bigEndian: field.loadUnaligned(as: Value.self))
+  }
+
+  mutating func bytes(_ count: Int) -> UnsafeRawBufferPointer? {
+    guard count >= 0, count <= rest.count else { return nil }
+    let field = UnsafeRawBufferPointer(rebasing: rest[0..<count])
+    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+    return field
+  }
+
+  /// A field behind the one byte that gives its length.
+  mutating func shortField() -> UnsafeRawBufferPointer? { byte().flatMap { bytes(Int($0)) } }
+
+  /// A field behind the two bytes that give its length.
+  mutating func longField() -> UnsafeRawBufferPointer? { integer(UInt16.self).flatMap { bytes(Int($0)) } }
+}
+
+extension UnsafeRawBufferPointer {
+  /// No bytes.
+  static var none: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
+
+  /// Whether these are exactly the characters of the program's own word.
+  @inline(__always)
+  func equals(_ word: StaticString) -> Bool {
+    count == word.utf8CodeUnitCount && starts(with: word)
+  }
+
+  /// Whether the first characters are those of the program's own word.
+  @inline(__always)
+  func starts(with word: StaticString) -> Bool {
+    guard count >= word.utf8CodeUnitCount else { return false }
+    for index in 0..<word.utf8CodeUnitCount where self[index] != word.utf8Start[index] { return false }
+    return true
+  }
+
+  /// Whether the last characters are those of the program's own word.
+  @inline(__always)
+  func ends(with word: StaticString) -> Bool {
+    guard count >= word.utf8CodeUnitCount else { return false }
+    return UnsafeRawBufferPointer(rebasing: self[(count &- word.utf8CodeUnitCount)...]).starts(with: word)
+  }
+
+  /// The same bytes without the first `length`.
+  func dropping(_ length: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[Swift.min(length, count)...]) }
+
+  /// Byte for byte the same.
+  func equals(_ other: UnsafeRawBufferPointer) -> Bool { count == other.count && elementsEqual(other) }
+
+  /// A copy as text; bytes that are no UTF-8 become U+FFFD.
+  var text: String { String(decoding: self, as: UTF8.self) }
+
+  /// Whether this is UTF-8 without control characters (U+0000 to U+001F, U+007F).
+  var isPlainText: Bool {
+    var isASCII = true
+    for byte in self {
+      if byte < 0x20 || byte == 0x7F { return false }
+      if byte >= 0x80 { isASCII = false }
+    }
+    return isASCII || String(validating: self, as: UTF8.self) != nil
+  }
+}
+
+extension StaticString {
+  /// The characters, which live as long as the program.
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: utf8Start, count: utf8CodeUnitCount) }
+}

@@ -1,0 +1,147 @@
+internal import JSON
+
+/// What a mailbox and a delivery record hold for one device: a notification to show, or an identifier to remove.
+///
+/// The fields are borrowed; `append(to:)` copies them into the caller's buffer in one form for both places:
+///
+/// | bytes | field |
+/// |---|---|
+/// | 16 | apns-id: first, the Redis script takes it from there |
+/// | 1 | version in the upper half (1), kind in the lower |
+/// | 1 | what the payload asks for |
+/// | 1, 1 | priority, push type |
+/// | 8 | expiration, in seconds since 1970; 0 is one attempt |
+/// | 4, 8, 8 | partition, offset and timestamp of the source |
+/// | 8 | hash of the user it is for; 0 when it is for the device |
+/// | 1 + n | identifier; empty when the apns-id is |
+/// | 1 + n | application |
+/// | 1 + n | source topic; empty when it is the configured one |
+/// | 1 + n | traceparent, 0 or 55 |
+/// | 2 + n | category |
+/// | 2 + n | trigger, as JSON |
+/// | rest | payload |
+public struct DeliveryEntry {
+  /// What the device is to do. The raw value is the form's: never renumber.
+  public enum Kind: UInt8, Sendable {
+    /// Show the notification, or wake the application.
+    case notify = 1
+    /// Take the delivered notification of the identifier away.
+    case remove = 2
+  }
+
+  /// The version that is written.
+  static let version: UInt8 = 1
+  /// The bytes before the first field of variable length.
+  static let fixedBytes = 56
+
+  /// The apns-id.
+  public var id: NotificationID
+  /// What the device is to do.
+  public var kind: Kind
+  /// What the payload asks for.
+  public var flags: PayloadFlags
+  /// 10, 5 or 1.
+  public var priority: UInt8
+  /// What kind of notification.
+  public var pushType: PushType
+  /// Until when it may be shown, in seconds since 1970; 0 is one attempt.
+  public var expiration: Int64
+  /// Where the request came from first.
+  public var source: SourcePosition
+  /// The stable hash of the user that the request is for; 0 when it is for the device.
+  public var userHash: UInt64
+  /// The identifier; none when the apns-id is.
+  public var identifier: UnsafeRawBufferPointer
+  /// The application's bundle id.
+  public var application: UnsafeRawBufferPointer
+  /// The topic the request came from first; none when it is the configured one.
+  public var sourceTopic: UnsafeRawBufferPointer
+  /// The trace context; none when there is none.
+  public var traceparent: UnsafeRawBufferPointer
+  /// The category as a JSON string, quotes included; none when there is none.
+  public var categorySource: UnsafeRawBufferPointer
+  /// The trigger, as JSON; none when it is due now.
+  public var trigger: UnsafeRawBufferPointer
+  /// The payload; none for a remove.
+  public var payload: UnsafeRawBufferPointer
+
+  /// The entry of a notification, which it borrows.
+  public init(_ request: RequestView) {
+    id = request.envelope.id
+    kind = request.operation == .remove ? .remove : .notify
+    flags = request.facts.flags
+    priority = request.priority
+    pushType = request.pushType
+    expiration = request.expiration
+    source = request.envelope.source
+    userHash = request.target.userHash
+    identifier = request.envelope.collapseID
+    application = request.application
+    sourceTopic = request.envelope.sourceTopic
+    traceparent = request.envelope.traceparent
+    categorySource = request.facts.categorySource
+    trigger = request.trigger
+    payload = request.payload
+  }
+
+  /// The entry of a removal of one identifier, one of those the request names.
+  ///
+  /// - Parameter id: the request's id, or one derived from it for a request that names several identifiers.
+  public init(removing identifier: UnsafeRawBufferPointer, by request: RequestView, id: NotificationID) {
+    self.init(request)
+    self.id = id
+    self.identifier = identifier
+  }
+
+  /// Appends the entry; on an error nothing.
+  public func append(to buffer: inout ByteBuffer) throws(RecordCodingError) {
+    let start = buffer.count
+    id.append(to: &buffer)
+    buffer.append(Self.version << 4 | kind.rawValue)
+    buffer.append(flags.rawValue)
+    buffer.append(priority)
+    buffer.append(pushType.rawValue)
+    buffer.append(UInt64(clamping: expiration))
+    buffer.append(UInt32(clamping: source.partition))
+    buffer.append(UInt64(clamping: source.offset))
+    buffer.append(UInt64(clamping: source.timestamp))
+    buffer.append(userHash)
+    do throws(RecordCodingError) {
+      try Self.appendShort(identifier, "identifier", to: &buffer)
+      try Self.appendShort(application, "application", to: &buffer)
+      try Self.appendShort(sourceTopic, "source topic", to: &buffer)
+      try Self.appendShort(traceparent, "traceparent", to: &buffer)
+      try appendCategory(to: &buffer)
+      try Self.appendLong(trigger, "trigger", to: &buffer)
+    } catch {
+      buffer.truncate(to: start)
+      throw error
+    }
+    buffer.append(payload)
+  }
+
+  private func appendCategory(to buffer: inout ByteBuffer) throws(RecordCodingError) {
+    guard categorySource.count > 2 else { return try Self.appendLong(.none, "category", to: &buffer) }
+    guard categorySource.contains(UInt8(ascii: "\\")) else {
+      return try Self.appendLong(
+        UnsafeRawBufferPointer(rebasing: categorySource[1..<categorySource.count - 1]), "category", to: &buffer)
+    }
+    var scanner = JSONScanner(categorySource)
+    let text = (try? scanner.skip()).flatMap { scanner.text($0) } ?? ""
+    guard text.utf8.count <= Int(UInt16.max) else { throw RecordCodingError(field: "category", limit: Int(UInt16.max)) }
+    buffer.append(UInt16(text.utf8.count))
+    buffer.append(text)
+  }
+
+  static func appendShort(_ bytes: UnsafeRawBufferPointer, _ field: String, to buffer: inout ByteBuffer) throws(RecordCodingError) {
+    guard let length = UInt8(exactly: bytes.count) else { throw RecordCodingError(field: field, limit: Int(UInt8.max)) }
+    buffer.append(length)
+    buffer.append(bytes)
+  }
+
+  static func appendLong(_ bytes: UnsafeRawBufferPointer, _ field: String, to buffer: inout ByteBuffer) throws(RecordCodingError) {
+    guard let length = UInt16(exactly: bytes.count) else { throw RecordCodingError(field: field, limit: Int(UInt16.max)) }
+    buffer.append(length)
+    buffer.append(bytes)
+  }
+}

@@ -1,0 +1,58 @@
+/// Reads the form of ``DeliveryEntry`` out of borrowed bytes, which it must not outlive.
+public struct DeliveryEntryView {
+  /// The apns-id.
+  public let id: NotificationID
+  /// What the device is to do.
+  public let kind: DeliveryEntry.Kind
+  /// What the payload asks for.
+  public let flags: PayloadFlags
+  /// 10, 5 or 1.
+  public let priority: UInt8
+  /// What kind of notification.
+  public let pushType: PushType
+  /// Until when it may be shown, in seconds since 1970; 0 is one attempt.
+  public let expiration: Int64
+  /// Where the request came from first.
+  public let source: SourcePosition
+  /// The stable hash of the user that the request is for; 0 when it is for the device.
+  public let userHash: UInt64
+  /// The collapse id; none when the request has none, then its identifier is the id's text.
+  public let collapseID: UnsafeRawBufferPointer
+  /// The application's bundle id.
+  public let application: UnsafeRawBufferPointer
+  /// The topic the request came from first; none when it is the configured one.
+  public let sourceTopic: UnsafeRawBufferPointer
+  /// The trace context; none when there is none.
+  public let traceparent: UnsafeRawBufferPointer
+  /// The category, escapes resolved; none when there is none.
+  public let category: UnsafeRawBufferPointer
+  /// The trigger, as JSON; none when it is due now.
+  public let trigger: UnsafeRawBufferPointer
+  /// The payload; none for a remove.
+  public let payload: UnsafeRawBufferPointer
+
+  /// Reads an entry; `nil` when the bytes are none, or of a version that is not known.
+  public init?(_ bytes: UnsafeRawBufferPointer) {
+    var reader = ByteReader(bytes)
+    guard bytes.count >= DeliveryEntry.fixedBytes, let idBytes = reader.bytes(NotificationID.byteCount),
+      let id = NotificationID(bytes: idBytes),
+      let form = reader.byte(), form >> 4 == DeliveryEntry.version, let kind = DeliveryEntry.Kind(rawValue: form & 0xF),
+      let flags = reader.byte(), let priority = reader.byte(), let pushType = reader.byte().flatMap(PushType.init(rawValue:)),
+      let expiration = reader.integer(Int64.self), expiration >= 0, let partition = reader.integer(Int32.self), partition >= 0,
+      let offset = reader.integer(Int64.self), offset >= 0, let timestamp = reader.integer(Int64.self), timestamp >= 0,
+      let userHash = reader.integer(UInt64.self), let collapseID = reader.shortField(), let application = reader.shortField(),
+      let sourceTopic = reader.shortField(), let traceparent = reader.shortField(), let category = reader.longField(),
+      let trigger = reader.longField(), traceparent.isEmpty || traceparent.count == TraceParent.textCount
+    else { return nil }
+    (self.id, self.kind, self.flags, self.priority, self.pushType) = (id, kind, PayloadFlags(rawValue: flags), priority, pushType)
+    (self.expiration, self.userHash) = (expiration, userHash)
+    source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
+    (self.collapseID, self.application, self.sourceTopic, self.traceparent) = (collapseID, application, sourceTopic, traceparent)
+    (self.category, self.trigger, payload) = (category, trigger, reader.rest)
+  }
+
+  /// The request's identifier, valid during the call: the collapse id, or the id's text.
+  public func withIdentifier<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    collapseID.isEmpty ? try id.withText(body) : try body(collapseID)
+  }
+}

@@ -1,0 +1,176 @@
+internal import JSON
+
+/// Makes event records out of facts, one at a time, in buffers that it uses again.
+///
+/// A lane keeps one. After `write` the headers and the value are those of the event until the next `write`.
+public struct EventWriter: ~Copyable {
+  /// The most that is told of texts a producer wrote wrongly, in bytes.
+  private static var longestText: Int { 640 }
+
+  private let source: String
+  private let worker: String
+  private let requestsTopic: String
+  private var json = JSONWriter(capacity: 1024)
+  private var hashed = ByteBuffer(capacity: 1024)
+  /// The header values of the event, one behind the other: id, time, subject, traceparent.
+  private var texts = ByteBuffer(capacity: 256)
+  private var subjectCount = 0
+  private var type = EventType.addressed
+
+  /// A writer for one worker.
+  ///
+  /// - Parameters:
+  ///   - source: the cluster, as a URI reference: `/carillon/<cluster>`.
+  ///   - worker: the worker that tells, as people know it.
+  ///   - requestsTopic: the configured requests topic, which facts do not repeat.
+  public init(source: String, worker: String, requestsTopic: String) {
+    (self.source, self.worker, self.requestsTopic) = (source, worker, requestsTopic)
+  }
+
+  /// Writes an event that is told at a time in milliseconds since 1970.
+  public mutating func write(_ event: EventFacts, at milliseconds: Int64) {
+    type = event.type
+    texts.reset()
+    appendID(event)
+    Timestamp.withText(milliseconds) { texts.append($0) }
+    let start = texts.count
+    if let id = event.id { id.appendText(to: &texts) } else { texts.append(event.device) }
+    subjectCount = texts.count - start
+    texts.append(event.traceparent)
+    writeValue(event)
+  }
+
+  /// The value: one JSON object.
+  public borrowing func withValue<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try json.withUnsafeBytes(body)
+  }
+
+  /// Calls `body` with each header; the values are valid during the call.
+  public borrowing func forEachHeader(_ body: (EventHeader, UnsafeRawBufferPointer) throws -> Void) rethrows {
+    try body(.specversion, ("1.0" as StaticString).bytes)
+    try body(.type, type.cloudEventsType.bytes)
+    var source = source
+    try source.withUTF8 { try body(.source, UnsafeRawBufferPointer($0)) }
+    try body(.contentType, ("application/json" as StaticString).bytes)
+    let subjectCount = subjectCount
+    try texts.withUnsafeBytes { bytes in
+      try body(.id, UnsafeRawBufferPointer(rebasing: bytes[0..<32]))
+      try body(.time, UnsafeRawBufferPointer(rebasing: bytes[32..<56]))
+      if subjectCount > 0 { try body(.subject, UnsafeRawBufferPointer(rebasing: bytes[56..<56 + subjectCount])) }
+      let rest = bytes.dropping(56 + subjectCount)
+      if !rest.isEmpty { try body(.traceparent, rest) }
+    }
+  }
+
+  /// Two hashes over what makes the happening this one: type, request, device, source and the discriminator, each with its length.
+  private mutating func appendID(_ event: EventFacts) {
+    hashed.reset()
+    Self.append(event.type.cloudEventsType.bytes, to: &hashed)
+    if let id = event.id { id.append(to: &hashed) }
+    Self.append(event.device, to: &hashed)
+    if let position = event.source {
+      if event.sourceTopic.isEmpty {
+        var topic = requestsTopic
+        topic.withUTF8 { Self.append(UnsafeRawBufferPointer($0), to: &hashed) }
+      } else {
+        Self.append(event.sourceTopic, to: &hashed)
+      }
+      hashed.append(UInt32(clamping: position.partition))
+      hashed.append(UInt64(clamping: position.offset))
+    }
+    if event.discriminator.isEmpty, case .response(let response, _, _, _) = event.details {
+      Self.append(response, to: &hashed)
+    } else {
+      Self.append(event.discriminator, to: &hashed)
+    }
+    let halves = hashed.withUnsafeBytes {
+      (StableHash.hash($0, seed: 0x6576_656E_742D_6869), StableHash.hash($0, seed: 0x6576_656E_742D_6C6F))
+    }
+    texts.append(room: 32) {
+      Hexadecimal.write(halves.0, to: $0, at: 0)
+      Hexadecimal.write(halves.1, to: $0, at: 16)
+    }
+  }
+
+  private static func append(_ field: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
+    buffer.append(UInt32(truncatingIfNeeded: field.count))
+    buffer.append(field)
+  }
+
+  private mutating func writeValue(_ event: EventFacts) {
+    json.reset()
+    json.openObject()
+    if let id = event.id {
+      json.key("apnsId")
+      id.withText { json.string(utf8: $0) }
+      json.key("identifier")
+      if event.identifier.isEmpty {
+        id.withText { json.string(utf8: $0) }
+      } else {
+        json.string(utf8: Self.cut(event.identifier))
+      }
+    }
+    member("device", event.device)
+    if event.device.isEmpty { member("target", event.target) }
+    member("application", event.application)
+    member("user", event.user)
+    if let position = event.source {
+      json.key("source")
+      json.openObject()
+      if event.sourceTopic.isEmpty { json.member("topic", requestsTopic) } else { member("topic", event.sourceTopic) }
+      json.member("partition", Int(position.partition))
+      json.member("offset", position.offset)
+      json.member("timestamp", position.timestamp)
+      json.closeObject()
+    }
+    if let revision = event.revision {
+      json.key("revision")
+      revision.withText { json.string(utf8: $0) }
+    }
+    json.member("worker", worker)
+    writeDetails(event.details)
+    json.closeObject()
+  }
+
+  private mutating func writeDetails(_ details: EventDetails) {
+    switch details {
+    case .none: break
+    case .addressed(let devices): json.member("devices", devices)
+    case .rejected(let rejection):
+      json.member("reason", rejection.reason.rawValue)
+      json.member("field", word: rejection.field)
+      json.member("rule", word: rejection.rule)
+      if let offset = rejection.offset { json.member("offset", offset) }
+    case .by(let id):
+      json.key("by")
+      json.openObject()
+      json.key("apnsId")
+      id.withText { json.string(utf8: $0) }
+      json.closeObject()
+    case .reason(let reason): json.member("reason", word: reason)
+    case .response(let response, let action, let userText, let at):
+      member("response", response)
+      member("action", action)
+      if let userText {
+        json.key("userText")
+        json.string(utf8: userText)
+      }
+      if let at {
+        json.key("at")
+        Timestamp.withText(at) { json.string(utf8: $0) }
+      }
+    case .registration(let registration):
+      if !registration.isEmpty { json.member("registration", raw: registration) }
+    }
+  }
+
+  private mutating func member(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
+    guard !value.isEmpty else { return }
+    json.key(name)
+    json.string(utf8: Self.cut(value))
+  }
+
+  private static func cut(_ text: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: text.prefix(longestText))
+  }
+}

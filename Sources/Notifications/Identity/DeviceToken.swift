@@ -1,0 +1,64 @@
+/// The name of one installation of one application on one device: 64 to 512 hexadecimal digits, an even number, in lower case.
+///
+/// Nobody assumes more of a token than that. The text form is kept, since that is what keys and frames hold.
+public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
+  /// The fewest digits there may be.
+  public static var shortest: Int { 64 }
+  /// The most digits there may be.
+  public static var longest: Int { 512 }
+
+  /// The digits in lower case.
+  public let text: String
+
+  /// A token from digits of either case; `nil` when they are no token.
+  public init?(_ text: String) {
+    var text = text
+    guard let token = text.withUTF8({ DeviceToken(UnsafeRawBufferPointer($0)) }) else { return nil }
+    self = token
+  }
+
+  /// A token from digits of either case; `nil` when they are no token.
+  public init?(_ bytes: UnsafeRawBufferPointer) {
+    guard Self.isValid(bytes) else { return nil }
+    text = String(unsafeUninitializedCapacity: bytes.count) {
+      Self.normalise(bytes, into: UnsafeMutableRawBufferPointer($0))
+      return bytes.count
+    }
+  }
+
+  /// Whether the bytes are a token, in either case.
+  public static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count >= shortest, bytes.count <= longest, bytes.count & 1 == 0 else { return false }
+    return bytes.allSatisfy { Hexadecimal.value($0) != nil }
+  }
+
+  /// Whether a valid token is in lower case already, so that its bytes may be used as they are.
+  public static func isNormal(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes.allSatisfy { $0 >= UInt8(ascii: "a") || $0 <= UInt8(ascii: "9") }
+  }
+
+  /// Appends a valid token in lower case.
+  public static func append(_ bytes: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
+    buffer.append(room: bytes.count) { normalise(bytes, into: $0) }
+  }
+
+  /// The stable hash of a valid token, the same for both cases.
+  public static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
+    if isNormal(bytes) { return StableHash.hash(bytes, seed: seed) }
+    return withUnsafeTemporaryAllocation(byteCount: max(bytes.count, 1), alignment: 8) { copy in
+      normalise(bytes, into: copy)
+      return StableHash.hash(UnsafeRawBufferPointer(rebasing: copy[0..<bytes.count]), seed: seed)
+    }
+  }
+
+  /// The stable hash of the token.
+  public func hash64(seed: UInt64 = 0) -> UInt64 { StableHash.hash(text, seed: seed) }
+
+  /// The digits.
+  public var description: String { text }
+
+  /// The bit that tells the cases apart is set in digits anyway.
+  private static func normalise(_ bytes: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) {
+    for index in 0..<min(bytes.count, output.count) { output[index] = bytes[index] | 0x20 }
+  }
+}

@@ -1,0 +1,48 @@
+/// Hexadecimal digits as text, always written in lower case.
+enum Hexadecimal {
+  /// The value of one digit of either case.
+  @inline(__always)
+  static func value(_ digit: UInt8) -> UInt8? {
+    switch digit {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): digit &- UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): digit &- UInt8(ascii: "a") &+ 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): digit &- UInt8(ascii: "A") &+ 10
+    default: nil
+    }
+  }
+
+  /// The value of one digit, upper case refused.
+  @inline(__always)
+  static func lowerCaseValue(_ digit: UInt8) -> UInt8? {
+    digit >= UInt8(ascii: "A") && digit <= UInt8(ascii: "F") ? nil : value(digit)
+  }
+
+  @inline(__always)
+  static func digit(_ value: UInt8) -> UInt8 {
+    value < 10 ? UInt8(ascii: "0") &+ value : UInt8(ascii: "a") &+ value &- 10
+  }
+
+  /// Writes two digits for each byte of `value`, the most significant first.
+  static func write<Value: FixedWidthInteger & UnsignedInteger>(_ value: Value, to output: UnsafeMutableRawBufferPointer, at offset: Int) {
+    let digits = MemoryLayout<Value>.size * 2
+    var rest = value
+    for index in stride(from: digits - 1, through: 0, by: -1) {
+      output[offset + index] = digit(UInt8(truncatingIfNeeded: rest & 0xF))
+      rest >>= 4
+    }
+  }
+
+  /// Reads as many lower-case digits as the type has room for.
+  static func read<Value: FixedWidthInteger & UnsignedInteger>(_ type: Value.Type, from input: UnsafeRawBufferPointer, at offset: Int)
+    -> Value?
+  {
+    let digits = MemoryLayout<Value>.size * 2
+    guard offset >= 0, offset + digits <= input.count else { return nil }
+    var value: Value = 0
+    for index in offset..<offset + digits {
+      guard let digit = lowerCaseValue(input[index]) else { return nil }
+      value = value << 4 | Value(digit)
+    }
+    return value
+  }
+}

@@ -1,0 +1,137 @@
+/// The `apns-id` of a request: a UUID, the key by which a request is the same request again.
+public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// How many bytes its binary form takes.
+  public static var byteCount: Int { 16 }
+  /// How many characters its text takes.
+  public static var textCount: Int { 36 }
+
+  /// The first eight bytes.
+  public let high: UInt64
+  /// The last eight bytes.
+  public let low: UInt64
+
+  /// An id of its two halves.
+  public init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  /// An id from its canonical text: 8-4-4-4-12 lower-case hexadecimal digits; `nil` for anything else.
+  public init?(text: UnsafeRawBufferPointer) {
+    guard text.count == Self.textCount else { return nil }
+    var halves: (UInt64, UInt64) = (0, 0)
+    for index in 0..<Self.textCount {
+      if Self.isHyphen(index) {
+        guard text[index] == UInt8(ascii: "-") else { return nil }
+        continue
+      }
+      guard let digit = Hexadecimal.lowerCaseValue(text[index]) else { return nil }
+      if index < 18 { halves.0 = halves.0 << 4 | UInt64(digit) } else { halves.1 = halves.1 << 4 | UInt64(digit) }
+    }
+    (high, low) = halves
+  }
+
+  /// An id from its canonical text; `nil` for anything else.
+  public init?(_ text: String) {
+    var text = text
+    guard let id = text.withUTF8({ NotificationID(text: UnsafeRawBufferPointer($0)) }) else { return nil }
+    self = id
+  }
+
+  /// An id from exactly sixteen bytes.
+  public init?(bytes: UnsafeRawBufferPointer) {
+    var reader = ByteReader(bytes)
+    guard bytes.count == Self.byteCount, let high = reader.integer(UInt64.self), let low = reader.integer(UInt64.self) else { return nil }
+    self.init(high: high, low: low)
+  }
+
+  /// The id of a request that came without one, the same whenever its record is read again.
+  ///
+  /// A UUID of version 8 (RFC 9562) made by hashing where the record lies.
+  public static func derived(topic: UnsafeRawBufferPointer, source: SourcePosition) -> NotificationID {
+    hashed(length: topic.count + 20) { output in
+      output.copyMemory(from: topic)
+      output.storeBytes(of: UInt32(bitPattern: source.partition).bigEndian, toByteOffset: topic.count, as: UInt32.self)
+      output.storeBytes(of: source.offset.bigEndian, toByteOffset: topic.count + 4, as: Int64.self)
+      output.storeBytes(of: source.timestamp.bigEndian, toByteOffset: topic.count + 12, as: Int64.self)
+    }
+  }
+
+  /// A further id that belongs to this one, for example for one of several identifiers or for one occurrence of a trigger.
+  public func derived(_ discriminator: UnsafeRawBufferPointer) -> NotificationID {
+    Self.hashed(length: Self.byteCount + discriminator.count) { output in
+      write(bytes: output)
+      UnsafeMutableRawBufferPointer(rebasing: output[Self.byteCount...]).copyMemory(from: discriminator)
+    }
+  }
+
+  private static func hashed(length: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) -> NotificationID {
+    withUnsafeTemporaryAllocation(byteCount: length, alignment: 8) { input in
+      fill(input)
+      let bytes = UnsafeRawBufferPointer(input)
+      let high = StableHash.hash(bytes, seed: 0x6964_2D68_6967_6821)
+      let low = StableHash.hash(bytes, seed: 0x6964_2D6C_6F77_2121)
+      return NotificationID(
+        high: high & 0xFFFF_FFFF_FFFF_0FFF | 0x8000, low: low & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+    }
+  }
+
+  /// The eight bytes that stand for the id in a device's window of recent ids.
+  public var hash64: UInt64 { withBytes { StableHash.hash($0) } }
+
+  /// Appends the sixteen bytes.
+  public func append(to buffer: inout ByteBuffer) {
+    buffer.append(high)
+    buffer.append(low)
+  }
+
+  /// Appends the 36 characters.
+  public func appendText(to buffer: inout ByteBuffer) {
+    buffer.append(room: Self.textCount) { write(text: $0) }
+  }
+
+  /// The sixteen bytes, valid during the call.
+  public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try withUnsafeTemporaryAllocation(byteCount: Self.byteCount, alignment: 8) { output in
+      write(bytes: output)
+      return try body(UnsafeRawBufferPointer(output))
+    }
+  }
+
+  /// The 36 characters, valid during the call.
+  public func withText<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try withUnsafeTemporaryAllocation(byteCount: Self.textCount, alignment: 8) { output in
+      write(text: output)
+      return try body(UnsafeRawBufferPointer(rebasing: output[0..<Self.textCount]))
+    }
+  }
+
+  /// The canonical text.
+  public var description: String { withText { $0.text } }
+
+  /// By their bytes.
+  public static func < (left: NotificationID, right: NotificationID) -> Bool {
+    (left.high, left.low) < (right.high, right.low)
+  }
+
+  private func write(bytes output: UnsafeMutableRawBufferPointer) {
+    output.storeBytes(of: high.bigEndian, toByteOffset: 0, as: UInt64.self)
+    output.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+  }
+
+  private func write(text output: UnsafeMutableRawBufferPointer) {
+    var digit: UInt64 = 0
+    for index in 0..<Self.textCount {
+      if Self.isHyphen(index) {
+        output[index] = UInt8(ascii: "-")
+        continue
+      }
+      let half = digit < 16 ? high : low
+      output[index] = Hexadecimal.digit(UInt8(truncatingIfNeeded: half >> (60 - digit % 16 * 4)) & 0xF)
+      digit += 1
+    }
+  }
+
+  @inline(__always)
+  private static func isHyphen(_ index: Int) -> Bool { index == 8 || index == 13 || index == 18 || index == 23 }
+}

@@ -1,0 +1,124 @@
+/// Where a request's record lies within its topic, and since when.
+public struct SourcePosition: Hashable, Sendable {
+  /// The partition.
+  public var partition: Int32
+  /// The offset within the partition.
+  public var offset: Int64
+  /// The record's time, in milliseconds since 1970.
+  public var timestamp: Int64
+
+  /// A position; what Kafka gives as -1 (unknown) counts as 0.
+  public init(partition: Int32, offset: Int64, timestamp: Int64) {
+    self.partition = max(partition, 0)
+    self.offset = max(offset, 0)
+    self.timestamp = max(timestamp, 0)
+  }
+}
+
+/// Where a request's record lies, its topic included.
+public struct SourceCoordinates: Hashable, Sendable {
+  /// The topic.
+  public var topic: String
+  /// Partition, offset and time.
+  public var position: SourcePosition
+
+  /// Coordinates of one record.
+  public init(topic: String, position: SourcePosition) {
+    self.topic = topic
+    self.position = position
+  }
+
+  /// Coordinates of one record.
+  public init(topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
+    self.init(topic: topic, position: SourcePosition(partition: partition, offset: offset, timestamp: timestamp))
+  }
+}
+
+/// Which of two requests for the same identifier is the newer one.
+///
+/// Timestamp, partition and offset of the source record, compared in this order. Its bytes and its text compare alike, byte by byte.
+public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible {
+  /// How many bytes its binary form takes: 8, 4 and 8, the most significant first.
+  public static var byteCount: Int { 20 }
+  /// How many lower-case hexadecimal digits its text takes.
+  public static var textCount: Int { 40 }
+
+  /// Milliseconds since 1970.
+  public let timestamp: UInt64
+  /// The partition.
+  public let partition: UInt32
+  /// The offset.
+  public let offset: UInt64
+
+  /// A revision of its parts.
+  public init(timestamp: UInt64, partition: UInt32, offset: UInt64) {
+    self.timestamp = timestamp
+    self.partition = partition
+    self.offset = offset
+  }
+
+  /// The revision of the request at a position.
+  public init(_ source: SourcePosition) {
+    self.init(
+      timestamp: UInt64(clamping: source.timestamp), partition: UInt32(clamping: source.partition), offset: UInt64(clamping: source.offset))
+  }
+
+  /// A revision from exactly twenty bytes.
+  public init?(bytes: UnsafeRawBufferPointer) {
+    var reader = ByteReader(bytes)
+    guard bytes.count == Self.byteCount, let timestamp = reader.integer(UInt64.self), let partition = reader.integer(UInt32.self),
+      let offset = reader.integer(UInt64.self)
+    else { return nil }
+    self.init(timestamp: timestamp, partition: partition, offset: offset)
+  }
+
+  /// A revision from exactly forty lower-case hexadecimal digits.
+  public init?(text: UnsafeRawBufferPointer) {
+    guard text.count == Self.textCount, let timestamp = Hexadecimal.read(UInt64.self, from: text, at: 0),
+      let partition = Hexadecimal.read(UInt32.self, from: text, at: 16), let offset = Hexadecimal.read(UInt64.self, from: text, at: 24)
+    else { return nil }
+    self.init(timestamp: timestamp, partition: partition, offset: offset)
+  }
+
+  /// A revision from its text.
+  public init?(_ text: String) {
+    var text = text
+    guard let revision = text.withUTF8({ Revision(text: UnsafeRawBufferPointer($0)) }) else { return nil }
+    self = revision
+  }
+
+  /// Appends the twenty bytes.
+  public func append(to buffer: inout ByteBuffer) {
+    buffer.append(timestamp)
+    buffer.append(partition)
+    buffer.append(offset)
+  }
+
+  /// The twenty bytes, valid during the call.
+  public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try withUnsafeTemporaryAllocation(byteCount: Self.byteCount, alignment: 8) { output in
+      output.storeBytes(of: timestamp.bigEndian, toByteOffset: 0, as: UInt64.self)
+      output.storeBytes(of: partition.bigEndian, toByteOffset: 8, as: UInt32.self)
+      output.storeBytes(of: offset.bigEndian, toByteOffset: 12, as: UInt64.self)
+      return try body(UnsafeRawBufferPointer(rebasing: output[0..<Self.byteCount]))
+    }
+  }
+
+  /// The forty digits, valid during the call.
+  public func withText<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try withUnsafeTemporaryAllocation(byteCount: Self.textCount, alignment: 8) { output in
+      Hexadecimal.write(timestamp, to: output, at: 0)
+      Hexadecimal.write(partition, to: output, at: 16)
+      Hexadecimal.write(offset, to: output, at: 24)
+      return try body(UnsafeRawBufferPointer(rebasing: output[0..<Self.textCount]))
+    }
+  }
+
+  /// The forty digits.
+  public var description: String { withText { $0.text } }
+
+  /// Whether the left one is older.
+  public static func < (left: Revision, right: Revision) -> Bool {
+    (left.timestamp, left.partition, left.offset) < (right.timestamp, right.partition, right.offset)
+  }
+}

@@ -1,0 +1,98 @@
+/// The rules of the single headers.
+enum HeaderRules {
+  static func topic(_ header: UnsafeRawBufferPointer?) throws(Rejection) -> UnsafeRawBufferPointer {
+    guard let header else {
+      throw Rejection(.missingTopic, field: "apns-topic", rule: "A request names its application in apns-topic.")
+    }
+    guard ApplicationTopic.isValid(header) else {
+      throw Rejection(.badTopic, field: "apns-topic", rule: "A topic is 1 to 255 letters, digits, full stops, hyphens and underscores.")
+    }
+    return header
+  }
+
+  static func checkCollapseID(_ header: UnsafeRawBufferPointer?) throws(Rejection) {
+    guard let header else { return }
+    guard !header.isEmpty, header.count <= RequestLimits.identifierBytes, header.isPlainText else {
+      throw Rejection(
+        .badCollapseID, field: "apns-collapse-id", rule: "A collapse id is 1 to 64 bytes of UTF-8 without control characters.")
+    }
+  }
+
+  static func priority(_ header: UnsafeRawBufferPointer?) throws(Rejection) -> UInt8? {
+    guard let header else { return nil }
+    if header.equals("10") { return 10 }
+    if header.equals("5") { return 5 }
+    if header.equals("1") { return 1 }
+    throw Rejection(.badPriority, field: "apns-priority", rule: "A priority is 10, 5 or 1.")
+  }
+
+  static func pushType(_ header: UnsafeRawBufferPointer?) throws(Rejection) -> PushType? {
+    guard let header else { return nil }
+    guard let type = PushType(name: header) else {
+      throw Rejection(
+        .invalidPushType, field: "apns-push-type",
+        rule:
+          "A push type is alert, background, controls, complication, fileprovider, liveactivity, location, mdm, pushtotalk, voip or widgets."
+      )
+    }
+    return type
+  }
+
+  /// A background push needs priority 5, which is also what it has when none is given.
+  static func checkBackground(_ priority: UInt8?) throws(Rejection) {
+    guard priority == nil || priority == 5 else {
+      throw Rejection(.badPriority, field: "apns-priority", rule: "A background push has priority 5.")
+    }
+  }
+
+  /// - Parameter published: the time of the request's first record, in milliseconds.
+  static func expiration(_ header: UnsafeRawBufferPointer?, published: Int64, _ limits: RequestLimits) throws(Rejection) -> Int64 {
+    let latest = published / 1000 + limits.longestLifetime
+    guard let header else { return latest }
+    guard !header.isEmpty, header.count <= 19 else { throw badExpiration }
+    var seconds: Int64 = 0
+    for byte in header {
+      let digit = byte &- UInt8(ascii: "0")
+      guard digit < 10 else { throw badExpiration }
+      let (shifted, overflowed) = seconds.multipliedReportingOverflow(by: 10)
+      let (sum, overflowedToo) = shifted.addingReportingOverflow(Int64(digit))
+      guard !overflowed, !overflowedToo else { throw badExpiration }
+      seconds = sum
+    }
+    return min(seconds, latest)
+  }
+
+  private static var badExpiration: Rejection {
+    Rejection(
+      .badExpirationDate, field: "apns-expiration", rule: "An expiration is a time in whole seconds since 1970, or 0 for one attempt.")
+  }
+
+  static func target(_ header: UnsafeRawBufferPointer?, key: UnsafeRawBufferPointer) throws(Rejection) -> Target {
+    let text = header ?? key
+    guard !text.isEmpty else {
+      throw Rejection(
+        .missingDeviceToken, field: "target",
+        rule: "A request has a target, in the header target or as its record key: device:<token> or user:<id>.")
+    }
+    return try Target.read(text, field: header == nil ? "key" : "target")
+  }
+
+  static func operation(_ header: UnsafeRawBufferPointer?) throws(Rejection) -> RequestView.Operation {
+    guard let header else { return .notify }
+    if header.equals("notify") { return .notify }
+    if header.equals("remove") { return .remove }
+    if header.equals("cancel") {
+      throw Rejection(.featureNotEnabled, field: "operation", rule: "Cancelling pending requests is not available in this version.")
+    }
+    throw Rejection(.badRequestParams, field: "operation", rule: "An operation is notify, cancel or remove.")
+  }
+
+  /// The trigger that goes to the device; none when the request is due now.
+  static func trigger(_ header: UnsafeRawBufferPointer?, _ operation: RequestView.Operation) throws(Rejection) -> UnsafeRawBufferPointer {
+    guard let header else { return .none }
+    guard operation == .notify else {
+      throw Rejection(.badRequestParams, field: "trigger", rule: "Only a notification has a trigger.")
+    }
+    return try Trigger.isForDevice(header) ? header : .none
+  }
+}

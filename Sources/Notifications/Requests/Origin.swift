@@ -1,0 +1,76 @@
+internal import JSON
+
+/// The `carillon-origin` of a record that comes again, borrowed from its header.
+public struct Origin {
+  /// Why a record comes again.
+  public enum Purpose: UInt8, Sendable {
+    /// What was applied then is a repeat.
+    case replay
+    /// It is new work: a dead letter that was mended, or a record of another cluster.
+    case redrive
+  }
+
+  /// The longest name that Kafka gives a topic, in bytes.
+  public static var topicBytes: Int { 249 }
+
+  /// The name of the first cluster, as it stands between the quotes.
+  public let cluster: UnsafeRawBufferPointer
+  /// The first topic.
+  public let topic: UnsafeRawBufferPointer
+  /// The first partition, offset and timestamp, which give the revision.
+  public let position: SourcePosition
+  /// Why it comes.
+  public let purpose: Purpose
+
+  /// Reads `{"cluster", "topic", "partition", "offset", "timestamp", "why": "replay" | "redrive"}`; `nil` when a member is missing or wrong.
+  public init?(_ header: UnsafeRawBufferPointer) {
+    guard header.count <= 2_048, let origin = try? Self.read(header) else { return nil }
+    self = origin
+  }
+
+  private init(cluster: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer, position: SourcePosition, purpose: Purpose) {
+    self.cluster = cluster
+    self.topic = topic
+    self.position = position
+    self.purpose = purpose
+  }
+
+  private static func read(_ header: UnsafeRawBufferPointer) throws(JSONError) -> Origin? {
+    var scanner = JSONScanner(header)
+    var cluster: UnsafeRawBufferPointer?
+    var topic: UnsafeRawBufferPointer?
+    var partition: Int64?
+    var offset: Int64?
+    var timestamp: Int64?
+    var purpose: Purpose?
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let value = try scanner.skip()
+      if scanner.matches(key, "cluster") {
+        cluster = value.kind == .string ? scanner.source(value) : nil
+      } else if scanner.matches(key, "topic") {
+        topic = scanner.unescapedBytes(value)
+      } else if scanner.matches(key, "partition") {
+        partition = scanner.integer(value)
+      } else if scanner.matches(key, "offset") {
+        offset = scanner.integer(value)
+      } else if scanner.matches(key, "timestamp") {
+        timestamp = scanner.integer(value)
+      } else if scanner.matches(key, "why") {
+        purpose = scanner.matches(value, "replay") ? .replay : scanner.matches(value, "redrive") ? .redrive : nil
+      }
+    }
+    try scanner.finish()
+    guard let cluster, cluster.count > 2, cluster.count <= 257, let topic, isTopicName(topic), let partition,
+      let partition = Int32(exactly: partition), partition >= 0, let offset, offset >= 0, let timestamp, timestamp >= 0, let purpose
+    else { return nil }
+    return Origin(
+      cluster: UnsafeRawBufferPointer(rebasing: cluster[1..<cluster.count - 1]), topic: topic,
+      position: SourcePosition(partition: partition, offset: offset, timestamp: timestamp), purpose: purpose)
+  }
+
+  /// A name that Kafka takes for a topic.
+  private static func isTopicName(_ name: UnsafeRawBufferPointer) -> Bool {
+    !name.isEmpty && name.count <= topicBytes && name.allSatisfy(ApplicationTopic.isNameByte)
+  }
+}

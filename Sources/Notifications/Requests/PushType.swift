@@ -1,0 +1,72 @@
+/// What kind of notification a request is, as in `apns-push-type`.
+///
+/// The raw value is its byte in stored records: never renumber.
+public enum PushType: UInt8, Sendable, CaseIterable {
+  /// Shown to the person.
+  case alert = 1
+  /// Wakes the application, shows nothing.
+  case background = 2
+  /// Reloads controls.
+  case controls = 3
+  /// Updates a watch complication.
+  case complication = 4
+  /// Signals changes to a file provider.
+  case fileprovider = 5
+  /// Updates a Live Activity.
+  case liveactivity = 6
+  /// Asks for the location.
+  case location = 7
+  /// Contacts a device management server.
+  case mdm = 8
+  /// Push to Talk.
+  case pushtotalk = 9
+  /// An incoming call.
+  case voip = 10
+  /// Reloads widgets.
+  case widgets = 11
+
+  /// The word of the header.
+  public var name: StaticString {
+    switch self {
+    case .alert: "alert"
+    case .background: "background"
+    case .controls: "controls"
+    case .complication: "complication"
+    case .fileprovider: "fileprovider"
+    case .liveactivity: "liveactivity"
+    case .location: "location"
+    case .mdm: "mdm"
+    case .pushtotalk: "pushtotalk"
+    case .voip: "voip"
+    case .widgets: "widgets"
+    }
+  }
+
+  /// What `apns-topic` has to end in behind the application's bundle id; empty when nothing.
+  public var topicSuffix: StaticString {
+    switch self {
+    case .alert, .background, .mdm: ""
+    case .controls: ".push-type.controls"
+    case .complication: ".complication"
+    case .fileprovider: ".pushkit.fileprovider"
+    case .liveactivity: ".push-type.liveactivity"
+    case .location: ".location-query"
+    case .pushtotalk: ".voip-ptt"
+    case .voip: ".voip"
+    case .widgets: ".push-type.widgets"
+    }
+  }
+
+  /// The push type that a word names.
+  public init?(name: UnsafeRawBufferPointer) {
+    // Nearly all requests are of the first two.
+    if name.equals("alert") {
+      self = .alert
+    } else if name.equals("background") {
+      self = .background
+    } else {
+      guard let type = Self.allCases.first(where: { name.equals($0.name) }) else { return nil }
+      self = type
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/// Why a request is not carried out, in the words of Apple's push service.
+///
+/// The raw values are those that APNs answers with; `FeatureNotEnabled` also says that this version does not have it yet.
+public enum RejectionReason: String, Sendable, CaseIterable {
+  /// `apns-collapse-id` is empty, too long, or no plain text.
+  case badCollapseID = "BadCollapseId"
+  /// The target names no device, or its scheme is unknown.
+  case badDeviceToken = "BadDeviceToken"
+  /// `apns-expiration` is no time.
+  case badExpirationDate = "BadExpirationDate"
+  /// `apns-id` is no canonical UUID.
+  case badMessageID = "BadMessageId"
+  /// `apns-priority` is none of 10, 5 and 1, or does not go with the push type.
+  case badPriority = "BadPriority"
+  /// `apns-topic` is no application, or lacks the suffix of its push type.
+  case badTopic = "BadTopic"
+  /// The device belongs to another application.
+  case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
+  /// A header stands twice.
+  case duplicateHeaders = "DuplicateHeaders"
+  /// `apns-push-type` is unknown.
+  case invalidPushType = "InvalidPushType"
+  /// Neither a target nor a record key.
+  case missingDeviceToken = "MissingDeviceToken"
+  /// No `apns-topic`.
+  case missingTopic = "MissingTopic"
+  /// There is no payload.
+  case payloadEmpty = "PayloadEmpty"
+  /// The application is not served here.
+  case topicDisallowed = "TopicDisallowed"
+  /// The payload is larger than the limit.
+  case payloadTooLarge = "PayloadTooLarge"
+  /// The device's registration has expired.
+  case expiredToken = "ExpiredToken"
+  /// The device is not registered.
+  case unregistered = "Unregistered"
+  /// The target's rate limit is reached.
+  case tooManyRequests = "TooManyRequests"
+  /// The request needs what this version or this cluster does not have.
+  case featureNotEnabled = "FeatureNotEnabled"
+  /// A header that is none of Apple's has a wrong value.
+  case badRequestParams = "BadRequestParams"
+  /// The payload is no JSON object with an `aps` object of the known shape.
+  case badRequestPayload = "BadRequestPayload"
+  /// A broadcast without a channel.
+  case missingChannelID = "MissingChannelId"
+  /// The channel's name is no name.
+  case badChannelID = "BadChannelId"
+  /// The channel does not exist.
+  case channelNotRegistered = "ChannelNotRegistered"
+  /// The cluster failed at it; it may be published again.
+  case internalServerError = "InternalServerError"
+}
+
+/// Why a request is not carried out: the reason, which part of it, and the rule that it breaks.
+///
+/// It holds only the program's own words and numbers, nothing of the record, so it may be kept and logged.
+public struct Rejection: Error, Sendable, CustomStringConvertible {
+  /// The reason in Apple's words.
+  public let reason: RejectionReason
+  /// The header, or the member of the payload (`aps.badge`).
+  public let field: StaticString
+  /// The rule as a sentence that says what to do.
+  public let rule: StaticString
+  /// For a payload or a header of JSON the offset of the fault in it, in bytes; `nil` for the rest.
+  public let offset: Int?
+
+  /// A rejection of one field.
+  public init(_ reason: RejectionReason, field: StaticString, rule: StaticString, offset: Int? = nil) {
+    self.reason = reason
+    self.field = field
+    self.rule = rule
+    self.offset = offset
+  }
+
+  /// Whether the same record might pass later: no, but for a target whose rate limit is reached or a failure of the cluster.
+  public var isRetriable: Bool { reason == .tooManyRequests || reason == .internalServerError }
+
+  /// Reason, field, rule.
+  public var description: String { "\(reason.rawValue): \(field): \(rule)" + (offset.map { " (byte \($0))" } ?? "") }
+}

@@ -1,0 +1,67 @@
+internal import JSON
+
+/// The body of a `remove`: `{"identifiers": ["…", …]}`.
+struct RemoveBody {
+  /// How many identifiers it names.
+  let count: Int
+  /// The array as it stands in the body; none when the body names no identifiers.
+  let source: UnsafeRawBufferPointer
+
+  static let rule: StaticString =
+    "A remove names 1 to 100 identifiers of 1 to 64 bytes each, in apns-collapse-id or as {\"identifiers\": [\"…\"]}."
+
+  /// Checks a body that is not empty.
+  init(checking body: UnsafeRawBufferPointer) throws(Rejection) {
+    do {
+      (count, source) = try Self.read(body)
+    } catch let rejection as Rejection {
+      throw rejection
+    } catch {
+      throw Rejection(.badRequestPayload, field: "payload", rule: Self.rule, offset: (error as? JSONError)?.offset)
+    }
+  }
+
+  private static func read(_ body: UnsafeRawBufferPointer) throws -> (Int, UnsafeRawBufferPointer) {
+    var scanner = JSONScanner(body)
+    var found: JSONSpan?
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let value = try scanner.skip()
+      guard scanner.matches(key, "identifiers") else { continue }
+      guard found == nil, value.kind == .array else { throw wrong(value.start) }
+      found = value
+    }
+    try scanner.finish()
+    guard let found else { return (0, .none) }
+    var count = 0
+    var elements = scanner.scanner(of: found)
+    try elements.openArray()
+    while try elements.nextElement() {
+      let value = try elements.skip()
+      count += 1
+      guard count <= RequestLimits.removeIdentifiers, let bytes = elements.unescapedBytes(value)?.count ?? elements.text(value)?.utf8.count,
+        bytes > 0, bytes <= RequestLimits.identifierBytes
+      else { throw wrong(value.start) }
+    }
+    guard count > 0 else { throw wrong(found.start) }
+    return (count, scanner.source(found))
+  }
+
+  private static func wrong(_ offset: Int) -> Rejection {
+    Rejection(.badRequestPayload, field: "identifiers", rule: rule, offset: offset)
+  }
+
+  /// Calls `body` with each identifier of an array that was checked, its escapes resolved; the bytes are valid during the call.
+  static func forEach(in source: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
+    guard !source.isEmpty else { return }
+    var scanner = JSONScanner(source)
+    guard (try? scanner.openArray()) != nil else { return }
+    while (try? scanner.nextElement()) == true, let value = try? scanner.skip() {
+      if let bytes = scanner.unescapedBytes(value) {
+        try body(bytes)
+      } else if var text = scanner.text(value) {
+        try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+      }
+    }
+  }
+}

@@ -1,0 +1,136 @@
+internal import Glibc
+
+/// The headers of a request record that mean something.
+public enum RequestHeader: UInt8, Sendable, CaseIterable {
+  /// `target`: whom it is for.
+  case target
+  /// `apns-id`: the idempotency key.
+  case id
+  /// `apns-topic`: the application.
+  case topic
+  /// `apns-collapse-id`: the request identifier.
+  case collapseID
+  /// `apns-expiration`: until when, in epoch seconds.
+  case expiration
+  /// `apns-priority`: 10, 5 or 1.
+  case priority
+  /// `apns-push-type`: what kind of notification.
+  case pushType
+  /// `apns-channel-id`: a broadcast's channel.
+  case channelID
+  /// `trigger`: when or where it is due, as JSON.
+  case trigger
+  /// `operation`: notify, cancel or remove.
+  case operation
+  /// `traceparent`: W3C trace context.
+  case traceparent
+  /// `carillon-origin`: where a record that comes again came from first.
+  case origin
+
+  /// The header's name in the record.
+  public var name: StaticString {
+    switch self {
+    case .target: "target"
+    case .id: "apns-id"
+    case .topic: "apns-topic"
+    case .collapseID: "apns-collapse-id"
+    case .expiration: "apns-expiration"
+    case .priority: "apns-priority"
+    case .pushType: "apns-push-type"
+    case .channelID: "apns-channel-id"
+    case .trigger: "trigger"
+    case .operation: "operation"
+    case .traceparent: "traceparent"
+    case .origin: "carillon-origin"
+    }
+  }
+
+  /// The header of a name, which is compared exactly.
+  @inline(__always)
+  static func named(_ name: UnsafeRawBufferPointer) -> RequestHeader? {
+    let candidate: RequestHeader
+    switch name.count {
+    case 6: candidate = .target
+    case 7: candidate = name[0] == UInt8(ascii: "a") ? .id : .trigger
+    case 9: candidate = .operation
+    case 10: candidate = .topic
+    case 11: candidate = .traceparent
+    case 13: candidate = .priority
+    case 14: candidate = .pushType
+    case 15:
+      candidate = name[0] == UInt8(ascii: "c") ? .origin : name[5] == UInt8(ascii: "e") ? .expiration : .channelID
+    case 16: candidate = .collapseID
+    default: return nil
+    }
+    return name.equals(candidate.name) ? candidate : nil
+  }
+}
+
+/// The known headers of one request record, borrowed from it.
+///
+/// The pointers are valid as long as the record is held. A header whose value is null counts as absent; an empty value is a value,
+/// and has to keep its header's rule. Unknown headers are passed over.
+public struct RequestHeaders {
+  /// `target`.
+  public var target: UnsafeRawBufferPointer?
+  /// `apns-id`.
+  public var id: UnsafeRawBufferPointer?
+  /// `apns-topic`.
+  public var topic: UnsafeRawBufferPointer?
+  /// `apns-collapse-id`.
+  public var collapseID: UnsafeRawBufferPointer?
+  /// `apns-expiration`.
+  public var expiration: UnsafeRawBufferPointer?
+  /// `apns-priority`.
+  public var priority: UnsafeRawBufferPointer?
+  /// `apns-push-type`.
+  public var pushType: UnsafeRawBufferPointer?
+  /// `apns-channel-id`.
+  public var channelID: UnsafeRawBufferPointer?
+  /// `trigger`.
+  public var trigger: UnsafeRawBufferPointer?
+  /// `operation`.
+  public var operation: UnsafeRawBufferPointer?
+  /// `traceparent`.
+  public var traceparent: UnsafeRawBufferPointer?
+  /// `carillon-origin`.
+  public var origin: UnsafeRawBufferPointer?
+  /// The first header that stood there twice.
+  public private(set) var duplicate: RequestHeader?
+
+  /// No headers.
+  public init() {}
+
+  /// Takes one header of the record; of one that stands twice the first value stays, and `duplicate` names it.
+  public mutating func take(name: UnsafePointer<CChar>, value: UnsafeRawBufferPointer) {
+    take(name: UnsafeRawBufferPointer(start: name, count: strlen(name)), value: value)
+  }
+
+  /// Takes one header of the record, its name without a terminating zero.
+  public mutating func take(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    guard value.baseAddress != nil, let header = RequestHeader.named(name) else { return }
+    let isRepeated: Bool
+    switch header {
+    case .target: isRepeated = Self.set(&target, value)
+    case .id: isRepeated = Self.set(&id, value)
+    case .topic: isRepeated = Self.set(&topic, value)
+    case .collapseID: isRepeated = Self.set(&collapseID, value)
+    case .expiration: isRepeated = Self.set(&expiration, value)
+    case .priority: isRepeated = Self.set(&priority, value)
+    case .pushType: isRepeated = Self.set(&pushType, value)
+    case .channelID: isRepeated = Self.set(&channelID, value)
+    case .trigger: isRepeated = Self.set(&trigger, value)
+    case .operation: isRepeated = Self.set(&operation, value)
+    case .traceparent: isRepeated = Self.set(&traceparent, value)
+    case .origin: isRepeated = Self.set(&origin, value)
+    }
+    if isRepeated, duplicate == nil { duplicate = header }
+  }
+
+  @inline(__always)
+  private static func set(_ field: inout UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer) -> Bool {
+    if field != nil { return true }
+    field = value
+    return false
+  }
+}

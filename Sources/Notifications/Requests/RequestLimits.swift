@@ -1,0 +1,29 @@
+/// What a cluster accepts at most.
+public struct RequestLimits: Sendable {
+  /// The largest payload, in bytes; 1 to 32,768. APNs: 4,096.
+  public var payloadBytes: Int
+  /// The largest payload of a VoIP push, in bytes; 1 to 32,768. APNs: 5,120.
+  public var voipPayloadBytes: Int
+  /// The longest lifetime, in seconds; at most 30 days. A later expiration is cut to it, an absent one becomes it.
+  public var longestLifetime: Int64
+
+  /// The largest body of a `remove`, in bytes: a hundred identifiers, some of them with escapes.
+  public static var removeBytes: Int { 16_384 }
+  /// The most identifiers that the body of one `remove` names.
+  public static var removeIdentifiers: Int { 100 }
+  /// The longest `apns-collapse-id`, in bytes, and so the longest identifier.
+  public static var identifierBytes: Int { 64 }
+  /// The longest `apns-topic`, in bytes.
+  public static var topicBytes: Int { 255 }
+  /// The longest user id, in bytes.
+  public static var userBytes: Int { 256 }
+  /// The longest `trigger`, in bytes.
+  public static var triggerBytes: Int { 2_048 }
+
+  /// Limits, each kept within its range.
+  public init(payloadBytes: Int = 4_096, voipPayloadBytes: Int = 5_120, longestLifetime: Int64 = 30 * 86_400) {
+    self.payloadBytes = min(max(payloadBytes, 1), 32_768)
+    self.voipPayloadBytes = min(max(voipPayloadBytes, 1), 32_768)
+    self.longestLifetime = min(max(longestLifetime, 1), 30 * 86_400)
+  }
+}

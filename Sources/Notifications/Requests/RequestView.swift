@@ -1,0 +1,190 @@
+/// A record of the requests topic, borrowed: its bytes are valid as long as its holder keeps the record.
+public struct RequestRecord {
+  /// The record key; none when it is null.
+  public var key: UnsafeRawBufferPointer
+  /// The payload; none when it is null.
+  public var value: UnsafeRawBufferPointer
+  /// The headers.
+  public var headers: RequestHeaders
+  /// The topic it was read from.
+  public var topic: UnsafeRawBufferPointer
+  /// Its partition, offset and timestamp.
+  public var position: SourcePosition
+
+  /// A record of its parts.
+  public init(
+    key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, headers: RequestHeaders, topic: UnsafeRawBufferPointer,
+    position: SourcePosition
+  ) {
+    self.key = key
+    self.value = value
+    self.headers = headers
+    self.topic = topic
+    self.position = position
+  }
+}
+
+/// What is known of every request, a rejected one included: enough to say in an event which one it was.
+public struct RequestEnvelope {
+  /// The `apns-id`, or the one derived from where the record lies when there is none, or none that is valid.
+  public let id: NotificationID
+  /// Whether the id was derived.
+  public let isDerivedID: Bool
+  /// `apns-collapse-id`; none when there is none, then the id's text is the request's identifier.
+  public let collapseID: UnsafeRawBufferPointer
+  /// The `target` header, else the record key: what events of a request without a device are keyed by.
+  public let target: UnsafeRawBufferPointer
+  /// Where the request came from first: the record's own position, or its origin's.
+  public let source: SourcePosition
+  /// The topic that it came from first; none when it is the topic it was read from.
+  public let sourceTopic: UnsafeRawBufferPointer
+  /// The origin of a record that comes again.
+  public let origin: Origin?
+  /// The trace context; none when there is none.
+  public let traceparent: UnsafeRawBufferPointer
+
+  init(_ record: RequestRecord) {
+    origin = record.headers.origin.flatMap(Origin.init)
+    source = origin?.position ?? record.position
+    let topic = origin?.topic ?? record.topic
+    sourceTopic = topic.equals(record.topic) ? .none : topic
+    let given = record.headers.id.flatMap(NotificationID.init(text:))
+    id = given ?? .derived(topic: topic, source: source)
+    isDerivedID = given == nil
+    collapseID = record.headers.collapseID ?? .none
+    target = record.headers.target ?? record.key
+    traceparent = TraceParent.carried(record.headers.traceparent)
+  }
+
+  /// The request's revision.
+  public var revision: Revision { Revision(source) }
+}
+
+/// What becomes of a request record when it is read.
+public enum RequestReading {
+  /// It keeps every rule.
+  case accepted(RequestView)
+  /// It breaks a rule, the first one in the order of checking.
+  case rejected(Rejection, RequestEnvelope)
+}
+
+/// A request that keeps every rule, borrowed from its record; made without an allocation.
+public struct RequestView {
+  /// What a request wants done.
+  public enum Operation: UInt8, Sendable {
+    /// Show a notification, or wake the application.
+    case notify = 1
+    /// Take delivered notifications away, by identifier.
+    case remove = 2
+  }
+
+  /// Id, source, trace context.
+  public let envelope: RequestEnvelope
+  /// What it wants done.
+  public let operation: Operation
+  /// Whom it is for.
+  public let target: Target
+  /// `apns-topic` as given.
+  public let topic: UnsafeRawBufferPointer
+  /// The application's bundle id: the topic without the suffix of its push type.
+  public let application: UnsafeRawBufferPointer
+  /// Until when it may be shown, in seconds since 1970, cut to the longest lifetime; 0 is one attempt.
+  public let expiration: Int64
+  /// 10, 5 or 1.
+  public let priority: UInt8
+  /// What kind of notification; inferred when the header is absent.
+  public let pushType: PushType
+  /// The trigger that the device evaluates, as JSON; none when it is due now.
+  public let trigger: UnsafeRawBufferPointer
+  /// The payload as published; none for a remove.
+  public let payload: UnsafeRawBufferPointer
+  /// What the payload asks for.
+  public let facts: PayloadFacts
+  private let removed: UnsafeRawBufferPointer
+
+  /// Reads a record and checks it by every rule, in this order: a header standing twice, id, topic, collapse id, priority, push type
+  /// (with the topic's suffix and the priority that it needs), expiration, target, operation, trigger, origin, empty payload, size, content.
+  public static func read(_ record: RequestRecord, limits: RequestLimits) -> RequestReading {
+    let envelope = RequestEnvelope(record)
+    do throws(Rejection) {
+      return .accepted(try RequestView(record, envelope, limits))
+    } catch {
+      return .rejected(error, envelope)
+    }
+  }
+
+  private init(_ record: RequestRecord, _ envelope: RequestEnvelope, _ limits: RequestLimits) throws(Rejection) {
+    let headers = record.headers
+    if let duplicate = headers.duplicate {
+      throw Rejection(.duplicateHeaders, field: duplicate.name, rule: "A header of a request stands once.")
+    }
+    if headers.id != nil, envelope.isDerivedID {
+      throw Rejection(.badMessageID, field: "apns-id", rule: "An apns-id is a UUID: 8-4-4-4-12 lower-case hexadecimal digits.")
+    }
+    let topic = try HeaderRules.topic(headers.topic)
+    try HeaderRules.checkCollapseID(headers.collapseID)
+    let givenPriority = try HeaderRules.priority(headers.priority)
+    let givenType = try HeaderRules.pushType(headers.pushType)
+    guard let application = ApplicationTopic.application(of: topic, for: givenType ?? .alert) else {
+      throw Rejection(.badTopic, field: "apns-topic", rule: "The topic of this push type is the bundle id and the push type's suffix.")
+    }
+    if givenType == .background { try HeaderRules.checkBackground(givenPriority) }
+    expiration = try HeaderRules.expiration(headers.expiration, published: envelope.source.timestamp, limits)
+    if headers.channelID != nil {
+      throw Rejection(.featureNotEnabled, field: "apns-channel-id", rule: "Broadcasts to a channel are not available in this version.")
+    }
+    target = try HeaderRules.target(headers.target, key: record.key)
+    operation = try HeaderRules.operation(headers.operation)
+    trigger = try HeaderRules.trigger(headers.trigger, operation)
+    if headers.origin != nil, envelope.origin == nil {
+      throw Rejection(
+        .badRequestParams, field: "carillon-origin",
+        rule: "An origin is a JSON object with cluster, topic, partition, offset, timestamp, and why: replay or redrive.")
+    }
+
+    switch operation {
+    case .notify:
+      guard !record.value.isEmpty else {
+        throw Rejection(.payloadEmpty, field: "payload", rule: "A notification has a payload, a JSON object with a member aps.")
+      }
+      guard record.value.count <= (givenType == .voip ? limits.voipPayloadBytes : limits.payloadBytes) else {
+        throw Rejection(
+          .payloadTooLarge, field: "payload", rule: "A payload takes at most 4096 bytes, for VoIP 5120, unless configured otherwise.")
+      }
+      facts = try PayloadFacts(checking: record.value)
+      payload = record.value
+      removed = .none
+    case .remove:
+      guard record.value.count <= RequestLimits.removeBytes else {
+        throw Rejection(.payloadTooLarge, field: "payload", rule: "The body of a remove takes at most 16384 bytes.")
+      }
+      let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
+      guard headers.collapseID != nil || (body?.count ?? 0) > 0 else {
+        throw Rejection(.badRequestPayload, field: "identifiers", rule: RemoveBody.rule)
+      }
+      removed = body?.source ?? .none
+      facts = PayloadFacts(flags: [], categorySource: .none)
+      payload = .none
+    }
+
+    let type = givenType ?? (facts.flags.contains(.silent) ? .background : .alert)
+    if type == .background, givenType == nil { try HeaderRules.checkBackground(givenPriority) }
+    pushType = type
+    priority = givenPriority ?? (type == .background ? 5 : 10)
+    self.envelope = envelope
+    self.topic = topic
+    self.application = application
+  }
+
+  /// Calls `body` with each identifier that the request is about, valid during the call: one for a notification, 1 to 101 for a remove.
+  ///
+  /// The identifier of a notification without a collapse id is its id's text.
+  public func forEachIdentifier(_ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {
+    if !envelope.collapseID.isEmpty {
+      try body(envelope.collapseID)
+    } else if operation == .notify {
+      try envelope.id.withText(body)
+    }
+    try RemoveBody.forEach(in: removed, body)
+  }
+}

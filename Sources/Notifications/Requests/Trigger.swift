@@ -1,0 +1,113 @@
+internal import JSON
+
+/// When or where a notification is due, as in the header `trigger`.
+///
+///     {"type": "push"}                                                     now, the same as no trigger
+///     {"type": "location", "repeats": false, "region": {"identifier": "shop", "latitude": 52.5, "longitude": 13.4,
+///       "radius": 100, "notifyOnEntry": true, "notifyOnExit": false}}      the device evaluates it
+///     {"type": "location", "beacon": {"identifier": "till", "uuid": "…", "major": 1, "minor": 2, …}}
+///     {"type": "timeInterval", …}, {"type": "calendar", …}                 not in this version
+enum Trigger {
+  /// Checks a trigger and says whether it goes to the device: `false` for one that means now.
+  static func isForDevice(_ header: UnsafeRawBufferPointer) throws(Rejection) -> Bool {
+    guard header.count <= RequestLimits.triggerBytes else {
+      throw Rejection(.badRequestParams, field: "trigger", rule: "A trigger takes at most 2048 bytes.")
+    }
+    do {
+      return try read(header)
+    } catch let rejection as Rejection {
+      throw rejection
+    } catch {
+      throw Rejection(
+        .badRequestParams, field: "trigger", rule: "A trigger is a JSON object by RFC 8259.", offset: (error as? JSONError)?.offset)
+    }
+  }
+
+  private static func read(_ header: UnsafeRawBufferPointer) throws -> Bool {
+    var scanner = JSONScanner(header, depthLimit: 8)
+    var type: JSONSpan?
+    var repeats: JSONSpan?
+    var place: (span: JSONSpan, isBeacon: Bool)?
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let value = try scanner.skip()
+      if scanner.matches(key, "type") {
+        type = value
+      } else if scanner.matches(key, "repeats") {
+        repeats = value
+      } else if scanner.matches(key, "region") {
+        place = (value, false)
+      } else if scanner.matches(key, "beacon") {
+        place = (value, true)
+      }
+    }
+    try scanner.finish()
+    if let type {
+      if scanner.matches(type, "push") { return false }
+      if scanner.matches(type, "timeInterval") || scanner.matches(type, "calendar") {
+        throw Rejection(
+          .featureNotEnabled, field: "trigger", rule: "Time interval and calendar triggers are not available in this version.")
+      }
+      if scanner.matches(type, "location") {
+        guard repeats.map({ scanner.bool($0) != nil }) ?? true else {
+          throw wrong("trigger.repeats", "Whether a trigger repeats is true or false.")
+        }
+        guard let place else { throw wrong("trigger.region", "A location trigger has a region or a beacon.") }
+        try checkPlace(scanner.scanner(of: place.span), isBeacon: place.isBeacon)
+        return true
+      }
+    }
+    throw wrong("trigger.type", "A trigger's type is push, timeInterval, calendar or location.")
+  }
+
+  private static func checkPlace(_ place: JSONScanner, isBeacon: Bool) throws {
+    var scanner = place
+    guard scanner.peekKind() == .object else { throw wrong("trigger.region", "A region or a beacon is an object.") }
+    var hasIdentifier = false
+    var isNotified = false
+    var isSilenced = false
+    var numbers: (latitude: Double?, longitude: Double?, radius: Double?) = (nil, nil, nil)
+    var hasUUID = false
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let value = try scanner.skip()
+      if scanner.matches(key, "identifier") {
+        hasIdentifier = value.kind == .string && value.count > 2 && value.count <= 258
+      } else if scanner.matches(key, "notifyOnEntry") || scanner.matches(key, "notifyOnExit") {
+        guard let flag = scanner.bool(value) else { throw wrong("trigger.region", "notifyOnEntry and notifyOnExit are true or false.") }
+        if flag { isNotified = true } else { isSilenced = scanner.matches(key, "notifyOnEntry") || isSilenced }
+      } else if scanner.matches(key, "latitude") {
+        numbers.latitude = scanner.double(value)
+      } else if scanner.matches(key, "longitude") {
+        numbers.longitude = scanner.double(value)
+      } else if scanner.matches(key, "radius") {
+        numbers.radius = scanner.double(value)
+      } else if scanner.matches(key, "uuid") {
+        hasUUID = scanner.unescapedBytes(value).map { $0.count == 36 } ?? false
+      } else if scanner.matches(key, "major") || scanner.matches(key, "minor") {
+        guard let number = scanner.integer(value), number >= 0, number <= 65_535 else {
+          throw wrong("trigger.beacon", "A beacon's major and minor are integers from 0 to 65535.")
+        }
+      }
+    }
+    // Entry is notified unless it is said otherwise.
+    guard isNotified || !isSilenced else {
+      throw wrong("trigger.region", "A location trigger notifies on entry, on exit, or on both.")
+    }
+    guard hasIdentifier else { throw wrong("trigger.region.identifier", "A region has an identifier, a string of 1 to 256 bytes.") }
+    if isBeacon {
+      guard hasUUID else { throw wrong("trigger.beacon.uuid", "A beacon has a uuid, as text of 36 characters.") }
+      return
+    }
+    guard let latitude = numbers.latitude, abs(latitude) <= 90, let longitude = numbers.longitude, abs(longitude) <= 180 else {
+      throw wrong("trigger.region", "A region has a latitude from -90 to 90 and a longitude from -180 to 180, in degrees.")
+    }
+    guard let radius = numbers.radius, radius > 0 else {
+      throw wrong("trigger.region.radius", "A region has a radius above 0, in metres.")
+    }
+  }
+
+  private static func wrong(_ field: StaticString, _ rule: StaticString) -> Rejection {
+    Rejection(.badRequestParams, field: field, rule: rule)
+  }
+}

@@ -1,0 +1,138 @@
+import Kafka
+import Notifications
+import Worker
+
+/// What a record to Kafka belongs to: it comes back with the delivery report.
+enum OutcomeToken {
+  case work(Int32)
+  case eviction(Int)
+
+  init?(_ token: UInt64) {
+    switch token >> 32 {
+    case 1: self = .work(Int32(truncatingIfNeeded: token))
+    case 2: self = .eviction(Int(token & 0xFFFF_FFFF))
+    default: return nil
+    }
+  }
+
+  var value: UInt64 {
+    switch self {
+    case .work(let place): 1 << 32 | UInt64(UInt32(bitPattern: place))
+    case .eviction(let number): 2 << 32 | UInt64(number)
+    }
+  }
+}
+
+/// Says to Kafka what became of requests: events, deliveries and dead letters. Loop-confined.
+///
+/// Each function answers how many records were produced whose reports are to be waited for, or nil when Kafka's queue was full. A
+/// delivery is not waited for: when it is lost the device finds the notification in its mailbox.
+final class Outcomes {
+  /// A request at one device.
+  struct Subject {
+    let token: UnsafeRawBufferPointer
+    let entry: DeliveryEntryView
+    let work: Int32
+  }
+
+  private let producer: Producer
+  private let events: ProducerTopic
+  private let deliveries: ProducerTopic
+  private let deadLetters: ProducerTopic
+  private var writer: EventWriter
+  private let headers = RecordHeaders()
+  private var record = ByteBuffer(capacity: 8192)
+  /// The clock of the turn's events: one reading for many.
+  var now: () -> Int64 = WallClock.milliseconds
+
+  init(_ settings: TransformSettings, producer: Producer) throws(KafkaError) {
+    self.producer = producer
+    events = try producer.topic(settings.topics.events)
+    deliveries = try producer.topic(settings.topics.deliveries)
+    deadLetters = try producer.topic(settings.topics.deadLetters)
+    writer = EventWriter(source: "/carillon/\(settings.cluster)", worker: settings.worker, requestsTopic: settings.topics.requests)
+  }
+
+  /// Whether Kafka's queue has no room.
+  var isFull: Bool { !producer.hasRoom }
+
+  /// Something happened to a request at a device.
+  func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Int? {
+    produce(EventFacts(type, of: subject.entry, device: subject.token, revision: revision), key: subject.token, .work(subject.work))
+  }
+
+  /// A newer revision of the same collapse id is known.
+  func stale(_ subject: Subject, revision: Revision, by: NotificationID) -> Int? {
+    var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: revision)
+    facts.details = .by(by)
+    return produce(facts, key: subject.token, .work(subject.work))
+  }
+
+  /// What lay in the mailbox is replaced by the subject.
+  func collapsed(_ displaced: Verdict.Displaced, by subject: Subject) -> Int? {
+    var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: displaced.revision)
+    facts.id = displaced.id
+    facts.traceparent = UnsafeRawBufferPointer(start: nil, count: 0)
+    facts.source = SourcePosition(
+      partition: Int32(clamping: displaced.revision.partition), offset: Int64(clamping: displaced.revision.offset),
+      timestamp: Int64(clamping: displaced.revision.timestamp))
+    facts.details = .by(subject.entry.id)
+    return produce(facts, key: subject.token, .work(subject.work))
+  }
+
+  /// The mailbox was full, and the subject the oldest: the subject's `work` is the number of the eviction.
+  func evicted(_ subject: Subject) {
+    let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: Revision(subject.entry.source))
+    _ = produce(facts, key: subject.token, .eviction(Int(subject.work)))
+  }
+
+  /// A person's devices were found: for none of them the request ends here.
+  func addressed(_ view: RequestView, devices: Int, token: Int32) -> Int? {
+    var facts = EventFacts(.addressed, of: view)
+    facts.details = .addressed(devices: devices)
+    guard let first = produce(facts, key: view.envelope.target, .work(token)) else { return nil }
+    guard devices == 0 else { return first }
+    guard let second = produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .work(token)) else { return nil }
+    return first + second
+  }
+
+  /// A record breaks a rule: it is said, and the record goes to the dead letters as it was.
+  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, token: Int32) -> Int? {
+    var facts = EventFacts(.rejected, of: envelope)
+    facts.details = .rejected(rejection)
+    guard let said = produce(facts, key: envelope.target, .work(token)) else { return nil }
+    headers.copy(from: source)
+    DeadLetter.forEachHeader(
+      rejection, tries: tries, topic: source.topic,
+      position: SourcePosition(partition: source.partition, offset: source.offset, timestamp: source.timestamp)
+    ) { name, value in
+      headers.append(name, value)
+    }
+    let outcome = producer.produce(
+      deadLetters, key: source.key, value: source.value, headers: headers, token: OutcomeToken.work(token).value)
+    return isTaken(outcome) ? said + 1 : nil
+  }
+
+  /// Sends an entry to the lane that has the device's session.
+  func deliver(
+    _ entry: UnsafeRawBufferPointer, _ kind: DeliveryEntry.Kind, _ revision: Revision, to presence: Verdict.Presence,
+    _ token: UnsafeRawBufferPointer
+  ) {
+    record.reset()
+    DeliveryRecord.append(encoded: entry, kind: kind, revision: revision, generation: presence.generation, to: &record)
+    record.withUnsafeBytes { _ = producer.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0) }
+  }
+
+  private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Int? {
+    writer.write(facts, at: now())
+    writer.forEachHeader { header, value in headers.append(header.name, value) }
+    let outcome = writer.withValue { producer.produce(events, key: key, value: $0, headers: headers, token: token.value) }
+    return isTaken(outcome) ? 1 : nil
+  }
+
+  private func isTaken(_ outcome: Producer.Outcome) -> Bool {
+    if case .taken = outcome { return true }
+    headers.removeAll()
+    return false
+  }
+}

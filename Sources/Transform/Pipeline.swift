@@ -1,0 +1,408 @@
+import EventLoop
+import Kafka
+import Notifications
+import Redis
+import Worker
+
+/// The work of one transform lane: records in, verdicts from Redis, deliveries and events out. Loop-confined.
+///
+/// A record is *begun* when it comes, and *done* when each of its outcomes is durable: then its ticket goes back to the tracker, which
+/// commits the contiguous prefix. What fails on the way is done again as a whole; its verdicts and events are the same again.
+/// Neither batches nor calls wait for each other; only one device's requests keep their order.
+final class Pipeline: RedisReplyHandler {
+  let loop: EventLoop
+  let settings: TransformSettings
+  let redis: RedisConnection
+  let outcomes: Outcomes
+  let metrics: TransformMetrics
+  private(set) var works = WorkTable()
+  private var judging: JudgeCalls
+  private var audiences: AudienceCalls
+  private var evictions: Evictions
+  /// Records to be done again, when Redis and Kafka take work.
+  private var again: [Int32] = []
+  private let retry: Timer
+  private var isRetrying = false
+  private let topic: [UInt8]
+  private let expiration: ExpirationRule
+  /// Hands a record's ticket back: it is done.
+  var onDone: ((RecordTicket) -> Void)?
+
+  /// What a call to Redis was for, in the upper half of its token.
+  private enum Tag {
+    static let judge: UInt64 = 1 << 32
+    static let audience: UInt64 = 2 << 32
+    static let evict: UInt64 = 3 << 32
+    static let mask: UInt64 = 0xFFFF_FFFF
+  }
+
+  init(on loop: EventLoop, _ settings: TransformSettings, redis: RedisConnection, outcomes: Outcomes, metrics: TransformMetrics) {
+    self.loop = loop
+    self.settings = settings
+    self.redis = redis
+    self.outcomes = outcomes
+    self.metrics = metrics
+    judging = JudgeCalls(settings)
+    audiences = AudienceCalls(settings.keys)
+    evictions = Evictions(settings.keys)
+    topic = Array(settings.topics.requests.utf8)
+    expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
+    var fire: () -> Void = {}
+    retry = Timer(on: loop) { fire() }
+    fire = { [unowned self] in retryFired() }
+  }
+
+  /// Ends the timer and breaks the handlers; nothing may be under way.
+  func close() {
+    retry.close()
+    onDone = nil
+  }
+
+  // MARK: In
+
+  /// Takes the records of a batch whose tickets the tracker has given.
+  func take(_ batch: RecordBatch, _ begun: [(index: Int, ticket: RecordTicket)]) {
+    let hold = BatchHold(batch, arena: ByteBuffer(capacity: 64 << 10))
+    let now = loop.milliseconds()
+    for (index, ticket) in begun { start(works.add(hold, index: index, ticket: ticket, arrived: now)) }
+    send()
+  }
+
+  /// Reads a record and has it judged; its outcomes are noted as pending.
+  private func start(_ place: Int32) {
+    guard let hold = works[place].hold else { return }
+    let record = hold.records[works[place].index]
+    metrics.requests.increment()
+    topic.withUnsafeBytes { topic in
+      let request = RequestRecord(record, topic: topic)
+      // Pending until this function has noted all that there is to wait for.
+      works[place].pending += 1
+      switch RequestView.read(request, limits: settings.limits) {
+      case .accepted(let view): accept(view, place, hold)
+      case .rejected(let rejection, let envelope):
+        metrics.rejected.increment()
+        settle(place, outcomes.reject(record, rejection, envelope, tries: 1, token: place))
+      }
+      finish(place)
+    }
+  }
+
+  private func accept(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
+    switch view.target {
+    case .device(let token):
+      let start = hold.arena.count
+      DeviceToken.append(token, to: &hold.arena)
+      let span = ArenaSpan(start: start, count: hold.arena.count - start)
+      forEachEntry(view, hold) { entry, terms in
+        works[place].pending += 1
+        judging.add(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
+      }
+    case .user:
+      works[place].audience = Work.Audience()
+      nextPage(view, place, hold)
+    }
+  }
+
+  /// Writes the request's delivery entries, one of a notification, one of each identifier to remove.
+  private func forEachEntry(_ view: RequestView, _ hold: BatchHold, _ body: (ArenaSpan, DeviceRequest.Terms) -> Void) {
+    let source = sourceHash(view.envelope)
+    var number = 0
+    view.forEachIdentifier { identifier in
+      var entry = DeliveryEntry(view)
+      var withdraws: NotificationID?
+      if view.operation == .remove {
+        let id = number == 0 ? view.envelope.id : view.envelope.id.derived(identifier)
+        entry = DeliveryEntry(removing: identifier, by: view, id: id)
+        withdraws = NotificationID(text: identifier)
+      }
+      number += 1
+      let start = hold.arena.count
+      // What the request's rules let pass always fits.
+      guard (try? entry.append(to: &hold.arena)) != nil else { return }
+      let terms = DeviceRequest.Terms(
+        application: StableHash.hash(view.application), user: view.target.userHash, time: view.envelope.source.timestamp,
+        withdraws: withdraws, id: entry.id.hash64, source: source,
+        isExpired: expiration.end(expiration: entry.expiration, published: entry.source.timestamp) <= WallClock.seconds(),
+        revision: view.envelope.revision)
+      body(ArenaSpan(start: start, count: hold.arena.count - start), terms)
+    }
+  }
+
+  /// Tells records apart that bring the same apns-id.
+  private func sourceHash(_ envelope: RequestEnvelope) -> UInt32 {
+    withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { bytes in
+      let topic = envelope.sourceTopic.isEmpty ? 0 : StableHash.hash(envelope.sourceTopic)
+      bytes.storeBytes(of: topic, as: UInt64.self)
+      bytes.storeBytes(of: envelope.source.offset, toByteOffset: 8, as: Int64.self)
+      bytes.storeBytes(of: envelope.source.timestamp, toByteOffset: 16, as: Int64.self)
+      bytes.storeBytes(of: Int64(envelope.source.partition), toByteOffset: 24, as: Int64.self)
+      return UInt32(truncatingIfNeeded: StableHash.hash(UnsafeRawBufferPointer(bytes)))
+    }
+  }
+
+  /// Sends what was noted for the judge.
+  private func send() {
+    judging.send(over: redis, to: self, tag: Tag.judge, now: WallClock.seconds()) { refused in
+      for request in refused { fail(request.work) }
+    }
+  }
+
+  // MARK: Devices of a person
+
+  private func nextPage(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
+    guard case .user(let user) = view.target, let audience = works[place].audience else { return }
+    works[place].pending += 1
+    let sent = hold.arena.withUnsafeBytes { arena in
+      audiences.send(
+        user: user, application: view.application, after: UnsafeRawBufferPointer(rebasing: arena[audience.last]), over: redis, to: self,
+        token: Tag.audience | UInt64(UInt32(bitPattern: place)))
+    }
+    if !sent { fail(place) }
+  }
+
+  private func audienceCame(_ place: Int32, _ reply: RedisReplyView) {
+    guard let hold = works[place].hold, reply.kind == .array else { return fail(place) }
+    let record = hold.records[works[place].index]
+    topic.withUnsafeBytes { topic in
+      guard case .accepted(let view) = RequestView.read(RequestRecord(record, topic: topic), limits: settings.limits) else { return }
+      var tokens: [ArenaSpan] = []
+      for index in 0..<reply.count {
+        let start = hold.arena.count
+        if let token = reply[index]?.bytes { hold.arena.append(token) }
+        tokens.append(ArenaSpan(start: start, count: hold.arena.count - start))
+      }
+      let isWhole = tokens.count < AudienceCalls.pageSize
+      works[place].audience?.isWhole = isWhole
+      works[place].audience?.last = tokens.last ?? ArenaSpan()
+      if !tokens.isEmpty {
+        forEachEntry(view, hold) { entry, terms in
+          for token in tokens {
+            works[place].pending += 1
+            works[place].audience?.unjudged += 1
+            judging.add(DeviceRequest(work: place, hold: hold, token: token, entry: entry, terms: terms))
+          }
+        }
+        send()
+      }
+      pageJudged(place)
+    }
+    finish(place)
+  }
+
+  /// One device of the page was judged, or there was none: the next page, or the sum.
+  private func pageJudged(_ place: Int32) {
+    guard let audience = works[place].audience, audience.unjudged == 0, let hold = works[place].hold, !works[place].failed else { return }
+    let record = hold.records[works[place].index]
+    topic.withUnsafeBytes { topic in
+      guard case .accepted(let view) = RequestView.read(RequestRecord(record, topic: topic), limits: settings.limits) else { return }
+      if audience.isWhole {
+        settle(place, outcomes.addressed(view, devices: audience.devices, token: place))
+      } else {
+        nextPage(view, place, hold)
+      }
+    }
+  }
+
+  // MARK: Verdicts
+
+  func redisReplied(token: UInt64, reply: RedisReplyView) {
+    let number = token & Tag.mask
+    switch token & ~Tag.mask {
+    case Tag.judge: judged(judging.take(Int(number)), reply)
+    case Tag.audience: audienceCame(Int32(truncatingIfNeeded: number), reply)
+    case Tag.evict: evictions.ended(Int(number))
+    default: break
+    }
+  }
+
+  func redisFailed(token: UInt64, error: RedisError) {
+    let number = token & Tag.mask
+    metrics.redisFailures.increment()
+    switch token & ~Tag.mask {
+    case Tag.judge: for request in judging.take(Int(number)) { fail(request.work) }
+    case Tag.audience: fail(Int32(truncatingIfNeeded: number))
+    case Tag.evict: evictions.ended(Int(number))
+    default: break
+    }
+  }
+
+  private func judged(_ requests: [DeviceRequest], _ reply: RedisReplyView) {
+    var verdicts: [Verdict?] = []
+    verdicts.reserveCapacity(requests.count)
+    for index in requests.indices {
+      if let element = reply[index] { verdicts.append(Verdict(element)) } else { verdicts.append(nil) }
+    }
+    unroute(&verdicts, requests)
+    for (index, request) in requests.enumerated() {
+      guard let verdict = verdicts[index] else {
+        fail(request.work)
+        continue
+      }
+      apply(verdict, to: request)
+      if let element = reply[index], let surplus = element[4], surplus.count > 0 { evict(surplus, request) }
+      if works[request.work].audience != nil {
+        works[request.work].audience?.unjudged -= 1
+        if case .foreign = verdict {} else { works[request.work].audience?.devices += 1 }
+        pageJudged(request.work)
+      }
+      finish(request.work)
+    }
+  }
+
+  /// What was replaced by a later request of the same call need not go to the device any more.
+  private func unroute(_ verdicts: inout [Verdict?], _ requests: [DeviceRequest]) {
+    for index in verdicts.indices.dropFirst() {
+      guard case .new(let application) = verdicts[index], let displaced = application.displaced else { continue }
+      for earlier in 0..<index {
+        guard case .new(var replaced) = verdicts[earlier], replaced.revision == displaced.revision,
+          requests[earlier].terms.id == displaced.id.hash64, sameDevice(requests[earlier], requests[index])
+        else { continue }
+        replaced.presence = nil
+        verdicts[earlier] = .new(replaced)
+      }
+    }
+  }
+
+  private func sameDevice(_ one: DeviceRequest, _ other: DeviceRequest) -> Bool {
+    one.hold.arena.withUnsafeBytes { a in other.hold.arena.withUnsafeBytes { b in a[one.token].elementsEqual(b[other.token]) } }
+  }
+
+  private func apply(_ verdict: Verdict, to request: DeviceRequest) {
+    request.hold.arena.withUnsafeBytes { arena in
+      let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
+      let encoded = UnsafeRawBufferPointer(rebasing: arena[request.entry])
+      guard let entry = DeliveryEntryView(encoded) else { return }
+      let subject = Outcomes.Subject(token: token, entry: entry, work: request.work)
+      switch verdict {
+      case .new(let application), .again(let application):
+        if let displaced = application.displaced { settle(request.work, outcomes.collapsed(displaced, by: subject)) }
+        if request.terms.isExpired {
+          metrics.expired.increment()
+          settle(request.work, outcomes.say(.expired, subject, revision: application.revision))
+        } else {
+          metrics.queued.increment()
+          settle(request.work, outcomes.say(.queued, subject, revision: application.revision))
+          if let presence = application.presence { outcomes.deliver(encoded, entry.kind, application.revision, to: presence, token) }
+        }
+      case .stale(let by):
+        metrics.collapsed.increment()
+        settle(request.work, outcomes.stale(subject, revision: request.terms.revision, by: by))
+      case .duplicate:
+        metrics.duplicates.increment()
+        settle(request.work, outcomes.say(.duplicate, subject, revision: request.terms.revision))
+      case .foreign: break
+      case .unregistered:
+        metrics.unregistered.increment()
+        settle(request.work, outcomes.say(.unregistered, subject, revision: request.terms.revision))
+      case .wrongApplication:
+        metrics.rejected.increment()
+        wrongApplication(request)
+      }
+    }
+  }
+
+  private func wrongApplication(_ request: DeviceRequest) {
+    guard let hold = works[request.work].hold else { return }
+    let record = hold.records[works[request.work].index]
+    topic.withUnsafeBytes { topic in
+      guard case .accepted(let view) = RequestView.read(RequestRecord(record, topic: topic), limits: settings.limits) else { return }
+      let rejection = Rejection(
+        .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
+      settle(request.work, outcomes.reject(record, rejection, view.envelope, tries: 1, token: request.work))
+    }
+  }
+
+  // MARK: A full mailbox
+
+  private func evict(_ surplus: RedisReplyView, _ request: DeviceRequest) {
+    request.hold.arena.withUnsafeBytes { arena in
+      let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
+      guard let eviction = evictions.begin(token, surplus) else { return }
+      metrics.evicted.increment(by: eviction.entries.count)
+      for entry in eviction.entries {
+        entry.withUnsafeBytes { entry in
+          guard let view = DeliveryEntryView(entry) else { return }
+          outcomes.evicted(Outcomes.Subject(token: token, entry: view, work: Int32(eviction.number)))
+        }
+      }
+    }
+  }
+
+  /// The `evicted` event of an eviction's entry is in Kafka, or is not.
+  func evictionReported(_ number: Int, failed: Bool) {
+    evictions.reported(number, failed: failed) { command in redis.send(command, to: self, token: Tag.evict | UInt64(number)) == .accepted }
+  }
+
+  // MARK: Out
+
+  /// Notes how many records to Kafka an outcome has; nil: Kafka's queue was full.
+  private func settle(_ place: Int32, _ produced: Int?) {
+    if let produced { works[place].pending += produced } else { works[place].failed = true }
+  }
+
+  /// A record to Kafka that belongs to a work is durable, or is not.
+  func reported(_ place: Int32, failed: Bool) {
+    if failed { works[place].failed = true }
+    finish(place)
+  }
+
+  private func fail(_ place: Int32) {
+    works[place].failed = true
+    finish(place)
+  }
+
+  /// One thing less to wait for; with the last one the record is done, or is done again.
+  private func finish(_ place: Int32) {
+    works[place].pending -= 1
+    guard works[place].pending == 0 else { return }
+    if works[place].failed {
+      again.append(place)
+      scheduleRetry(works[place].tries)
+      return
+    }
+    metrics.latency.observe(Double(loop.milliseconds() - works[place].arrived) / 1000)
+    let ticket = works[place].ticket
+    works.remove(place)
+    if let ticket { onDone?(ticket) }
+  }
+
+  // MARK: Again
+
+  private func scheduleRetry(_ tries: Int) {
+    guard !isRetrying else { return }
+    isRetrying = true
+    retry.start(after: min(2000, 20 << min(tries, 7)))
+  }
+
+  private func retryFired() {
+    isRetrying = false
+    guard redis.isUp, !outcomes.isFull else { return scheduleRetry(5) }
+    var places: [Int32] = []
+    swap(&places, &again)
+    for place in places {
+      works[place].failed = false
+      works[place].tries += 1
+      works[place].audience = nil
+      metrics.retries.increment()
+      start(place)
+    }
+    send()
+  }
+
+  /// Whether nothing is under way.
+  var isIdle: Bool { works.count == 0 }
+}
+
+extension RequestRecord {
+  /// A consumed record, read in place.
+  init(_ record: RecordView, topic: UnsafeRawBufferPointer) {
+    var headers = RequestHeaders()
+    record.forEachHeader { name, value in
+      if let value { headers.take(name: name, value: value) }
+    }
+    self.init(
+      key: record.key ?? UnsafeRawBufferPointer(start: nil, count: 0), value: record.value ?? UnsafeRawBufferPointer(start: nil, count: 0),
+      headers: headers, topic: topic,
+      position: SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp))
+  }
+}

@@ -1,0 +1,44 @@
+public import EventLoop
+public import Worker
+
+/// One lane of the transform stage: a loop with its own consumer, producer and connection to Redis.
+///
+/// The actor is the asynchronous face; the work itself is done by loop-confined classes.
+public actor TransformLane {
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is the actor's executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let settings: TransformSettings
+  private let logger: Logger
+  private let health: Health
+  private let metrics: TransformMetrics
+  private var core: TransformCore?
+
+  /// Makes a lane that does nothing yet.
+  public init(_ settings: TransformSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: TransformMetrics) {
+    self.settings = settings
+    self.loop = loop
+    self.logger = logger
+    self.health = health
+    self.metrics = metrics
+  }
+
+  /// Connects to Redis and Kafka and takes work; it is ready when both have answered.
+  ///
+  /// Call it from a task that prefers the loop.
+  public func start() async throws {
+    let core = TransformCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
+    self.core = core
+    try await core.start()
+  }
+
+  /// Finishes what is under way, gives the partitions up and closes everything.
+  ///
+  /// - Parameter milliseconds: what is not done by then is left to the next owner of its partition.
+  public func drain(withinMilliseconds milliseconds: Int) async {
+    guard let core else { return }
+    self.core = nil
+    await core.close(withinMilliseconds: milliseconds)
+  }
+}

@@ -1,0 +1,67 @@
+import Notifications
+public import Worker
+public import Kafka
+public import Redis
+
+/// What a transform lane needs to know.
+public struct TransformSettings: Sendable {
+  /// The cluster's topics.
+  public var topics: Topics
+  /// Where Kafka is.
+  public var kafka: KafkaConfiguration
+  /// Where Redis is.
+  public var redis: RedisAddress
+  /// The consumer group.
+  public var group: String
+  /// The keys in Redis.
+  public var keys: RedisKeys
+  /// The longest lifetime of a notification, in seconds.
+  public var longestLifetime: Int64
+  /// The largest payload, in bytes.
+  public var payloadBytes: Int
+  /// How many seconds after its publication a request with `apns-expiration: 0` may still be tried.
+  public var oneAttemptSeconds: Int64
+  /// Entries that a mailbox keeps.
+  public var mailboxBound: Int
+  /// Recent apns-ids that are remembered for each device.
+  public var rememberedIDs: Int
+  /// Newest revisions that are remembered for each device, one for each collapse id.
+  public var rememberedRevisions: Int
+  /// Records in flight at most; beyond it partitions wait.
+  public var inFlight: Int
+  /// How long Redis may take to answer at the start, in milliseconds.
+  public var startMilliseconds: Int
+  /// What events call the place they come from: `/carillon/NAME`.
+  public var cluster: String
+  /// What events call the worker.
+  public var worker: String
+
+  /// Settings with the defaults of the command line.
+  public init(
+    topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, group: String = "carillon-transform", keys: RedisKeys = RedisKeys(),
+    longestLifetime: Int64 = 30 * 86400, payloadBytes: Int = 4096, oneAttemptSeconds: Int64 = 30, mailboxBound: Int = 100,
+    rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 10_000, startMilliseconds: Int = 30_000,
+    cluster: String = "carillon", worker: String = "transform"
+  ) {
+    self.topics = topics
+    self.kafka = kafka
+    self.redis = redis
+    self.group = group
+    self.keys = keys
+    self.longestLifetime = longestLifetime
+    self.payloadBytes = payloadBytes
+    self.oneAttemptSeconds = oneAttemptSeconds
+    self.mailboxBound = mailboxBound
+    self.rememberedIDs = rememberedIDs
+    self.rememberedRevisions = rememberedRevisions
+    self.inFlight = inFlight
+    self.startMilliseconds = startMilliseconds
+    self.cluster = cluster
+    self.worker = worker
+  }
+
+  /// The rules for requests.
+  var limits: RequestLimits {
+    RequestLimits(payloadBytes: payloadBytes, voipPayloadBytes: max(payloadBytes, 5120), longestLifetime: longestLifetime)
+  }
+}

@@ -1,0 +1,83 @@
+import Kafka
+import Notifications
+
+/// What a batch of records needs until the last of them is done: the records themselves and the bytes made from them.
+final class BatchHold {
+  let records: RecordBatch
+  /// Delivery entries and the tokens of devices.
+  var arena: ByteBuffer
+
+  init(_ records: RecordBatch, arena: consuming ByteBuffer) {
+    self.records = records
+    self.arena = arena
+  }
+}
+
+/// A stretch of a hold's arena.
+struct ArenaSpan {
+  var start = 0
+  var count = 0
+}
+
+/// A record on its way through the stage, from its arrival until its outcomes are durable.
+struct Work {
+  /// The batch it came with; nil while the place is free.
+  var hold: BatchHold?
+  /// Its place in the batch.
+  var index = 0
+  /// What the tracker wants back when it is done.
+  var ticket: RecordTicket?
+  /// Outcomes that are not yet known: calls to Redis and records to Kafka.
+  var pending = 0
+  /// Something did not work; the whole is done again when nothing is pending any more.
+  var failed = false
+  /// How often it was done again.
+  var tries = 0
+  /// For a `user:` target: how many devices it went to so far.
+  var audience: Audience?
+  /// When it arrived: the loop's milliseconds.
+  var arrived: UInt64 = 0
+
+  struct Audience {
+    var devices = 0
+    /// The last page of devices has come.
+    var isWhole = false
+    /// Devices of the present page that are not yet judged.
+    var unjudged = 0
+    var entry = ArenaSpan()
+    /// The greatest token of the present page: where the next begins.
+    var last = ArenaSpan()
+  }
+}
+
+/// All records under way in one lane, each in a numbered place, so that a number is all that a call or a produced record carries.
+struct WorkTable {
+  private var places: [Work] = []
+  private var free: [Int32] = []
+  /// How many are under way.
+  private(set) var count = 0
+
+  /// Takes a place for a record.
+  mutating func add(_ hold: BatchHold, index: Int, ticket: RecordTicket, arrived: UInt64) -> Int32 {
+    let work = Work(hold: hold, index: index, ticket: ticket, arrived: arrived)
+    count += 1
+    if let place = free.popLast() {
+      places[Int(place)] = work
+      return place
+    }
+    places.append(work)
+    return Int32(places.count - 1)
+  }
+
+  /// Frees a place; what it held of its batch goes with the last one of the batch.
+  mutating func remove(_ place: Int32) {
+    places[Int(place)] = Work()
+    free.append(place)
+    count -= 1
+  }
+
+  subscript(place: Int32) -> Work {
+    _read { yield places[Int(place)] }
+    _modify { yield &places[Int(place)] }
+  }
+}

@@ -1,0 +1,22 @@
+public import Notifications
+
+/// When a notification may no longer be shown.
+public struct ExpirationRule: Sendable {
+  /// How many seconds after its publication a request with `apns-expiration: 0` may still be tried.
+  public var oneAttemptSeconds: Int64
+
+  /// Makes the rule.
+  public init(oneAttemptSeconds: Int64) { self.oneAttemptSeconds = oneAttemptSeconds }
+
+  /// The second from which it may not be shown.
+  ///
+  /// - Parameters:
+  ///   - expiration: seconds since 1970; 0: one attempt.
+  ///   - published: milliseconds since 1970.
+  public func end(expiration: Int64, published: Int64) -> Int64 { expiration == 0 ? published / 1000 + oneAttemptSeconds : expiration }
+
+  /// Whether an entry may not be shown any more.
+  public func isPast(_ entry: DeliveryEntryView, now: Int64) -> Bool {
+    end(expiration: entry.expiration, published: entry.source.timestamp) <= now
+  }
+}

@@ -1,0 +1,111 @@
+extension CommandLineProgram {
+  /// The help of the whole program: its commands.
+  public var help: String {
+    let width = (commands.map(\.name.count).max() ?? 0) + 2
+    var text = "\(name): \(summary)\n\nUsage: \(name) COMMAND [flags]\n"
+    for section in sections {
+      text += "\n\(section.title)\n"
+      for command in section.commands { text += HelpText.row("  \(command.name)", at: width + 2, [command.summary]) }
+    }
+    text += "\n'\(name) COMMAND --help' says what a command takes. Each flag is also an environment variable and a key of the file\n"
+    text += "given with --config: flags come first, then the environment, then the file.\n"
+    return text
+  }
+
+  /// The help of one command: everything it takes, with defaults, ranges and the other names.
+  public func help(of command: Command) -> String {
+    let words = [name, command.name] + (["[flags]"] + command.arguments.map(\.usage))
+    var text = "\(name) \(command.name): \(command.summary)\n\nUsage: \(words.joined(separator: " "))\n"
+    if !command.discussion.isEmpty { text += "\n" + HelpText.wrapped(command.discussion, at: 0).joined(separator: "\n") + "\n" }
+    if !command.arguments.isEmpty {
+      text += "\nArguments\n"
+      for argument in command.arguments { text += HelpText.row("  \(argument.name)", at: HelpText.column, [argument.text]) }
+    }
+    for group in command.groups + [SettingGroup("Everywhere", [Self.configuration])] {
+      text += "\n\(group.title)\n"
+      for setting in group.settings { text += HelpText.row("  " + setting.usage, at: HelpText.column, [setting.text, setting.facts]) }
+      if group.title == "Everywhere" { text += HelpText.row("  --help", at: HelpText.column, ["This text."]) }
+    }
+    if !command.examples.isEmpty {
+      text += "\nExamples\n"
+      for example in command.examples { text += "  # \(example.text)\n  \(name) \(example.line)\n" }
+    }
+    return text
+  }
+
+  /// All settings as a Markdown table, for the documentation.
+  ///
+  /// Groups keep their headings; a setting that several commands list stands once, with the commands that take it.
+  public var settingsMarkdown: String {
+    var text = ""
+    var seen: Set<String> = []
+    var titles: [String] = []
+    for group in commands.flatMap(\.groups) where !titles.contains(group.title) { titles.append(group.title) }
+    for title in titles {
+      let settings = commands.flatMap(\.groups).filter { $0.title == title }.flatMap(\.settings).filter { seen.insert($0.key).inserted }
+      if settings.isEmpty { continue }
+      text +=
+        "\(text.isEmpty ? "" : "\n")### \(title)\n\n| key | flag | environment | default | what | commands |\n|---|---|---|---|---|---|\n"
+      for setting in settings {
+        let users = commands.filter { $0.settings.contains { $0.key == setting.key } }
+        let cells = [
+          "`\(setting.key)`", "`--\(setting.flag)`", setting.isPassedOn ? "" : "`\(setting.environment)`",
+          setting.defaultText.map { "`\($0)`" } ?? "", "\(setting.text) Must be \(setting.allowed).",
+          users.count == commands.count ? "all" : users.map { "`\($0.name)`" }.joined(separator: ", "),
+        ]
+        text +=
+          "| " + cells.map { $0.split(separator: "|", omittingEmptySubsequences: false).joined(separator: "\\|") }.joined(separator: " | ")
+          + " |\n"
+      }
+    }
+    return text
+  }
+}
+
+extension SettingDeclaration {
+  /// The flag with its value's placeholder.
+  fileprivate var usage: String { isSwitch ? "--\(flag)" : "--\(flag) \(placeholder ?? "")" }
+
+  /// What is allowed, the default, and the other names.
+  fileprivate var facts: String {
+    let allowed = isSwitch || isPassedOn ? nil : allowed
+    let standard = isSwitch ? (defaultText == "true" ? "on; --no-\(flag) turns it off" : nil) : defaultText.map { "default \($0)" }
+    let names = isPassedOn ? "also --\(key.dropLast())NAME VALUE, and \(key.dropLast())NAME in the file" : environment
+    return [allowed, standard, absentText, names].compactMap { $0 }.joined(separator: "; ")
+  }
+
+  private var absentText: String? { if case .required = absent { "required" } else { nil } }
+}
+
+/// Columns and line breaks of the help.
+private enum HelpText {
+  static let column = 30
+  static let width = 110
+
+  /// A name, and beside it paragraphs that begin at a column; the name has a line of its own where it reaches into the column.
+  static func row(_ name: String, at column: Int, _ paragraphs: [String]) -> String {
+    var lines = paragraphs.flatMap { wrapped($0, at: column) }
+    if name.count + 2 <= column, !lines.isEmpty {
+      let first = lines.removeFirst()
+      lines.insert(name + String(repeating: " ", count: column - name.count) + first.drop { $0 == " " }, at: 0)
+    } else {
+      lines.insert(name, at: 0)
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// A text in lines that begin at a column.
+  static func wrapped(_ text: String, at column: Int) -> [String] {
+    var lines: [String] = []
+    var line = ""
+    for word in text.split(separator: " ") {
+      if !line.isEmpty && column + line.count + 1 + word.count > width {
+        lines.append(line)
+        line = ""
+      }
+      line += (line.isEmpty ? "" : " ") + word
+    }
+    if !line.isEmpty { lines.append(line) }
+    return lines.map { String(repeating: " ", count: column) + $0 }
+  }
+}

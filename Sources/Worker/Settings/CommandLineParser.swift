@@ -1,0 +1,224 @@
+import Glibc
+
+extension CommandLineProgram {
+  /// The file of settings, of every command.
+  public static let configuration = Setting(
+    "config", .string("FILE"), "File of settings, one 'key = value' a line. Flags and environment variables come before it.")
+
+  /// Understands a command line.
+  ///
+  /// - Parameters:
+  ///   - arguments: what was typed after the program's name.
+  ///   - environment: looks up a variable; one that is empty counts as absent.
+  public func parse(_ arguments: [String], environment: (String) -> String? = Self.processEnvironment) throws(UsageError) -> Invocation {
+    guard let first = arguments.first else { throw UsageError(.unknownCommand, "which command? 'carillon --help' lists them") }
+    if ["--help", "-h", "help"].contains(first) {
+      // `help fan-out` is `fan-out --help`.
+      if first == "help", arguments.count > 1, let (command, _) = command(in: Array(arguments.dropFirst())) {
+        return .print(help(of: command))
+      }
+      return .print(help)
+    }
+    if ["--version", "version"].contains(first) { return .print("\(name) \(version)\n") }
+    guard let (command, rest) = command(in: arguments) else { throw unknownCommand(arguments) }
+    var line = CommandLine(command: command)
+    do {
+      try line.read(rest)
+      if line.wantsHelp { return .print(help(of: command)) }
+      return .run(command, try values(of: line, environment))
+    } catch {
+      throw UsageError(error.code, error.description, command: command.name)
+    }
+  }
+
+  /// A variable of this process' environment.
+  public static func processEnvironment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+  private func command(in arguments: [String]) -> (Command, [String])? {
+    // `topics create` before `topics`.
+    for words in stride(from: min(2, arguments.count), through: 1, by: -1) {
+      let typed = arguments.prefix(words).joined(separator: " ")
+      if let command = commands.first(where: { $0.name == typed }) { return (command, Array(arguments.dropFirst(words))) }
+    }
+    return nil
+  }
+
+  private func unknownCommand(_ arguments: [String]) -> UsageError {
+    let first = arguments[0]
+    let longer = commands.map(\.name).filter { $0.hasPrefix(first + " ") }
+    if !longer.isEmpty { return UsageError(.unknownCommand, "'\(first)' needs one more word: \(longer.joined(separator: ", "))") }
+    if first.hasPrefix("-") { return UsageError(.unknownCommand, "the command comes first, then its flags; 'carillon --help' lists them") }
+    let near = Suggestion.nearest(to: first, in: commands.map(\.name))
+    return UsageError(.unknownCommand, "no command '\(first)'" + Suggestion.question(near) + "; 'carillon --help' lists them")
+  }
+
+  private func values(of line: CommandLine, _ environment: (String) -> String?) throws(UsageError) -> SettingValues {
+    var values = SettingValues()
+    values.arguments = try line.boundArguments()
+    let configuration = Self.configuration.declaration
+    let path = line.flags[configuration.key]?.texts.last ?? environment(configuration.environment).flatMap { $0.isEmpty ? nil : $0 }
+    let file = try path.map { path throws(UsageError) in try FileSettings(ConfigurationFile(path: path), of: self) }
+
+    for declaration in [configuration] + line.command.settings where !declaration.isPassedOn {
+      let (texts, source): ([String], SettingSource)
+      if let given = line.flags[declaration.key] {
+        (texts, source) = (given.texts, .flag("--" + given.written))
+      } else if let text = environment(declaration.environment), !text.isEmpty {
+        (texts, source) = ([text], .environment(declaration.environment))
+      } else if let given = file?.settings[declaration.key] {
+        (texts, source) = (given.texts, given.source)
+      } else {
+        guard case .value(let value) = declaration.absent else { throw Self.missing(declaration) }
+        values.insert(declaration, value, .standard, [])
+        continue
+      }
+      values.insert(declaration, try declaration.value(of: texts, from: source), source, texts)
+    }
+    for declaration in line.command.settings where declaration.isPassedOn {
+      let prefix = String(declaration.key.dropLast(2))
+      values.passedOn[prefix] = (file?.passedOn[prefix] ?? [:]).merging(line.passedOn[prefix] ?? [:]) { $1 }
+    }
+    return values
+  }
+
+  private static func missing(_ declaration: SettingDeclaration) -> UsageError {
+    UsageError(
+      .missing,
+      "--\(declaration.flag) \(declaration.placeholder ?? "") is missing (or \(declaration.environment), or '\(declaration.key)' in the "
+        + "configuration file): \(declaration.text)")
+  }
+}
+
+extension SettingValues {
+  mutating func insert(_ declaration: SettingDeclaration, _ value: any Sendable, _ source: SettingSource, _ texts: [String]) {
+    entries[declaration.key] = Entry(declaration: declaration, value: value, source: source, texts: texts)
+    order.append(declaration.key)
+  }
+}
+
+/// The flags and arguments of one command, as they were typed.
+struct CommandLine {
+  let command: Command
+  private(set) var flags: [String: (texts: [String], written: String)] = [:]
+  private(set) var passedOn: [String: [String: String]] = [:]
+  private(set) var arguments: [String] = []
+  private(set) var wantsHelp = false
+
+  init(command: Command) { self.command = command }
+
+  private var declarations: [SettingDeclaration] { [CommandLineProgram.configuration.declaration] + command.settings }
+
+  mutating func read(_ typed: [String]) throws(UsageError) {
+    var rest = typed[...]
+    while let word = rest.popFirst() {
+      if word == "--" {
+        arguments += rest
+        return
+      }
+      if word == "--help" || word == "-h" {
+        wantsHelp = true
+      } else if word.hasPrefix("--") {
+        try readFlag(String(word.dropFirst(2)), &rest)
+      } else if word.hasPrefix("-"), word != "-", !word.dropFirst().allSatisfy({ $0.isNumber || $0 == "." }) {
+        throw UsageError(.unknownFlag, "no flag '\(word)': flags begin with two dashes" + Suggestion.question(nearestFlag(word)))
+      } else {
+        arguments.append(word)
+      }
+    }
+  }
+
+  private mutating func readFlag(_ word: String, _ rest: inout ArraySlice<String>) throws(UsageError) {
+    let equals = word.firstIndex(of: "=")
+    let name = equals.map { String(word[..<$0]) } ?? word
+    let attached = equals.map { String(word[word.index(after: $0)...]) }
+
+    if let declaration = declarations.first(where: { $0.flag == name }) {
+      if declaration.isSwitch { return add(declaration, attached ?? "true", name) }
+      let text = try value(attached, &rest, of: name, declaration)
+      if declaration.isPassedOn { return try passOn(declaration, text, name) }
+      return add(declaration, text, name)
+    }
+    if name.hasPrefix("no-"), let declaration = declarations.first(where: { $0.isSwitch && $0.flag == name.dropFirst(3) }) {
+      guard attached == nil else { throw UsageError(.missingValue, "--\(name) takes no value") }
+      return add(declaration, "false", name)
+    }
+    if let declaration = declarations.first(where: { $0.isPassedOn && name.hasPrefix($0.key.dropLast()) }) {
+      let text = try value(attached, &rest, of: name, declaration)
+      passedOn[String(declaration.key.dropLast(2)), default: [:]][String(name.dropFirst(declaration.key.count - 1))] = text
+      return
+    }
+    throw UsageError(.unknownFlag, "'\(command.name)' has no flag '--\(name)'" + Suggestion.question(nearestFlag(name)))
+  }
+
+  private func nearestFlag(_ name: String) -> String? {
+    Suggestion.nearest(to: String(name.drop { $0 == "-" }), in: declarations.map(\.flag) + ["help"]).map { "--" + $0 }
+  }
+
+  /// What stands behind the flag's equals sign, else the next word.
+  private func value(
+    _ attached: String?, _ rest: inout ArraySlice<String>, of name: String, _ declaration: SettingDeclaration
+  ) throws(UsageError) -> String {
+    if let attached { return attached }
+    guard let text = rest.first, !text.hasPrefix("--") else {
+      throw UsageError(
+        .missingValue,
+        "--\(name) needs a value: \(declaration.allowed)" + (rest.isEmpty ? "" : " (one that begins with -- is written --\(name)=VALUE)"))
+    }
+    rest.removeFirst()
+    return text
+  }
+
+  private mutating func add(_ declaration: SettingDeclaration, _ text: String, _ written: String) {
+    flags[declaration.key] = ((flags[declaration.key]?.texts ?? []) + [text], written)
+  }
+
+  private mutating func passOn(_ declaration: SettingDeclaration, _ text: String, _ written: String) throws(UsageError) {
+    _ = try declaration.value(of: [text], from: .flag("--" + written))
+    guard let equals = text.firstIndex(of: "=") else { return }
+    passedOn[String(declaration.key.dropLast(2)), default: [:]][String(text[..<equals])] = String(text[text.index(after: equals)...])
+  }
+
+  /// The arguments by their names.
+  func boundArguments() throws(UsageError) -> [String: [String]] {
+    var rest = arguments[...]
+    var bound: [String: [String]] = [:]
+    for argument in command.arguments {
+      if rest.isEmpty {
+        if argument.count == .optional { continue }
+        throw UsageError(.missing, "'\(command.name)' needs \(argument.name): \(argument.text)")
+      }
+      bound[argument.name] = argument.count == .many ? Array(rest) : [rest[rest.startIndex]]
+      rest = argument.count == .many ? [] : rest.dropFirst()
+    }
+    if let extra = rest.first { throw UsageError(.unexpectedArgument, "'\(command.name)' does not know what to do with '\(extra)'") }
+    return bound
+  }
+}
+
+/// The configuration file's lines by setting, each known and allowed, whichever command is theirs.
+struct FileSettings {
+  private(set) var settings: [String: (texts: [String], source: SettingSource)] = [:]
+  private(set) var passedOn: [String: [String: String]] = [:]
+
+  init(_ file: ConfigurationFile, of program: CommandLineProgram) throws(UsageError) {
+    let known = program.commands.flatMap(\.settings)
+    for line in file.lines {
+      let source = SettingSource.file(file.path, line: line.number)
+      if let declaration = known.first(where: { $0.key == line.key && !$0.isPassedOn }) {
+        let before = settings[line.key]
+        if let before, !declaration.isRepeated {
+          throw UsageError(.malformedFile, "\(source): '\(line.key)' stands already in \(before.source)")
+        }
+        let texts = (before?.texts ?? []) + [line.value]
+        _ = try declaration.value(of: texts, from: source)
+        settings[line.key] = (texts, source)
+      } else if let declaration = known.first(where: { $0.isPassedOn && line.key.hasPrefix($0.key.dropLast()) }) {
+        let name = String(line.key.dropFirst(declaration.key.count - 1))
+        passedOn[String(declaration.key.dropLast(2)), default: [:]][name] = line.value
+      } else {
+        let near = Suggestion.nearest(to: line.key, in: known.filter { !$0.isPassedOn }.map(\.key))
+        throw UsageError(.unknownKey, "\(source): no setting has the key '\(line.key)'" + Suggestion.question(near))
+      }
+    }
+  }
+}

@@ -1,0 +1,140 @@
+/// A setting, declared once: its parsing, its help, its errors and its row in the documentation all come from this.
+///
+///     let window = Setting("fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per session.")
+///     …
+///     values[window]  // an Int
+///
+/// It is given by its flag, else by its environment variable, else by its key in the configuration file, else it has its default.
+public struct Setting<Value: Sendable>: Sendable {
+  /// The setting without its type, for lists.
+  public let declaration: SettingDeclaration
+
+  /// Declares a setting that has a default.
+  ///
+  /// - Parameters:
+  ///   - key: the key in the configuration file, in lower case with dots and dashes. The environment variable follows from it:
+  ///     `fanout.window` is `CARILLON_FANOUT_WINDOW`.
+  ///   - flag: the flag without its dashes; the key's last part, unless given.
+  ///   - kind: how the value is written.
+  ///   - defaultValue: the value when no source has it.
+  ///   - isSecret: whether the value must not be shown in errors, logs and listings.
+  ///   - text: what it does, in plain sentences.
+  public init(
+    _ key: String, flag: String? = nil, _ kind: SettingKind<Value>, default defaultValue: Value, isSecret: Bool = false, _ text: String
+  ) {
+    let written = kind.write(defaultValue)
+    declaration = SettingDeclaration(
+      key: key, flag: flag, kind: kind, absent: .value(defaultValue), defaultText: written.isEmpty ? nil : written, isSecret: isSecret,
+      text: text)
+  }
+
+  /// Declares a setting that may be absent: its value is nil then.
+  public init<Wrapped>(_ key: String, flag: String? = nil, _ kind: SettingKind<Wrapped>, isSecret: Bool = false, _ text: String)
+  where Value == Wrapped? {
+    declaration = SettingDeclaration(
+      key: key, flag: flag, kind: kind.optional, absent: .value(Value.none as any Sendable), defaultText: nil, isSecret: isSecret,
+      text: text)
+  }
+
+  /// Declares a setting without which the command cannot run.
+  public static func required(_ key: String, flag: String? = nil, _ kind: SettingKind<Value>, isSecret: Bool = false, _ text: String)
+    -> Setting
+  {
+    Setting(
+      declaration: SettingDeclaration(
+        key: key, flag: flag, kind: kind, absent: .required, defaultText: nil, isSecret: isSecret, text: text))
+  }
+
+  private init(declaration: SettingDeclaration) { self.declaration = declaration }
+}
+
+/// A setting of any type, or a prefix of settings that are passed on: what a group lists.
+public protocol DeclaredSetting: Sendable {
+  /// The setting without its type.
+  var declaration: SettingDeclaration { get }
+}
+
+extension Setting: DeclaredSetting {}
+
+/// A prefix whose keys are passed on as they are to a library, such as `kafka.linger.ms`.
+///
+/// They are given as `--kafka.linger.ms 10`, as `--kafka-property linger.ms=10`, and in the file as `kafka.linger.ms = 10`. Keys under
+/// the prefix that are declared themselves are settings like any other.
+public struct PassedOnSettings: DeclaredSetting {
+  /// The prefix without its last dot.
+  public let prefix: String
+  /// The setting without its type: the flag that takes `NAME=VALUE`.
+  public let declaration: SettingDeclaration
+
+  /// Declares the prefix, and the flag `--PREFIX-property` with it.
+  public init(prefix: String, _ text: String) {
+    self.prefix = prefix
+    let kind = SettingKind<[String]>(
+      placeholder: "NAME=VALUE", allowed: "NAME=VALUE", isRepeated: true,
+      read: { $0.allSatisfy { $0.contains("=") && !$0.hasPrefix("=") } ? $0 : nil }, write: { $0.joined(separator: ",") })
+    declaration = SettingDeclaration(
+      key: "\(prefix).*", flag: "\(prefix)-property", kind: kind, absent: .value([String]()), defaultText: nil, isSecret: true, text: text)
+  }
+}
+
+/// A setting without its type, as the parser, the help and the documentation see it.
+public struct SettingDeclaration: Sendable {
+  enum Absent: Sendable {
+    case value(any Sendable)
+    case required
+  }
+
+  /// The key in the configuration file.
+  public let key: String
+  /// The flag, without its dashes.
+  public let flag: String
+  /// The environment variable.
+  public let environment: String
+  /// What it does.
+  public let text: String
+  /// The default as it would be written; nil when there is none.
+  public let defaultText: String?
+  /// What may be written, to follow "must be".
+  public let allowed: String
+  /// Whether the value must not be shown.
+  public let isSecret: Bool
+  let placeholder: String?
+  let isRepeated: Bool
+  let absent: Absent
+  let read: @Sendable ([String]) -> (any Sendable)?
+
+  init<Value>(
+    key: String, flag: String?, kind: SettingKind<Value>, absent: Absent, defaultText: String?, isSecret: Bool, text: String
+  ) {
+    let isKey = { (byte: UInt8) in
+      byte == 0x2D || byte == 0x2E || byte == 0x2A || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte)
+    }
+    precondition(!key.isEmpty && key.utf8.allSatisfy(isKey), "a setting's key has lower-case letters, digits, dots and dashes: \(key)")
+    self.key = key
+    self.flag = flag ?? String(key[(key.lastIndex(of: ".").map(key.index(after:)) ?? key.startIndex)...])
+    self.environment = "CARILLON_" + key.uppercased().map { $0 == "." || $0 == "-" ? "_" : String($0) }.joined()
+    self.text = text
+    self.defaultText = defaultText
+    self.allowed = kind.allowed
+    self.isSecret = isSecret
+    self.placeholder = kind.placeholder
+    self.isRepeated = kind.isRepeated
+    self.absent = absent
+    self.read = { kind.read($0) }
+  }
+
+  /// Whether the flag stands alone, without a value.
+  var isSwitch: Bool { placeholder == nil }
+  /// Whether this is the flag of a prefix that is passed on.
+  var isPassedOn: Bool { key.hasSuffix(".*") }
+}
+
+extension SettingKind {
+  /// The same kind for a setting that may be absent.
+  fileprivate var optional: SettingKind<Value?> {
+    let (read, write) = (self.read, self.write)
+    return SettingKind<Value?>(
+      placeholder: placeholder, allowed: allowed, isRepeated: isRepeated, read: { texts in read(texts).map { .some($0) } },
+      write: { $0.map(write) ?? "" })
+  }
+}

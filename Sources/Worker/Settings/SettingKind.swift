@@ -1,0 +1,145 @@
+public import EventLoop
+
+/// How a setting's value is written, read and described.
+///
+/// A kind never says why a text is wrong, only what is allowed: that is what the person needs to type.
+public struct SettingKind<Value: Sendable>: Sendable {
+  /// What stands for the value in a usage line, in capitals; nil for a switch, whose flag needs no value.
+  let placeholder: String?
+  /// What may be written, to follow "must be": `a whole number from 1 to 64`.
+  let allowed: String
+  /// Whether each further occurrence adds to the value instead of replacing it.
+  let isRepeated: Bool
+  /// Reads the texts of one source, one unless the kind is repeated; nil when one of them is not allowed.
+  let read: @Sendable ([String]) -> Value?
+  /// Writes a value the way it is read.
+  let write: @Sendable (Value) -> String
+
+  /// Makes a kind of value that is read from one text.
+  ///
+  /// - Parameters:
+  ///   - placeholder: what stands for the value in a usage line, such as `TIME`.
+  ///   - allowed: what may be written, to follow "must be": `a time such as 2026-01-31T12:00:00Z`.
+  ///   - read: reads a value; nil when the text is not allowed.
+  ///   - write: writes a value the way it is read.
+  public init(
+    placeholder: String, allowed: String, read: @escaping @Sendable (String) -> Value?, write: @escaping @Sendable (Value) -> String
+  ) {
+    self.init(
+      placeholder: placeholder, allowed: allowed, isRepeated: false, read: { texts in texts.last.flatMap(read) }, write: write)
+  }
+
+  init(
+    placeholder: String?, allowed: String, isRepeated: Bool, read: @escaping @Sendable ([String]) -> Value?,
+    write: @escaping @Sendable (Value) -> String
+  ) {
+    self.placeholder = placeholder
+    self.allowed = allowed
+    self.isRepeated = isRepeated
+    self.read = read
+    self.write = write
+  }
+}
+
+extension SettingKind where Value == String {
+  /// Any text that is not empty.
+  public static func string(_ placeholder: String) -> SettingKind {
+    SettingKind(placeholder: placeholder, allowed: "a text that is not empty", read: { $0.isEmpty ? nil : $0 }, write: { $0 })
+  }
+}
+
+extension SettingKind where Value == Int {
+  /// A whole number within a range.
+  public static func integer(_ range: ClosedRange<Int>) -> SettingKind {
+    SettingKind(
+      placeholder: "N", allowed: "a whole number from \(range.lowerBound) to \(range.upperBound)",
+      read: { text in Int(text).flatMap { range.contains($0) ? $0 : nil } }, write: { String($0) })
+  }
+
+  /// A number of bytes within a range, written with a unit: `64KiB`.
+  public static func size(_ range: ClosedRange<Int>) -> SettingKind {
+    SettingKind(
+      placeholder: "SIZE",
+      allowed: "a size from \(ByteSize.text(range.lowerBound)) to \(ByteSize.text(range.upperBound)), such as 64KiB or 1MiB",
+      read: { text in ByteSize.read(text).flatMap { range.contains($0) ? $0 : nil } }, write: ByteSize.text)
+  }
+}
+
+extension SettingKind where Value == Duration {
+  /// A duration within a range, written with a unit: `500ms`.
+  public static func duration(_ range: ClosedRange<Duration>) -> SettingKind {
+    SettingKind(
+      placeholder: "DURATION",
+      allowed:
+        "a duration from \(DurationText.text(range.lowerBound)) to \(DurationText.text(range.upperBound)), such as 500ms, 30s, 5m, 2h or 2d",
+      read: { text in DurationText.read(text).flatMap { range.contains($0) ? $0 : nil } }, write: DurationText.text)
+  }
+}
+
+extension SettingKind where Value == Bool {
+  /// Yes or no. The flag alone means yes; `--no-…` means no.
+  public static var boolean: SettingKind {
+    SettingKind(
+      placeholder: nil, allowed: "true or false", isRepeated: false,
+      read: { texts in
+        switch texts.last?.lowercased() {
+        case "true", "yes", "on", "1": true
+        case "false", "no", "off", "0": false
+        default: nil
+        }
+      },
+      write: { $0 ? "true" : "false" })
+  }
+}
+
+extension SettingKind where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+  /// One of an enumeration's cases, by its raw value.
+  public static var choice: SettingKind {
+    let words = Value.allCases.map(\.rawValue)
+    return SettingKind(
+      placeholder: words.joined(separator: "|"), allowed: "one of \(words.joined(separator: ", "))", read: { Value(rawValue: $0) },
+      write: { $0.rawValue })
+  }
+}
+
+extension SettingKind where Value == SocketAddress {
+  /// A host and a port.
+  public static var address: SettingKind {
+    SettingKind(
+      placeholder: "HOST:PORT", allowed: "HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080", read: { SocketAddress($0) },
+      write: { $0.description })
+  }
+}
+
+extension SettingKind where Value == [SocketAddress] {
+  /// One or more hosts and ports, separated by commas.
+  public static var addresses: SettingKind {
+    SettingKind(
+      placeholder: "HOST:PORT,…", allowed: "HOST:PORT, or several separated by commas",
+      read: { text in
+        let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+        let addresses = parts.compactMap { SocketAddress(String($0.trimmingSpaces)) }
+        return addresses.count == parts.count ? addresses : nil
+      },
+      write: { $0.map(\.description).joined(separator: ",") })
+  }
+}
+
+extension SettingKind {
+  /// Any number of values: the flag is given several times, the file's line stands several times, or one text has commas.
+  ///
+  /// - Parameters:
+  ///   - element: the kind of each value.
+  ///   - splitsAtCommas: whether one text may hold several values; in the environment it is the only way to give several.
+  public static func repeated<Element>(_ element: SettingKind<Element>, splitsAtCommas: Bool = true) -> SettingKind
+  where Value == [Element] {
+    SettingKind(
+      placeholder: element.placeholder, allowed: "\(element.allowed); several may be given", isRepeated: true,
+      read: { texts in
+        let parts = splitsAtCommas ? texts.flatMap { $0.split(separator: ",").map { String($0.trimmingSpaces) } } : texts
+        let values = parts.compactMap { element.read([$0]) }
+        return values.count == parts.count ? values : nil
+      },
+      write: { $0.map(element.write).joined(separator: ",") })
+  }
+}

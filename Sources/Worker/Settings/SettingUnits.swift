@@ -1,0 +1,70 @@
+/// Reads and writes numbers of bytes: a whole number with a unit.
+enum ByteSize {
+  private static let units: [(name: String, bytes: Int)] = [
+    ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000), ("B", 1),
+  ]
+
+  /// `64KiB`, `1MB`, `512B`, or a plain number of bytes.
+  static func read(_ text: String) -> Int? {
+    guard let (number, unit) = splitUnit(text) else { return nil }
+    if unit.isEmpty { return number }
+    guard let found = units.first(where: { $0.name.lowercased() == unit.lowercased() }) else { return nil }
+    return exactProduct(number, found.bytes)
+  }
+
+  /// In the largest unit that leaves a whole number.
+  static func text(_ bytes: Int) -> String {
+    for unit in units.prefix(3) where bytes != 0 && bytes % unit.bytes == 0 { return "\(bytes / unit.bytes)\(unit.name)" }
+    return "\(bytes)B"
+  }
+}
+
+/// Reads and writes durations: a whole number with a unit.
+enum DurationText {
+  private static let units: [(name: String, milliseconds: Int)] = [
+    ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
+  ]
+
+  /// `500ms`, `30s`, `5m`, `2h`, `2d`, or `0`; a number without a unit could be any of them, and is refused.
+  static func read(_ text: String) -> Duration? {
+    guard let (number, name) = splitUnit(text) else { return nil }
+    if number == 0 && name.isEmpty { return .zero }
+    guard let unit = units.first(where: { $0.name == name }) else { return nil }
+    return exactProduct(number, unit.milliseconds).map { .milliseconds($0) }
+  }
+
+  /// In the largest unit that leaves a whole number.
+  static func text(_ duration: Duration) -> String {
+    let milliseconds = duration.wholeMilliseconds
+    for unit in units where milliseconds != 0 && milliseconds % unit.milliseconds == 0 {
+      return "\(milliseconds / unit.milliseconds)\(unit.name)"
+    }
+    return "\(milliseconds)ms"
+  }
+}
+
+extension Duration {
+  /// The whole milliseconds in it.
+  public var wholeMilliseconds: Int { Int(components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000) }
+}
+
+extension StringProtocol {
+  /// Without the spaces and tabs at both ends.
+  var trimmingSpaces: SubSequence {
+    let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0 == "\r" }
+    guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else { return self[..<startIndex] }
+    return self[first...last]
+  }
+}
+
+/// A text's leading digits as a number, and what follows them.
+private func splitUnit(_ text: String) -> (number: Int, unit: String)? {
+  let digits = text.prefix { $0.isASCII && $0.isNumber }
+  guard let number = Int(digits) else { return nil }
+  return (number, String(text[digits.endIndex...].trimmingSpaces))
+}
+
+private func exactProduct(_ number: Int, _ factor: Int) -> Int? {
+  let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+  return overflow ? nil : product
+}

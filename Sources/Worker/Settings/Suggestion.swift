@@ -1,0 +1,33 @@
+/// Finds what somebody who mistyped a word most likely meant.
+enum Suggestion {
+  /// The word nearest to what was typed; nil when none is near enough to be worth saying.
+  static func nearest(to typed: String, in words: [String]) -> String? {
+    guard !typed.isEmpty else { return nil }
+    let allowed = max(1, typed.count / 3)
+    let ranked = words.map { (word: $0, distance: distance(typed, $0)) }.filter { $0.distance <= allowed }
+    if let best = ranked.min(by: { ($0.distance, $0.word) < ($1.distance, $1.word) }) { return best.word }
+    // What was left off: `--coll` for `--collapse-id`, or `window` for `fanout.window`.
+    let longer = typed.count >= 3 ? Set(words).filter { $0.hasPrefix(typed) || $0.hasSuffix("." + typed) } : []
+    return longer.count == 1 ? longer.first : nil
+  }
+
+  /// The suggestion as the end of an error; empty without one.
+  static func question(_ word: String?) -> String { word.map { "; did you mean '\($0)'?" } ?? "" }
+
+  /// How many letters must be changed, added, left out or swapped with their neighbour (the restricted Damerau-Levenshtein distance).
+  static func distance(_ first: String, _ second: String) -> Int {
+    let (a, b) = (Array(first), Array(second))
+    var beforeLast: [Int] = []
+    var last = Array(0...b.count)
+    for i in a.indices {
+      var row = [i + 1]
+      for j in b.indices {
+        var cost = min(last[j + 1] + 1, row[j] + 1, last[j] + (a[i] == b[j] ? 0 : 1))
+        if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { cost = min(cost, beforeLast[j - 1] + 1) }
+        row.append(cost)
+      }
+      (beforeLast, last) = (last, row)
+    }
+    return last[b.count]
+  }
+}

@@ -1,0 +1,76 @@
+import JSON
+
+@testable import Notifications
+
+/// A request record whose bytes stay until the tests end, so that a view may outlive the fixture.
+final class RequestFixture {
+  private(set) var record: RequestRecord
+
+  init(
+    key: String? = nil, value: String? = #"{"aps":{"alert":"Hello"}}"#, headers: [(String, String?)],
+    topic: String = "notifications.requests",
+    position: SourcePosition = SourcePosition(partition: 3, offset: 42, timestamp: 1_700_000_000_123)
+  ) {
+    record = RequestRecord(key: .none, value: .none, headers: RequestHeaders(), topic: .none, position: position)
+    record.key = bytes(key)
+    record.value = bytes(value)
+    record.topic = bytes(topic)
+    for (name, value) in headers {
+      let value = bytes(value)
+      name.withCString { record.headers.take(name: $0, value: value) }
+    }
+  }
+
+  func bytes(_ text: String?) -> UnsafeRawBufferPointer {
+    guard let text else { return .none }
+    let block = UnsafeMutableRawBufferPointer.allocate(byteCount: max(text.utf8.count, 1), alignment: 1)
+    block.copyBytes(from: text.utf8)
+    return UnsafeRawBufferPointer(rebasing: block[0..<text.utf8.count])
+  }
+
+  func read(_ limits: RequestLimits = RequestLimits()) -> RequestReading { RequestView.read(record, limits: limits) }
+
+  /// A request that keeps every rule, with some headers replaced; a `nil` value takes the header away.
+  static func valid(
+    _ changes: [String: String?] = [:], value: String? = #"{"aps":{"alert":"Hello"}}"#, key: String? = nil
+  ) -> RequestFixture {
+    var headers: [String: String] = ["apns-topic": "com.example.shop", "target": "device:\(token)"]
+    for (name, value) in changes { headers[name] = value }
+    return RequestFixture(key: key, value: value, headers: headers.map { ($0.key, $0.value) })
+  }
+
+  static let token = String(repeating: "0123456789abcdef", count: 4)
+}
+
+extension RequestReading {
+  var view: RequestView? { if case .accepted(let view) = self { view } else { nil } }
+  var rejection: Rejection? { if case .rejected(let rejection, _) = self { rejection } else { nil } }
+}
+
+extension JSONWriter {
+  static func text(_ body: (inout JSONWriter) -> Void) -> String {
+    var writer = JSONWriter()
+    body(&writer)
+    return writer.text
+  }
+}
+
+/// A small generator whose sequence is given by its seed (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}
+
+/// Calls the body with the bytes of a text.
+func withBytes<Result>(_ text: String, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+  var text = text
+  return try text.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+}

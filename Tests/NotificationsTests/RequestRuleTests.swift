@@ -1,0 +1,269 @@
+import Testing
+
+@testable import Notifications
+
+/// One line of the rule book: a change to a valid request, and what it is answered with.
+struct RuleCase: CustomTestStringConvertible, Sendable {
+  var headers: [String: String?] = [:]
+  var value: String? = #"{"aps":{"alert":"Hello"}}"#
+  var reason: RejectionReason?
+  var field = ""
+
+  var testDescription: String { "\(headers) \(value?.prefix(80) ?? "null") → \(reason?.rawValue ?? "accepted") \(field)" }
+
+  static func header(_ name: String, _ value: String?, _ reason: RejectionReason?, field: String? = nil) -> RuleCase {
+    RuleCase(headers: [name: value], reason: reason, field: reason == nil ? "" : field ?? name)
+  }
+
+  static func payload(_ value: String?, _ reason: RejectionReason?, _ field: String = "") -> RuleCase {
+    RuleCase(value: value, reason: reason, field: field)
+  }
+
+  static func aps(_ member: String, _ key: String? = nil) -> RuleCase {
+    RuleCase(value: "{\"aps\":{\(member)}}", reason: key == nil ? nil : .badRequestPayload, field: key.map { "aps.\($0)" } ?? "")
+  }
+}
+
+private let id = "123e4567-e89b-12d3-a456-42665544000a"
+private let origin =
+  #"{"cluster":"east","topic":"notifications.requests","partition":1,"offset":7,"timestamp":1699999999000,"why":"replay"}"#
+
+@Suite struct RequestRuleTests {
+  static let headerRules: [RuleCase] = [
+    .header("apns-id", id, nil),
+    .header("apns-id", id.uppercased(), .badMessageID),
+    .header("apns-id", "", .badMessageID),
+    .header("apns-id", "123e4567e89b12d3a45642665544000a", .badMessageID),
+    .header("apns-id", id + "0", .badMessageID),
+    .header("apns-id", "123e4567-e89b-12d3-a456_42665544000a", .badMessageID),
+    .header("apns-topic", nil, .missingTopic),
+    .header("apns-topic", "", .badTopic),
+    .header("apns-topic", "com.example shop", .badTopic),
+    .header("apns-topic", String(repeating: "a", count: 255), nil),
+    .header("apns-topic", String(repeating: "a", count: 256), .badTopic),
+    .header("apns-collapse-id", "", .badCollapseID),
+    .header("apns-collapse-id", String(repeating: "x", count: 64), nil),
+    .header("apns-collapse-id", String(repeating: "x", count: 65), .badCollapseID),
+    .header("apns-collapse-id", String(repeating: "é", count: 32), nil),
+    .header("apns-collapse-id", String(repeating: "é", count: 33), .badCollapseID),
+    .header("apns-collapse-id", "a\u{7}b", .badCollapseID),
+    .header("apns-priority", "10", nil),
+    .header("apns-priority", "5", nil),
+    .header("apns-priority", "1", nil),
+    .header("apns-priority", "0", .badPriority),
+    .header("apns-priority", "", .badPriority),
+    .header("apns-priority", "10 ", .badPriority),
+    .header("apns-push-type", "alert", nil),
+    .header("apns-push-type", "mdm", nil),
+    .header("apns-push-type", "Alert", .invalidPushType),
+    .header("apns-push-type", "", .invalidPushType),
+    .header("apns-push-type", "voip", .badTopic, field: "apns-topic"),
+    .header("apns-expiration", "0", nil),
+    .header("apns-expiration", "1700003600", nil),
+    .header("apns-expiration", "9223372036854775807", nil),
+    .header("apns-expiration", "9223372036854775808", .badExpirationDate),
+    .header("apns-expiration", "-1", .badExpirationDate),
+    .header("apns-expiration", "", .badExpirationDate),
+    .header("apns-expiration", "1.5", .badExpirationDate),
+    .header("apns-channel-id", "abc", .featureNotEnabled),
+    .header("target", nil, .missingDeviceToken),
+    .header("target", "", .missingDeviceToken),
+    .header("target", "device:" + RequestFixture.token.uppercased(), nil),
+    .header("target", "device:" + RequestFixture.token.dropLast(), .badDeviceToken),
+    .header("target", "device:" + RequestFixture.token.dropLast(2), .badDeviceToken),
+    .header("target", "device:" + String(repeating: "ab", count: 256), nil),
+    .header("target", "device:" + String(repeating: "ab", count: 257), .badDeviceToken),
+    .header("target", "device:" + String(repeating: "g", count: 64), .badDeviceToken),
+    .header("target", RequestFixture.token, .badDeviceToken),
+    .header("target", "user:ada", nil),
+    .header("target", "user:", .badDeviceToken),
+    .header("target", "user:" + String(repeating: "u", count: 256), nil),
+    .header("target", "user:" + String(repeating: "u", count: 257), .badDeviceToken),
+    .header("target", "user:a\nb", .badDeviceToken),
+    .header("target", "channel:news", .featureNotEnabled),
+    .header("operation", "notify", nil),
+    .header("operation", "cancel", .featureNotEnabled),
+    .header("operation", "Notify", .badRequestParams),
+    .header("operation", "", .badRequestParams),
+    .header("trigger", #"{"type":"push"}"#, nil),
+    .header("trigger", #"{"type":"timeInterval","seconds":60}"#, .featureNotEnabled),
+    .header("trigger", #"{"type":"calendar"}"#, .featureNotEnabled),
+    .header("trigger", #"{"type":"moon"}"#, .badRequestParams, field: "trigger.type"),
+    .header("trigger", "{", .badRequestParams),
+    .header("trigger", "", .badRequestParams),
+    .header("trigger", "[]", .badRequestParams),
+    .header("trigger", String(repeating: " ", count: 2049), .badRequestParams),
+    .header("trigger", #"{"type":"location"}"#, .badRequestParams, field: "trigger.region"),
+    .header(
+      "trigger", #"{"type":"location","region":{"identifier":"a","latitude":91,"longitude":0,"radius":1}}"#, .badRequestParams,
+      field: "trigger.region"),
+    .header(
+      "trigger", #"{"type":"location","region":{"identifier":"a","latitude":9,"longitude":0,"radius":0}}"#, .badRequestParams,
+      field: "trigger.region.radius"),
+    .header(
+      "trigger", #"{"type":"location","region":{"latitude":9,"longitude":0,"radius":5}}"#, .badRequestParams,
+      field: "trigger.region.identifier"),
+    .header(
+      "trigger", #"{"type":"location","repeats":1,"region":{"identifier":"a","latitude":9,"longitude":0,"radius":5}}"#, .badRequestParams,
+      field: "trigger.repeats"),
+    .header(
+      "trigger",
+      #"{"type":"location","repeats":true,"region":{"identifier":"a","latitude":9,"longitude":0,"radius":5,"notifyOnEntry":false,"notifyOnExit":true}}"#,
+      nil),
+    .header(
+      "trigger", #"{"type":"location","region":{"identifier":"a","latitude":9,"longitude":0,"radius":5,"notifyOnEntry":false}}"#,
+      .badRequestParams, field: "trigger.region"),
+    .header("trigger", #"{"type":"location","beacon":{"identifier":"a","uuid":"123e4567-e89b-12d3-a456-42665544000a","major":1}}"#, nil),
+    .header("trigger", #"{"type":"location","beacon":{"identifier":"a"}}"#, .badRequestParams, field: "trigger.beacon.uuid"),
+    .header("carillon-origin", origin, nil),
+    .header("carillon-origin", "", .badRequestParams),
+    .header("carillon-origin", "{}", .badRequestParams),
+    .header("carillon-origin", origin.replacing("replay", with: "again"), .badRequestParams),
+    .header("carillon-origin", origin.replacing(":7,", with: ":-7,"), .badRequestParams),
+    .header("carillon-origin", origin.replacing("notifications.requests", with: "a b"), .badRequestParams),
+    .header("traceparent", "nonsense", nil),
+    .header("unknown", "anything", nil),
+    RuleCase(headers: ["apns-push-type": "background", "apns-priority": "10"], reason: .badPriority, field: "apns-priority"),
+    RuleCase(headers: ["apns-push-type": "background", "apns-priority": "1"], reason: .badPriority, field: "apns-priority"),
+    RuleCase(headers: ["apns-push-type": "background", "apns-priority": "5"]),
+    RuleCase(headers: ["apns-push-type": "background"]),
+    RuleCase(
+      headers: ["apns-priority": "10"], value: #"{"aps":{"content-available":1}}"#, reason: .badPriority, field: "apns-priority"),
+    RuleCase(headers: ["operation": "remove", "trigger": #"{"type":"push"}"#], reason: .badRequestParams, field: "trigger"),
+  ]
+
+  static let suffixRules: [RuleCase] = PushType.allCases.flatMap { type -> [RuleCase] in
+    let suffix = type.topicSuffix.description
+    var priority: [String: String?] = ["apns-push-type": type.name.description]
+    priority["apns-topic"] = "com.example.shop" + suffix
+    var bare = priority
+    bare["apns-topic"] = suffix.isEmpty ? "com.example.shop" : suffix
+    return [
+      RuleCase(headers: priority),
+      RuleCase(headers: bare, reason: suffix.isEmpty ? nil : .badTopic, field: suffix.isEmpty ? "" : "apns-topic"),
+    ]
+  }
+
+  static let payloadRules: [RuleCase] = [
+    .payload(nil, .payloadEmpty, "payload"),
+    .payload("", .payloadEmpty, "payload"),
+    .payload("[]", .badRequestPayload, "payload"),
+    .payload("null", .badRequestPayload, "payload"),
+    .payload("{", .badRequestPayload, "payload"),
+    .payload("{}", .badRequestPayload, "aps"),
+    .payload(#"{"aps":[]}"#, .badRequestPayload, "aps"),
+    .payload(#"{"aps":{}}"#, nil),
+    .payload(#"{"aps":{}} x"#, .badRequestPayload, "payload"),
+    .payload(#"{"aps":{},"aps":{}}"#, .badRequestPayload, "aps"),
+    .payload(#"{"aps":{"alert":"a"},"custom":[1,{"b":null}]}"#, nil),
+    .payload(#"{"\u0061ps":{"badge":"a"}}"#, .badRequestPayload, "aps.badge"),
+    .payload(#"{"aps":{"b\u0061dge":"a"}}"#, .badRequestPayload, "aps.badge"),
+    .payload("{\"aps\":{\"alert\":\"" + String(repeating: "x", count: 4096 - 20) + "\"}}", nil),
+    .payload("{\"aps\":{\"alert\":\"" + String(repeating: "x", count: 4096 - 19) + "\"}}", .payloadTooLarge, "payload"),
+    .payload(String(repeating: "x", count: 1 << 20), .payloadTooLarge, "payload"),
+    .aps(#""alert":"Hello""#), .aps(#""alert":7"#, "alert"), .aps(#""alert":null"#, "alert"), .aps(#""alert":["a"]"#, "alert"),
+    .aps(#""alert":{"title":"a","subtitle":"b","body":"c","launch-image":"d","loc-key":"e","loc-args":["f"],"unknown":7}"#),
+    .aps(#""alert":{"title":7}"#, "alert.title"), .aps(#""alert":{"subtitle":{}}"#, "alert.subtitle"),
+    .aps(#""alert":{"body":null}"#, "alert.body"), .aps(#""alert":{"launch-image":1}"#, "alert.launch-image"),
+    .aps(#""alert":{"title-loc-key":1}"#, "alert.title-loc-key"), .aps(#""alert":{"subtitle-loc-key":1}"#, "alert.subtitle-loc-key"),
+    .aps(#""alert":{"loc-key":1}"#, "alert.loc-key"), .aps(#""alert":{"title-loc-args":"a"}"#, "alert.title-loc-args"),
+    .aps(#""alert":{"subtitle-loc-args":[1]}"#, "alert.subtitle-loc-args"), .aps(#""alert":{"loc-args":{}}"#, "alert.loc-args"),
+    .aps(#""alert":{"body":"a","body":"b"}"#, "alert.body"),
+    .aps(#""badge":0"#), .aps(#""badge":7.5"#), .aps(#""badge":"1""#, "badge"), .aps(#""badge":true"#, "badge"),
+    .aps(#""badge":1,"badge":2"#, "badge"),
+    .aps(#""sound":"chime.caf""#), .aps(#""sound":{"critical":1,"name":"a","volume":0.5,"x":1}"#), .aps(#""sound":1"#, "sound"),
+    .aps(#""sound":{"critical":true}"#, "sound.critical"), .aps(#""sound":{"critical":2}"#, "sound.critical"),
+    .aps(#""sound":{"name":1}"#, "sound.name"), .aps(#""sound":{"volume":1.01}"#, "sound.volume"),
+    .aps(#""sound":{"volume":"1"}"#, "sound.volume"), .aps(#""sound":{"volume":-0.1}"#, "sound.volume"),
+    .aps(#""thread-id":"a""#), .aps(#""thread-id":1"#, "thread-id"), .aps(#""category":"a""#), .aps(#""category":1"#, "category"),
+    .aps(#""target-content-id":1"#, "target-content-id"), .aps(#""filter-criteria":1"#, "filter-criteria"),
+    .aps(#""content-available":1"#), .aps(#""content-available":0"#, "content-available"),
+    .aps(#""content-available":true"#, "content-available"), .aps(#""mutable-content":1,"alert":"a""#),
+    .aps(#""mutable-content":2"#, "mutable-content"), .aps(#""mutable-content":"1""#, "mutable-content"),
+    .aps(#""interruption-level":"passive""#), .aps(#""interruption-level":"active""#), .aps(#""interruption-level":"time-sensitive""#),
+    .aps(#""interruption-level":"critical""#), .aps(#""interruption-level":"loud""#, "interruption-level"),
+    .aps(#""relevance-score":0.5"#), .aps(#""relevance-score":1"#), .aps(#""relevance-score":1.5"#, "relevance-score"),
+    .aps(#""relevance-score":-1"#, "relevance-score"), .aps(#""stale-date":1"#), .aps(#""stale-date":"1""#, "stale-date"),
+    .aps(#""timestamp":{}"#, "timestamp"), .aps(#""dismissal-date":"a""#, "dismissal-date"), .aps(#""event":"update""#),
+    .aps(#""event":"start""#), .aps(#""event":"end""#), .aps(#""event":"pause""#, "event"), .aps(#""content-state":{"a":1}"#),
+    .aps(#""content-state":[]"#, "content-state"), .aps(#""attributes":1"#, "attributes"), .aps(#""attributes-type":1"#, "attributes-type"),
+    .aps(#""unknown-member":[1]"#),
+  ]
+
+  static let removeRules: [RuleCase] = [
+    (nil, nil, .badRequestPayload, "identifiers"), ("score", nil, nil, ""), ("score", "{}", nil, ""),
+    (nil, #"{"identifiers":["a","b"]}"#, nil, ""), (nil, #"{"identifiers":[]}"#, .badRequestPayload, "identifiers"),
+    (nil, #"{"identifiers":"a"}"#, .badRequestPayload, "identifiers"), (nil, #"{"identifiers":[""]}"#, .badRequestPayload, "identifiers"),
+    (nil, #"{"identifiers":[1]}"#, .badRequestPayload, "identifiers"), (nil, "{}", .badRequestPayload, "identifiers"),
+    (nil, "[", .badRequestPayload, "payload"),
+    (nil, "{\"identifiers\":[\"" + String(repeating: "a", count: 65) + "\"]}", .badRequestPayload, "identifiers"),
+    (nil, "{\"identifiers\":[" + (0..<100).map { "\"\($0)\"" }.joined(separator: ",") + "]}", nil, ""),
+    (nil, "{\"identifiers\":[" + (0..<101).map { "\"\($0)\"" }.joined(separator: ",") + "]}", .badRequestPayload, "identifiers"),
+    (nil, String(repeating: " ", count: 16_385), .payloadTooLarge, "payload"),
+  ].map { (collapseID: String?, value: String?, reason: RejectionReason?, field: String) in
+    RuleCase(headers: ["operation": "remove", "apns-collapse-id": collapseID], value: value, reason: reason, field: field)
+  }
+
+  @Test(arguments: headerRules + suffixRules + payloadRules + removeRules)
+  func eachRuleAnswersWithItsReasonAndField(_ rule: RuleCase) {
+    let reading = RequestFixture.valid(rule.headers, value: rule.value).read()
+    #expect(reading.rejection?.reason == rule.reason)
+    #expect((reading.rejection?.field.description ?? "") == rule.field)
+    if let rejection = reading.rejection { #expect(rejection.rule.description.hasSuffix(".")) }
+  }
+
+  /// Each step also breaks every later rule, so the reason shows which one is checked first.
+  @Test func rulesAreCheckedInTheirOrder() {
+    let broken: [(String, String)] = [
+      ("apns-id", "x"), ("apns-topic", "x y"), ("apns-collapse-id", ""), ("apns-priority", "x"), ("apns-push-type", "x"),
+      ("apns-expiration", "x"), ("target", "x"), ("operation", "x"), ("trigger", "x"), ("carillon-origin", "x"),
+    ]
+    let fixed: [String: String?] = ["target": "device:\(RequestFixture.token)", "apns-topic": "a.b"]
+    for index in broken.indices {
+      var headers: [(String, String?)] = broken[index...].map { ($0.0, $0.1) }
+      for (name, value) in fixed where !headers.contains(where: { $0.0 == name }) { headers.append((name, value)) }
+      let fixture = RequestFixture(value: nil, headers: headers)
+      #expect(fixture.read().rejection?.field.description == broken[index].0)
+    }
+  }
+
+  @Test func aHeaderStandingTwiceIsRefused() {
+    for header in RequestHeader.allCases {
+      let name = header.name.description
+      let fixture = RequestFixture(headers: [(name, "a"), ("other", "x"), ("other", "x"), (name, "a")])
+      #expect(fixture.read().rejection?.reason == .duplicateHeaders)
+      #expect(fixture.read().rejection?.field.description == name)
+    }
+    #expect(RequestFixture(headers: [("target", nil), ("target", "user:ada"), ("apns-topic", "a.b")]).read().view != nil)
+  }
+
+  @Test func theRecordKeyStandsInForTheTarget() {
+    guard case .user(let user)? = RequestFixture.valid(["target": nil], key: "user:ada").read().view?.target else {
+      Issue.record("no user")
+      return
+    }
+    #expect(user.text == "ada")
+    #expect(RequestFixture.valid(["target": nil], key: "ada").read().rejection?.field.description == "key")
+  }
+
+  @Test func bytesThatAreNotUTF8AreRefused() {
+    for (name, reason) in [("apns-collapse-id", RejectionReason.badCollapseID), ("target", .badDeviceToken)] {
+      let fixture = RequestFixture.valid([name: nil])
+      var record = fixture.record
+      let bytes: [UInt8] = name == "target" ? Array("user:".utf8) + [0xC3] : [0x41, 0xFF]
+      bytes.withUnsafeBytes { value in
+        name.withCString { record.headers.take(name: $0, value: value) }
+        #expect(RequestView.read(record, limits: RequestLimits()).rejection?.reason == reason)
+      }
+    }
+  }
+
+  @Test func theLimitsAreConfigurable() {
+    let large = "{\"aps\":{\"alert\":\"" + String(repeating: "x", count: 5000) + "\"}}"
+    #expect(RequestFixture.valid(value: large).read().rejection?.reason == .payloadTooLarge)
+    #expect(RequestFixture.valid(value: large).read(RequestLimits(payloadBytes: 8192)).view != nil)
+    let voip: [String: String?] = ["apns-push-type": "voip", "apns-topic": "com.example.shop.voip"]
+    #expect(RequestFixture.valid(voip, value: large).read().view != nil)
+    #expect(RequestFixture.valid(voip, value: large).read(RequestLimits(voipPayloadBytes: 100)).rejection?.reason == .payloadTooLarge)
+  }
+}

@@ -1,0 +1,90 @@
+import Testing
+import Worker
+
+/// Each mistake is answered with where it stands, what was given and what is allowed.
+@Suite struct UsageErrorTests {
+  typealias Example = ExampleProgram
+
+  @Test(arguments: [
+    ("fan-out --window 0", UsageError.Code.wrongValue, "--window: '0' is not allowed: it must be a whole number from 1 to 1024"),
+    ("fan-out --window x", .wrongValue, "--window: 'x' is not allowed: it must be a whole number from 1 to 1024"),
+    (
+      "fan-out --outbox 64XB", .wrongValue,
+      "--outbox: '64XB' is not allowed: it must be a size from 1KiB to 1MiB, such as 64KiB or 1MiB"
+    ),
+    (
+      "fan-out --outbox 99999999999999GiB", .wrongValue,
+      "--outbox: '99999999999999GiB' is not allowed: it must be a size from 1KiB to 1MiB, such as 64KiB or 1MiB"
+    ),
+    (
+      "fan-out --hello 5", .wrongValue,
+      "--hello: '5' is not allowed: it must be a duration from 100ms to 1m, such as 500ms, 30s, 5m, 2h or 2d"
+    ),
+    ("fan-out --compress=maybe", .wrongValue, "--compress: 'maybe' is not allowed: it must be true or false"),
+    ("fan-out --log-format xml", .wrongValue, "--log-format: 'xml' is not allowed: it must be one of text, json"),
+    (
+      "fan-out --listen nowhere", .wrongValue,
+      "--listen: 'nowhere' is not allowed: it must be HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080"
+    ),
+    ("fan-out --kafka a:1,,b:2", .wrongValue, "--kafka: 'a:1,,b:2' is not allowed: it must be HOST:PORT, or several separated by commas"),
+    ("fan-out --pin 12", .wrongValue, "--pin: '••••' is not allowed: it must be a whole number from 1000 to 9999"),
+    ("fan-out --kafka-property secret", .wrongValue, "--kafka-property: '••••' is not allowed: it must be NAME=VALUE"),
+    ("fan-out --windw 3", .unknownFlag, "'fan-out' has no flag '--windw'; did you mean '--window'?"),
+    ("fan-out --widnow=3", .unknownFlag, "'fan-out' has no flag '--widnow'; did you mean '--window'?"),
+    ("fan-out --entirely-else", .unknownFlag, "'fan-out' has no flag '--entirely-else'"),
+    ("fan-out -window 3", .unknownFlag, "no flag '-window': flags begin with two dashes; did you mean '--window'?"),
+    ("fan-out --window", .missingValue, "--window needs a value: a whole number from 1 to 1024"),
+    (
+      "fan-out --window --json", .missingValue,
+      "--window needs a value: a whole number from 1 to 1024 (one that begins with -- is written --window=VALUE)"
+    ),
+    ("fan-out --no-compress=true", .missingValue, "--no-compress takes no value"),
+    ("fan-out extra", .unexpectedArgument, "'fan-out' does not know what to do with 'extra'"),
+    ("explain", .missing, "'explain' needs APNS-ID: The notification's id."),
+    (
+      "publish", .missing,
+      "--target TARGET is missing (or CARILLON_PUBLISH_TARGET, or 'publish.target' in the configuration file): Whom it is for."
+    ),
+    ("fanout", .unknownCommand, "no command 'fanout'; did you mean 'fan-out'?; 'carillon --help' lists them"),
+    ("topics", .unknownCommand, "'topics' needs one more word: topics create"),
+    ("--window 3", .unknownCommand, "the command comes first, then its flags; 'carillon --help' lists them"),
+    ("", .unknownCommand, "which command? 'carillon --help' lists them"),
+    (
+      "fan-out --config /nonexistent/carillon.conf", .unreadableFile,
+      "/nonexistent/carillon.conf: the configuration file cannot be read: No such file or directory"
+    ),
+    ("fan-out --config /tmp", .unreadableFile, "/tmp: the configuration file cannot be read: Is a directory"),
+  ])
+  func wrongLineIsAnsweredWithWhatIsAllowed(_ line: String, _ code: UsageError.Code, _ text: String) {
+    let mistake = Example.mistake(line)
+    #expect(mistake?.code == code)
+    #expect(mistake?.description == text)
+  }
+
+  @Test(arguments: [
+    (
+      "fanout.window = 0", UsageError.Code.wrongValue,
+      "FILE:1 (fanout.window): '0' is not allowed: it must be a whole number from 1 to 1024"
+    ),
+    ("\nredis.pin = 99", .wrongValue, "FILE:2 (redis.pin): '••••' is not allowed: it must be a whole number from 1000 to 9999"),
+    ("# one\nfanout.windwo = 3", .unknownKey, "FILE:2: no setting has the key 'fanout.windwo'; did you mean 'fanout.window'?"),
+    ("window = 3", .unknownKey, "FILE:1: no setting has the key 'window'; did you mean 'fanout.window'?"),
+    ("fanout.window", .malformedFile, "FILE:1: a line is 'key = value' or a comment that begins with #"),
+    ("redis.password = \"x", .malformedFile, "FILE:1: the value of 'redis.password' begins with a quote and does not end with one"),
+    ("fanout.window = 3\n\nfanout.window = 4", .malformedFile, "FILE:3: 'fanout.window' stands already in FILE:1"),
+    // A setting of another command is checked too: one file serves the whole cluster.
+    ("publish.target =", .wrongValue, "FILE:1 (publish.target): '' is not allowed: it must be a text that is not empty"),
+  ])
+  func wrongFileIsAnsweredWithTheLine(_ file: String, _ code: UsageError.Code, _ text: String) {
+    let mistake = Example.mistake("fan-out", file: file)
+    #expect(mistake?.code == code)
+    #expect(mistake?.description == text)
+  }
+
+  @Test func wrongVariableIsNamed() {
+    let mistake = Example.mistake("fan-out", environment: ["CARILLON_FANOUT_WINDOW": "many"])
+    #expect(
+      mistake?.description == "CARILLON_FANOUT_WINDOW (fanout.window): 'many' is not allowed: it must be a whole number from 1 to 1024")
+    #expect(mistake?.command == "fan-out")
+  }
+}
