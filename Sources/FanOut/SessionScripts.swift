@@ -8,8 +8,7 @@ enum SessionScripts {
   /// Answers `{1, former presence, owner, gap, entries in the mailbox}`, or `{0, owner, registration}` where the registration that
   /// stands is not the one that the device brings: it is published, applied, and the call repeated.
   static let enter = RedisScript(
-    name: "enter",
-    source: """
+    """
     local s = redis.call('HMGET', KEYS[1], 'p', 'u', 'r', 'g')
     if not s[2] or not s[3] or string.sub(s[3], 1, 8) ~= ARGV[2] then return {0, s[2] or '', s[3] or ''} end
     redis.call('HSET', KEYS[1], 'p', ARGV[1])
@@ -19,38 +18,37 @@ enum SessionScripts {
 
   /// Applies a registration that Kafka has taken.
   ///
-  /// Arguments: owner 24 or '' for an unregistration, registration 20, milliseconds that an unregistered device is remembered.
-  /// Answers `{1, former owner}`, or `{0, owner}` where a later record stands. For the same owner the earliest `since` stands.
+  /// Arguments: owner 24 or '' for an unregistration, registration 20, milliseconds that an unregistered device is remembered, the key of
+  /// the audience that it belongs to or ''.
+  /// Answers `{1, former owner, former audience}`, or `{0}` where a later record stands. For the same owner the earliest `since` stands.
   static let register = RedisScript(
-    name: "register",
-    source: """
-    local s = redis.call('HMGET', KEYS[1], 'u', 'r')
+    """
+    local s = redis.call('HMGET', KEYS[1], 'u', 'r', 'a')
     local owner, former = ARGV[1], s[1] or ''
     if s[2] then
-      local _, _, offset = struct.unpack('>I8I4I8', s[2])
-      local _, _, this = struct.unpack('>I8I4I8', ARGV[2])
-      if offset >= this then return {0, former} end
+      local offset = struct.unpack('>I8', s[2], 13)
+      local this = struct.unpack('>I8', ARGV[2], 13)
+      if offset > this then return {0} end
     end
     if owner == '' then
       redis.call('HSET', KEYS[1], 'r', ARGV[2])
-      redis.call('HDEL', KEYS[1], 'u', 'p', 'g')
+      redis.call('HDEL', KEYS[1], 'u', 'a', 'p', 'g')
       redis.call('PEXPIRE', KEYS[1], ARGV[3])
-      return {1, former}
+      return {1, former, s[3] or ''}
     end
     if string.sub(owner, 1, 8) == string.sub(former, 1, 8) and string.sub(owner, 17, 24) == string.sub(former, 17, 24) then
       if struct.unpack('>I8', former, 9) < struct.unpack('>I8', owner, 9) then owner = former end
     end
-    redis.call('HSET', KEYS[1], 'u', owner, 'r', ARGV[2])
+    redis.call('HSET', KEYS[1], 'u', owner, 'r', ARGV[2], 'a', ARGV[4])
     redis.call('PERSIST', KEYS[1])
-    return {1, former}
+    return {1, former, s[3] or ''}
     """)
 
   /// The close of a session: gives the presence up if it is still this session's.
   ///
   /// Arguments: presence 12, milliseconds to keep the mailbox. Answers 1 if it was.
   static let leave = RedisScript(
-    name: "leave",
-    source: """
+    """
     if redis.call('HGET', KEYS[1], 'p') ~= ARGV[1] then return 0 end
     redis.call('HDEL', KEYS[1], 'p')
     redis.call('PEXPIRE', KEYS[2], ARGV[2])
@@ -62,8 +60,7 @@ enum SessionScripts {
   /// Arguments: presence 12. Answers `{1, entries in the mailbox}`, `{0}` when the device is elsewhere, `{-1}` when it is registered
   /// no more.
   static let refresh = RedisScript(
-    name: "refresh",
-    source: """
+    """
     local s = redis.call('HMGET', KEYS[1], 'p', 'u')
     if not s[2] then return {-1} end
     if s[1] and s[1] ~= ARGV[1] then return {0} end
@@ -76,8 +73,7 @@ enum SessionScripts {
   ///
   /// Keys: the mailbox only. Arguments: how many. Answers revision, entry, revision, entry, … in order.
   static let page = RedisScript(
-    name: "page",
-    source: """
+    """
     local all = redis.call('HKEYS', KEYS[1])
     local function earlier(a, b)
       local t, p, o = struct.unpack('>I8I4I8', a)

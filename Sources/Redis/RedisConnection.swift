@@ -225,20 +225,17 @@ public final class RedisConnection {
   }
 
   private func flushTimerFired() {
+    guard let error = pendingLoss else { return flush() }
     isFlushArmed = false
-    if let error = pendingLoss { return lose(error) }
-    flush()
+    lose(error)
   }
 
   /// Never fails a call itself: handlers are not called at a turn's end, when the loop may be about to block.
   private func flush() {
     guard let socket, cycle.phase != .connecting, pendingLoss == nil else { return }
-    if isFlushArmed {
-      isFlushArmed = false
-      flushTimer?.stop()
-    } else if !wantsWritable {
-      return
-    }
+    guard isFlushArmed || wantsWritable else { return }
+    isFlushArmed = false
+    flushTimer?.stop()
     do throws(RedisError) {
       while outgoing.unsentCount > 0 {
         let count = try socket.write(outgoing.unsent)
@@ -271,7 +268,7 @@ public final class RedisConnection {
     return socket === self.socket
   }
 
-  private func answer(_ reply: borrowing RedisReplyView) throws(RedisError) {
+  private func answer(_ reply: RedisReplyView) throws(RedisError) {
     guard let call = calls.first, outgoing.sentCount >= call.length else {
       throw reply.error ?? RedisError(.protocolViolation, "the peer answers what was not asked; is \(configuration.address) a Redis?")
     }
@@ -392,6 +389,6 @@ public final class RedisConnection {
 
 /// Takes replies that matter to nobody: a script that cannot be loaded shows in the calls that are repeated.
 private final class Ignored: RedisReplyHandler {
-  func redisReplied(token: UInt64, reply: borrowing RedisReplyView) {}
+  func redisReplied(token: UInt64, reply: RedisReplyView) {}
   func redisFailed(token: UInt64, error: RedisError) {}
 }

@@ -16,5 +16,7 @@ public struct ExpirationRule: Sendable {
   public func end(expiration: Int64, published: Int64) -> Int64 { expiration == 0 ? published / 1000 + oneAttemptSeconds : expiration }
 
   /// Whether an entry may not be shown any more.
-  public func isPast(_ entry: DeliveryEntryView, now: Int64) -> Bool { end(expiration: entry.expiration, published: entry.source.timestamp) <= now }
+  public func isPast(_ entry: DeliveryEntryView, now: Int64) -> Bool {
+    end(expiration: entry.expiration, published: entry.source.timestamp) <= now
+  }
 }

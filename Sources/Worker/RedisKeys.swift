@@ -4,7 +4,7 @@ import Notifications
 ///
 /// | key | type | what |
 /// |---|---|---|
-/// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `r` registration, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id |
+/// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` audience, `r` registration, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id |
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the tokens of a person's devices for an application, in the order of their bytes |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds |
@@ -18,6 +18,7 @@ import Notifications
 /// |---|---|
 /// | `p` | partition of `deliveries` 4, session generation 8 |
 /// | `u` | hash of the user 8 (zeros: nobody), since when in milliseconds 8, hash of the application 8 |
+/// | `a` | the key of the audience that it belongs to, or empty |
 /// | `r` | digest of the registration 8, partition 4 and offset 8 of its record in `devices` |
 /// | `w` | when its generation began in seconds 4, bytes of the former generation 2, then per id: hash of the apns-id 8, of its source 4 |
 /// | `g` | oldest and newest revision that were evicted and not yet told, 20 each |

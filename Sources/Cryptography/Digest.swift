@@ -1,0 +1,32 @@
+import COpenSSL
+
+/// The digests of FIPS 180-4 that Carillon has a use for.
+public enum Digest {
+  /// SHA-1, 20 bytes: only where a protocol asks for it (RFC 6455's accept key, the names of Redis scripts).
+  public static func sha1(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
+      SHA1(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
+      count = 20
+    }
+  }
+
+  /// SHA-1 of a text's UTF-8.
+  public static func sha1(_ text: String) -> [UInt8] {
+    var text = text
+    return text.withUTF8 { sha1(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// SHA-256, 32 bytes.
+  public static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
+      SHA256(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
+      count = 32
+    }
+  }
+
+  /// SHA-256 of a text's UTF-8.
+  public static func sha256(_ text: String) -> [UInt8] {
+    var text = text
+    return text.withUTF8 { sha256(UnsafeRawBufferPointer($0)) }
+  }
+}

@@ -1,0 +1,110 @@
+import HTTP
+import JSON
+import Kafka
+import Notifications
+import Redis
+import Worker
+
+/// Notifications on their way to the sockets: live, from the lane's partition, and by pages of the mailboxes.
+extension FanOutCore {
+  /// A record of the lane's partition: for a session that it holds, or for nobody.
+  func received(_ record: RecordView) {
+    guard let value = record.value, let delivery = DeliveryRecord(value) else { return metrics.badRecords.increment() }
+    guard let session = sessions[delivery.generation], let open = session.open else { return metrics.foreignRecords.increment() }
+    switch delivery.kind {
+    case .takeover: session.close(.takenOver)
+    case .reregistered: session.perform(open.flow.look(), open)
+    case .notify, .remove:
+      guard let entry = delivery.entry, isFor(open, entry), !expiration.isPast(entry, now: WallClock.seconds()) else { return }
+      let number = open.flow.live(delivery.revision, now: seconds) { head(of: entry, in: value.dropFirst(DeliveryRecord.headBytes)) }
+      if let number { send(entry, delivery.revision, number, session, open) }
+    }
+  }
+
+  /// An entry of a page; what is past its time is told and deleted instead of sent.
+  func paged(_ generation: UInt64, _ revision: Revision, _ bytes: UnsafeRawBufferPointer) {
+    guard let session = sessions[generation], let open = session.open, let entry = DeliveryEntryView(bytes) else { return }
+    let number = open.flow.paged(revision, now: seconds) { head(of: entry, in: bytes[...]) }
+    guard let number else { return }
+    if expiration.isPast(entry, now: WallClock.seconds()) {
+      end(number, as: .expired, session, open)
+    } else if !isFor(open, entry) {
+      end(number, as: .filtered, session, open)
+    } else {
+      send(entry, revision, number, session, open)
+    }
+  }
+
+  /// A notification that is not sent after all: it ends here.
+  private func end(_ number: UInt64, as type: EventType, _ session: Session, _ open: OpenSession) {
+    guard let entry = open.flow.acknowledge(number) else { return }
+    settle(entry, number: number, as: type, session, open)
+  }
+
+  func pageEnded(_ generation: UInt64, isWhole: Bool) {
+    guard let session = sessions[generation], let open = session.open else { return }
+    session.perform(open.flow.pageEnded(isWhole: isWhole), open)
+  }
+
+  func pageFailed(_ generation: UInt64) { sessions[generation]?.open?.flow.pageFailed() }
+
+  func deleted(_ generation: UInt64, _ numbers: [UInt64]) {
+    guard let open = sessions[generation]?.open else { return }
+    for number in numbers { open.flow.deleted(number) }
+  }
+
+  /// A request for a person is not for whoever has the device now.
+  private func isFor(_ open: OpenSession, _ entry: DeliveryEntryView) -> Bool { entry.userHash == 0 || entry.userHash == open.owner.user }
+
+  /// The entry without its payload: what events need.
+  private func head(of entry: DeliveryEntryView, in bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
+    Array(bytes.dropLast(entry.payload.count))
+  }
+
+  private func send(_ entry: DeliveryEntryView, _ revision: Revision, _ number: UInt64, _ session: Session, _ open: OpenSession) {
+    frames.reset()
+    switch entry.kind {
+    case .notify:
+      receipts.withText(of: entry, revision: revision, deviceHash: open.tokenHash) { receipt in
+        ServerFrames.notify(entry, revision: revision, delivery: number, receipt: receipt, to: &frames)
+      }
+      metrics.sent.increment()
+    case .remove:
+      ServerFrames.remove(entry, revision: revision, delivery: number, to: &frames)
+      metrics.removals.increment()
+    }
+    session.connection?.send(frame())
+  }
+
+  /// What was written to `frames` as a frame.
+  func frame() -> WebSocketFrame {
+    frames.withUnsafeBytes { bytes in WebSocketFrame.text(count: bytes.count) { $0.copyMemory(from: bytes) } }
+  }
+
+  // MARK: Acknowledgements
+
+  func settle(_ entry: SessionFlow.InFlight, number: UInt64, as type: EventType, _ session: Session, _ open: OpenSession) {
+    var type = type
+    if type == .delivered || type == .updated {
+      metrics.acknowledged.increment()
+      // The entry's kind stands in the lower half of the byte behind the id.
+      let isRemoval = entry.head.withUnsafeBytes { DeliveryEntryView($0)?.kind == .remove }
+      if isRemoval { type = .removed }
+    }
+    settlements.add(
+      Settlements.Settlement(
+        generation: session.generation, token: open.token, number: number, revision: entry.revision, head: entry.head, type: type))
+  }
+
+  /// The device did not take it: what it knows it has been given before, by an earlier session.
+  func settle(_ entry: SessionFlow.InFlight, number: UInt64, dropped reason: DropReason, _ session: Session, _ open: OpenSession) {
+    metrics.dropped.increment()
+    let type: EventType =
+      switch reason {
+      case .known: .delivered
+      case .stale: .collapsed
+      case .expired: .expired
+      }
+    settle(entry, number: number, as: type, session, open)
+  }
+}

@@ -1,0 +1,269 @@
+import Cryptography
+import HTTP
+import JSON
+import Kafka
+import Notifications
+import Redis
+import Worker
+
+/// From the hello to the welcome: credential, registration, presence, the former session, the first page.
+extension FanOutCore {
+  /// The hello has come: its work waits for Redis and Kafka, so it is done by a task of the lane's actor.
+  func enter(_ session: Session) { runTask?(.enter(session.generation)) }
+
+  func performEntrance(_ generation: UInt64) async {
+    guard let session = sessions[generation], case .entering(let hello) = session.phase else { return }
+    guard admits(hello) else {
+      metrics.unauthorized.increment()
+      return session.close(.unauthorized)
+    }
+    do {
+      try await enter(session, hello)
+    } catch {
+      logger.warning("a device could not enter", ["error": "\(error)"])
+      session.close(.serviceUnavailable)
+    }
+  }
+
+  private func admits(_ hello: Hello) -> Bool {
+    switch settings.admission {
+    case .anyone: true
+    case .credential(let key):
+      hello.credential.flatMap { Credential(verifying: $0, key: key, now: WallClock.seconds()) }
+        .map { $0.device == hello.device.text && $0.application == hello.application && $0.user == hello.user } ?? false
+    }
+  }
+
+  private func enter(_ session: Session, _ hello: Hello) async throws {
+    let token = hello.device.text
+    let presence = Presence(partition: partition, generation: session.generation)
+    var registration = hello.registration(since: WallClock.milliseconds())
+    let keys: [RedisArgument] = [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))]
+    var digest = digestBytes(registration)
+    var answer = try await redis.call(SessionScripts.enter, keys: keys, arguments: [.bytes(presence.bytes), .bytes(digest)])
+    // Between the publication and this call another session of the device may have registered differently: the last hello wins.
+    for _ in 0..<3 where answer.array?.first?.integer != 1 {
+      let standing = answer.array.flatMap { $0.count > 1 ? $0[1].bytes.flatMap(Owner.init) : nil }
+      if let standing, standing.user == userHash(registration), standing.application == StableHash.hash(registration.application) {
+        registration.since = Int64(clamping: standing.since)
+      }
+      try await register(registration)
+      guard sessions[session.generation] != nil else { return }
+      digest = digestBytes(registration)
+      answer = try await redis.call(SessionScripts.enter, keys: keys, arguments: [.bytes(presence.bytes), .bytes(digest)])
+    }
+    guard let parts = answer.array, parts.count == 5, parts[0].integer == 1, let owner = parts[2].bytes.flatMap(Owner.init) else {
+      throw RedisError(.rejected, "the device's registration did not stand; another session may be registering it")
+    }
+    // The audience lies in another slot than the device: every hello makes sure of it.
+    if let user = registration.user {
+      _ = try await redis.command(
+        "ZADD", .text(settings.keys.audience(user: user, application: registration.application)), 0, .text(token))
+    }
+    if let former = parts[1].bytes.flatMap(Presence.init), former.generation != session.generation { end(former, token) }
+    guard sessions[session.generation] != nil else { return runTask?(.leave(token: token, session.generation)) ?? () }
+    registration.since = Int64(clamping: owner.since)
+    let open = OpenSession(
+      token: token, registration: registration, owner: owner,
+      flow: SessionFlow(first: RandomBytes.number() >> 20, window: settings.window))
+    welcome(session, open, gap: parts[3].bytes ?? [])
+  }
+
+  /// The device's former session ends: here, or by way of its lane's partition.
+  private func end(_ former: Presence, _ token: String) {
+    metrics.takeovers.increment()
+    if let session = sessions[former.generation] { return session.close(.takenOver) }
+    eventProducer?.takeOver(former, token: token)
+  }
+
+  private func welcome(_ session: Session, _ open: OpenSession, gap: [UInt8]) {
+    frames.reset()
+    ServerFrames.welcome(
+      session: session.generation, now: WallClock.milliseconds(), pingSeconds: settings.pingSeconds, window: settings.window,
+      rememberSeconds: settings.longestLifetime, frameBytes: settings.frameBytes, userTextBytes: Registration.userTextBytes, to: &frames)
+    session.connection?.send(frame())
+    if gap.count == 2 * Revision.byteCount {
+      frames.reset()
+      gap.withUnsafeBytes { bytes in
+        if let from = Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes[..<Revision.byteCount])),
+          let to = Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes[Revision.byteCount...]))
+        {
+          ServerFrames.mailboxGap(from: from, to: to, to: &frames)
+        }
+      }
+      session.connection?.send(frame())
+      open.gap = gap
+    }
+    metrics.sessions.increment()
+    watch(session)
+    session.welcome(open)
+  }
+
+  // MARK: Registration
+
+  private func userHash(_ registration: Registration) -> UInt64 { registration.user.map { StableHash.user($0) } ?? 0 }
+
+  private func digestBytes(_ registration: Registration) -> [UInt8] { withUnsafeBytes(of: registration.digest.bigEndian, Array.init) }
+
+  /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its mailbox and its person's audience.
+  func register(_ registration: Registration, saying type: EventType = .registered) async throws {
+    guard let eventProducer else { return }
+    let token = registration.device.text
+    var json = JSONWriter(capacity: 512)
+    registration.write(to: &json)
+    let value = json.withUnsafeBytes { Array($0) }
+    let place = try await eventProducer.publish(value, of: token)
+    let owner = Owner(
+      user: userHash(registration), since: UInt64(clamping: registration.since), application: StableHash.hash(registration.application))
+    let audience = registration.user.map { settings.keys.audience(user: $0, application: registration.application) } ?? ""
+    let applied = try await apply(owner.bytes, digestBytes(registration), place, audience, token)
+    guard let applied else { return }
+    if let former = Owner(applied.owner), former.user != 0, former.user != owner.user { try await purge(token, of: former.user) }
+    if !audience.isEmpty { _ = try await redis.command("ZADD", .text(audience), 0, .text(token)) }
+    if !applied.audience.isEmpty, applied.audience != audience {
+      _ = try await redis.command("ZREM", .text(applied.audience), .text(token))
+    }
+    say(type, registration, value, place)
+  }
+
+  /// What stood before, or nil when a later registration stands.
+  private func apply(
+    _ owner: [UInt8], _ digest: [UInt8], _ place: (partition: Int32, offset: Int64), _ audience: String, _ token: String
+  ) async throws -> (owner: [UInt8], audience: String)? {
+    let registration =
+      digest + withUnsafeBytes(of: place.partition.bigEndian, Array.init) + withUnsafeBytes(of: place.offset.bigEndian, Array.init)
+    let answer = try await redis.call(
+      SessionScripts.register, keys: [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))],
+      arguments: [.bytes(owner), .bytes(registration), .integer(settings.longestLifetime * 1000), .text(audience)])
+    guard let parts = answer.array, parts.count == 3, parts[0].integer == 1 else { return nil }
+    return (parts[1].bytes ?? [], parts[2].text ?? "")
+  }
+
+  /// Removes from the mailbox what is for a person who has the device no more (all, for nil), after Kafka has its events.
+  private func purge(_ token: String, of user: UInt64?) async throws {
+    guard let eventProducer else { return }
+    let mailbox = RedisArgument.text(settings.keys.mailbox(token))
+    let answer = try await redis.call(SessionScripts.page, keys: [mailbox], arguments: [100_000])
+    guard let parts = answer.array, parts.count > 1 else { return }
+    var gone: [RedisArgument] = []
+    for index in stride(from: 0, to: parts.count - 1, by: 2) {
+      guard let revision = parts[index].bytes, let entry = parts[index + 1].bytes else { continue }
+      let isGone = entry.withUnsafeBytes { bytes -> Bool in
+        guard let view = DeliveryEntryView(bytes), user == nil || view.userHash == user else { return false }
+        var device = token
+        return device.withUTF8 { device in
+          let device = UnsafeRawBufferPointer(device)
+          var facts = EventFacts(
+            user == nil ? .unregistered : .filtered, of: view, device: device, revision: revision.withUnsafeBytes { Revision(bytes: $0) })
+          if user != nil { facts.details = .reason("the device belongs to another person now") }
+          return eventProducer.say(facts, key: device, token: 0)
+        }
+      }
+      if isGone { gone.append(.bytes(revision)) }
+    }
+    guard !gone.isEmpty, await producer?.flush(withinMilliseconds: 10_000) == true else { return }
+    _ = try await redis.command(["HDEL", mailbox] + gone)
+  }
+
+  /// Tells that a device's registration has changed.
+  func say(_ type: EventType, _ registration: Registration, _ json: [UInt8], _ place: (partition: Int32, offset: Int64)) {
+    var (token, application, user) = (registration.device.text, registration.application, registration.user ?? "")
+    token.withUTF8 { token in
+      application.withUTF8 { application in
+        user.withUTF8 { user in
+          json.withUnsafeBytes { json in
+            var facts = EventFacts(type)
+            facts.device = UnsafeRawBufferPointer(token)
+            facts.application = UnsafeRawBufferPointer(application)
+            facts.user = UnsafeRawBufferPointer(user)
+            facts.details = .registration(json)
+            let discriminator = "\(place.partition)/\(place.offset)"
+            var text = discriminator
+            text.withUTF8 { text in
+              facts.discriminator = UnsafeRawBufferPointer(text)
+              // A device event that Kafka's queue has no room for is told by the registration itself, which Kafka has.
+              _ = eventProducer?.say(facts, key: facts.device, token: 0)
+            }
+          }
+        }
+      }
+    }
+  }
+
+  // MARK: Later changes
+
+  func change(_ change: RegistrationChange, _ session: Session, _ open: OpenSession) { runTask?(.change(session.generation, change)) }
+
+  func performChange(_ generation: UInt64, _ change: RegistrationChange) async {
+    guard let session = sessions[generation], let open = session.open else { return }
+    var registration = open.registration
+    change.apply(to: &registration)
+    open.registration = registration
+    do {
+      try await register(registration, saying: .settingsChanged)
+      accepted(request: change.request, session)
+    } catch {
+      logger.warning("a registration could not be changed", ["error": "\(error)"])
+      session.close(.serviceUnavailable)
+    }
+  }
+
+  func unregister(_ frame: UnregisterFrame, _ session: Session, _ open: OpenSession) {
+    runTask?(.unregister(session.generation, frame.request))
+  }
+
+  func performUnregistration(_ generation: UInt64, _ request: String?) async {
+    guard let session = sessions[generation], let open = session.open, let eventProducer else { return }
+    do {
+      let place = try await eventProducer.publish(nil, of: open.token)
+      let applied = try await apply([], [UInt8](repeating: 0, count: 8), place, "", open.token)
+      if let applied {
+        try await purge(open.token, of: nil)
+        if !applied.audience.isEmpty { _ = try await redis.command("ZREM", .text(applied.audience), .text(open.token)) }
+        say(.unregisteredDevice, open.registration, [], place)
+      }
+      accepted(request: request, session)
+      metrics.closed(.unregistered)
+      session.connection?.close(
+        WebSocketCloseCode(rawValue: CloseCode.unregistered.rawValue), CloseCode.unregistered.reason, pending: .sent)
+    } catch {
+      logger.warning("a device could not be unregistered", ["error": "\(error)"])
+      session.close(.serviceUnavailable)
+    }
+  }
+
+  private func accepted(request: String?, _ session: Session) {
+    guard let request else { return }
+    frames.reset()
+    ServerFrames.accepted(request: request, to: &frames)
+    session.connection?.send(frame())
+  }
+
+  // MARK: Presence, later
+
+  /// The repeated hello: an absent presence is restored, a foreign one ends the session, what lies in the mailbox is sent.
+  func refresh(_ generation: UInt64) async {
+    guard let session = sessions[generation], let open = session.open, redis.isUp else { return }
+    let presence = Presence(partition: partition, generation: generation)
+    let answer = try? await redis.call(
+      SessionScripts.refresh, keys: [.text(settings.keys.device(open.token)), .text(settings.keys.mailbox(open.token))],
+      arguments: [.bytes(presence.bytes)])
+    guard sessions[generation] != nil, let parts = answer?.array, let state = parts.first?.integer else { return }
+    switch state {
+    case 1: if parts.count > 1, (parts[1].integer ?? 0) > 0 { session.perform(open.flow.look(), open) }
+    case 0: session.close(.takenOver)
+    default: session.close(.registrationLost)
+    }
+  }
+
+  /// A session is over: its presence goes, unless a newer one stands.
+  func leave(_ token: String, _ generation: UInt64) { runTask?(.leave(token: token, generation)) }
+
+  func performLeave(_ token: String, _ generation: UInt64) async {
+    let presence = Presence(partition: partition, generation: generation)
+    // When it fails the presence stays until the device's next hello; until then its records go to nobody, and wait in the mailbox.
+    _ = try? await redis.call(
+      SessionScripts.leave, keys: [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))],
+      arguments: [.bytes(presence.bytes), .integer(settings.longestLifetime * 1000)])
+  }
+}

@@ -1,0 +1,246 @@
+import Cryptography
+import EventLoop
+import HTTP
+import JSON
+import Kafka
+import Notifications
+import Redis
+import Worker
+
+/// What a fan-out lane consists of: loop-confined.
+final class FanOutCore: ConsumerHandler, ProducerHandler {
+  let loop: EventLoop
+  let settings: FanOutSettings
+  let logger: Logger
+  let health: Health
+  let metrics: FanOutMetrics
+  let redis: RedisConnection
+  let mailbox: Mailbox
+  let membership: LaneMembership
+  let receipts: Receipts
+  let expiration: ExpirationRule
+  private(set) var producer: Producer?
+  private(set) var eventProducer: EventProducer?
+  private(set) var settlementsOrNil: Settlements?
+  private var consumer: Consumer?
+  private var server: HTTPServer?
+  private let sweepTimer: Timer
+
+  /// The partition of `deliveries` that this lane reads.
+  private(set) var partition: Int32 = -1
+  /// All connections by their generation.
+  var sessions: [UInt64: Session] = [:]
+  /// Sessions by the second of the refresh period in which they look after themselves.
+  private var wheel: [[UInt64]]
+  /// Seconds since the lane's start.
+  private(set) var seconds: UInt32 = 0
+  var frames = JSONWriter(capacity: 8192)
+  /// Responses whose events are on the way to Kafka.
+  var responses = PendingResponses()
+  /// Runs the asynchronous part of a hello and of other rare frames on the lane's actor.
+  var runTask: ((LaneTask) -> Void)?
+  private(set) var isDraining = false
+
+  init(on loop: EventLoop, _ settings: FanOutSettings, logger: Logger, health: Health, metrics: FanOutMetrics) {
+    self.loop = loop
+    self.settings = settings
+    self.logger = logger
+    self.health = health
+    self.metrics = metrics
+    redis = RedisConnection(
+      on: loop,
+      RedisConfiguration(
+        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536, scripts: SessionScripts.all + LaneScripts.all))
+    mailbox = Mailbox(redis, settings.keys)
+    membership = LaneMembership(on: loop, redis, name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
+    receipts = Receipts(key: settings.receiptKey)
+    expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
+    wheel = Array(repeating: [], count: max(1, settings.refreshSeconds))
+    var sweep: () -> Void = {}
+    sweepTimer = Timer(on: loop) { sweep() }
+    sweep = { [unowned self] in self.sweep() }
+  }
+
+  var settlements: Settlements {
+    guard let settlementsOrNil else { preconditionFailure("a session has acknowledged something, so the lane was started") }
+    return settlementsOrNil
+  }
+
+  // MARK: Starting
+
+  /// Connects, takes a partition, reads it from its end, and only then lets devices in.
+  func start() async throws {
+    watchRedis()
+    let producer = try Producer(on: loop, settings.kafka, handler: self)
+    self.producer = producer
+    let events = try EventProducer(settings, producer)
+    eventProducer = events
+    settlementsOrNil = Settlements(events, mailbox)
+    mailbox.answers = Mailbox.Answers(
+      entry: { [unowned self] in paged($0, $1, $2) }, pageEnded: { [unowned self] in pageEnded($0, isWhole: $1) },
+      pageFailed: { [unowned self] in pageFailed($0) }, deleted: { [unowned self] in deleted($0, $1) })
+    let consumer = try Consumer(on: loop, settings.kafka, Consumer.Options(), handler: self)
+    self.consumer = consumer
+    producer.onLog = { [logger] in logger.log($0) }
+    consumer.onLog = { [logger] in logger.log($0) }
+    try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    let admin = try Admin(settings.kafka)
+    let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
+    await admin.close()
+    partition = try await membership.claim(partitions: count)
+    membership.onLapse = { [unowned self] in lookAfterAll("the lane's heartbeat had lapsed") }
+    let position = TopicPartition(settings.topics.deliveries, partition)
+    try await consumer.assign([(position, .latest)])
+    try listen()
+    sweepTimer.start(after: 1000, repeating: 1000)
+    health.set("kafka", ready: true)
+    logger.info("devices may connect", ["address": "\(localAddress)", "partition": "\(partition)"])
+  }
+
+  private func watchRedis() {
+    let (logger, health, address) = (logger, health, settings.redis)
+    health.set("redis", ready: false, "connecting to \(address)")
+    health.set("kafka", ready: false, "connecting")
+    redis.onUp = { [unowned self] in
+      health.set("redis", ready: true)
+      logger.info("Redis answers", ["address": "\(address)"])
+      if redis.epoch > 0 { lookAfterAll("Redis was away") }
+    }
+    redis.onDown = { error in
+      health.set("redis", ready: false, "\(error)")
+      logger.warning("Redis is gone; devices stay connected", ["error": "\(error)"])
+    }
+    redis.onAttemptFailed = { error, wait in logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"]) }
+    redis.start()
+  }
+
+  private func listen() throws {
+    var configuration = HTTPServerConfiguration()
+    configuration.maximumConnections = settings.connections
+    configuration.reusePort = settings.sharesPort
+    var webSocket = WebSocketConfiguration()
+    webSocket.subprotocols = [DeviceProtocol.subprotocol]
+    webSocket.maximumMessageBytes = settings.frameBytes
+    webSocket.maximumOutboxBytes = settings.outboxBytes
+    webSocket.outboxFullCode = WebSocketCloseCode(rawValue: CloseCode.slowConsumer.rawValue)
+    webSocket.outboxFullReason = CloseCode.slowConsumer.reason
+    webSocket.pingMilliseconds = settings.pingSeconds * 1000
+    var routes = HTTPRoutes()
+    routes.addWebSocket(DeviceProtocol.path, webSocket) { [unowned self] _ in admit() }
+    server = try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
+  }
+
+  private func admit() -> WebSocketAdmission {
+    if isDraining || !redis.isUp { return .refuse(.serviceUnavailable, "Come back later.\n", retryAfterSeconds: 5) }
+    return .accept(Session(self, generation: RandomBytes.number(), helloDeadline: seconds + UInt32(settings.helloSeconds)))
+  }
+
+  /// Where devices connect, with the port that was taken for 0.
+  var localAddress: SocketAddress { server?.localAddress ?? settings.listen }
+
+  // MARK: Sessions
+
+  func connected(_ session: Session) {
+    sessions[session.generation] = session
+    metrics.connections.set(Double(sessions.count))
+  }
+
+  func ended(_ session: Session, _ former: Session.Phase, _ end: WebSocketEnd) {
+    sessions[session.generation] = nil
+    metrics.connections.set(Double(sessions.count))
+    metrics.ended(end)
+    responses.forget(session.generation)
+    if case .open(let open) = former { leave(open.token, session.generation) }
+  }
+
+  /// Puts a session into the wheel at a random place, so that those that came together do not all look at once.
+  func watch(_ session: Session) { wheel[Int.random(in: wheel.indices)].append(session.generation) }
+
+  private func sweep() {
+    seconds += 1
+    for session in sessions.values {
+      switch session.phase {
+      case .greeting(let deadline) where deadline <= seconds: session.close(.helloTimeout)
+      default: break
+      }
+    }
+    let slot = Int(seconds) % wheel.count
+    wheel[slot].removeAll { sessions[$0] == nil }
+    for generation in wheel[slot] { lookAfter(generation) }
+    if settlements.hasUnsaid { settlements.sayAgain() }
+  }
+
+  private func lookAfter(_ generation: UInt64) {
+    guard let session = sessions[generation], let open = session.open else { return }
+    if let oldest = open.flow.oldestUnacknowledged, seconds - oldest > UInt32(settings.acknowledgeSeconds) {
+      return session.close(.acknowledgementTimeout)
+    }
+    runTask?(.refresh(generation))
+  }
+
+  /// Something may have been missed: every session looks after its presence and its mailbox, spread over a few seconds.
+  private func lookAfterAll(_ reason: String) {
+    guard !sessions.isEmpty else { return }
+    logger.warning("sessions look after their mailboxes", ["reason": reason])
+    for generation in sessions.keys { lookAfter(generation) }
+  }
+
+  // MARK: Kafka
+
+  func consumerReceived(_ batch: RecordBatch) {
+    for index in batch.indices { received(batch[index]) }
+  }
+
+  func consumerAssigned(_ partitions: [AssignedPartition]) {}
+
+  func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+
+  func consumerFailed(_ error: KafkaError) {
+    logger.warning("Kafka has a complaint", ["error": "\(error)"])
+    if error.isFatal { health.set("kafka", ready: false, "\(error)") }
+  }
+
+  func producerDelivered(_ reports: [DeliveryReport]) {
+    var settled: [(place: Int, failed: Bool)] = []
+    for report in reports {
+      let number = Int(report.token & EventProducer.Tag.mask)
+      switch report.token & ~EventProducer.Tag.mask {
+      case EventProducer.Tag.settlement: settled.append((number, report.failure != nil))
+      case EventProducer.Tag.response: responded(number, failed: report.failure != nil)
+      default: break
+      }
+    }
+    if !settled.isEmpty { settlements.reported(settled) }
+  }
+
+  func producerHasRoom() { settlementsOrNil?.sayAgain() }
+
+  func producerFailed(_ error: KafkaError) {
+    logger.warning("Kafka has a complaint", ["error": "\(error)"])
+    if error.isFatal { health.set("kafka", ready: false, "\(error)") }
+  }
+
+  // MARK: The end
+
+  /// Tells each device when to come back, closes its session, and waits until Kafka has what was acknowledged.
+  func drain(withinMilliseconds milliseconds: Int) async {
+    isDraining = true
+    server?.stopAccepting()
+    for session in sessions.values {
+      frames.reset()
+      ServerFrames.goaway(
+        reconnectAfterMilliseconds: Int.random(in: 0...max(1, settings.reconnectMilliseconds)), reason: "draining", to: &frames)
+      session.connection?.send(frame())
+      session.connection?.close(WebSocketCloseCode(rawValue: CloseCode.draining.rawValue), CloseCode.draining.reason, pending: .sent)
+    }
+    await server?.close(withinMilliseconds: min(milliseconds, 5_000))
+    _ = await producer?.flush(withinMilliseconds: milliseconds)
+    await membership.leave()
+    sweepTimer.close()
+    await consumer?.close()
+    await producer?.close(withinMilliseconds: 5_000)
+    redis.close()
+    runTask = nil
+    (consumer, producer, eventProducer, server) = (nil, nil, nil, nil)
+  }
+}

@@ -1,0 +1,74 @@
+public import EventLoop
+public import Worker
+
+/// One lane of the fan-out stage: a loop with its own listener, sessions, consumer, producer and connection to Redis.
+///
+/// The actor is the asynchronous face; the work itself is done by loop-confined classes.
+public actor FanOutLane {
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is the actor's executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let settings: FanOutSettings
+  private let logger: Logger
+  private let health: Health
+  private let metrics: FanOutMetrics
+  private var core: FanOutCore?
+
+  /// Makes a lane that does nothing yet.
+  public init(_ settings: FanOutSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: FanOutMetrics) {
+    self.settings = settings
+    self.loop = loop
+    self.logger = logger
+    self.health = health
+    self.metrics = metrics
+  }
+
+  /// Connects to Redis and Kafka and lets devices in; answers where they connect.
+  ///
+  /// Call it from a task that prefers the loop.
+  public func start() async throws -> SocketAddress {
+    let core = FanOutCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
+    self.core = core
+    let loop = loop
+    core.runTask = { [unowned self] task in
+      Task(executorPreference: loop) { await self.perform(task) }
+    }
+    try await core.start()
+    return core.localAddress
+  }
+
+  private func perform(_ task: LaneTask) async {
+    guard let core else { return }
+    switch task {
+    case .enter(let generation): await core.performEntrance(generation)
+    case .refresh(let generation): await core.refresh(generation)
+    case .change(let generation, let change): await core.performChange(generation, change)
+    case .unregister(let generation, let request): await core.performUnregistration(generation, request)
+    case .leave(let token, let generation): await core.performLeave(token, generation)
+    }
+  }
+
+  /// Tells the devices when to come back, finishes what is under way and closes everything.
+  ///
+  /// - Parameter milliseconds: what is not done by then stays in the mailboxes.
+  public func drain(withinMilliseconds milliseconds: Int) async {
+    guard let core else { return }
+    await core.drain(withinMilliseconds: milliseconds)
+    self.core = nil
+  }
+}
+
+/// What takes more than a turn of the loop: it waits for Redis and Kafka, in a task of the lane's actor.
+enum LaneTask: Sendable {
+  /// A hello has come.
+  case enter(UInt64)
+  /// A session looks after its presence and its mailbox.
+  case refresh(UInt64)
+  /// Settings or categories have changed.
+  case change(UInt64, RegistrationChange)
+  /// The device is to be forgotten; with the request's id.
+  case unregister(UInt64, String?)
+  /// A session has ended: its presence goes.
+  case leave(token: String, UInt64)
+}

@@ -1,0 +1,77 @@
+public import EventLoop
+public import Kafka
+public import Redis
+public import Worker
+
+/// What a fan-out lane needs to know.
+public struct FanOutSettings: Sendable {
+  /// Who may connect.
+  public enum Admission: Sendable {
+    /// Any device: for development.
+    case anyone
+    /// Devices with a credential that was signed with this key.
+    case credential(key: [UInt8])
+  }
+
+  /// The cluster's topics.
+  public var topics: Topics
+  /// Where Kafka is.
+  public var kafka: KafkaConfiguration
+  /// Where Redis is.
+  public var redis: RedisAddress
+  /// The keys in Redis.
+  public var keys: RedisKeys
+  /// Where devices connect.
+  public var listen: SocketAddress
+  /// Who may connect.
+  public var admission: Admission
+  /// The key that receipts are signed with: the same in the whole cluster.
+  public var receiptKey: [UInt8]
+  /// Notifications unacknowledged at most per session.
+  public var window = 32
+  /// How long a device remembers ids and revisions: the longest lifetime, in seconds.
+  public var longestLifetime: Int64 = 30 * 86400
+  /// How many seconds after its publication a request with `apns-expiration: 0` may still be delivered.
+  public var oneAttemptSeconds: Int64 = 30
+  /// How long a connection may take to say hello, in seconds.
+  public var helloSeconds = 10
+  /// How often a session looks after its presence and its mailbox, in seconds, jittered.
+  public var refreshSeconds = 60
+  /// How long a delivery may stay unacknowledged, in seconds; then the session ends.
+  public var acknowledgeSeconds = 60
+  /// How often the server pings an idle connection, in seconds.
+  public var pingSeconds = 30
+  /// Bytes that may wait for a slow device.
+  public var outboxBytes = 1 << 20
+  /// The largest frame that a device may send.
+  public var frameBytes = 64 << 10
+  /// Connections at most.
+  public var connections = 50_000
+  /// Whether several lanes and processes listen at the same port.
+  public var sharesPort = false
+  /// How long devices are told to wait before they come back after a drain, in milliseconds: each a random time up to this.
+  public var reconnectMilliseconds = 10_000
+  /// How long a silent lane counts as alive, in milliseconds.
+  public var laneMilliseconds = 10_000
+  /// How long Redis and Kafka may take to answer at the start, in milliseconds.
+  public var startMilliseconds = 30_000
+  /// What events call the cluster.
+  public var cluster = "carillon"
+  /// What events call the worker; unique among the lanes.
+  public var worker: String
+
+  /// Settings with the defaults of the command line.
+  public init(
+    topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, keys: RedisKeys = RedisKeys(), listen: SocketAddress,
+    admission: Admission, receiptKey: [UInt8], worker: String
+  ) {
+    self.topics = topics
+    self.kafka = kafka
+    self.redis = redis
+    self.keys = keys
+    self.listen = listen
+    self.admission = admission
+    self.receiptKey = receiptKey
+    self.worker = worker
+  }
+}

@@ -1,0 +1,41 @@
+import Cryptography
+import Notifications
+
+/// Signs and checks receipts: what a device returns with a response, so that the cluster need not remember the notification.
+///
+/// The text is base64url of the receipt's bytes and the first 16 bytes of their HMAC-SHA256 (RFC 2104, section 5: truncation to at least
+/// half the hash).
+final class Receipts {
+  private static let tagBytes = 16
+  /// Longer texts are refused unread.
+  private static let longestText = 2048
+  private let key: HMACKey
+  private var buffer = ByteBuffer(capacity: 512)
+
+  /// - Parameter key: at least 32 bytes, the same in the whole cluster.
+  init(key: [UInt8]) { self.key = HMACKey(key) }
+
+  /// Lends the signed text of an entry's receipt.
+  func withText<R>(
+    of entry: DeliveryEntryView, revision: Revision, deviceHash: UInt64, _ body: (UnsafeRawBufferPointer) throws -> R
+  ) rethrows -> R {
+    buffer.reset()
+    ReceiptView.append(of: entry, revision: revision, deviceHash: deviceHash, to: &buffer)
+    let tag = buffer.withUnsafeBytes { key.authenticationCode($0) }
+    tag.withUnsafeBytes { buffer.append(UnsafeRawBufferPointer(rebasing: $0.prefix(Self.tagBytes))) }
+    let text = buffer.withUnsafeBytes { Base64.encode(url: $0) }
+    var utf8 = text
+    return try utf8.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+  }
+
+  /// Lends the receipt that a text holds; nil when the text is none of this cluster's.
+  func withReceipt<R>(_ text: String, _ body: (ReceiptView) throws -> R) rethrows -> R? {
+    guard text.utf8.count <= Self.longestText, let bytes = Base64.decode(url: text), bytes.count > Self.tagBytes else { return nil }
+    return try bytes.withUnsafeBytes { bytes in
+      let signed = UnsafeRawBufferPointer(rebasing: bytes.dropLast(Self.tagBytes))
+      let tag = UnsafeRawBufferPointer(rebasing: bytes.suffix(Self.tagBytes))
+      guard key.verify(tag, of: signed), let receipt = ReceiptView(signed) else { return nil }
+      return try body(receipt)
+    }
+  }
+}

@@ -1,0 +1,155 @@
+public import EventLoop
+import JSON
+import Notifications
+import Synchronization
+
+/// Whether the process works, and whether it should be given work: what `/livez` and `/readyz` answer. For any thread.
+///
+/// Ready means every condition is ready. A condition is set by whoever knows it, with a reason in words while it is not ready. Alive
+/// means every watched loop runs: one that does not would do so neither after a wait, only after a restart.
+public final class Health: Sendable {
+  private struct Condition: Hashable {
+    let lane: String
+    let name: String
+  }
+
+  private struct State {
+    var isReady: Bool
+    var reason: String
+    /// Milliseconds since 1970.
+    var since: Int64
+  }
+
+  /// A question to a loop: answered when the loop next turns.
+  private final class Watch: Sendable {
+    let loop: EventLoop
+    /// When the question that is not answered yet was asked; 0 when none is open.
+    let asked = Atomic<Int64>(0)
+
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    /// Asks anew when the last question is answered; how long the open one has waited.
+    func silence(at now: Int64) -> Int64 {
+      let open = asked.load(ordering: .relaxed)
+      if open != 0 { return now - open }
+      asked.store(max(now, 1), ordering: .relaxed)
+      loop.execute { self.asked.store(0, ordering: .relaxed) }
+      return 0
+    }
+  }
+
+  private struct Table {
+    var conditions: [Condition: State] = [:]
+    var order: [Condition] = []
+    var watches: [Watch] = []
+  }
+
+  private let table: Shared
+  private let lane: String
+  private let now: @Sendable () -> Int64
+  private let limit: Int64
+
+  private final class Shared: Sendable {
+    let table = Mutex(Table())
+  }
+
+  /// Makes a registry without conditions: ready, and alive.
+  ///
+  /// - Parameters:
+  ///   - silence: how long a loop may fail to turn before the process counts as dead.
+  ///   - now: the clock for that, in milliseconds that only go forward.
+  public convenience init(silence: Duration = .seconds(10), now: @escaping @Sendable () -> Int64 = SteadyClock.milliseconds) {
+    self.init(Shared(), "", Int64(silence.wholeMilliseconds), now)
+  }
+
+  private init(_ table: Shared, _ lane: String, _ limit: Int64, _ now: @escaping @Sendable () -> Int64) {
+    self.table = table
+    self.lane = lane
+    self.limit = limit
+    self.now = now
+  }
+
+  /// The same registry for the conditions of one lane, so that lanes may use the same names.
+  public func forLane(_ name: String) -> Health { Health(table, name, limit, now) }
+
+  /// Sets a condition; the first call adds it.
+  ///
+  /// - Parameters:
+  ///   - name: what it is about: `redis`, `kafka`, `partitions`, `draining`.
+  ///   - reason: why it is not ready, for the person who asks; no secrets.
+  public func set(_ name: String, ready: Bool, _ reason: String = "") {
+    let condition = Condition(lane: lane, name: name)
+    table.table.withLock { table in
+      let old = table.conditions[condition]
+      if old == nil { table.order.append(condition) }
+      let since = old?.isReady == ready ? old?.since : nil
+      table.conditions[condition] = State(isReady: ready, reason: ready ? "" : reason, since: since ?? WallClock.milliseconds())
+    }
+  }
+
+  /// Takes a condition away.
+  public func remove(_ name: String) {
+    let condition = Condition(lane: lane, name: name)
+    table.table.withLock { table in
+      table.conditions[condition] = nil
+      table.order.removeAll { $0 == condition }
+    }
+  }
+
+  /// Takes away every condition of this lane, when it has ended.
+  public func removeLane() {
+    let lane = lane
+    table.table.withLock { table in
+      table.order.removeAll { $0.lane == lane }
+      table.conditions = table.conditions.filter { $0.key.lane != lane }
+    }
+  }
+
+  /// Whether every condition is ready.
+  public var isReady: Bool { table.table.withLock { table in table.conditions.values.allSatisfy(\.isReady) } }
+
+  /// Every condition as JSON: `{"ready":false,"conditions":[{"name":"redis","lane":"transform-0","ready":false,"reason":…,"since":…}]}`.
+  public var json: String { snapshot.json }
+
+  /// Whether it is ready, and the JSON that says why, both of one moment.
+  var snapshot: (isReady: Bool, json: String) {
+    let (order, conditions) = table.table.withLock { ($0.order, $0.conditions) }
+    let isReady = conditions.values.allSatisfy(\.isReady)
+    var writer = JSONWriter()
+    writer.openObject()
+    writer.member("ready", isReady)
+    writer.key("conditions")
+    writer.openArray()
+    for condition in order {
+      guard let state = conditions[condition] else { continue }
+      writer.openObject()
+      writer.member("name", condition.name)
+      if !condition.lane.isEmpty { writer.member("lane", condition.lane) }
+      writer.member("ready", state.isReady)
+      if !state.isReady { writer.member("reason", state.reason) }
+      writer.member("since", Timestamp.text(state.since))
+      writer.closeObject()
+    }
+    writer.closeArray()
+    writer.closeObject()
+    return (isReady, writer.text)
+  }
+
+  /// Watches whether a loop turns; until `unwatch`, which comes before the loop is closed.
+  public func watch(_ loop: EventLoop) { table.table.withLock { $0.watches.append(Watch(loop)) } }
+
+  /// Watches it no more.
+  public func unwatch(_ loop: EventLoop) { table.table.withLock { $0.watches.removeAll { $0.loop === loop } } }
+
+  /// The loops that have not turned for longer than allowed, with the milliseconds; none: the process is alive.
+  ///
+  /// It asks each loop to turn, so it must be called from time to time: a loop is silent since the first call that it did not answer.
+  public func silentLoops() -> [(name: String, milliseconds: Int64)] {
+    let watches = table.table.withLock { $0.watches }
+    let now = now()
+    return watches.compactMap { watch in
+      let silence = watch.silence(at: now)
+      return silence > limit ? (watch.loop.name, silence) : nil
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import JSON
+import Notifications
+
+/// One line of the log before it is text.
+struct LogLine: Sendable {
+  /// Milliseconds since 1970.
+  var time: Int64
+  var level: LogLevel
+  var component: String
+  var message: String
+  var kind: String
+  var fields: [(name: String, value: any LogValue)]
+}
+
+/// How log lines look.
+public enum LogFormat: String, CaseIterable, Sendable {
+  /// For people: time, level, component, message, `name=value`.
+  case text
+  /// For machines: one JSON object a line.
+  case json
+
+  /// The line with its line feed.
+  func render(_ line: LogLine, colored: Bool) -> String {
+    switch self {
+    case .text: Self.plain(line, colored: colored)
+    case .json: Self.object(line)
+    }
+  }
+
+  private static func object(_ line: LogLine) -> String {
+    var writer = JSONWriter(capacity: 256)
+    writer.openObject()
+    writer.member("time", Timestamp.text(line.time))
+    writer.member("level", line.level.rawValue)
+    writer.member("component", line.component)
+    writer.member("message", line.message)
+    for field in line.fields {
+      writer.key(text: field.name)
+      switch field.value.logged {
+      case .text(let text): writer.string(text)
+      case .integer(let number): writer.integer(number)
+      case .number(let number): writer.double(number)
+      case .truth(let truth): writer.bool(truth)
+      }
+    }
+    writer.closeObject()
+    return writer.text + "\n"
+  }
+
+  private static func plain(_ line: LogLine, colored: Bool) -> String {
+    let level = line.level.rawValue.uppercased()
+    let shownLevel = level + String(repeating: " ", count: 7 - level.count)
+    let component = line.component + String(repeating: " ", count: max(0, 12 - line.component.count))
+    var text = dim(Timestamp.text(line.time), colored) + " " + (colored ? "\(color(line.level))\(shownLevel)\u{1B}[0m" : shownLevel)
+    text += " \(component) \(line.message)"
+    for field in line.fields { text += " " + dim(field.name + "=", colored) + shown(field.value.logged) }
+    return text + "\n"
+  }
+
+  private static func dim(_ text: String, _ colored: Bool) -> String { colored ? "\u{1B}[2m\(text)\u{1B}[0m" : text }
+
+  private static func color(_ level: LogLevel) -> String {
+    switch level {
+    case .debug: "\u{1B}[2m"
+    case .info: "\u{1B}[32m"
+    case .warning: "\u{1B}[33m"
+    case .error: "\u{1B}[1;31m"
+    }
+  }
+
+  private static func shown(_ value: LoggedValue) -> String {
+    switch value {
+    case .text(let text): isPlain(text) ? text : quoted(text)
+    case .integer(let number): String(number)
+    case .number(let number): String(number)
+    case .truth(let truth): String(truth)
+    }
+  }
+
+  private static func isPlain(_ text: String) -> Bool {
+    !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x22 && $0.value != 0x3D && !isControl($0) }
+  }
+
+  /// C0, DEL and C1: what a terminal would obey.
+  private static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) }
+
+  /// In quotes, with whatever could end the line, the quotes, or command the terminal escaped.
+  private static func quoted(_ text: String) -> String {
+    var shown = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": shown += "\\" + String(scalar)
+      case "\n": shown += "\\n"
+      case "\t": shown += "\\t"
+      case _ where isControl(scalar): shown += "\\u{\(String(scalar.value, radix: 16))}"
+      default: shown.unicodeScalars.append(scalar)
+      }
+    }
+    return shown + "\""
+  }
+}

@@ -1,0 +1,205 @@
+import Glibc
+import Synchronization
+
+/// Writes the log of the whole process, on a thread of its own.
+///
+/// Lines wait in a bounded queue. When it is full because whoever reads the log does not, further lines are dropped, counted, and
+/// the number is logged once there is room; when one message comes again and again, only the first of ten seconds are written, and how
+/// many were not. Both keep logging from ever holding up a lane.
+public final class LogWriter: Sendable {
+  private enum Item {
+    case line(LogLine)
+    /// Everything before it is written.
+    case marker(Semaphore)
+  }
+
+  private struct Queue {
+    var items: [Item] = []
+    var limit: RepeatLimit
+    /// Lines dropped since that was last said.
+    var unsaidDrops = 0
+    var isAsleep = false
+    var isClosed = false
+  }
+
+  /// Below it nothing is written; nil: nothing at all is.
+  let level: LogLevel?
+  private let format: LogFormat
+  private let descriptor: Int32
+  private let isColored: Bool
+  private let bound: Int
+  private let queue: Mutex<Queue>
+  private let wake = Semaphore()
+  private let drops = Atomic<Int>(0)
+
+  /// How long the writer sleeps at most, so that what a limit kept back is said soon after its interval.
+  private static let longestSleep = 1000
+
+  /// Starts the writer's thread.
+  ///
+  /// - Parameters:
+  ///   - level: lines below it are not written.
+  ///   - format: how lines look; text has colors when the descriptor is a terminal and `NO_COLOR` is not set.
+  ///   - descriptor: where to; standard error. The caller keeps it open until `close`.
+  ///   - bound: how many lines may wait.
+  ///   - repeats: how many lines of one message are written in an interval; lines of the level debug are not limited.
+  ///   - interval: how long that interval is.
+  public init(
+    level: LogLevel = .info, format: LogFormat = .text, descriptor: Int32 = 2, bound: Int = 4096, repeats: Int = 20,
+    interval: Duration = .seconds(10)
+  ) {
+    self.level = level
+    self.format = format
+    self.descriptor = descriptor
+    self.bound = bound
+    isColored = isatty(descriptor) == 1 && (getenv("NO_COLOR").map { $0.pointee == 0 } ?? true)
+    queue = Mutex(Queue(limit: RepeatLimit(burst: repeats, interval: Int64(interval.wholeMilliseconds))))
+    var thread = pthread_t()
+    let own = Unmanaged.passRetained(self)
+    let result = pthread_create(
+      &thread, nil,
+      { argument in
+        guard let argument else { return nil }
+        Unmanaged<LogWriter>.fromOpaque(argument).takeRetainedValue().main()
+        return nil
+      }, own.toOpaque())
+    precondition(result == 0, "no thread can be started for the log")
+    pthread_detach(thread)
+  }
+
+  private init() {
+    level = nil
+    format = .text
+    descriptor = -1
+    isColored = false
+    bound = 0
+    queue = Mutex(Queue(limit: RepeatLimit(burst: 0, interval: 0), isClosed: true))
+  }
+
+  /// Writes nothing, and has no thread.
+  static let discarding = LogWriter()
+
+  /// How many lines were dropped because the queue was full, since the start.
+  public var dropped: Int { drops.load(ordering: .relaxed) }
+
+  /// Waits until all lines logged before are written, or the time is over. For the end of the process: it blocks.
+  ///
+  /// - Returns: false when the time was over first, because nobody reads the log.
+  @discardableResult public func flush(within time: Duration = .seconds(2)) -> Bool {
+    let written = Semaphore()
+    let isOpen = queue.withLock { queue in
+      if queue.isClosed { return false }
+      queue.items.append(.marker(written))
+      return true
+    }
+    guard isOpen else { return true }
+    wake.signal()
+    return written.wait(milliseconds: time.wholeMilliseconds)
+  }
+
+  /// Flushes, and ends the thread; what is logged afterwards is dropped. It blocks like `flush(within:)`.
+  public func close(within time: Duration = .seconds(2)) {
+    flush(within: time)
+    queue.withLock { $0.isClosed = true }
+    wake.signal()
+  }
+
+  /// Takes a line, from any thread.
+  func submit(_ line: LogLine) {
+    let key = RepeatLimit.Key(message: line.message, component: line.component, kind: line.kind)
+    let now = SteadyClock.milliseconds()
+    let mustWake = queue.withLock { queue in
+      if queue.isClosed {
+        drops.wrappingAdd(1, ordering: .relaxed)
+        return false
+      }
+      guard line.level == .debug || queue.limit.admits(key, line.level, at: now) else { return false }
+      if queue.items.count >= bound {
+        queue.unsaidDrops += 1
+        drops.wrappingAdd(1, ordering: .relaxed)
+        return false
+      }
+      queue.items.append(.line(line))
+      defer { queue.isAsleep = false }
+      return queue.isAsleep
+    }
+    if mustWake { wake.signal() }
+  }
+
+  private func main() {
+    Self.nameThread("log")
+    while true {
+      let (items, drops, summaries, isClosed) = queue.withLock { queue in
+        defer {
+          queue.items.removeAll(keepingCapacity: true)
+          queue.unsaidDrops = 0
+          queue.isAsleep = true
+        }
+        return (queue.items, queue.unsaidDrops, queue.limit.summaries(at: SteadyClock.milliseconds()), queue.isClosed)
+      }
+      write(items, drops, summaries)
+      if isClosed { return }
+      wake.wait(milliseconds: Self.longestSleep)
+    }
+  }
+
+  private func write(_ items: [Item], _ drops: Int, _ summaries: [RepeatLimit.Summary]) {
+    var text = ""
+    var markers: [Semaphore] = []
+    for item in items {
+      switch item {
+      case .line(let line): text += format.render(line, colored: isColored)
+      case .marker(let written): markers.append(written)
+      }
+      if text.utf8.count > 65_536 {
+        put(text)
+        text.removeAll(keepingCapacity: true)
+      }
+    }
+    if drops > 0 {
+      let line = LogLine(
+        time: WallClock.milliseconds(), level: .warning, component: "log", message: "log lines dropped, for they are read too slowly",
+        kind: "", fields: [("lines", drops)])
+      text += format.render(line, colored: isColored)
+    }
+    for summary in summaries {
+      let line = LogLine(
+        time: WallClock.milliseconds(), level: summary.level, component: summary.key.component, message: summary.key.message, kind: "",
+        fields: (summary.key.kind.isEmpty ? [] : [("kind", summary.key.kind)]) + [
+          ("notShown", summary.notShown), ("withinMs", summary.milliseconds),
+        ])
+      text += format.render(line, colored: isColored)
+    }
+    put(text)
+    for marker in markers { marker.signal() }
+  }
+
+  /// Writes all of a text; what cannot be written is lost, for there is nowhere to say so.
+  private func put(_ text: String) {
+    var text = text
+    text.withUTF8 { bytes in
+      var rest = UnsafeRawBufferPointer(bytes)
+      while let base = rest.baseAddress, !rest.isEmpty {
+        let count = Glibc.write(descriptor, base, rest.count)
+        if count > 0 {
+          rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+        } else if errno == EAGAIN {
+          // A terminal or pipe that somebody else made non-blocking.
+          var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+          poll(&waiting, 1, Int32(Self.longestSleep))
+        } else if errno != EINTR {
+          return
+        }
+      }
+    }
+  }
+
+  /// Names this thread for `ps` and debuggers.
+  private static func nameThread(_ name: String) {
+    // By way of the file system, because Glibc's module has no `pthread_setname_np`.
+    let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+    guard file >= 0 else { return }
+    _ = name.withCString { Glibc.write(file, $0, strlen($0)) }
+    Glibc.close(file)
+  }
+}
