@@ -7,8 +7,7 @@ public enum SteadyClock {
 
   /// Nanoseconds since the same moment.
   public static func nanoseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    let time = SystemClock.read(CLOCK_MONOTONIC)
+    return time.seconds * 1_000_000_000 + time.nanoseconds
   }
 }
