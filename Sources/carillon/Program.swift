@@ -11,7 +11,7 @@ enum Program {
     name: "carillon", summary: "delivers notifications to a fleet of devices, over Kafka and Redis", version: version,
     sections: [
       .init("Roles", []),
-      .init("Tools", [TopicsCommand.create, PublishCommand.command, EventsCommand.command]),
+      .init("Tools", [TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command]),
       .init("Documentation", [SettingsCommand.command]),
     ])
 
