@@ -5,35 +5,40 @@ public final class HMACKey {
   /// Bytes of a whole authentication code.
   public static var codeBytes: Int { 32 }
 
-  // The states after the padded key: a message then costs two copies of them and its own blocks.
-  private var inner = SHA256_CTX()
-  private var outer = SHA256_CTX()
+  // The states after the padded key, and one to work in: a message costs two copies and its own blocks.
+  private let inner: OpaquePointer
+  private let outer: OpaquePointer
+  private let work: OpaquePointer
 
   /// Prepares a key of any length; at least 32 bytes are as strong as the hash.
   public init(_ key: [UInt8]) {
     let block = 64
     let short = key.count > block ? key.withUnsafeBytes { Digest.sha256($0) } : key
     let padded = short + [UInt8](repeating: 0, count: block - short.count)
-    SHA256_Init(&inner)
-    SHA256_Update(&inner, padded.map { $0 ^ 0x36 }, block)
-    SHA256_Init(&outer)
-    SHA256_Update(&outer, padded.map { $0 ^ 0x5C }, block)
+    inner = Self.state(padded.map { $0 ^ 0x36 })
+    outer = Self.state(padded.map { $0 ^ 0x5C })
+    work = Self.state([])
   }
 
-  deinit {
-    OPENSSL_cleanse(&inner, MemoryLayout<SHA256_CTX>.size)
-    OPENSSL_cleanse(&outer, MemoryLayout<SHA256_CTX>.size)
+  private static func state(_ bytes: [UInt8]) -> OpaquePointer {
+    guard let state = EVP_MD_CTX_new(), EVP_DigestInit_ex(state, EVP_sha256(), nil) == 1,
+      EVP_DigestUpdate(state, bytes, bytes.count) == 1
+    else { preconditionFailure("OpenSSL has SHA-256, and memory for its state") }
+    return state
   }
+
+  // Freeing a context clears it.
+  deinit { for state in [inner, outer, work] { EVP_MD_CTX_free(state) } }
 
   /// The authentication code of a message, valid during the call.
   public func withAuthenticationCode<R>(_ message: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
     try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.codeBytes) { code in
-      var state = inner
-      SHA256_Update(&state, message.baseAddress, message.count)
-      SHA256_Final(code.baseAddress, &state)
-      state = outer
-      SHA256_Update(&state, code.baseAddress, code.count)
-      SHA256_Final(code.baseAddress, &state)
+      // An unnoticed failure would leave a code that says nothing about the message, and `verify` would believe it.
+      precondition(
+        EVP_MD_CTX_copy_ex(work, inner) == 1 && EVP_DigestUpdate(work, message.baseAddress, message.count) == 1
+          && EVP_DigestFinal_ex(work, code.baseAddress, nil) == 1 && EVP_MD_CTX_copy_ex(work, outer) == 1
+          && EVP_DigestUpdate(work, code.baseAddress, code.count) == 1 && EVP_DigestFinal_ex(work, code.baseAddress, nil) == 1,
+        "OpenSSL has SHA-256, and memory for its state")
       return try body(UnsafeRawBufferPointer(code))
     }
   }

@@ -1,4 +1,6 @@
+import EventLoop
 import HTTP
+import JSON
 import Kafka
 import Notifications
 import Redis
@@ -56,7 +58,9 @@ extension FanOutCore {
   private func isFor(_ open: OpenSession, _ entry: DeliveryEntryView) -> Bool { entry.userHash == 0 || entry.userHash == open.owner.user }
 
   /// The entry without its payload: what events need.
-  private func head(of entry: DeliveryEntryView, in bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] { Array(bytes.dropLast(entry.payload.count)) }
+  private func head(of entry: DeliveryEntryView, in bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
+    Array(bytes.dropLast(entry.payload.count))
+  }
 
   private func send(_ entry: DeliveryEntryView, _ revision: Revision, _ number: UInt64, _ session: Session, _ open: OpenSession) {
     frames.reset()

@@ -1,5 +1,8 @@
+import EventLoop
 import Cryptography
+import HTTP
 import JSON
+import Kafka
 import Notifications
 import Redis
 import Worker
@@ -118,7 +121,9 @@ extension FanOutCore {
     guard let applied else { return }
     if let former = Owner(applied.owner), former.user != 0, former.user != owner.user { try await purge(token, of: former.user) }
     if !audience.isEmpty { _ = try await redis.command("ZADD", .text(audience), 0, .text(token)) }
-    if !applied.audience.isEmpty, applied.audience != audience { _ = try await redis.command("ZREM", .text(applied.audience), .text(token)) }
+    if !applied.audience.isEmpty, applied.audience != audience {
+      _ = try await redis.command("ZREM", .text(applied.audience), .text(token))
+    }
     say(type, registration, value, place)
   }
 
@@ -219,7 +224,9 @@ extension FanOutCore {
         say(.unregisteredDevice, open.registration, [], place)
       }
       accepted(request: request, session)
-      session.connection?.close(.normal, "unregistered", pending: .sent)
+      metrics.closed(.unregistered)
+      session.connection?.close(
+        WebSocketCloseCode(rawValue: CloseCode.unregistered.rawValue), CloseCode.unregistered.reason, pending: .sent)
     } catch {
       logger.warning("a device could not be unregistered", ["error": "\(error)"])
       session.close(.serviceUnavailable)

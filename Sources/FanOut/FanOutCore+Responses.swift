@@ -1,3 +1,5 @@
+import HTTP
+import JSON
 import Notifications
 import Worker
 

@@ -1,6 +1,7 @@
 import Cryptography
 import EventLoop
 import HTTP
+import JSON
 import Kafka
 import Notifications
 import Redis
@@ -33,7 +34,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   private var wheel: [[UInt64]]
   /// Seconds since the lane's start.
   private(set) var seconds: UInt32 = 0
-  var frames = ByteBuffer(capacity: 8192)
+  var frames = JSONWriter(capacity: 8192)
   /// Responses whose events are on the way to Kafka.
   var responses = PendingResponses()
   /// Runs the asynchronous part of a hello and of other rare frames on the lane's actor.
@@ -83,7 +84,9 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     producer.onLog = { [logger] in logger.log($0) }
     consumer.onLog = { [logger] in logger.log($0) }
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
-    let count = try await Admin.partitionCount(of: settings.topics.deliveries, settings.kafka, on: loop)
+    let admin = try Admin(settings.kafka)
+    let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
+    await admin.close()
     partition = try await membership.claim(partitions: count)
     membership.onLapse = { [unowned self] in lookAfterAll("the lane's heartbeat had lapsed") }
     let position = TopicPartition(settings.topics.deliveries, partition)

@@ -31,7 +31,7 @@ final class LaneMembership: RedisReplyHandler {
     let answer = try await redis.call(
       LaneScripts.claim, keys: ["\(RedisKeys.lanes)"], arguments: [.text(name), .integer(Int64(lifetime)), .integer(Int64(partitions))])
     guard let partition = answer.integer, (0..<Int64(partitions)).contains(partition) else {
-      throw RedisError(.unexpectedReply, "the claim of a partition was answered with something else")
+      throw RedisError(.rejected, "the claim of a partition was answered with something else")
     }
     member = "\(partition):\(name)"
     timer.start(after: lifetime / 4, repeating: lifetime / 4)
@@ -45,7 +45,7 @@ final class LaneMembership: RedisReplyHandler {
     _ = redis.send(command, to: self)
   }
 
-  func redisReplied(token: UInt64, reply: borrowing RedisReplyView) {
+  func redisReplied(token: UInt64, reply: RedisReplyView) {
     if !isClosed, reply.integer == 0 { onLapse?() }
   }
 

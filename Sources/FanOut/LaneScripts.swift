@@ -6,8 +6,7 @@ enum LaneScripts {
   ///
   /// Arguments: the lane's name, milliseconds after which a silent lane is dead, the number of partitions. Answers the partition.
   static let claim = RedisScript(
-    name: "claim",
-    source: """
+    """
     local t = redis.call('TIME')
     local now = t[1] * 1000 + math.floor(t[2] / 1000)
     redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
@@ -27,8 +26,7 @@ enum LaneScripts {
   ///
   /// Arguments: the lane's member. Answers 0 when it had lapsed and is restored by this call, else 1.
   static let beat = RedisScript(
-    name: "beat",
-    source: """
+    """
     local t = redis.call('TIME')
     local known = redis.call('ZSCORE', KEYS[1], ARGV[1])
     redis.call('ZADD', KEYS[1], t[1] * 1000 + math.floor(t[2] / 1000), ARGV[1])

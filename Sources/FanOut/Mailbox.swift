@@ -74,12 +74,12 @@ final class Mailbox: RedisReplyHandler {
     return call
   }
 
-  func redisReplied(token: UInt64, reply: borrowing RedisReplyView) {
+  func redisReplied(token: UInt64, reply: RedisReplyView) {
     switch take(Int(token)) {
     case .page(let generation, let asked):
       for index in stride(from: 0, to: reply.count - 1, by: 2) {
-        guard let revision = reply[index]?.withBytes({ Revision(bytes: $0) }) ?? nil else { continue }
-        _ = reply[index + 1]?.withBytes { answers?.entry(generation, revision, $0) }
+        guard let revision = reply[index]?.bytes.flatMap(Revision.init(bytes:)) else { continue }
+        if let entry = reply[index + 1]?.bytes { answers?.entry(generation, revision, entry) }
       }
       answers?.pageEnded(generation, reply.count / 2 < asked)
     case .delete(let generation, let numbers): answers?.deleted(generation, numbers)

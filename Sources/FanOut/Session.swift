@@ -1,5 +1,7 @@
 import HTTP
+import JSON
 import Notifications
+import Worker
 
 /// One connection of a device, from the upgrade to the end: loop-confined.
 ///
@@ -44,8 +46,17 @@ final class Session: WebSocketHandler {
       try received(try DeviceFrame(text))
     } catch {
       lane.metrics.badFrames.increment()
-      close(error.closeCode, "\(error)")
+      answer(error)
     }
+  }
+
+  /// What names the thing it is about is refused, a bounded number of times; anything else ends the session.
+  private func answer(_ error: DeviceFrameError) {
+    lane.frames.reset()
+    guard let open, ServerFrames.refused(error, to: &lane.frames) else { return close(error.closeCode, "\(error)") }
+    connection?.send(lane.frame())
+    open.errors += 1
+    if open.errors > OpenSession.mostErrors { close(.tooManyErrors) }
   }
 
   func webSocketReceived(binary: UnsafeRawBufferPointer) {
@@ -122,8 +133,9 @@ final class OpenSession {
   var flow: SessionFlow
   /// Which revisions were evicted, until the device has been told and has answered anything.
   var gap: [UInt8] = []
-  /// Changes of the registration that are being published: one at a time.
-  var isChanging = false
+  /// Frames that were refused.
+  var errors = 0
+  static let mostErrors = 100
 
   init(token: String, registration: Registration, owner: Owner, flow: SessionFlow) {
     self.token = token

@@ -8,8 +8,7 @@ enum SessionScripts {
   /// Answers `{1, former presence, owner, gap, entries in the mailbox}`, or `{0, owner, registration}` where the registration that
   /// stands is not the one that the device brings: it is published, applied, and the call repeated.
   static let enter = RedisScript(
-    name: "enter",
-    source: """
+    """
     local s = redis.call('HMGET', KEYS[1], 'p', 'u', 'r', 'g')
     if not s[2] or not s[3] or string.sub(s[3], 1, 8) ~= ARGV[2] then return {0, s[2] or '', s[3] or ''} end
     redis.call('HSET', KEYS[1], 'p', ARGV[1])
@@ -23,8 +22,7 @@ enum SessionScripts {
   /// the audience that it belongs to or ''.
   /// Answers `{1, former owner, former audience}`, or `{0}` where a later record stands. For the same owner the earliest `since` stands.
   static let register = RedisScript(
-    name: "register",
-    source: """
+    """
     local s = redis.call('HMGET', KEYS[1], 'u', 'r', 'a')
     local owner, former = ARGV[1], s[1] or ''
     if s[2] then
@@ -50,8 +48,7 @@ enum SessionScripts {
   ///
   /// Arguments: presence 12, milliseconds to keep the mailbox. Answers 1 if it was.
   static let leave = RedisScript(
-    name: "leave",
-    source: """
+    """
     if redis.call('HGET', KEYS[1], 'p') ~= ARGV[1] then return 0 end
     redis.call('HDEL', KEYS[1], 'p')
     redis.call('PEXPIRE', KEYS[2], ARGV[2])
@@ -63,8 +60,7 @@ enum SessionScripts {
   /// Arguments: presence 12. Answers `{1, entries in the mailbox}`, `{0}` when the device is elsewhere, `{-1}` when it is registered
   /// no more.
   static let refresh = RedisScript(
-    name: "refresh",
-    source: """
+    """
     local s = redis.call('HMGET', KEYS[1], 'p', 'u')
     if not s[2] then return {-1} end
     if s[1] and s[1] ~= ARGV[1] then return {0} end
@@ -77,8 +73,7 @@ enum SessionScripts {
   ///
   /// Keys: the mailbox only. Arguments: how many. Answers revision, entry, revision, entry, … in order.
   static let page = RedisScript(
-    name: "page",
-    source: """
+    """
     local all = redis.call('HKEYS', KEYS[1])
     local function earlier(a, b)
       local t, p, o = struct.unpack('>I8I4I8', a)

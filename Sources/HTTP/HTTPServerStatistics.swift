@@ -20,4 +20,7 @@ public struct HTTPServerStatistics: Sendable {
   public var upgradesRefused: [Int: Int] = [:]
   /// WebSocket connections that have ended, by cause.
   public var webSocketsEnded: [WebSocketEnd.Cause: Int] = [:]
+
+  /// Nothing counted.
+  public init() {}
 }

@@ -29,6 +29,8 @@ public class WebSocketConnection {
   private var phase = Phase.open
   private var awaitsPong = false
   private var isReported = false
+  /// The response to the upgrade is with the kernel: until then nothing that waits can be dropped, or it would be too.
+  private var isEstablished: Bool
   private var closeCode = WebSocketCloseCode.abnormal
   private var closeReason = ""
   var sweepSlot = -1
@@ -40,6 +42,7 @@ public class WebSocketConnection {
     self.endpoint = endpoint
     self.stream = stream
     self.handler = handler
+    isEstablished = endpoint.role == .client
   }
 
   fileprivate func begin() {
@@ -89,7 +92,7 @@ public class WebSocketConnection {
     phase = .closing
     closeCode = code
     closeReason = reason
-    if pending == .dropped { stream.discardPending() }
+    if pending == .dropped { discardPending() }
     writeControl(.close(code, reason))
     setDeadline(after: endpoint.configuration.closeMilliseconds)
   }
@@ -146,7 +149,6 @@ public class WebSocketConnection {
     case .failure(let error): fail(error.end)
     case .success(let said):
       if phase == .open {
-        stream.discardPending()
         writeControl(.close(said.code == .none ? nil : said.code, ""))
         report(WebSocketEnd(.peerClosed, said.code, said.reason))
       } else {
@@ -159,7 +161,7 @@ public class WebSocketConnection {
   /// Ends the connection for a reason that no word of the peer can change.
   private func fail(_ end: WebSocketEnd) {
     if phase == .open {
-      stream.discardPending()
+      discardPending()
       writeControl(.close(end.code, end.reason))
     }
     report(end)
@@ -171,6 +173,10 @@ public class WebSocketConnection {
     reader = nil
     endpoint.sweep.set(Sweep.never, for: self)
     stream.finish(withinMilliseconds: endpoint.configuration.closeMilliseconds)
+  }
+
+  private func discardPending() {
+    if isEstablished { stream.discardPending() }
   }
 
   private func writeControl(_ frame: WebSocketFrame) {
@@ -210,6 +216,7 @@ public class WebSocketConnection {
   func drain() { close(.goingAway, "the server is shutting down", pending: .sent) }
 
   fileprivate func drained() {
+    isEstablished = true
     if phase == .open { handler?.webSocketDrained() }
   }
 

@@ -13,8 +13,7 @@ struct DecimalText {
     for offset in first..<text.count {
       let digit = text[offset] &- UInt8(ascii: "0")
       // A point or an exponent is rare, and so are digits beyond the range: the slow way handles both.
-      guard digit < 10 else { return scaled(from: first, isNegative: isNegative) }
-      guard let next = Self.append(digit, to: value) else { return nil }
+      guard digit < 10, let next = Self.append(digit, to: value) else { return scaled(from: first, isNegative: isNegative) }
       value = next
     }
     if isNegative { return value }

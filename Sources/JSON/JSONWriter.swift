@@ -13,7 +13,8 @@
 ///     let frame = writer.withUnsafeBytes { SharedBytes.make($0) }
 public struct JSONWriter: ~Copyable {
   private var storage: UnsafeMutableRawBufferPointer
-  private var needsComma = false
+  /// Whether a value has just ended, so that another one in the same container needs a comma.
+  var needsComma = false
   /// How many bytes of text there are.
   public private(set) var count = 0
 

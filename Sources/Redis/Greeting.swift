@@ -47,7 +47,7 @@ final class Greeting: RedisReplyHandler {
     }
   }
 
-  func redisReplied(token: UInt64, reply: borrowing RedisReplyView) {
+  func redisReplied(token: UInt64, reply: RedisReplyView) {
     // A server that reads its data set, or is none, shows here.
     if token == Step.ping.rawValue, !reply.equals("PONG") {
       return finish(.failure(RedisError(.protocolViolation, "\(configuration.address) does not answer PING with PONG; is it a Redis?")))

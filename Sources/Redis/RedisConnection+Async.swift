@@ -6,7 +6,7 @@ private final class AsyncCall: RedisReplyHandler {
 
   init(_ continuation: CheckedContinuation<Result<RedisValue, RedisError>, Never>) { self.continuation = continuation }
 
-  func redisReplied(token: UInt64, reply: borrowing RedisReplyView) { finish(.success(reply.value)) }
+  func redisReplied(token: UInt64, reply: RedisReplyView) { finish(.success(reply.value)) }
 
   func redisFailed(token: UInt64, error: RedisError) { finish(.failure(error)) }
 

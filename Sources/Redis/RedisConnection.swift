@@ -225,20 +225,17 @@ public final class RedisConnection {
   }
 
   private func flushTimerFired() {
+    guard let error = pendingLoss else { return flush() }
     isFlushArmed = false
-    if let error = pendingLoss { return lose(error) }
-    flush()
+    lose(error)
   }
 
   /// Never fails a call itself: handlers are not called at a turn's end, when the loop may be about to block.
   private func flush() {
     guard let socket, cycle.phase != .connecting, pendingLoss == nil else { return }
-    if isFlushArmed {
-      isFlushArmed = false
-      flushTimer?.stop()
-    } else if !wantsWritable {
-      return
-    }
+    guard isFlushArmed || wantsWritable else { return }
+    isFlushArmed = false
+    flushTimer?.stop()
     do throws(RedisError) {
       while outgoing.unsentCount > 0 {
         let count = try socket.write(outgoing.unsent)
@@ -271,7 +268,7 @@ public final class RedisConnection {
     return socket === self.socket
   }
 
-  private func answer(_ reply: borrowing RedisReplyView) throws(RedisError) {
+  private func answer(_ reply: RedisReplyView) throws(RedisError) {
     guard let call = calls.first, outgoing.sentCount >= call.length else {
       throw reply.error ?? RedisError(.protocolViolation, "the peer answers what was not asked; is \(configuration.address) a Redis?")
     }
@@ -378,10 +375,13 @@ public final class RedisConnection {
   /// - Throws: the cause of the last failure, or `timedOut`, when it does not within so many milliseconds; `closed`; at once what waiting
   ///   cannot help, such as `authenticationFailed`, though attempts go on.
   public func waitUntilUp(withinMilliseconds milliseconds: Int) async throws(RedisError) {
-    loop.preconditionOnLoop()
-    if isUp { return }
-    if cycle.phase == .closed { throw RedisError(.closed, "the connection to Redis was closed") }
     let result: Result<Void, RedisError> = await withCheckedContinuation { continuation in
+      loop.preconditionOnLoop()
+      // Asked here, for the loop may turn between a question and an await.
+      if isUp { return continuation.resume(returning: .success(())) }
+      if cycle.phase == .closed {
+        return continuation.resume(returning: .failure(RedisError(.closed, "the connection to Redis was closed")))
+      }
       upWaiters.add(on: loop, milliseconds, continuation) { [unowned self] in
         self.cycle.cause ?? RedisError(.timedOut, "no connection to \(self.configuration.address) within \(milliseconds) ms")
       }
@@ -392,6 +392,6 @@ public final class RedisConnection {
 
 /// Takes replies that matter to nobody: a script that cannot be loaded shows in the calls that are repeated.
 private final class Ignored: RedisReplyHandler {
-  func redisReplied(token: UInt64, reply: borrowing RedisReplyView) {}
+  func redisReplied(token: UInt64, reply: RedisReplyView) {}
   func redisFailed(token: UInt64, error: RedisError) {}
 }

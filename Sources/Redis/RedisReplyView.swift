@@ -4,7 +4,7 @@ import CHiredis
 ///
 /// What is asked of a reply of another kind, or beyond its elements, is nil: a server of another mind never traps. An element belongs to
 /// the same memory, so neither may outlive the call.
-public struct RedisReplyView: ~Copyable {
+public struct RedisReplyView {
   /// What a reply can be.
   public enum Kind: Sendable, Hashable {
     /// No such key, no such field.
@@ -49,22 +49,20 @@ public struct RedisReplyView: ~Copyable {
   /// A number, or a value or status that is a decimal number in the range of Int64.
   public var number: Int64? {
     if let integer { return integer }
-    return withBytes { bytes in
-      var digits = bytes[...]
-      let isNegative = digits.first == UInt8(ascii: "-")
-      if isNegative { digits = digits.dropFirst() }
-      guard !digits.isEmpty else { return nil }
-      var value: Int64 = 0
-      for byte in digits {
-        guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-        let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
-        let digit = Int64(byte - UInt8(ascii: "0"))
-        let (sum, over) = isNegative ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
-        if tooLarge || over { return nil }
-        value = sum
-      }
-      return value
-    } ?? nil
+    guard var digits = bytes?[...] else { return nil }
+    let isNegative = digits.first == UInt8(ascii: "-")
+    if isNegative { digits = digits.dropFirst() }
+    guard !digits.isEmpty else { return nil }
+    var value: Int64 = 0
+    for byte in digits {
+      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+      let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
+      let digit = Int64(byte - UInt8(ascii: "0"))
+      let (sum, over) = isNegative ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
+      if tooLarge || over { return nil }
+      value = sum
+    }
+    return value
   }
 
   /// How many elements; 0 for what is no array.
@@ -76,26 +74,21 @@ public struct RedisReplyView: ~Copyable {
     return RedisReplyView(element)
   }
 
-  /// Lends the bytes of a value or status, also empty ones; nil for anything else.
-  @inline(__always)
-  public func withBytes<R>(_ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R? {
+  /// The bytes of a value or status where they lie, also of an empty one; nil for anything else.
+  public var bytes: UnsafeRawBufferPointer? {
     switch reply.pointee.type {
-    case REDIS_REPLY_STRING, REDIS_REPLY_STATUS: try body(UnsafeRawBufferPointer(start: reply.pointee.str, count: Int(reply.pointee.len)))
+    case REDIS_REPLY_STRING, REDIS_REPLY_STATUS: UnsafeRawBufferPointer(start: reply.pointee.str, count: Int(reply.pointee.len))
     default: nil
     }
   }
 
-  /// The bytes of a value or status, copied.
-  public var bytes: [UInt8]? { withBytes { Array($0) } }
-
   /// The text of a value or status, copied; what is no UTF-8 is replaced.
-  public var text: String? { withBytes { String(decoding: $0, as: UTF8.self) } }
+  public var text: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
   /// Whether it is a value or status of just these bytes.
   public func equals(_ text: StaticString) -> Bool {
-    withBytes { bytes in
-      bytes.count == text.utf8CodeUnitCount && zip(bytes, UnsafeBufferPointer(start: text.utf8Start, count: bytes.count)).allSatisfy(==)
-    } ?? false
+    guard let bytes, bytes.count == text.utf8CodeUnitCount else { return false }
+    return zip(bytes, UnsafeBufferPointer(start: text.utf8Start, count: bytes.count)).allSatisfy(==)
   }
 
   /// The error that an element of an array is.
@@ -111,7 +104,7 @@ public struct RedisReplyView: ~Copyable {
     case .null, .unknown: return .null
     case .integer: return .integer(Int64(reply.pointee.integer))
     case .status: return .status(text ?? "")
-    case .bytes: return .bytes(bytes ?? [])
+    case .bytes: return .bytes(bytes.map { Array($0) } ?? [])
     case .error: return error.map { .error($0) } ?? .null
     case .array:
       var elements: [RedisValue] = []
@@ -128,7 +121,7 @@ public struct RedisReplyView: ~Copyable {
 /// A call may be made from inside either, and the connection closed.
 public protocol RedisReplyHandler: AnyObject {
   /// The reply has come; it is valid during this call only.
-  func redisReplied(token: UInt64, reply: borrowing RedisReplyView)
+  func redisReplied(token: UInt64, reply: RedisReplyView)
   /// The server answered with an error, or no reply will come.
   func redisFailed(token: UInt64, error: RedisError)
 }

@@ -1,19 +1,18 @@
+import Cryptography
+
 /// A Lua script that runs in Redis, called by the SHA-1 of its source.
 ///
 /// A connection loads the scripts of its configuration before it is up, and loads a script again when the server has forgotten it.
 public final class RedisScript: Sendable, Hashable {
-  /// What it is called in logs and errors.
-  public let name: String
   /// The Lua source.
   public let source: String
   /// The SHA-1 of the source, 40 lower-case hexadecimal digits: what EVALSHA names it by.
   public let sha1: String
 
   /// Makes a script; nothing is checked until a server loads it.
-  public init(name: String, source: String) {
-    self.name = name
+  public init(_ source: String) {
     self.source = source
-    sha1 = scriptDigest(of: source)
+    sha1 = Hexadecimal.encode(Digest.sha1(source))
   }
 
   /// Two scripts are the same when their sources are.

@@ -7,9 +7,12 @@ import Glibc
 /// the process when a server sends a reply that nobody asked for, and it allocates for each call.
 final class RedisSocket {
   private let context: UnsafeMutablePointer<redisContext>
+  private let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
 
   /// Replies longer than this are taken for nonsense.
-  static let longestReply = 512 << 20
+  private static let longestReply = 512 << 20
+  /// So are arrays of more elements: hiredis makes room for as many as are announced.
+  private static let mostElements: Int32 = 1 << 22
 
   /// Begins to connect; the descriptor is writable when that has succeeded or failed.
   ///
@@ -20,13 +23,29 @@ final class RedisSocket {
     case .tcp(let host, let port): made = redisConnectNonBlock(host, Int32(port))
     case .unix(let path): made = redisConnectUnixNonBlock(path)
     }
-    guard let made else { throw RedisError(.unreachable, "no memory for a connection to Redis") }
+    guard let made, let reader = made.pointee.reader, let original = reader.pointee.fn else {
+      functions.deallocate()
+      throw RedisError(.unreachable, "no memory for a connection to Redis")
+    }
     context = made
+    functions.initialize(to: original.pointee)
+    functions.pointee.createArray = { task, elements in
+      guard let task, elements <= RedisSocket.mostElements,
+        let original = task.pointee.privdata?.assumingMemoryBound(to: redisReplyObjectFunctions.self)
+      else { return nil }
+      return original.pointee.createArray(task, elements)
+    }
+    reader.pointee.privdata = UnsafeMutableRawPointer(original)
+    reader.pointee.fn = functions
     if made.pointee.err != 0 { throw RedisError(.unreachable, failureText) }
     if case .tcp = endpoint { redisEnableKeepAlive(made) }
   }
 
-  deinit { redisFree(context) }
+  deinit {
+    // It frees by the functions, so they go last.
+    redisFree(context)
+    functions.deallocate()
+  }
 
   var descriptor: Int32 { context.pointee.fd }
 

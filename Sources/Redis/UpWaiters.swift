@@ -23,7 +23,7 @@ final class UpWaiters {
   ) {
     let waiter = Waiter()
     waiter.continuation = continuation
-    waiter.timer = Timer(on: loop) { [weak self, unowned waiter] in
+    waiter.timer = Timer(on: loop) { [weak self] in
       self?.waiters.removeAll { $0 === waiter }
       waiter.finish(.failure(cause()))
     }

@@ -3,7 +3,7 @@ import Redis
 import Worker
 
 /// Asks Redis for the devices of a person, a page at a time.
-struct AudienceCalls {
+struct AudienceCalls: ~Copyable {
   /// Devices to a page.
   static let pageSize = 128
   private let keys: RedisKeys

@@ -6,7 +6,7 @@ import Worker
 ///
 /// Until then they stay in the mailbox, and the next request for the device finds them again; so an eviction may be forgotten at any
 /// moment.
-struct Evictions {
+struct Evictions: ~Copyable {
   struct Eviction {
     /// Its place.
     let number: Int
@@ -30,7 +30,7 @@ struct Evictions {
   init(_ keys: RedisKeys) { self.keys = keys }
 
   /// Begins one; nil when the device has one already, or too many do.
-  mutating func begin(_ token: UnsafeRawBufferPointer, _ surplus: borrowing RedisReplyView) -> Eviction? {
+  mutating func begin(_ token: UnsafeRawBufferPointer, _ surplus: RedisReplyView) -> Eviction? {
     let device = Array(token)
     guard devices.count < Self.most, !devices.contains(device) else { return nil }
     var revisions: [[UInt8]] = []

@@ -32,7 +32,7 @@ struct DeviceRequest {
 /// Collects the requests of a batch by bucket and sends them, several to a call, to the judge.
 ///
 /// All requests for one device go in the order of their records, since they share a bucket and calls are made in order.
-struct JudgeCalls {
+struct JudgeCalls: ~Copyable {
   /// Calls in flight, by their token.
   private var calls: [[DeviceRequest]] = []
   private var free: [Int] = []

@@ -11,8 +11,7 @@ enum JudgeScript {
 
   /// The script itself.
   static let script = RedisScript(
-    name: "judge",
-    source: """
+    """
     -- KEYS, per request: the device's hash, its mailbox. All lie in one bucket.
     -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; mailbox bound; ids remembered; collapse
     --       revisions remembered; then per request
@@ -139,8 +138,7 @@ enum JudgeScript {
   ///
   /// Keys: the device's hash, its mailbox. Arguments: the revisions, oldest first.
   static let evict = RedisScript(
-    name: "evict",
-    source: """
+    """
     redis.call('HDEL', KEYS[2], unpack(ARGV))
     local gap = redis.call('HGET', KEYS[1], 'g')
     redis.call('HSET', KEYS[1], 'g', (gap and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])

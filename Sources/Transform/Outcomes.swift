@@ -1,3 +1,4 @@
+import EventLoop
 import Kafka
 import Notifications
 import Worker
@@ -102,7 +103,10 @@ final class Outcomes {
     facts.details = .rejected(rejection)
     guard let said = produce(facts, key: envelope.target, .work(token)) else { return nil }
     headers.copy(from: source)
-    DeadLetter.forEachHeader(rejection, tries: tries, topic: source.topic, position: SourcePosition(partition: source.partition, offset: source.offset, timestamp: source.timestamp)) { name, value in
+    DeadLetter.forEachHeader(
+      rejection, tries: tries, topic: source.topic,
+      position: SourcePosition(partition: source.partition, offset: source.offset, timestamp: source.timestamp)
+    ) { name, value in
       headers.append(name, value)
     }
     let outcome = producer.produce(

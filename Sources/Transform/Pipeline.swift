@@ -121,7 +121,8 @@ final class Pipeline: RedisReplyHandler {
       guard (try? entry.append(to: &hold.arena)) != nil else { return }
       let terms = DeviceRequest.Terms(
         application: StableHash.hash(view.application), user: view.target.userHash, time: view.envelope.source.timestamp,
-        withdraws: withdraws, id: entry.id.hash64, source: source, isExpired: expiration.end(expiration: entry.expiration, published: entry.source.timestamp) <= WallClock.seconds(),
+        withdraws: withdraws, id: entry.id.hash64, source: source,
+        isExpired: expiration.end(expiration: entry.expiration, published: entry.source.timestamp) <= WallClock.seconds(),
         revision: view.envelope.revision)
       body(ArenaSpan(start: start, count: hold.arena.count - start), terms)
     }
@@ -159,7 +160,7 @@ final class Pipeline: RedisReplyHandler {
     if !sent { fail(place) }
   }
 
-  private func audienceCame(_ place: Int32, _ reply: borrowing RedisReplyView) {
+  private func audienceCame(_ place: Int32, _ reply: RedisReplyView) {
     guard let hold = works[place].hold, reply.kind == .array else { return fail(place) }
     let record = hold.records[works[place].index]
     topic.withUnsafeBytes { topic in
@@ -167,7 +168,7 @@ final class Pipeline: RedisReplyHandler {
       var tokens: [ArenaSpan] = []
       for index in 0..<reply.count {
         let start = hold.arena.count
-        reply[index]?.withBytes { hold.arena.append($0) }
+        if let token = reply[index]?.bytes { hold.arena.append(token) }
         tokens.append(ArenaSpan(start: start, count: hold.arena.count - start))
       }
       let isWhole = tokens.count < AudienceCalls.pageSize
@@ -204,7 +205,7 @@ final class Pipeline: RedisReplyHandler {
 
   // MARK: Verdicts
 
-  func redisReplied(token: UInt64, reply: borrowing RedisReplyView) {
+  func redisReplied(token: UInt64, reply: RedisReplyView) {
     let number = token & Tag.mask
     switch token & ~Tag.mask {
     case Tag.judge: judged(judging.take(Int(number)), reply)
@@ -225,7 +226,7 @@ final class Pipeline: RedisReplyHandler {
     }
   }
 
-  private func judged(_ requests: [DeviceRequest], _ reply: borrowing RedisReplyView) {
+  private func judged(_ requests: [DeviceRequest], _ reply: RedisReplyView) {
     var verdicts: [Verdict?] = []
     verdicts.reserveCapacity(requests.count)
     for index in requests.indices {
@@ -313,7 +314,7 @@ final class Pipeline: RedisReplyHandler {
 
   // MARK: A full mailbox
 
-  private func evict(_ surplus: borrowing RedisReplyView, _ request: DeviceRequest) {
+  private func evict(_ surplus: RedisReplyView, _ request: DeviceRequest) {
     request.hold.arena.withUnsafeBytes { arena in
       let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
       guard let eviction = evictions.begin(token, surplus) else { return }

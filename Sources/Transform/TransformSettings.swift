@@ -40,7 +40,8 @@ public struct TransformSettings: Sendable {
   public init(
     topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, group: String = "carillon-transform", keys: RedisKeys = RedisKeys(),
     longestLifetime: Int64 = 30 * 86400, payloadBytes: Int = 4096, oneAttemptSeconds: Int64 = 30, mailboxBound: Int = 100,
-    rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 10_000, startMilliseconds: Int = 30_000, cluster: String = "carillon", worker: String = "transform"
+    rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 10_000, startMilliseconds: Int = 30_000,
+    cluster: String = "carillon", worker: String = "transform"
   ) {
     self.topics = topics
     self.kafka = kafka

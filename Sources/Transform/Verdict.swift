@@ -41,10 +41,10 @@ enum Verdict {
   }
 
   /// Reads one verdict of the script's reply; nil for what the script never says.
-  init?(_ reply: borrowing RedisReplyView) {
+  init?(_ reply: RedisReplyView) {
     switch reply[0]?.integer {
     case 0:
-      guard let by = reply[3]?.withBytes({ NotificationID(bytes: $0) }) ?? nil else { return nil }
+      guard let by = reply[3]?.bytes.flatMap(NotificationID.init(bytes:)) else { return nil }
       self = .stale(by: by)
     case 1:
       guard let application = Application(reply) else { return nil }
@@ -62,11 +62,11 @@ enum Verdict {
 }
 
 extension Verdict.Application {
-  fileprivate init?(_ reply: borrowing RedisReplyView) {
-    guard let revision = reply[2]?.withBytes({ Revision(bytes: $0) }) ?? nil else { return nil }
+  fileprivate init?(_ reply: RedisReplyView) {
+    guard let revision = reply[2]?.bytes.flatMap(Revision.init(bytes:)) else { return nil }
     self.revision = revision
-    presence = reply[1]?.withBytes(Verdict.Presence.init) ?? nil
-    displaced = reply[3]?.withBytes(Verdict.Displaced.init) ?? nil
+    presence = reply[1]?.bytes.flatMap(Verdict.Presence.init)
+    displaced = reply[3]?.bytes.flatMap(Verdict.Displaced.init)
   }
 }
 

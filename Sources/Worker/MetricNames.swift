@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Every metric that Carillon shows, as a table for operators.
 public enum MetricNames {
   /// When the process began.
@@ -7,6 +9,43 @@ public enum MetricNames {
   /// Lines that the log had no room for.
   public static let logLinesDropped = Metric<Counter>(
     "carillon_log_lines_dropped_total", "Log lines dropped because they were not read as fast as they were written.")
+
+  // The transform stage.
+
+  /// Requests read.
+  public static let requests = Metric<Counter>("carillon_transform_requests_total", "Requests read from Kafka, those done again included.")
+  /// Verdicts.
+  public static let verdicts = Metric<Counter>(
+    "carillon_transform_verdicts_total", "What became of requests, for each device that they were for.", labels: ["verdict"])
+  /// Records done again.
+  public static let retries = Metric<Counter>(
+    "carillon_transform_retries_total", "Records done again because Redis or Kafka failed meanwhile.")
+  /// Calls to Redis that failed.
+  public static let redisFailures = Metric<Counter>("carillon_transform_redis_failures_total", "Calls to Redis that failed.")
+  /// Delivery records that did not reach Kafka.
+  public static let deliveriesLost = Metric<Counter>(
+    "carillon_transform_deliveries_lost_total", "Delivery records that Kafka did not take; their devices find them in the mailbox.")
+  /// From arrival to durable outcomes.
+  public static let latency = Metric<Histogram>(
+    "carillon_transform_record_seconds", "From a record's arrival at the worker until its outcomes are durable.")
+
+  // The fan-out stage.
+
+  /// Connections now.
+  public static let connections = Metric<Gauge>("carillon_fanout_connections", "Connections that stand now.")
+  /// Sessions opened.
+  public static let sessions = Metric<Counter>("carillon_fanout_sessions_total", "Sessions whose hello was welcomed.")
+  /// Sessions closed by the worker.
+  public static let closed = Metric<Counter>(
+    "carillon_fanout_closed_total", "Sessions that this worker closed, by the name of the close code.", labels: ["code"])
+  /// Connections ended.
+  public static let ended = Metric<Counter>("carillon_fanout_ended_total", "Connections that ended, by cause.", labels: ["cause"])
+  /// Frames to and from devices.
+  public static let frames = Metric<Counter>(
+    "carillon_fanout_frames_total", "What was sent to devices and came from them.", labels: ["what"])
+  /// Records of the lane's partition that were for nobody here.
+  public static let records = Metric<Counter>(
+    "carillon_fanout_records_left_total", "Delivery records that were not sent from here, by reason.", labels: ["reason"])
 }
 
 extension MetricRegistry {

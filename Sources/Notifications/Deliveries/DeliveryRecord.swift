@@ -7,6 +7,9 @@
 /// | 20 | revision of the entry; zeros when there is none |
 /// | rest | entry, for `notify` and `remove` |
 public struct DeliveryRecord {
+  /// The bytes before the entry.
+  public static var headBytes: Int { 1 + 8 + Revision.byteCount }
+
   /// What the lane is to do. The raw value is the form's: never renumber.
   public enum Kind: UInt8, Sendable {
     /// Send the entry's notification.

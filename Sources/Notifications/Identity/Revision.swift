@@ -87,21 +87,21 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     self = revision
   }
 
-  /// Lends the binary form.
-  public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-    try withUnsafeTemporaryAllocation(byteCount: Self.byteCount, alignment: 8) { bytes in
-      bytes.storeBytes(of: timestamp.bigEndian, as: UInt64.self)
-      bytes.storeBytes(of: partition.bigEndian, toByteOffset: 8, as: UInt32.self)
-      bytes.storeBytes(of: offset.bigEndian, toByteOffset: 12, as: UInt64.self)
-      return try body(UnsafeRawBufferPointer(rebasing: bytes[..<Self.byteCount]))
-    }
-  }
-
   /// Appends the twenty bytes.
   public func append(to buffer: inout ByteBuffer) {
     buffer.append(timestamp)
     buffer.append(partition)
     buffer.append(offset)
+  }
+
+  /// The twenty bytes, valid during the call.
+  public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try withUnsafeTemporaryAllocation(byteCount: Self.byteCount, alignment: 8) { output in
+      output.storeBytes(of: timestamp.bigEndian, toByteOffset: 0, as: UInt64.self)
+      output.storeBytes(of: partition.bigEndian, toByteOffset: 8, as: UInt32.self)
+      output.storeBytes(of: offset.bigEndian, toByteOffset: 12, as: UInt64.self)
+      return try body(UnsafeRawBufferPointer(rebasing: output[0..<Self.byteCount]))
+    }
   }
 
   /// The forty digits, valid during the call.

@@ -1,0 +1,45 @@
+import HTTP
+import Notifications
+public import Worker
+
+/// What one fan-out lane counts.
+public struct FanOutMetrics: Sendable {
+  let connections: Gauge
+  let sessions: Counter
+  let sent: Counter
+  let removals: Counter
+  let acknowledged: Counter
+  let dropped: Counter
+  let responses: Counter
+  let refused: Counter
+  let badFrames: Counter
+  let badRecords: Counter
+  let foreignRecords: Counter
+  let takeovers: Counter
+  let unauthorized: Counter
+  private let closes: [CloseCode: Counter]
+  private let ends: [WebSocketEnd.Cause: Counter]
+
+  /// Makes the lane's cells.
+  public init(_ registry: MetricRegistry) {
+    connections = registry.make(MetricNames.connections)
+    sessions = registry.make(MetricNames.sessions)
+    sent = registry.make(MetricNames.frames, "notify")
+    removals = registry.make(MetricNames.frames, "remove")
+    acknowledged = registry.make(MetricNames.frames, "acknowledged")
+    dropped = registry.make(MetricNames.frames, "dropped")
+    responses = registry.make(MetricNames.frames, "response")
+    refused = registry.make(MetricNames.frames, "refused")
+    badFrames = registry.make(MetricNames.frames, "bad")
+    takeovers = registry.make(MetricNames.frames, "takeover")
+    unauthorized = registry.make(MetricNames.frames, "unauthorized")
+    badRecords = registry.make(MetricNames.records, "unreadable")
+    foreignRecords = registry.make(MetricNames.records, "no such session")
+    closes = Dictionary(uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, "\($0.name)")) })
+    ends = Dictionary(uniqueKeysWithValues: WebSocketEnd.Cause.allCases.map { ($0, registry.make(MetricNames.ended, $0.rawValue)) })
+  }
+
+  func closed(_ code: CloseCode) { closes[code]?.increment() }
+
+  func ended(_ end: WebSocketEnd) { ends[end.cause]?.increment() }
+}

@@ -1,0 +1,201 @@
+/// A JSON text as a tree, for where a person waits: tools, settings, tests. The hot path reads with `JSONScanner`.
+///
+/// It loses nothing but white space and the way strings are escaped: members keep their order and their repetitions, numbers their text.
+public enum JSONValue: Sendable, Equatable {
+  /// Members in the order of the text, repeated names included.
+  case object([Member])
+  /// Elements.
+  case array([JSONValue])
+  /// Characters, escapes resolved.
+  case string(String)
+  /// A number as it is written, so that no digit is lost.
+  case number(String)
+  /// `true` or `false`
+  case bool(Bool)
+  /// `null`
+  case null
+
+  /// A member of an object.
+  public struct Member: Sendable, Equatable {
+    /// Its name.
+    public var key: String
+    /// Its value.
+    public var value: JSONValue
+
+    /// A member.
+    public init(key: String, value: JSONValue) {
+      self.key = key
+      self.value = value
+    }
+  }
+
+  /// A number.
+  public static func integer(_ value: Int64) -> JSONValue { .number(String(value)) }
+
+  /// The value of the member with this name, the last one if there are several; `nil` when there is none, or this is no object.
+  public subscript(key: String) -> JSONValue? {
+    guard case .object(let members) = self else { return nil }
+    return members.last { $0.key == key }?.value
+  }
+
+  /// The element at this place; `nil` when there is none, or this is no array.
+  public subscript(index: Int) -> JSONValue? {
+    guard case .array(let elements) = self, elements.indices.contains(index) else { return nil }
+    return elements[index]
+  }
+
+  /// The members, if this is an object.
+  public var members: [Member]? {
+    guard case .object(let members) = self else { return nil }
+    return members
+  }
+
+  /// The elements, if this is an array.
+  public var elements: [JSONValue]? {
+    guard case .array(let elements) = self else { return nil }
+    return elements
+  }
+
+  /// The characters, if this is a string.
+  public var stringValue: String? {
+    guard case .string(let value) = self else { return nil }
+    return value
+  }
+
+  /// The integer, if this is a number that is one and fits.
+  public var integerValue: Int64? {
+    guard case .number(var text) = self else { return nil }
+    return text.withUTF8 { bytes in
+      let bytes = UnsafeRawBufferPointer(bytes)
+      return Self.number(bytes).flatMap { JSONScanner(bytes).integer($0) }
+    }
+  }
+
+  /// The nearest double, if this is a number that is not too large for one.
+  public var doubleValue: Double? {
+    guard case .number(var text) = self else { return nil }
+    return text.withUTF8 { bytes in
+      let bytes = UnsafeRawBufferPointer(bytes)
+      return Self.number(bytes).flatMap { JSONScanner(bytes).double($0) }
+    }
+  }
+
+  /// Whether it is `true`, if this is one of the two.
+  public var boolValue: Bool? {
+    guard case .bool(let value) = self else { return nil }
+    return value
+  }
+
+  /// The span of a text that is one number and nothing else.
+  private static func number(_ bytes: UnsafeRawBufferPointer) -> JSONSpan? {
+    var scanner = JSONScanner(bytes)
+    guard let span = try? scanner.skip(), span.kind == .number, span.count == bytes.count else { return nil }
+    return span
+  }
+}
+
+// MARK: Text
+
+extension JSONValue {
+  /// Reads one whole text, no deeper than the scanner allows.
+  public init(parsing text: UnsafeRawBufferPointer) throws(JSONError) {
+    var scanner = JSONScanner(text)
+    self = try Self.next(of: &scanner)
+    try scanner.finish()
+  }
+
+  /// Reads one whole text, no deeper than the scanner allows.
+  public init(parsing text: String) throws(JSONError) {
+    var text = text
+    let result = text.withUTF8 { bytes -> Result<JSONValue, JSONError> in
+      do throws(JSONError) {
+        return .success(try JSONValue(parsing: UnsafeRawBufferPointer(bytes)))
+      } catch {
+        return .failure(error)
+      }
+    }
+    self = try result.get()
+  }
+
+  private static func next(of scanner: inout JSONScanner) throws(JSONError) -> JSONValue {
+    switch scanner.peekKind() {
+    case .object:
+      var members: [Member] = []
+      try scanner.openObject()
+      while let key = try scanner.nextKey() {
+        members.append(Member(key: scanner.text(key) ?? "", value: try next(of: &scanner)))
+      }
+      return .object(members)
+    case .array:
+      var elements: [JSONValue] = []
+      try scanner.openArray()
+      while try scanner.nextElement() { elements.append(try next(of: &scanner)) }
+      return .array(elements)
+    default:
+      let span = try scanner.skip()
+      switch span.kind {
+      case .string: return .string(scanner.text(span) ?? "")
+      case .number: return .number(String(decoding: scanner.source(span), as: UTF8.self))
+      case .true, .false: return .bool(span.kind == .true)
+      default: return .null
+      }
+    }
+  }
+
+  /// Appends the value to a text. A `number` whose text is none becomes `null`, so that what is written is always valid.
+  public func write(to writer: inout JSONWriter) {
+    switch self {
+    case .object(let members):
+      writer.openObject()
+      for member in members {
+        writer.key(text: member.key)
+        member.value.write(to: &writer)
+      }
+      writer.closeObject()
+    case .array(let elements):
+      writer.openArray()
+      for element in elements { element.write(to: &writer) }
+      writer.closeArray()
+    case .string(let value): writer.string(value)
+    case .number(var text):
+      let copied = text.withUTF8 { bytes -> Bool in
+        guard Self.number(UnsafeRawBufferPointer(bytes)) != nil else { return false }
+        writer.raw(UnsafeRawBufferPointer(bytes))
+        return true
+      }
+      if !copied { writer.null() }
+    case .bool(let value): writer.bool(value)
+    case .null: writer.null()
+    }
+  }
+
+  /// The value as text on one line, without white space.
+  public var text: String {
+    var writer = JSONWriter()
+    write(to: &writer)
+    return writer.text
+  }
+}
+
+// MARK: Literals
+
+extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral,
+  ExpressibleByNilLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+  /// A string.
+  public init(stringLiteral value: String) { self = .string(value) }
+  /// A number.
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+  /// A number.
+  public init(floatLiteral value: Double) { self = value.isFinite ? .number(value.description) : .null }
+  /// `true` or `false`
+  public init(booleanLiteral value: Bool) { self = .bool(value) }
+  /// `null`
+  public init(nilLiteral: ()) { self = .null }
+  /// An array.
+  public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
+  /// An object.
+  public init(dictionaryLiteral elements: (String, JSONValue)...) {
+    self = .object(elements.map { Member(key: $0.0, value: $0.1) })
+  }
+}

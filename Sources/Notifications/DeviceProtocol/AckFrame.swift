@@ -1,0 +1,129 @@
+public import JSON
+
+/// Why a device has dropped a notification.
+public enum DropReason: String, Sendable, CaseIterable {
+  /// It has taken the id before.
+  case known
+  /// It has a newer revision of the identifier.
+  case stale
+  /// It came too late.
+  case expired
+}
+
+/// The frame `ack`, borrowed from its bytes: what a device has stored, shown or dropped.
+///
+/// Its numbers were checked when it was read; reading them again makes no array.
+public struct AckFrame {
+  private let scanner: JSONScanner
+  private let deliveries: JSONSpan?
+  private let dropped: JSONSpan?
+  private let updated: JSONSpan?
+
+  init(_ scanner: JSONScanner, deliveries: JSONSpan?, dropped: JSONSpan?, updated: JSONSpan?) throws(DeviceFrameError) {
+    (self.scanner, self.deliveries, self.dropped, self.updated) = (scanner, deliveries, dropped, updated)
+    do {
+      try walkNumbers(deliveries, "deliveries") { _ in }
+      try walkNumbers(updated, "updated") { _ in }
+      try walkDropped { _, _ in }
+    } catch let error as DeviceFrameError {
+      throw error
+    } catch {
+      throw Self.wrong("", "The text is one JSON object by RFC 8259.")
+    }
+  }
+
+  /// Calls `body` with the number of each delivery that was stored or shown; those of `updated` stand here too.
+  public func forEachDelivery(_ body: (UInt64) -> Void) { try? walkNumbers(deliveries, "deliveries", body) }
+
+  /// Calls `body` with the number of each delivery that took the place of a notification on the screen.
+  public func forEachUpdated(_ body: (UInt64) -> Void) { try? walkNumbers(updated, "updated", body) }
+
+  /// Whether a delivery took the place of a notification on the screen.
+  public func isUpdated(_ delivery: UInt64) -> Bool {
+    guard updated != nil else { return false }
+    var isFound = false
+    forEachUpdated { if $0 == delivery { isFound = true } }
+    return isFound
+  }
+
+  /// Calls `body` with the number of each delivery that was dropped, and why.
+  public func forEachDropped(_ body: (UInt64, DropReason) -> Void) { try? walkDropped(body) }
+
+  private func walkNumbers(_ span: JSONSpan?, _ field: String, _ body: (UInt64) -> Void) throws {
+    guard let span, span.kind != .null else { return }
+    guard span.kind == .array else { throw Self.wrong(field, "This is an array of delivery numbers.") }
+    var elements = scanner.scanner(of: span)
+    try elements.openArray()
+    while try elements.nextElement() {
+      guard let number = Self.number(try elements.skip(), elements) else {
+        throw Self.wrong(field, "This is an array of delivery numbers.")
+      }
+      body(number)
+    }
+  }
+
+  private func walkDropped(_ body: (UInt64, DropReason) -> Void) throws {
+    guard let span = dropped, span.kind != .null else { return }
+    let rule = "This is an array of objects with delivery, a number, and reason: known, stale or expired."
+    guard span.kind == .array else { throw Self.wrong("dropped", rule) }
+    var elements = scanner.scanner(of: span)
+    try elements.openArray()
+    while try elements.nextElement() {
+      guard elements.peekKind() == .object else { throw Self.wrong("dropped", rule) }
+      var delivery: UInt64?
+      var reason: DropReason?
+      try elements.openObject()
+      while let key = try elements.nextKey() {
+        let value = try elements.skip()
+        if elements.matches(key, "delivery") {
+          delivery = Self.number(value, elements)
+        } else if elements.matches(key, "reason") {
+          reason = DropReason.allCases.first { elements.matches(value, text: $0.rawValue) }
+        }
+      }
+      guard let delivery, let reason else { throw Self.wrong("dropped", rule) }
+      body(delivery, reason)
+    }
+  }
+
+  private static func number(_ value: JSONSpan, _ scanner: JSONScanner) -> UInt64? {
+    scanner.integer(value).flatMap { UInt64(exactly: $0) }.flatMap { $0 <= FrameLimits.largestDelivery ? $0 : nil }
+  }
+
+  private static func wrong(_ field: String, _ rule: String) -> DeviceFrameError {
+    DeviceFrameError(frame: DeviceFrameType.ack.rawValue, field: field, rule: rule)
+  }
+
+  /// Appends the frame that a device sends.
+  public static func write(
+    deliveries: [UInt64], updated: [UInt64] = [], dropped: [(delivery: UInt64, reason: DropReason)] = [], to json: inout JSONWriter
+  ) {
+    json.openObject()
+    json.member("type", DeviceFrameType.ack.rawValue)
+    json.key("deliveries")
+    write(deliveries, to: &json)
+    if !updated.isEmpty {
+      json.key("updated")
+      write(updated, to: &json)
+    }
+    if !dropped.isEmpty {
+      json.key("dropped")
+      json.openArray()
+      for (delivery, reason) in dropped {
+        json.openObject()
+        json.key("delivery")
+        json.integer(delivery)
+        json.member("reason", reason.rawValue)
+        json.closeObject()
+      }
+      json.closeArray()
+    }
+    json.closeObject()
+  }
+
+  private static func write(_ numbers: [UInt64], to json: inout JSONWriter) {
+    json.openArray()
+    for number in numbers { json.integer(number) }
+    json.closeArray()
+  }
+}

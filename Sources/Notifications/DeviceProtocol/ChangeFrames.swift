@@ -1,0 +1,92 @@
+public import JSON
+
+/// The frame `settings`: the person has changed what notifications may do, or the device's locale or time zone is another.
+public struct SettingsFrame: Sendable, Equatable {
+  /// The device's own id for the request; with it the frame is answered.
+  public var request: String?
+  /// What the person lets notifications do; `nil` when it stays.
+  public var authorization: Authorization?
+  /// The locale; `nil` when it stays.
+  public var locale: String?
+  /// The time zone; `nil` when it stays.
+  public var timeZone: String?
+
+  /// A change of settings.
+  public init(request: String? = nil, authorization: Authorization? = nil, locale: String? = nil, timeZone: String? = nil) {
+    (self.request, self.authorization, self.locale, self.timeZone) = (request, authorization, locale, timeZone)
+  }
+
+  init(_ reader: ObjectReader) throws(FieldError) {
+    request = try reader.text("request", longest: FrameLimits.idBytes)
+    authorization = try reader["authorization"].map { value throws(FieldError) in try Authorization(value, path: "authorization") }
+    locale = try reader.text("locale", longest: Registration.wordBytes)
+    timeZone = try reader.text("timeZone", longest: Registration.wordBytes)
+    guard authorization != nil || locale != nil || timeZone != nil else {
+      throw reader.error("authorization", "A change of settings has authorization, locale or timeZone.")
+    }
+  }
+
+  /// Appends the frame.
+  public func write(to json: inout JSONWriter) {
+    json.openObject()
+    json.member("type", DeviceFrameType.settings.rawValue)
+    if let request { json.member("request", request) }
+    if let authorization {
+      json.key("authorization")
+      authorization.write(to: &json)
+    }
+    if let locale { json.member("locale", locale) }
+    if let timeZone { json.member("timeZone", timeZone) }
+    json.closeObject()
+  }
+}
+
+/// The frame `categories`: the application has registered its categories anew.
+public struct CategoriesFrame: Sendable, Equatable {
+  /// The device's own id for the request; with it the frame is answered.
+  public var request: String?
+  /// All the categories there are now.
+  public var categories: [NotificationCategory]
+
+  /// A change of categories.
+  public init(request: String? = nil, categories: [NotificationCategory]) {
+    (self.request, self.categories) = (request, categories)
+  }
+
+  init(_ reader: ObjectReader) throws(FieldError) {
+    request = try reader.text("request", longest: FrameLimits.idBytes)
+    guard let categories = try NotificationCategory.list(reader, "categories") else {
+      throw reader.error("categories", "This member is required.")
+    }
+    self.categories = categories
+  }
+
+  /// Appends the frame.
+  public func write(to json: inout JSONWriter) {
+    json.openObject()
+    json.member("type", DeviceFrameType.categories.rawValue)
+    if let request { json.member("request", request) }
+    json.key("categories")
+    NotificationCategory.write(categories, to: &json)
+    json.closeObject()
+  }
+}
+
+/// The frame `unregister`: the person signed out, or the application was removed.
+public struct UnregisterFrame: Sendable, Equatable {
+  /// The device's own id for the request; with it the frame is answered.
+  public var request: String?
+
+  /// A farewell.
+  public init(request: String? = nil) { self.request = request }
+
+  init(_ reader: ObjectReader) throws(FieldError) { request = try reader.text("request", longest: FrameLimits.idBytes) }
+
+  /// Appends the frame.
+  public func write(to json: inout JSONWriter) {
+    json.openObject()
+    json.member("type", DeviceFrameType.unregister.rawValue)
+    if let request { json.member("request", request) }
+    json.closeObject()
+  }
+}

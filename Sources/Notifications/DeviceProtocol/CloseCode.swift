@@ -1,0 +1,156 @@
+/// Why the cluster closes a device's connection: the whole table.
+///
+/// | code | name | comes back |
+/// |---|---|---|
+/// | 4000 | protocolError | after 60 s to 10 min |
+/// | 4001 | helloTimeout | after 1 s to 2 min |
+/// | 4002 | badHello | not by itself: the hello has to change |
+/// | 4003 | unauthorized | not by itself: the credential has to change |
+/// | 4004 | takenOver | not by itself: the same token is connected elsewhere |
+/// | 4005 | slowConsumer | after 1 s to 2 min |
+/// | 4006 | pingTimeout | at once, then up to 2 min |
+/// | 4007 | draining | when `goaway` said |
+/// | 4008 | userChanged | at once, then up to 2 min |
+/// | 4009 | serviceUnavailable | after 2 s to 5 min |
+/// | 4010 | messageTooLarge | after 60 s to 10 min |
+/// | 4011 | tooManyErrors | after 60 s to 10 min |
+/// | 4012 | tooManyFrames | after 10 s to 10 min |
+/// | 4013 | unregistered | not by itself: it signed out |
+/// | 4014 | registrationLost | at once, then up to 2 min |
+/// | 4015 | tooManyResponses | after 10 s to 10 min |
+/// | 4016 | acknowledgementTimeout | after 1 s to 2 min |
+/// | 4017 | unsupportedFrame | after 60 s to 10 min |
+public enum CloseCode: UInt16, Sendable, CaseIterable {
+  /// A frame that is no JSON object of the protocol, or not the one expected.
+  case protocolError = 4000
+  /// No hello within its deadline.
+  case helloTimeout = 4001
+  /// A hello with a missing or wrong member.
+  case badHello = 4002
+  /// No credential, or one that does not hold for this device and user.
+  case unauthorized = 4003
+  /// The same device token has connected elsewhere.
+  case takenOver = 4004
+  /// It does not read what it is sent.
+  case slowConsumer = 4005
+  /// It does not answer pings.
+  case pingTimeout = 4006
+  /// The worker is going down in order.
+  case draining = 4007
+  /// The device belongs to another user now.
+  case userChanged = 4008
+  /// What the session needs is not there.
+  case serviceUnavailable = 4009
+  /// A frame above the limit of `welcome`.
+  case messageTooLarge = 4010
+  /// Too many frames were refused.
+  case tooManyErrors = 4011
+  /// More frames in a time than are taken.
+  case tooManyFrames = 4012
+  /// The device has unregistered.
+  case unregistered = 4013
+  /// The cluster has to be told again who the device is.
+  case registrationLost = 4014
+  /// More responses than may wait for their answers.
+  case tooManyResponses = 4015
+  /// It reads, but does not acknowledge what it is sent.
+  case acknowledgementTimeout = 4016
+  /// A frame that is not text.
+  case unsupportedFrame = 4017
+
+  /// The name in the table.
+  public var name: StaticString {
+    switch self {
+    case .protocolError: "protocolError"
+    case .helloTimeout: "helloTimeout"
+    case .badHello: "badHello"
+    case .unauthorized: "unauthorized"
+    case .takenOver: "takenOver"
+    case .slowConsumer: "slowConsumer"
+    case .pingTimeout: "pingTimeout"
+    case .draining: "draining"
+    case .userChanged: "userChanged"
+    case .serviceUnavailable: "serviceUnavailable"
+    case .messageTooLarge: "messageTooLarge"
+    case .tooManyErrors: "tooManyErrors"
+    case .tooManyFrames: "tooManyFrames"
+    case .unregistered: "unregistered"
+    case .registrationLost: "registrationLost"
+    case .tooManyResponses: "tooManyResponses"
+    case .acknowledgementTimeout: "acknowledgementTimeout"
+    case .unsupportedFrame: "unsupportedFrame"
+    }
+  }
+
+  /// The text of the close frame: what happened, and what to do; at most 123 bytes.
+  public var reason: String {
+    switch self {
+    case .protocolError: "a frame is no JSON object of carillon.v1; correct the device's software"
+    case .helloTimeout: "no hello came in time; send it first, at once"
+    case .badHello: "the hello has a missing or wrong member; correct it before coming back"
+    case .unauthorized: "the credential does not hold for this device and user; get another one"
+    case .takenOver: "the same device token has connected elsewhere; do not come back by yourself"
+    case .slowConsumer: "what was sent is not read fast enough; come back, nothing is lost"
+    case .pingTimeout: "pings were not answered; come back"
+    case .draining: "the worker is going down; come back when goaway said"
+    case .userChanged: "the device belongs to another user now; come back with a new hello"
+    case .serviceUnavailable: "the cluster cannot serve now; come back later"
+    case .messageTooLarge: "a frame is larger than the limit of welcome; send smaller ones"
+    case .tooManyErrors: "too many frames were refused; correct the device's software"
+    case .tooManyFrames: "too many frames in too short a time; send fewer"
+    case .unregistered: "the device has unregistered; come back when somebody signs in"
+    case .registrationLost: "the cluster has to be told again who the device is; come back with a hello"
+    case .tooManyResponses: "too many responses wait for their answers; come back later and send fewer at a time"
+    case .acknowledgementTimeout: "what was sent is not acknowledged; come back, nothing is lost"
+    case .unsupportedFrame: "a frame is not text; correct the device's software"
+    }
+  }
+
+  /// Whether and when the device comes back.
+  public var reconnection: Reconnection {
+    switch self {
+    case .badHello, .unauthorized, .takenOver, .unregistered: .never
+    case .protocolError, .messageTooLarge, .tooManyErrors, .unsupportedFrame: .backOff(from: 60_000, to: 600_000)
+    case .helloTimeout, .slowConsumer, .acknowledgementTimeout: .backOff(from: 1_000, to: 120_000)
+    case .pingTimeout, .userChanged, .registrationLost: .backOff(from: 0, to: 120_000)
+    case .draining: .asTold
+    case .serviceUnavailable: .backOff(from: 2_000, to: 300_000)
+    case .tooManyFrames, .tooManyResponses: .backOff(from: 10_000, to: 600_000)
+    }
+  }
+
+  /// Whether and when a device comes back after a close code of any kind: for those that are none of the table's after up to 2 minutes.
+  public static func reconnection(after code: UInt16) -> Reconnection {
+    CloseCode(rawValue: code)?.reconnection ?? .backOff(from: 0, to: 120_000)
+  }
+}
+
+/// Whether and when a device connects again.
+public enum Reconnection: Sendable, Equatable {
+  /// Not before something has changed on its side.
+  case never
+  /// After `reconnectAfterMs` of the `goaway` before the close; without one as `backOff(from: 0, to: 120_000)`.
+  case asTold
+  /// After a time that grows with each attempt that fails, in milliseconds.
+  case backOff(from: Int, to: Int)
+
+  /// The milliseconds to wait before an attempt; `nil` when there is to be none.
+  ///
+  /// - Parameters:
+  ///   - attempt: 0 for the first attempt after the close.
+  ///   - told: `reconnectAfterMs`, if a `goaway` came.
+  ///   - jitter: a random number from 0 to 1, so that a fleet does not come back at once.
+  public func wait(attempt: Int, told: Int?, jitter: Double) -> Int? {
+    switch self {
+    case .never: return nil
+    case .asTold:
+      if attempt == 0, let told { return max(told, 0) }
+      return Reconnection.backOff(from: 0, to: 120_000).wait(attempt: attempt, told: nil, jitter: jitter)
+    case .backOff(let first, let longest):
+      // The window doubles from a second on; the first attempt lies within half a second of its earliest time.
+      let window = attempt == 0 ? 500 : min(1_000 << min(attempt, 20), longest)
+      let wait = Double(first) + min(max(jitter, 0), 1) * Double(window)
+      return min(Int(wait), max(longest, first))
+    }
+  }
+}

@@ -1,0 +1,97 @@
+internal import JSON
+
+/// A frame that a device has sent.
+public enum DeviceFrame {
+  /// Who it is.
+  case hello(Hello)
+  /// What it has stored, shown or dropped; borrowed from the frame's bytes.
+  case ack(AckFrame)
+  /// What the person did.
+  case response(ResponseFrame)
+  /// The person's settings.
+  case settings(SettingsFrame)
+  /// The application's categories.
+  case categories(CategoriesFrame)
+  /// It is leaving.
+  case unregister(UnregisterFrame)
+  /// A type that this version does not know: passed over.
+  case unknown
+
+  /// Reads a text frame. An `ack` allocates nothing and borrows the bytes; the others copy.
+  ///
+  /// An error whose `subject` is not `nil` is answered with `refused`; one without is a matter for the close code.
+  public init(_ text: UnsafeRawBufferPointer) throws(DeviceFrameError) {
+    var scanner = JSONScanner(text)
+    var head = Head()
+    do throws(JSONError) {
+      try head.read(&scanner)
+    } catch {
+      throw DeviceFrameError(frame: "", field: "", rule: "A frame is one JSON object by RFC 8259 (byte \(error.offset)).")
+    }
+    guard let type = head.type, type.kind == .string else {
+      throw DeviceFrameError(frame: "", field: "type", rule: "A frame has a member type, a string.")
+    }
+    if scanner.matches(type, "ack") {
+      self = .ack(try AckFrame(scanner, deliveries: head.deliveries, dropped: head.dropped, updated: head.updated))
+      return
+    }
+    guard let known = DeviceFrameType.allCases.first(where: { scanner.matches(type, text: $0.rawValue) }) else {
+      self = .unknown
+      return
+    }
+    let subject = head.subject(scanner, known)
+    do throws(FieldError) {
+      let reader = try ObjectReader(parsing: text)
+      switch known {
+      case .hello: self = .hello(try Hello(reader))
+      case .response: self = .response(try ResponseFrame(reader))
+      case .settings: self = .settings(try SettingsFrame(reader))
+      case .categories: self = .categories(try CategoriesFrame(reader))
+      case .unregister: self = .unregister(try UnregisterFrame(reader))
+      case .ack: self = .unknown
+      }
+    } catch {
+      throw DeviceFrameError(error, frame: known.rawValue, subject: subject)
+    }
+  }
+
+  /// Where the members stand that decide how to go on, found in one walk that checks the whole text.
+  private struct Head {
+    var type: JSONSpan?
+    var deliveries: JSONSpan?
+    var dropped: JSONSpan?
+    var updated: JSONSpan?
+    var response: JSONSpan?
+    var request: JSONSpan?
+
+    mutating func read(_ scanner: inout JSONScanner) throws(JSONError) {
+      try scanner.openObject()
+      while let key = try scanner.nextKey() {
+        let value = try scanner.skip()
+        if scanner.matches(key, "type") {
+          type = value
+        } else if scanner.matches(key, "deliveries") {
+          deliveries = value
+        } else if scanner.matches(key, "dropped") {
+          dropped = value
+        } else if scanner.matches(key, "updated") {
+          updated = value
+        } else if scanner.matches(key, "response") {
+          response = value
+        } else if scanner.matches(key, "request") {
+          request = value
+        }
+      }
+      try scanner.finish()
+    }
+
+    /// What a refusal names: an id that can be told back.
+    func subject(_ scanner: JSONScanner, _ type: DeviceFrameType) -> FrameSubject? {
+      let span = type == .response ? response : request
+      guard type != .hello, let span, let id = scanner.text(span), ObjectReader.isPlain(id, longest: FrameLimits.idBytes) else {
+        return nil
+      }
+      return type == .response ? .response(id) : .request(id)
+    }
+  }
+}

@@ -1,0 +1,13 @@
+/// How large the members of frames may be.
+public enum FrameLimits {
+  /// The longest id of a response or a request, in bytes.
+  public static var idBytes: Int { 128 }
+  /// The longest receipt, in bytes.
+  public static var receiptBytes: Int { 4_096 }
+  /// The longest credential, in bytes.
+  public static var credentialBytes: Int { 8_192 }
+  /// The most channels of a hello's cursors.
+  public static var cursors: Int { 1_000 }
+  /// The largest delivery number: one that every JSON reader holds exactly.
+  public static var largestDelivery: UInt64 { (1 << 53) - 1 }
+}

@@ -1,0 +1,103 @@
+public import JSON
+
+/// The frame `hello`: who a device is.
+public struct Hello: Sendable, Equatable {
+  /// The device token.
+  public var device: DeviceToken
+  /// The application's bundle id.
+  public var application: String
+  /// What proves that it may; required outside development. Never to be logged.
+  public var credential: String?
+  /// Who is signed in.
+  public var user: String?
+  /// The platform.
+  public var platform: String?
+  /// The environment that the token belongs to.
+  public var environment: DeviceEnvironment?
+  /// The locale.
+  public var locale: String?
+  /// The time zone.
+  public var timeZone: String?
+  /// What the person lets notifications do; `nil` when it does not say.
+  public var authorization: Authorization?
+  /// The application's categories; `nil` when it does not say.
+  public var categories: [NotificationCategory]?
+  /// How far it has come in each channel.
+  public var cursors: [String: String]
+
+  /// A hello.
+  public init(
+    device: DeviceToken, application: String, credential: String? = nil, user: String? = nil, platform: String? = nil,
+    environment: DeviceEnvironment? = nil, locale: String? = nil, timeZone: String? = nil, authorization: Authorization? = nil,
+    categories: [NotificationCategory]? = nil, cursors: [String: String] = [:]
+  ) {
+    (self.device, self.application, self.credential, self.user) = (device, application, credential, user)
+    (self.platform, self.environment, self.locale, self.timeZone) = (platform, environment, locale, timeZone)
+    (self.authorization, self.categories, self.cursors) = (authorization, categories, cursors)
+  }
+
+  init(_ reader: ObjectReader) throws(FieldError) {
+    let facts = try DeviceFacts(reader)
+    let credential = try reader.text("credential", longest: FrameLimits.credentialBytes)
+    var cursors: [String: String] = [:]
+    if let value = reader["cursors"] {
+      let members = try ObjectReader(value, path: "cursors").object.members ?? []
+      guard members.count <= FrameLimits.cursors else {
+        throw reader.error("cursors", "There are at most \(FrameLimits.cursors) cursors.")
+      }
+      for member in members {
+        guard let cursor = member.value.stringValue, cursor.utf8.count <= FrameLimits.idBytes,
+          member.key.utf8.count <= RequestLimits.userBytes
+        else {
+          throw reader.error("cursors", "A cursor is the text that a broadcast gave, by its channel's name.")
+        }
+        cursors[member.key] = cursor
+      }
+    }
+    self.init(
+      device: facts.device, application: facts.application, credential: credential, user: facts.user, platform: facts.platform,
+      environment: facts.environment, locale: facts.locale, timeZone: facts.timeZone, authorization: facts.authorization,
+      categories: facts.categories, cursors: cursors)
+  }
+
+  /// The registration that it makes.
+  ///
+  /// - Parameter since: from when on the device belongs to this user, in milliseconds since 1970.
+  public func registration(since: Int64) -> Registration {
+    Registration(
+      device: device, application: application, user: user, since: since, platform: platform, environment: environment, locale: locale,
+      timeZone: timeZone, authorization: authorization, categories: categories ?? [])
+  }
+
+  /// Appends the frame.
+  public func write(to json: inout JSONWriter) {
+    json.openObject()
+    json.member("type", DeviceFrameType.hello.rawValue)
+    json.member("device", device.text)
+    json.member("application", application)
+    if let credential { json.member("credential", credential) }
+    if let user { json.member("user", user) }
+    if let platform { json.member("platform", platform) }
+    if let environment { json.member("environment", environment.rawValue) }
+    if let locale { json.member("locale", locale) }
+    if let timeZone { json.member("timeZone", timeZone) }
+    if let authorization {
+      json.key("authorization")
+      authorization.write(to: &json)
+    }
+    if let categories {
+      json.key("categories")
+      NotificationCategory.write(categories, to: &json)
+    }
+    if !cursors.isEmpty {
+      json.key("cursors")
+      json.openObject()
+      for (channel, cursor) in cursors.sorted(by: { $0.key < $1.key }) {
+        json.key(text: channel)
+        json.string(cursor)
+      }
+      json.closeObject()
+    }
+    json.closeObject()
+  }
+}

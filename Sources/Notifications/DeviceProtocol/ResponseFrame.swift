@@ -1,0 +1,53 @@
+public import JSON
+
+/// The frame `response`: what the person did with a notification. The device sends it until it is accepted or refused.
+public struct ResponseFrame: Sendable, Equatable {
+  /// The device's own unique id for it.
+  public var response: String
+  /// The receipt that the notification came with.
+  public var receipt: String
+  /// The notification's identifier.
+  public var identifier: String
+  /// Apple's default or dismiss identifier, or an action's own.
+  public var action: String
+  /// The text that was typed.
+  public var userText: String?
+  /// When it was done, by the cluster's clock as the device knows it, in milliseconds since 1970.
+  public var at: Int64?
+
+  /// A response.
+  public init(response: String, receipt: String, identifier: String, action: String, userText: String? = nil, at: Int64? = nil) {
+    (self.response, self.receipt, self.identifier) = (response, receipt, identifier)
+    (self.action, self.userText, self.at) = (action, userText, at)
+  }
+
+  init(_ reader: ObjectReader) throws(FieldError) {
+    response = try reader.requiredText("response", longest: FrameLimits.idBytes)
+    receipt = try reader.requiredText("receipt", longest: FrameLimits.receiptBytes)
+    identifier = try reader.requiredText("identifier", longest: RequestLimits.identifierBytes)
+    action = try reader.requiredText("action", longest: NotificationCategory.identifierBytes)
+    // The length is judged with the action, so that the refusal says what is wrong.
+    userText = try reader.text("userText", longest: Int.max, isFree: true)
+    if let text = reader["at"]?.stringValue {
+      guard let time = Timestamp.parse(text), time >= 0 else {
+        throw reader.error("at", "A time is milliseconds since 1970, or text by RFC 3339.")
+      }
+      at = time
+    } else {
+      at = try reader.integer("at")
+    }
+  }
+
+  /// Appends the frame.
+  public func write(to json: inout JSONWriter) {
+    json.openObject()
+    json.member("type", DeviceFrameType.response.rawValue)
+    json.member("response", response)
+    json.member("receipt", receipt)
+    json.member("identifier", identifier)
+    json.member("action", action)
+    if let userText { json.member("userText", userText) }
+    if let at { json.member("at", at) }
+    json.closeObject()
+  }
+}

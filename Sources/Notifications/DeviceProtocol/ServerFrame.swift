@@ -1,0 +1,58 @@
+internal import JSON
+
+/// A frame that the cluster has sent, as a device reads it.
+public enum ServerFrame: Sendable, Equatable {
+  /// The answer to hello.
+  case welcome(WelcomeFrame)
+  /// A notification.
+  case notify(NotifyFrame)
+  /// Identifiers to take away.
+  case remove(RemoveFrame)
+  /// A response or a request was taken.
+  case accepted(AcceptedFrame)
+  /// A response or a request was not taken.
+  case refused(RefusedFrame)
+  /// What cannot be delivered any more.
+  case gap(GapFrame)
+  /// The connection ends soon.
+  case goaway(GoawayFrame)
+  /// A type that this version does not know: passed over.
+  case unknown
+
+  /// Reads a text frame; everything is copied.
+  public init(_ text: UnsafeRawBufferPointer) throws(DeviceFrameError) {
+    var frame = ""
+    do throws(FieldError) {
+      let reader = try ObjectReader(parsing: text)
+      guard let type = reader["type"]?.stringValue else { throw reader.error("type", "A frame has a member type, a string.") }
+      guard let known = ServerFrameType(rawValue: type) else {
+        self = .unknown
+        return
+      }
+      frame = type
+      switch known {
+      case .welcome: self = .welcome(try WelcomeFrame(reader))
+      case .notify:
+        self = .notify(try NotifyFrame(reader, payload: Self.source("payload", in: text), trigger: Self.source("trigger", in: text)))
+      case .remove: self = .remove(try RemoveFrame(reader))
+      case .accepted: self = .accepted(try AcceptedFrame(reader))
+      case .refused: self = .refused(try RefusedFrame(reader))
+      case .gap: self = .gap(try GapFrame(reader))
+      case .goaway: self = .goaway(try GoawayFrame(reader))
+      }
+    } catch {
+      throw DeviceFrameError(error, frame: frame)
+    }
+  }
+
+  /// The bytes of a member's value as they stand in a text that was checked; the tree would not keep them.
+  private static func source(_ name: String, in text: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    var scanner = JSONScanner(text)
+    guard (try? scanner.openObject()) != nil else { return nil }
+    var found: JSONSpan?
+    while let key = try? scanner.nextKey(), let value = try? scanner.skip() {
+      if scanner.matches(key, text: name) { found = value.kind == .null ? nil : value }
+    }
+    return found.map { scanner.source($0) }
+  }
+}

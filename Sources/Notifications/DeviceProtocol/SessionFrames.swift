@@ -1,0 +1,73 @@
+/// The frame `welcome`: the answer to hello.
+public struct WelcomeFrame: Sendable, Equatable {
+  /// What a device must not exceed.
+  public struct Limits: Sendable, Equatable {
+    /// The largest frame, in bytes.
+    public var frameBytes: Int
+    /// The longest text of a response, in bytes.
+    public var userTextBytes: Int
+    /// The most categories, and the most actions of each.
+    public var categories: Int
+    /// The most actions of a category.
+    public var actions: Int
+
+    /// Limits; all but the largest frame are the protocol's.
+    public init(
+      frameBytes: Int, userTextBytes: Int = Registration.userTextBytes, categories: Int = NotificationCategory.most,
+      actions: Int = NotificationCategory.mostActions
+    ) {
+      (self.frameBytes, self.userTextBytes, self.categories, self.actions) = (frameBytes, userTextBytes, categories, actions)
+    }
+  }
+
+  /// The session's name, for people who look for it.
+  public var session: String
+  /// The cluster's clock, in milliseconds since 1970.
+  public var now: Int64
+  /// How often the cluster pings, in seconds.
+  public var pingSeconds: Int
+  /// How many deliveries may be unacknowledged.
+  public var window: Int
+  /// For how long the device remembers ids and revisions, in seconds.
+  public var rememberSeconds: Int64
+  /// What the device must not exceed.
+  public var limits: Limits
+
+  /// A welcome.
+  public init(session: String, now: Int64, pingSeconds: Int, window: Int, rememberSeconds: Int64, limits: Limits) {
+    (self.session, self.now, self.pingSeconds, self.window) = (session, now, pingSeconds, window)
+    (self.rememberSeconds, self.limits) = (rememberSeconds, limits)
+  }
+
+  init(_ reader: ObjectReader) throws(FieldError) {
+    session = try reader.requiredText("session", longest: FrameLimits.idBytes)
+    now = try reader.requiredInteger("now")
+    pingSeconds = Int(try reader.requiredInteger("pingSeconds"))
+    window = Int(try reader.requiredInteger("window"))
+    rememberSeconds = try reader.requiredInteger("rememberSeconds")
+    let given = try reader["limits"].map { value throws(FieldError) in try ObjectReader(value, path: "limits") }
+    limits = Limits(
+      frameBytes: Int(try given?.integer("frameBytes") ?? 16_384),
+      userTextBytes: Int(try given?.integer("userTextBytes") ?? Int64(Registration.userTextBytes)),
+      categories: Int(try given?.integer("categories") ?? Int64(NotificationCategory.most)),
+      actions: Int(try given?.integer("actions") ?? Int64(NotificationCategory.mostActions)))
+  }
+}
+
+/// The frame `goaway`: the connection ends soon.
+public struct GoawayFrame: Sendable, Equatable {
+  /// When to come back, in milliseconds from now.
+  public var reconnectAfterMs: Int
+  /// Why: a name of the close codes' table.
+  public var reason: String
+
+  /// A farewell.
+  public init(reconnectAfterMs: Int, reason: String) {
+    (self.reconnectAfterMs, self.reason) = (reconnectAfterMs, reason)
+  }
+
+  init(_ reader: ObjectReader) throws(FieldError) {
+    reconnectAfterMs = Int(try reader.integer("reconnectAfterMs") ?? 0)
+    reason = try reader.text("reason", longest: FrameLimits.idBytes) ?? ""
+  }
+}

@@ -1,0 +1,78 @@
+public import JSON
+
+/// Something that the person can do with a notification, other than open or dismiss it.
+public struct NotificationAction: Sendable, Equatable {
+  /// How the device carries it out.
+  public enum Option: String, Sendable, CaseIterable {
+    /// Held until the device is unlocked.
+    case authenticationRequired
+    /// Shown as something that destroys.
+    case destructive
+    /// Brings the application to the front.
+    case foreground
+  }
+
+  /// The text field of an action that takes text.
+  public struct TextInput: Sendable, Equatable {
+    /// The title of the button beside the field.
+    public var buttonTitle: String?
+    /// What the empty field shows.
+    public var placeholder: String?
+
+    /// A text field.
+    public init(buttonTitle: String? = nil, placeholder: String? = nil) {
+      (self.buttonTitle, self.placeholder) = (buttonTitle, placeholder)
+    }
+  }
+
+  /// Apple's identifier of opening the notification.
+  public static var defaultIdentifier: String { "com.apple.UNNotificationDefaultActionIdentifier" }
+  /// Apple's identifier of dismissing the notification explicitly.
+  public static var dismissIdentifier: String { "com.apple.UNNotificationDismissActionIdentifier" }
+
+  /// What a response names it by.
+  public var identifier: String
+  /// What the person reads.
+  public var title: String
+  /// How the device carries it out.
+  public var options: Set<Option>
+  /// The text field, if it takes text.
+  public var textInput: TextInput?
+
+  /// An action.
+  public init(identifier: String, title: String, options: Set<Option> = [], textInput: TextInput? = nil) {
+    (self.identifier, self.title, self.options, self.textInput) = (identifier, title, options, textInput)
+  }
+
+  init(_ value: JSONValue, path: String) throws(FieldError) {
+    let reader = try ObjectReader(value, path: path)
+    identifier = try reader.requiredText("identifier", longest: NotificationCategory.identifierBytes)
+    guard identifier != Self.defaultIdentifier, identifier != Self.dismissIdentifier else {
+      throw reader.error("identifier", "This identifier is kept for opening and dismissing.")
+    }
+    title = try reader.requiredText("title", longest: NotificationCategory.titleBytes)
+    options = Set(try reader.words("options").compactMap(Option.init(rawValue:)))
+    textInput = try reader["textInput"].map { value throws(FieldError) in
+      let field = try ObjectReader(value, path: reader.path + "textInput")
+      return TextInput(
+        buttonTitle: try field.text("buttonTitle", longest: NotificationCategory.titleBytes, isFree: true),
+        placeholder: try field.text("placeholder", longest: NotificationCategory.titleBytes, isFree: true))
+    }
+  }
+
+  /// Appends the action as a JSON object.
+  public func write(to json: inout JSONWriter) {
+    json.openObject()
+    json.member("identifier", identifier)
+    json.member("title", title)
+    NotificationCategory.write(Option.allCases.filter(options.contains).map(\.rawValue), "options", to: &json)
+    if let textInput {
+      json.key("textInput")
+      json.openObject()
+      if let buttonTitle = textInput.buttonTitle { json.member("buttonTitle", buttonTitle) }
+      if let placeholder = textInput.placeholder { json.member("placeholder", placeholder) }
+      json.closeObject()
+    }
+    json.closeObject()
+  }
+}

@@ -1,0 +1,107 @@
+public import JSON
+
+/// A kind of notification for which the application has actions.
+public struct NotificationCategory: Sendable, Equatable {
+  /// What holds for the whole category.
+  public enum Option: String, Sendable, CaseIterable {
+    /// An explicit dismissal is told.
+    case customDismissAction
+    /// It may be shown in a car.
+    case allowInCarPlay
+    /// The title is shown though previews are hidden.
+    case hiddenPreviewsShowTitle
+    /// The subtitle is shown though previews are hidden.
+    case hiddenPreviewsShowSubtitle
+  }
+
+  /// The most categories that one application registers.
+  public static var most: Int { 100 }
+  /// The most actions of a category.
+  public static var mostActions: Int { 10 }
+  /// The longest identifier of a category or an action, in bytes.
+  public static var identifierBytes: Int { 128 }
+  /// The longest title, placeholder or button title, in bytes.
+  public static var titleBytes: Int { 256 }
+
+  /// What `aps.category` names it by.
+  public var identifier: String
+  /// What holds for the whole category.
+  public var options: Set<Option>
+  /// The actions, in the order in which they are shown.
+  public var actions: [NotificationAction]
+  /// What assistants may do with it.
+  public var intentIdentifiers: [String]
+  /// What is shown in place of a hidden preview.
+  public var hiddenPreviewsBodyPlaceholder: String?
+
+  /// A category.
+  public init(
+    identifier: String, options: Set<Option> = [], actions: [NotificationAction] = [], intentIdentifiers: [String] = [],
+    hiddenPreviewsBodyPlaceholder: String? = nil
+  ) {
+    (self.identifier, self.options, self.actions) = (identifier, options, actions)
+    (self.intentIdentifiers, self.hiddenPreviewsBodyPlaceholder) = (intentIdentifiers, hiddenPreviewsBodyPlaceholder)
+  }
+
+  init(_ value: JSONValue, path: String) throws(FieldError) {
+    let reader = try ObjectReader(value, path: path)
+    identifier = try reader.requiredText("identifier", longest: Self.identifierBytes)
+    options = Set(try reader.words("options").compactMap(Option.init(rawValue:)))
+    actions = []
+    for (value, path) in try reader.elements("actions", atMost: Self.mostActions) ?? [] {
+      let action = try NotificationAction(value, path: path)
+      guard !actions.contains(where: { $0.identifier == action.identifier }) else {
+        throw FieldError(field: path + ".identifier", rule: "The identifiers of a category's actions differ.")
+      }
+      actions.append(action)
+    }
+    intentIdentifiers = try reader.words("intentIdentifiers")
+    guard intentIdentifiers.allSatisfy({ ObjectReader.isPlain($0, longest: Self.identifierBytes) }) else {
+      throw reader.error("intentIdentifiers", "An identifier is text of 1 to \(Self.identifierBytes) bytes without control characters.")
+    }
+    hiddenPreviewsBodyPlaceholder = try reader.text("hiddenPreviewsBodyPlaceholder", longest: Self.titleBytes)
+  }
+
+  /// The categories of an array, whose identifiers differ.
+  static func list(_ reader: ObjectReader, _ key: String) throws(FieldError) -> [NotificationCategory]? {
+    guard let elements = try reader.elements(key, atMost: most) else { return nil }
+    var categories: [NotificationCategory] = []
+    var identifiers: Set<String> = []
+    for (value, path) in elements {
+      let category = try NotificationCategory(value, path: path)
+      guard identifiers.insert(category.identifier).inserted else {
+        throw FieldError(field: path + ".identifier", rule: "The identifiers of an application's categories differ.")
+      }
+      categories.append(category)
+    }
+    return categories
+  }
+
+  /// Appends the category as a JSON object.
+  public func write(to json: inout JSONWriter) {
+    json.openObject()
+    json.member("identifier", identifier)
+    Self.write(Option.allCases.filter(options.contains).map(\.rawValue), "options", to: &json)
+    json.key("actions")
+    json.openArray()
+    for action in actions { action.write(to: &json) }
+    json.closeArray()
+    Self.write(intentIdentifiers, "intentIdentifiers", to: &json)
+    if let hiddenPreviewsBodyPlaceholder { json.member("hiddenPreviewsBodyPlaceholder", hiddenPreviewsBodyPlaceholder) }
+    json.closeObject()
+  }
+
+  static func write(_ words: [String], _ name: StaticString, to json: inout JSONWriter) {
+    guard !words.isEmpty else { return }
+    json.key(name)
+    json.openArray()
+    for word in words { json.string(word) }
+    json.closeArray()
+  }
+
+  static func write(_ categories: [NotificationCategory], to json: inout JSONWriter) {
+    json.openArray()
+    for category in categories { category.write(to: &json) }
+    json.closeArray()
+  }
+}

@@ -1,0 +1,26 @@
+/// What a device changes of its registration during a session.
+public enum RegistrationChange: Sendable, Equatable {
+  /// The person's settings, the locale or the time zone.
+  case settings(SettingsFrame)
+  /// The application's categories.
+  case categories(CategoriesFrame)
+
+  /// The device's own id for the request; `nil` when it wants no answer.
+  public var request: String? {
+    switch self {
+    case .settings(let frame): frame.request
+    case .categories(let frame): frame.request
+    }
+  }
+
+  /// Makes the change.
+  public func apply(to registration: inout Registration) {
+    switch self {
+    case .settings(let frame):
+      if let authorization = frame.authorization { registration.authorization = authorization }
+      if let locale = frame.locale { registration.locale = locale }
+      if let timeZone = frame.timeZone { registration.timeZone = timeZone }
+    case .categories(let frame): registration.categories = frame.categories
+    }
+  }
+}

@@ -1,0 +1,220 @@
+public import EventLoop
+import Glibc
+
+/// A `redis-server` of our own, as a child process: for a cluster on one machine, and for tests.
+///
+/// It keeps nothing: no persistence, a temporary folder that is removed with it. It listens on a Unix socket or a free port of the loopback
+/// interface, and ends with its loop or its parent where the system can see to that (`setpriv`), else by `stop`.
+public actor PrivateServer {
+  /// Where it listens.
+  public enum Listening: Sendable, Hashable {
+    /// On a Unix socket in its temporary folder.
+    case unixSocket
+    /// At a port of 127.0.0.1; nil takes a free one.
+    case port(Int?)
+  }
+
+  /// The loop that watches it.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  /// Where it can be reached; the same after `kill` and `launch`.
+  public nonisolated let address: RedisAddress
+
+  private let program: String
+  private let wrapper: String?
+  private let folder: String
+  private let settings: [String]
+  private var run: Run?
+
+  /// One life of the process.
+  private final class Run {
+    var child: ChildProcess?
+    var exit: ChildExit?
+    var connection: RedisConnection?
+    var waiting: [CheckedContinuation<Void, Never>] = []
+  }
+
+  private init(_ loop: EventLoop, _ program: String, _ address: RedisAddress, _ folder: String, _ settings: [String]) {
+    self.loop = loop
+    self.program = program
+    self.address = address
+    self.folder = folder
+    self.settings = settings
+    wrapper = Self.find("setpriv")
+  }
+
+  /// Starts a server and answers when it takes commands.
+  ///
+  /// - Parameters:
+  ///   - settings: further ones, each as the words of a command-line option: `["--appendonly", "yes"]`. They win over ours.
+  ///   - deadlineMilliseconds: how long the start may take.
+  /// - Throws: `serverMissing` with what to install, `serverFailed` with the end of the server's log.
+  public static func start(
+    on loop: EventLoop, listening: Listening = .port(nil), settings: [String] = [], deadlineMilliseconds: Int = 10000
+  ) async throws(RedisError) -> PrivateServer {
+    guard let program = find("redis-server") ?? find("valkey-server") else {
+      throw RedisError(
+        .serverMissing, "no redis-server is installed; install it (apt-get install redis-server), or name a running Redis with --redis")
+    }
+    var failure = RedisError(.serverFailed, "redis-server did not start")
+    // Between finding a free port and the server's taking it somebody else may take it.
+    for _ in 0..<5 {
+      let folder = try makeFolder()
+      let address: RedisAddress
+      switch listening {
+      case .unixSocket: address = RedisAddress(.unix(path: folder + "/redis.sock"))
+      case .port(let port):
+        guard let port = port ?? freePort() else { throw RedisError(.serverFailed, "no free port for redis-server") }
+        address = RedisAddress(.tcp(host: "127.0.0.1", port: port))
+      }
+      let server = PrivateServer(loop, program, address, folder, settings)
+      do {
+        try await server.launch(deadlineMilliseconds: deadlineMilliseconds)
+        return server
+      } catch {
+        await server.stop()
+        failure = error
+        guard listening == .port(nil), error.message.contains("Address already in use") else { break }
+      }
+    }
+    throw failure
+  }
+
+  /// The process id; nil while it does not run.
+  public var pid: Int32? { run?.child?.pid }
+
+  /// Starts the process again after `kill`, at the same address, and answers when it takes commands.
+  public func launch(deadlineMilliseconds: Int = 10000) async throws(RedisError) {
+    guard run == nil else { return }
+    let run = Run()
+    do {
+      run.child = try spawn(run)
+    } catch {
+      throw RedisError(.serverFailed, "redis-server cannot be started: \(error)")
+    }
+    self.run = run
+    let backoff = Backoff(firstMilliseconds: 5, longestMilliseconds: 20)
+    let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "carillon-start", backoff: backoff))
+    run.connection = connection
+    connection.start()
+    defer {
+      connection.close()
+      run.connection = nil
+    }
+    do {
+      try await connection.waitUntilUp(withinMilliseconds: deadlineMilliseconds)
+    } catch {
+      // It answers, if only to ask for a password.
+      if error.code == .authenticationFailed { return }
+      let reason = run.exit == nil ? "it does not answer (\(error))" : "it ended"
+      throw RedisError(.serverFailed, "redis-server did not start, \(reason). Its log ends: \(logTail())")
+    }
+  }
+
+  /// Ends the process at once, as `kill -9` does, and answers when it has gone. Its folder stays, for `launch`.
+  public func kill() async {
+    guard let run else { return }
+    run.child?.kill(SIGKILL)
+    await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await.
+      if run.exit == nil { run.waiting.append(continuation) } else { continuation.resume() }
+    }
+    self.run = nil
+  }
+
+  /// Sends the process a signal, such as `SIGSTOP` and `SIGCONT`.
+  public func signal(_ number: Int32) { run?.child?.kill(number) }
+
+  /// Ends the process and removes its folder.
+  public func stop() async {
+    // There is nothing to save, so nothing is gained by asking politely.
+    await kill()
+    Self.removeFolder(folder)
+  }
+
+  private func spawn(_ run: Run) throws(EventLoopError) -> ChildProcess {
+    var arguments = ["--daemonize", "no", "--dir", folder]
+    switch address.endpoint {
+    case .unix(let path): arguments += ["--port", "0", "--unixsocket", path, "--unixsocketperm", "700"]
+    case .tcp(_, let port): arguments += ["--port", "\(port)", "--bind", "127.0.0.1"]
+    }
+    // The older name of hash-max-listpack-value is understood by every version.
+    arguments += ["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "1024"]
+    arguments += settings
+    // Lua compares strings by the locale.
+    let environment = ["LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin"]
+    let whole = wrapper.map { [$0, "--pdeathsig", "KILL", program] + arguments } ?? [program] + arguments
+    // A file of our own, for what is wrong with the settings the server says before it has a log.
+    let log = open(logPath, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    defer { if log >= 0 { close(log) } }
+    return try ChildProcess.spawn(
+      on: loop, executable: whole[0], arguments: Array(whole.dropFirst()), environment: environment,
+      output: log < 0 ? .discarded : .descriptor(log)
+    ) { exit in
+      run.exit = exit
+      run.connection?.close()
+      for continuation in run.waiting { continuation.resume() }
+      run.waiting = []
+    }
+  }
+
+  // MARK: Files
+
+  private static func makeFolder() throws(RedisError) -> String {
+    let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    // A socket's path has 107 bytes at most.
+    let name = (parent.utf8.count < 80 ? parent : "/tmp") + "/carillon-redis-XXXXXX"
+    var bytes = Array(name.utf8CString)
+    guard mkdtemp(&bytes) != nil else {
+      throw RedisError(.serverFailed, "cannot make a folder like \(name): \(String(cString: strerror(errno)))")
+    }
+    return String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  private static func removeFolder(_ path: String) {
+    if let folder = opendir(path) {
+      while let entry = readdir(folder) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+          String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+        }
+        guard name != ".", name != ".." else { continue }
+        // Redis makes one level of folders (appendonlydir).
+        if unlink(path + "/" + name) != 0, errno == EISDIR { removeFolder(path + "/" + name) }
+      }
+      closedir(folder)
+    }
+    rmdir(path)
+  }
+
+  private var logPath: String { folder + "/redis.log" }
+
+  private func logTail() -> String {
+    guard let file = fopen(logPath, "r") else { return "(there is none)" }
+    defer { fclose(file) }
+    fseek(file, -2000, SEEK_END)
+    var bytes = [UInt8](repeating: 0, count: 2000)
+    let count = fread(&bytes, 1, bytes.count, file)
+    let lines = String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n")
+    return lines.suffix(5).joined(separator: " / ")
+  }
+
+  private static func find(_ program: String) -> String? {
+    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/local/bin:/usr/bin:/bin"
+    return path.split(separator: ":").map { "\($0)/\(program)" }.first { access($0, X_OK) == 0 }
+  }
+
+  private static func freePort() -> Int? {
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let found = withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0 }
+    }
+    return found ? Int(UInt16(bigEndian: address.sin_port)) : nil
+  }
+}

@@ -1,0 +1,118 @@
+/// What a Redis server says of itself, and whether it can be worked with.
+public struct RedisServerReport: Sendable {
+  /// How much a finding matters.
+  public enum Severity: Sendable, Hashable {
+    /// A guarantee cannot be kept: do not start.
+    case error
+    /// It works, but worse than it could.
+    case warning
+    /// Something could not be checked.
+    case note
+  }
+
+  /// One thing found.
+  public struct Finding: Sendable, Hashable, CustomStringConvertible {
+    /// How much it matters.
+    public var severity: Severity
+    /// What it is and what to do.
+    public var text: String
+    /// The text.
+    public var description: String { text }
+  }
+
+  /// As the server says it, for example `7.0.15`; nil when it does not.
+  public internal(set) var version: String?
+  /// `maxmemory-policy`; nil when the server does not say.
+  public internal(set) var maximumMemoryPolicy: String?
+  /// The server's `run_id`: another one is another process, whose memory may be another.
+  public internal(set) var runIdentifier: String?
+  /// Everything found, in the order of the checks.
+  public internal(set) var findings: [Finding] = []
+
+  /// Whether nothing found is an error.
+  public var isAcceptable: Bool { firstError == nil }
+
+  /// The first error as one to throw; nil when there is none.
+  public var firstError: RedisError? {
+    findings.first { $0.severity == .error }.map { RedisError(.unsuitableServer, $0.text) }
+  }
+
+  mutating func find(_ severity: Severity, _ text: String) { findings.append(Finding(severity: severity, text: text)) }
+}
+
+extension RedisConnection {
+  /// Asks the server for its version, role and settings, and judges them; once at start, when the connection is up.
+  ///
+  /// What a managed service does not let be asked is left out with a note.
+  ///
+  /// - Throws: what keeps the server from answering; never what was found.
+  public func checkServer() async throws(RedisError) -> RedisServerReport {
+    var report = RedisServerReport()
+    var facts: [Substring: Substring] = [:]
+    for section: RedisArgument in ["server", "replication", "memory", "cluster"] {
+      guard let text = try await allowed("INFO", section, or: "INFO", &report)?.text else { break }
+      for line in text.split(whereSeparator: \.isNewline) {
+        if let colon = line.firstIndex(of: ":") { facts[line[..<colon]] = line[line.index(after: colon)...] }
+      }
+    }
+    let settings = try await settings(&report)
+    report.version = facts["redis_version"].map(String.init)
+    report.runIdentifier = facts["run_id"].map(String.init)
+    report.maximumMemoryPolicy = (facts["maxmemory_policy"] ?? settings["maxmemory-policy"]).map(String.init)
+    report.judge(facts, settings)
+    try await judgeOrder(&report)
+    return report
+  }
+
+  private func settings(_ report: inout RedisServerReport) async throws(RedisError) -> [Substring: Substring] {
+    guard let pairs = try await allowed("CONFIG", "GET", "*max*", or: "CONFIG GET", &report)?.array else { return [:] }
+    var settings: [Substring: Substring] = [:]
+    for index in stride(from: 0, to: pairs.count - 1, by: 2) {
+      if let name = pairs[index].text, let value = pairs[index + 1].text { settings[name[...]] = value[...] }
+    }
+    return settings
+  }
+
+  /// Lua compares strings by the server's locale, and revisions are compared byte by byte.
+  private func judgeOrder(_ report: inout RedisServerReport) async throws(RedisError) {
+    guard let reply = try await allowed("EVAL", "return {'B' < 'a' and 'a' < 'b', 'A' < 'B'}", 0, or: "EVAL", &report) else { return }
+    if reply.array?.first?.integer != 1 {
+      report.find(.error, "Redis compares strings by a language's rules, not by their bytes; start it with the environment LC_ALL=C")
+    }
+  }
+
+  private func allowed(
+    _ arguments: RedisArgument..., or name: String, _ report: inout RedisServerReport
+  ) async throws(RedisError) -> RedisValue? {
+    do {
+      return try await command(arguments)
+    } catch {
+      guard error.code == .noPermission || error.code == .rejected else { throw error }
+      let text = "\(name) is not allowed here, so what it would tell was not checked"
+      if !report.findings.contains(where: { $0.text == text }) { report.find(.note, text) }
+      return nil
+    }
+  }
+}
+
+extension RedisServerReport {
+  fileprivate mutating func judge(_ facts: [Substring: Substring], _ settings: [Substring: Substring]) {
+    if let version {
+      let numbers = version.split(separator: ".").prefix(2).map { Int($0) ?? 0 }
+      if numbers.lexicographicallyPrecedes([6, 2]) { find(.error, "Redis \(version) is too old; 6.2 or newer is needed") }
+    }
+    if facts["cluster_enabled"] == "1" || facts["redis_mode"] == "cluster" {
+      find(.error, "the server is a node of a Redis Cluster, which is not in this version; use a single Redis")
+    }
+    if facts["redis_mode"] == "sentinel" { find(.error, "the server is a Sentinel; give the address of the Redis that it watches") }
+    if facts["role"] == "slave" { find(.error, "the server is a replica and takes no writes; give the address of its primary") }
+    if let policy = maximumMemoryPolicy, policy != "noeviction" {
+      find(.error, "maxmemory-policy is \(policy): Redis would throw notifications away; set it to noeviction")
+    }
+    if maximumMemoryPolicy == nil { find(.note, "maxmemory-policy is not told; make sure that it is noeviction") }
+    let packed = settings["hash-max-listpack-value"] ?? settings["hash-max-ziplist-value"]
+    if let packed, let size = Int(packed), size < 1024 {
+      find(.warning, "hash-max-listpack-value is \(size): set it to 1024, or devices take twice the memory")
+    }
+  }
+}

@@ -1,0 +1,313 @@
+import EventLoop
+import HTTP
+import TestSupport
+import Testing
+
+private struct Exchange: Sendable, CustomTestStringConvertible {
+  var name: String
+  var request: String
+  var status: Int
+  var contains: [String] = []
+  var testDescription: String { name }
+}
+
+private let tooManyFields = (0..<120).map { "X-\($0): 1\r\n" }.joined()
+
+private let exchanges = [
+  Exchange(
+    name: "GET", request: "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", status: 200,
+    contains: ["Content-Length: 5\r\n", "Date: ", "Connection: close\r\n", "\r\n\r\nhello"]),
+  Exchange(name: "HTTP/1.0 closes", request: "GET /hello HTTP/1.0\r\n\r\n", status: 200, contains: ["Connection: close\r\n"]),
+  Exchange(name: "absolute form", request: "GET http://a/hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", status: 200),
+  Exchange(
+    name: "query and fields", request: "GET /describe?a=1&name=J%C3%B6rg+K HTTP/1.1\r\nHost: a\r\nX-CASE:  v \r\nConnection: close\r\n\r\n",
+    status: 200, contains: ["/describe\na=1&name=J%C3%B6rg+K\nJörg K\nv"]),
+  Exchange(
+    name: "body by length", request: "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody", status: 200,
+    contains: ["\r\n\r\nbody"]),
+  Exchange(
+    name: "chunked body with extension and trailer",
+    request:
+      "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\nConnection: close\r\n\r\n3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nT: v\r\n\r\n",
+    status: 200, contains: ["\r\n\r\nabcde"]),
+  Exchange(
+    name: "dropped responder", request: "GET /dropped HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", status: 500),
+  Exchange(name: "unknown path", request: "GET /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", status: 404),
+  Exchange(
+    name: "wrong method", request: "DELETE /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", status: 405,
+    contains: ["Allow: GET, HEAD\r\n"]),
+  Exchange(
+    name: "other upgrades are declined",
+    request: "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n", status: 200, contains: ["hello"]),
+  Exchange(name: "garbage", request: "\u{16}\u{3}\u{1}garbage\r\n\r\n", status: 400),
+  Exchange(name: "no host", request: "GET /hello HTTP/1.1\r\n\r\n", status: 400),
+  Exchange(name: "two hosts", request: "GET /hello HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", status: 400),
+  Exchange(name: "authority form", request: "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", status: 400),
+  Exchange(name: "unknown version", request: "GET /hello HTTP/2.0\r\nHost: a\r\n\r\n", status: 505),
+  Exchange(name: "space in a field name", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX Y: 1\r\n\r\n", status: 400),
+  Exchange(
+    name: "length and coding",
+    request: "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", status: 400),
+  Exchange(
+    name: "two lengths", request: "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nbody", status: 400),
+  Exchange(name: "negative length", request: "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", status: 400),
+  Exchange(
+    name: "chunked is not last", request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", status: 400),
+  Exchange(
+    name: "chunked twice", request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+    status: 400),
+  Exchange(
+    name: "chunked, hidden by a prefix", request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n", status: 501),
+  Exchange(
+    name: "unknown coding", request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", status: 501),
+  Exchange(name: "coding in 1.0", request: "POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", status: 400),
+  Exchange(
+    name: "bad chunk", request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", status: 400),
+  Exchange(name: "unknown expectation", request: "GET /hello HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n", status: 417),
+  Exchange(name: "body too large", request: "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", status: 413),
+  Exchange(
+    name: "chunks too large",
+    request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" + String(repeating: "x", count: 1001),
+    status: 413),
+  Exchange(
+    name: "head too large", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 3000) + "\r\n\r\n", status: 431
+  ),
+  Exchange(
+    name: "endless head", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 5000), status: 431),
+  Exchange(name: "endless target", request: "GET /" + String(repeating: "x", count: 5000), status: 431),
+  Exchange(name: "too many fields", request: "GET /hello HTTP/1.1\r\nHost: a\r\n\(tooManyFields)\r\n", status: 431),
+  Exchange(
+    name: "endless trailer",
+    request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: " + String(repeating: "x", count: 5000),
+    status: 431),
+]
+
+private func small() -> HTTPServerConfiguration {
+  var configuration = ServerFixture.quick()
+  configuration.maximumHeadBytes = 2048
+  configuration.maximumBodyBytes = 1000
+  return configuration
+}
+
+/// The status of a response; 0 when there is none.
+private func status(_ response: String) -> Int {
+  let parts = response.split(separator: " ", maxSplits: 2)
+  return parts.count > 1 && parts[0] == "HTTP/1.1" ? Int(parts[1]) ?? 0 : 0
+}
+
+@Suite struct HTTPServerTests {
+  @Test(arguments: [false, true])
+  func everyRequestHasItsAnswer(byteByByte: Bool) async throws {
+    try await ServerFixture.with(small()) { _, port in
+      for exchange in exchanges {
+        let socket = try RawSocket(port: port)
+        if byteByByte { socket.sendByteByByte(Array(exchange.request.utf8)) } else { try socket.send(exchange.request) }
+        let response = String(decoding: try socket.readToEnd(), as: UTF8.self)
+        #expect(status(response) == exchange.status, "\(exchange.name): \(response.prefix(200))")
+        for part in exchange.contains { #expect(response.contains(part), "\(exchange.name): \(response)") }
+      }
+    }
+  }
+
+  @Test func headSaysTheLengthWithoutTheBody() async throws {
+    try await ServerFixture.with { _, port in
+      let socket = try RawSocket(port: port)
+      try socket.send("HEAD /hello HTTP/1.1\r\nHost: a\r\n\r\nHEAD /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      let response = String(decoding: try socket.readToEnd(), as: UTF8.self)
+      #expect(response.hasPrefix("HTTP/1.1 200 OK\r\n"))
+      #expect(response.contains("Content-Length: 5\r\n"))
+      #expect(!response.contains("hello"))
+      #expect(response.contains("HTTP/1.1 404"))
+      #expect(response.hasSuffix("\r\n\r\n"))
+    }
+  }
+
+  @Test func oneConnectionServesManyRequests() async throws {
+    try await ServerFixture.with { fixture, port in
+      let socket = try RawSocket(port: port)
+      for round in 0..<20 {
+        let body = String(repeating: "b", count: round * 100)
+        try socket.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        #expect(try socket.read(through: "\r\n\r\n").contains("200 OK"))
+        #expect(try socket.read(exactly: body.utf8.count) == Array(body.utf8))
+      }
+      #expect(await fixture.statistics.accepted == 1)
+      #expect(await fixture.statistics.requests == 20)
+    }
+  }
+
+  @Test func version10KeepsTheConnectionWhenAsked() async throws {
+    try await ServerFixture.with { _, port in
+      let socket = try RawSocket(port: port)
+      for _ in 0..<2 {
+        try socket.send("GET /hello HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        #expect(try socket.read(through: "\r\n\r\n").contains("Connection: keep-alive"))
+        #expect(try socket.read(exactly: 5) == Array("hello".utf8))
+      }
+    }
+  }
+
+  @Test func pipelinedRequestsAreAnsweredInOrder() async throws {
+    try await ServerFixture.with { fixture, port in
+      let socket = try RawSocket(port: port)
+      var requests = "GET /held HTTP/1.1\r\nHost: a\r\n\r\n"
+      for number in 0..<3000 { requests += "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n\(100_000 + number)" }
+      requests += "GET /held HTTP/1.1\r\nHost: a\r\n\r\nGET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+      try socket.send(requests)
+      #expect(await fixture.wait { $0.heldCount == 1 })
+      #expect(await fixture.statistics.requests == 1)
+      await fixture.release("first")
+      #expect(try socket.read(through: "\r\n\r\n").contains("200 OK"))
+      #expect(try socket.read(exactly: 5) == Array("first".utf8))
+      for number in 0..<3000 {
+        _ = try socket.read(through: "\r\n\r\n")
+        #expect(try socket.read(exactly: 6) == Array("\(100_000 + number)".utf8))
+      }
+      #expect(await fixture.wait { $0.heldCount == 1 })
+      await fixture.release("last")
+      let rest = String(decoding: try socket.readToEnd(), as: UTF8.self)
+      #expect(rest.contains("last") && rest.hasSuffix("hello"))
+    }
+  }
+
+  @Test func expectedContinueIsSaidBeforeTheBody() async throws {
+    try await ServerFixture.with { _, port in
+      let socket = try RawSocket(port: port)
+      try socket.send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\nConnection: close\r\n\r\n")
+      #expect(try socket.read(through: "\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n")
+      try socket.send("body")
+      #expect(String(decoding: try socket.readToEnd(), as: UTF8.self).hasSuffix("\r\n\r\nbody"))
+    }
+  }
+
+  @Test func largeResponseThenCloseDeliversAll() async throws {
+    try await ServerFixture.with { _, port in
+      let socket = try RawSocket(port: port, receiveBufferBytes: 8192)
+      try socket.send("GET /large?bytes=5000000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      #expect(try socket.read(through: "\r\n\r\n").contains("Content-Length: 5000000"))
+      let body = try socket.readToEnd()
+      #expect(body.count == 5_000_000)
+      #expect(body.indices.allSatisfy { body[$0] == UInt8(truncatingIfNeeded: $0) })
+    }
+  }
+
+  @Test func slowHeadAndSlowBodyTimeOut() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.headMilliseconds = 50
+    configuration.bodyMilliseconds = 50
+    try await ServerFixture.with(configuration) { fixture, port in
+      for start in ["GET /hello HTT", "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo"] {
+        let socket = try RawSocket(port: port)
+        try socket.send(start)
+        #expect(status(String(decoding: try socket.readToEnd(), as: UTF8.self)) == 408)
+      }
+      #expect(await fixture.statistics.timedOut == 2)
+      let silent = try RawSocket(port: port)
+      #expect(try silent.readToEnd().isEmpty)
+    }
+  }
+
+  @Test func idleConnectionIsClosed() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.idleMilliseconds = 50
+    try await ServerFixture.with(configuration) { _, port in
+      let socket = try RawSocket(port: port)
+      try socket.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(String(decoding: try socket.readToEnd(), as: UTF8.self).hasSuffix("hello"))
+    }
+  }
+
+  @Test func clientThatReadsNothingIsCutAndDoesNotGrowTheQueue() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.writeMilliseconds = 100
+    try await ServerFixture.with(configuration) { fixture, port in
+      let socket = try RawSocket(port: port, receiveBufferBytes: 4096)
+      for _ in 0..<10 { try socket.send("GET /large?bytes=9000000 HTTP/1.1\r\nHost: a\r\n\r\n") }
+      #expect(await fixture.wait { $0.statistics.accepted == 1 && $0.statistics.open == 0 })
+      #expect(await fixture.statistics.requests == 1)
+    }
+  }
+
+  @Test func tooManyConnectionsAreToldToComeLater() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.maximumConnections = 2
+    try await ServerFixture.with(configuration) { fixture, port in
+      let first = try RawSocket(port: port)
+      let second = try RawSocket(port: port)
+      try second.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(await fixture.wait { $0.heldCount == 1 })
+      let third = try RawSocket(port: port)
+      let refusal = String(decoding: try third.readToEnd(), as: UTF8.self)
+      #expect(status(refusal) == 503)
+      #expect(refusal.contains("Retry-After: 5\r\n"))
+      third.close()
+      first.close()
+      #expect(await fixture.wait { $0.statistics.open == 1 })
+      let fourth = try RawSocket(port: port)
+      try fourth.send("GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      #expect(status(String(decoding: try fourth.readToEnd(), as: UTF8.self)) == 200)
+      #expect(await fixture.statistics.overLimit == 1)
+    }
+  }
+
+  @Test func responderKnowsThatItsClientHasGone() async throws {
+    try await ServerFixture.with { fixture, port in
+      let socket = try RawSocket(port: port)
+      try socket.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(await fixture.wait { $0.heldCount == 1 && $0.heldAreOpen })
+      socket.close()
+      #expect(await fixture.wait { !$0.heldAreOpen })
+      await fixture.release("to nobody")
+    }
+  }
+
+  @Test func closingFinishesWhatIsInFlight() async throws {
+    try await ServerFixture.with { fixture, port in
+      let idle = try RawSocket(port: port)
+      let busy = try RawSocket(port: port)
+      try busy.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(await fixture.wait { $0.heldCount == 1 && $0.statistics.open == 2 })
+      async let closed: Void = fixture.closeServer(withinMilliseconds: 5000)
+      #expect(try idle.readToEnd().isEmpty)
+      idle.close()
+      #expect(throws: RawSocket.Failure.self) { try RawSocket(port: port) }
+      await fixture.release("finished")
+      let response = String(decoding: try busy.readToEnd(), as: UTF8.self)
+      #expect(response.contains("Connection: close") && response.hasSuffix("finished"))
+      busy.close()
+      await closed
+      #expect(await fixture.statistics.open == 0)
+    }
+  }
+
+  @Test func closingCutsWhatIsNotFinishedInTime() async throws {
+    try await ServerFixture.with { fixture, port in
+      let busy = try RawSocket(port: port)
+      try busy.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(await fixture.wait { $0.heldCount == 1 })
+      await fixture.closeServer(withinMilliseconds: 50)
+      #expect(await fixture.statistics.open == 0)
+    }
+  }
+
+  @Test func randomBytesNeverTrap() async throws {
+    let seeds = exchanges.map { Array($0.request.utf8) }
+    try await ServerFixture.with(small()) { fixture, port in
+      var random = SeededRandom(seed: 7)
+      for round in 0..<3000 {
+        var bytes = seeds[round % seeds.count]
+        for _ in 0..<Int.random(in: 1...6, using: &random) where !bytes.isEmpty {
+          let position = Int.random(in: 0..<bytes.count, using: &random)
+          switch Int.random(in: 0..<3, using: &random) {
+          case 0: bytes[position] = .random(in: .min ... .max, using: &random)
+          case 1: bytes.remove(at: position)
+          default: bytes.insert(contentsOf: (0..<3).map { _ in UInt8.random(in: .min ... .max, using: &random) }, at: position)
+          }
+        }
+        let socket = try RawSocket(port: port)
+        try? socket.send(bytes)
+      }
+      #expect(await fixture.wait { $0.statistics.accepted == 3000 && $0.statistics.open == 0 })
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import EventLoop
+import HTTP
+import TestSupport
+
+/// A server on a loop of its own, with routes that show how it behaves.
+actor ServerFixture {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var server: HTTPServer?
+  private let held = HeldResponders()
+  private let log = WebSocketLog()
+
+  private init(_ loop: EventLoop) { self.loop = loop }
+
+  /// Runs `body` with a server's fixture and port, and ends the server after it.
+  ///
+  /// `@concurrent`, since the body blocks on its sockets: after a call of the fixture it must not stay on the loop's thread.
+  @concurrent static func with(
+    _ configuration: HTTPServerConfiguration = quick(), webSocket: WebSocketConfiguration = carillon(),
+    _ body: @concurrent @Sendable (ServerFixture, Int) async throws -> Void
+  ) async throws {
+    let fixture = ServerFixture(EventLoop(name: "http-test"))
+    let port = try await fixture.start(configuration, webSocket)
+    do {
+      try await body(fixture, port)
+    } catch {
+      await fixture.stop()
+      await fixture.loop.close()
+      throw error
+    }
+    await fixture.stop()
+    await fixture.loop.close()
+  }
+
+  /// The defaults, but that deadlines are looked at often.
+  static func quick() -> HTTPServerConfiguration {
+    var configuration = HTTPServerConfiguration()
+    configuration.sweepMilliseconds = 20
+    return configuration
+  }
+
+  static func carillon() -> WebSocketConfiguration {
+    var configuration = WebSocketConfiguration()
+    configuration.subprotocols = ["carillon.v1"]
+    configuration.maximumMessageBytes = 70_000
+    return configuration
+  }
+
+  private func start(_ configuration: HTTPServerConfiguration, _ webSocket: WebSocketConfiguration) throws -> Int {
+    var routes = HTTPRoutes()
+    routes.add(.get, "/hello") { _, responder in responder.respond(HTTPResponse(.ok, text: "hello")) }
+    routes.add(.post, "/echo") { request, responder in
+      responder.respond(HTTPResponse(.ok, body: request.body.withUnsafeBytes { SharedBytes.make($0) }))
+    }
+    routes.add(.get, "/describe") { request, responder in
+      let lines = [request.path, request.query ?? "-", request.queryParameter("name") ?? "-", request.headers["x-case"] ?? "-"]
+      responder.respond(HTTPResponse(.ok, text: lines.joined(separator: "\n")))
+    }
+    routes.add(.get, "/held") { [held] _, responder in held.all.append(responder) }
+    routes.add(.get, "/dropped") { _, _ in }
+    routes.add(.get, "/large") { request, responder in
+      let count = request.queryParameter("bytes").flatMap { Int($0) } ?? 0
+      responder.respond(
+        HTTPResponse(.ok, body: .make(count: count) { for index in $0.indices { $0[index] = UInt8(truncatingIfNeeded: index) } }))
+    }
+    let log = self.log
+    routes.addWebSocket("/ws", webSocket) { request in
+      switch request.queryParameter("refuse") {
+      case "busy": .refuse(.tooManyRequests, "Too many connections of yours.\n", retryAfterSeconds: 7)
+      case "full": .refuse(.serviceUnavailable, "No room.\n", retryAfterSeconds: 9)
+      default: .accept(EchoHandler(log, sends: request.queryParameter("send").flatMap { Int($0) } ?? 0))
+      }
+    }
+    let server = try HTTPServer(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0), configuration: configuration, routes: routes)
+    self.server = server
+    return server.localAddress.port
+  }
+
+  private func stop() async {
+    held.all = []
+    await closeServer(withinMilliseconds: 0)
+  }
+
+  func closeServer(withinMilliseconds: Int) async { await server?.close(withinMilliseconds: withinMilliseconds) }
+
+  var statistics: HTTPServerStatistics { server?.statistics ?? HTTPServerStatistics() }
+  var ends: [WebSocketEnd] { log.ends }
+  var opened: Int { log.opened }
+  var heldCount: Int { held.all.count }
+  var heldAreOpen: Bool { held.all.allSatisfy(\.isOpen) }
+
+  /// Answers what waits at `/held`.
+  func release(_ text: String) {
+    let waiting = held.all
+    held.all = []
+    for responder in waiting { responder.respond(HTTPResponse(.ok, text: text)) }
+  }
+
+  /// Does something with every open connection.
+  func withConnections<R: Sendable>(_ body: @Sendable ([WebSocketConnection]) -> R) -> R { body(log.connections) }
+
+  /// Waits until a condition on the loop holds, ten seconds at most.
+  func wait(until condition: @Sendable (isolated ServerFixture) -> Bool) async -> Bool {
+    for _ in 0..<2000 {
+      if condition(self) { return true }
+      try? await Task.sleep(nanoseconds: 5_000_000)
+    }
+    return false
+  }
+}
+
+/// Requests that wait for the test to answer them.
+final class HeldResponders {
+  var all: [HTTPResponder] = []
+}
+
+/// What happened to all connections of a fixture.
+final class WebSocketLog {
+  var connections: [WebSocketConnection] = []
+  var opened = 0
+  var ends: [WebSocketEnd] = []
+  var drained = 0
+}
+
+/// Sends back each message as it came.
+final class EchoHandler: WebSocketHandler {
+  private let log: WebSocketLog
+  private let sends: Int
+  private var connection: WebSocketConnection?
+
+  /// - Parameter sends: frames of a kilobyte that are sent on opening, then the connection is closed.
+  init(_ log: WebSocketLog, sends: Int = 0) {
+    self.log = log
+    self.sends = sends
+  }
+
+  func webSocketOpened(_ connection: WebSocketConnection) {
+    self.connection = connection
+    log.connections.append(connection)
+    log.opened += 1
+    guard sends > 0 else { return }
+    for _ in 0..<sends { connection.send(.text(String(repeating: "x", count: 1024))) }
+    connection.close(.goingAway, "that was all", pending: .sent)
+  }
+
+  func webSocketReceived(text: UnsafeRawBufferPointer) {
+    connection?.send(.text(count: text.count) { $0.copyMemory(from: text) })
+  }
+
+  func webSocketReceived(binary: UnsafeRawBufferPointer) {
+    connection?.send(.binary(count: binary.count) { $0.copyMemory(from: binary) })
+  }
+
+  func webSocketDrained() { log.drained += 1 }
+
+  func webSocketEnded(_ end: WebSocketEnd) {
+    log.ends.append(end)
+    log.connections.removeAll { $0 === connection }
+    connection = nil
+  }
+}

@@ -1,0 +1,227 @@
+import EventLoop
+import Glibc
+import HTTP
+import TestSupport
+import Testing
+
+@Suite struct WebSocketServerTests {
+  @Test func queuedFramesGoOutBeforeAGracefulClose() async throws {
+    var webSocket = ServerFixture.carillon()
+    webSocket.maximumOutboxBytes = 100_000_000
+    try await ServerFixture.with(webSocket: webSocket) { fixture, port in
+      let socket = try RawSocket.webSocket(port: port, "/ws?send=20000", receiveBufferBytes: 8192)
+      for _ in 0..<20_000 { #expect(try socket.readFrame()?.payload.count == 1024) }
+      #expect(try socket.readFrame()?.closeCode == 1001)
+      try socket.send(clientClose(1001))
+      #expect(try socket.readToEnd().isEmpty)
+      socket.close()
+      #expect(await fixture.wait { $0.ends == [WebSocketEnd(.closed, .goingAway, "that was all")] })
+    }
+  }
+
+  @Test func closingDropsWhatHasNotBegun() async throws {
+    try await ServerFixture.with { fixture, port in
+      let socket = try RawSocket.webSocket(port: port)
+      #expect(await fixture.wait { $0.opened == 1 })
+      await fixture.withConnections { connections in
+        connections.first?.send(.text("never seen"))
+        connections.first?.close(.serviceRestart, "now")
+        #expect(connections.first?.isOpen == false)
+        #expect(connections.first?.send(.text("neither")) == false)
+      }
+      let frame = try socket.readFrame()
+      #expect(frame?.closeCode == 1012)
+      #expect(frame?.payload.dropFirst(2).elementsEqual("now".utf8) == true)
+      #expect(await fixture.ends.isEmpty)
+      try socket.send(clientText("in between") + clientClose(1012))
+      #expect(try socket.readToEnd().isEmpty)
+      #expect(await fixture.wait { $0.ends == [WebSocketEnd(.closed, .serviceRestart, "now")] })
+    }
+  }
+
+  @Test func closeThatIsNotAnsweredEndsAtItsDeadline() async throws {
+    var webSocket = ServerFixture.carillon()
+    webSocket.closeMilliseconds = 50
+    try await ServerFixture.with(webSocket: webSocket) { fixture, port in
+      let socket = try RawSocket.webSocket(port: port)
+      #expect(await fixture.wait { $0.opened == 1 })
+      await fixture.withConnections { $0.first?.close(.normal) }
+      #expect(await fixture.wait { $0.ends.first?.cause == .closeUnanswered && $0.statistics.open == 0 })
+      #expect(try socket.readFrame()?.closeCode == 1000)
+    }
+  }
+
+  @Test func slowReaderIsClosedAtTheOutboxBoundWithItsCode() async throws {
+    var webSocket = ServerFixture.carillon()
+    webSocket.maximumOutboxBytes = 65_536
+    webSocket.outboxFullCode = WebSocketCloseCode(rawValue: 4008)
+    webSocket.outboxFullReason = "too slow"
+    webSocket.closeMilliseconds = 5000
+    try await ServerFixture.with(webSocket: webSocket) { fixture, port in
+      let socket = try RawSocket.webSocket(port: port, receiveBufferBytes: 4096)
+      #expect(await fixture.wait { $0.opened == 1 })
+      var sent = 0
+      while await fixture.withConnections({ connections in
+        guard let connection = connections.first, connection.isOpen else { return false }
+        connection.send(.text(String(repeating: "y", count: 1000)))
+        #expect(connection.outboxBytes <= 65_536)
+        return connection.isOpen
+      }) { sent += 1 }
+      #expect(await fixture.wait { $0.ends == [WebSocketEnd(.outboxFull, WebSocketCloseCode(rawValue: 4008), "too slow")] })
+      #expect(await fixture.statistics.webSocketsEnded[.outboxFull] == 1)
+      var received = 0
+      var last: RawFrame?
+      while let frame = try socket.readFrame() {
+        last = frame
+        if frame.opcode == 1 { received += 1 }
+      }
+      #expect(last?.closeCode == 4008)
+      #expect(received <= sent && received > 0)
+    }
+  }
+
+  @Test func quietPeerIsPingedAndEndsWithoutAPong() async throws {
+    var webSocket = ServerFixture.carillon()
+    webSocket.pingMilliseconds = 60
+    webSocket.pongMilliseconds = 100
+    try await ServerFixture.with(webSocket: webSocket) { fixture, port in
+      let socket = try RawSocket.webSocket(port: port)
+      for _ in 0..<3 {
+        #expect(try socket.readFrame() == RawFrame(opcode: 9, payload: []))
+        try socket.send(clientFrame(10))
+      }
+      #expect(try socket.readFrame()?.opcode == 9)
+      #expect(try socket.readFrame()?.opcode == 8)
+      #expect(await fixture.wait { $0.ends.map(\.cause) == [.pingTimeout] })
+    }
+  }
+
+  @Test func partsOfAFrameAreNoSignOfLife() async throws {
+    var webSocket = ServerFixture.carillon()
+    webSocket.pingMilliseconds = 60
+    webSocket.pongMilliseconds = 60
+    try await ServerFixture.with(webSocket: webSocket) { fixture, port in
+      let socket = try RawSocket.webSocket(port: port)
+      // A frame that would take five seconds.
+      for byte in clientFrame(1, [UInt8](repeating: 0x61, count: 1000)).prefix(500) {
+        if await !fixture.ends.isEmpty { break }
+        try? socket.send([byte])
+        try await Task.sleep(nanoseconds: 10_000_000)
+      }
+      #expect(await fixture.ends.map(\.cause) == [.pingTimeout])
+    }
+  }
+
+  @Test func abortEndsAtOnceAndExactlyOnce() async throws {
+    try await ServerFixture.with { fixture, port in
+      let socket = try RawSocket.webSocket(port: port)
+      #expect(await fixture.wait { $0.opened == 1 })
+      let endedInside = await fixture.withConnections { connections in
+        let connection = connections.first
+        connection?.abort()
+        connection?.abort()
+        connection?.close(.normal)
+        return connection?.handler == nil
+      }
+      #expect(!endedInside)
+      #expect(try socket.readToEnd().isEmpty)
+      #expect(await fixture.wait { $0.ends == [WebSocketEnd(.aborted, .abnormal)] && $0.statistics.open == 0 })
+    }
+  }
+
+  @Test func lostConnectionIsToldApart() async throws {
+    try await ServerFixture.with { fixture, port in
+      let socket = try RawSocket.webSocket(port: port)
+      #expect(await fixture.wait { $0.opened == 1 })
+      socket.close()
+      #expect(await fixture.wait { $0.ends.map(\.cause) == [.connectionLost] })
+      #expect(await fixture.ends.first?.code == .abnormal)
+    }
+  }
+
+  @Test func oneFrameIsSharedByAllConnections() async throws {
+    try await ServerFixture.with { fixture, port in
+      let sockets = try (0..<50).map { _ in try RawSocket.webSocket(port: port) }
+      #expect(await fixture.wait { $0.opened == 50 })
+      await fixture.withConnections { connections in
+        let frame = WebSocketFrame.text(capacity: 1000) { buffer in
+          buffer.copyBytes(from: "to all".utf8)
+          return 6
+        }
+        for connection in connections { for _ in 0..<3 { connection.send(frame) } }
+      }
+      for socket in sockets { for _ in 0..<3 { #expect(try socket.readFrame() == .text("to all")) } }
+    }
+  }
+
+  @Test func closingTheServerClosesItsWebSockets() async throws {
+    try await ServerFixture.with { fixture, port in
+      let socket = try RawSocket.webSocket(port: port)
+      #expect(await fixture.wait { $0.opened == 1 })
+      async let closed: Void = fixture.closeServer(withinMilliseconds: 5000)
+      #expect(try socket.readFrame()?.closeCode == 1001)
+      try socket.send(clientClose(1001))
+      #expect(try socket.readToEnd().isEmpty)
+      socket.close()
+      await closed
+      #expect(await fixture.ends.map(\.cause) == [.closed])
+    }
+  }
+
+  @Test func everyHandlerIsToldBeforeTheServerCountsAsClosed() async throws {
+    try await ServerFixture.with { fixture, port in
+      let sockets = try (0..<10).map { _ in try RawSocket.webSocket(port: port) }
+      #expect(await fixture.wait { $0.opened == 10 })
+      await fixture.closeServer(withinMilliseconds: 30)
+      #expect(await fixture.ends.map(\.cause) == Array(repeating: .closeUnanswered, count: 10))
+      withExtendedLifetime(sockets) {}
+    }
+  }
+
+  @Test func idleConnectionHoldsNoParserAndLittleMemory() async throws {
+    try await ServerFixture.with { fixture, port in
+      let count = 2000
+      let before = try residentBytes()
+      var sockets: [RawSocket] = []
+      for _ in 0..<count {
+        let socket = try RawSocket.webSocket(port: port)
+        try socket.send(clientText("hello"))
+        #expect(try socket.readFrame() == .text("hello"))
+        sockets.append(socket)
+      }
+      #expect(await fixture.wait { $0.opened == count })
+      #expect(await fixture.withConnections { $0.count { holdsReader($0) } } == 0)
+      // Generous, because other tests run in the same process at the same time.
+      let each = (try residentBytes() - before) / count
+      #expect(each < 32_768, "\(each) bytes for each connection")
+      try sockets.last?.send(clientText("half").dropLast())
+      #expect(await fixture.wait { fixture in fixture.withConnections { $0.count { holdsReader($0) } } == 1 })
+      try sockets.last?.send([clientText("half").last ?? 0])
+      #expect(try sockets.last?.readFrame() == .text("half"))
+      #expect(await fixture.withConnections { $0.count { holdsReader($0) } } == 0)
+    }
+  }
+}
+
+/// Whether a connection's frame context is set, seen from outside its privacy.
+private func holdsReader(_ connection: WebSocketConnection) -> Bool {
+  var mirror: Mirror? = Mirror(reflecting: connection)
+  while let present = mirror {
+    if let reader = present.children.first(where: { $0.label == "reader" }) {
+      return !Mirror(reflecting: reader.value).children.isEmpty
+    }
+    mirror = present.superclassMirror
+  }
+  Issue.record("a connection stores its reader under another name")
+  return true
+}
+
+/// What the process holds in memory.
+private func residentBytes() throws -> Int {
+  let file = try #require(fopen("/proc/self/statm", "r"))
+  defer { fclose(file) }
+  var line = [CChar](repeating: 0, count: 256)
+  fgets(&line, Int32(line.count), file)
+  let text = line.withUnsafeBufferPointer { String(decoding: UnsafeRawBufferPointer($0).prefix { $0 != 0 }, as: UTF8.self) }
+  return try #require(Int(text.split(separator: " ")[1])) * 4096
+}

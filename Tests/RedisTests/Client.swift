@@ -1,0 +1,141 @@
+import EventLoop
+import Redis
+
+/// What became of each call, by its token.
+final class Recorder: RedisReplyHandler {
+  private(set) var outcomes: [UInt64: [Result<RedisValue, RedisError>]] = [:]
+  private(set) var order: [UInt64] = []
+  private var expected = Int.max
+  private var waiting: CheckedContinuation<Void, Never>?
+
+  func redisReplied(token: UInt64, reply: RedisReplyView) { record(token, .success(reply.value)) }
+
+  func redisFailed(token: UInt64, error: RedisError) { record(token, .failure(error)) }
+
+  private func record(_ token: UInt64, _ outcome: Result<RedisValue, RedisError>) {
+    outcomes[token, default: []].append(outcome)
+    order.append(token)
+    if order.count >= expected {
+      waiting?.resume()
+      waiting = nil
+    }
+  }
+
+  func wait(for count: Int) async {
+    await withCheckedContinuation { continuation in
+      if order.count >= count { return continuation.resume() }
+      expected = count
+      waiting = continuation
+    }
+  }
+}
+
+/// A connection's asynchronous face in the tests: an actor of a loop of its own.
+actor Client {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let configuration: RedisConfiguration
+  private var connection: RedisConnection?
+  private let recorder = Recorder()
+  /// `up`, `down` and `failed`, as they happened.
+  private(set) var events: [String] = []
+  private(set) var attemptErrors: [RedisError] = []
+  private(set) var waits: [Int] = []
+
+  init(_ configuration: RedisConfiguration) {
+    loop = EventLoop(name: "redis-client")
+    self.configuration = configuration
+  }
+
+  func start() {
+    let connection = RedisConnection(on: loop, configuration)
+    connection.onUp = { [unowned self] in self.assumeIsolated { $0.events.append("up") } }
+    connection.onDown = { [unowned self] _ in self.assumeIsolated { $0.events.append("down") } }
+    connection.onAttemptFailed = { [unowned self] error, wait in
+      self.assumeIsolated {
+        $0.events.append("failed")
+        $0.attemptErrors.append(error)
+        $0.waits.append(wait)
+      }
+    }
+    self.connection = connection
+    connection.start()
+  }
+
+  func open() async throws {
+    start()
+    try await waitUntilUp()
+  }
+
+  func waitUntilUp(_ milliseconds: Int = 10000) async throws { try await connection?.waitUntilUp(withinMilliseconds: milliseconds) }
+
+  func command(_ arguments: RedisArgument...) async throws -> RedisValue { try await someConnection().command(arguments) }
+
+  func call(_ script: RedisScript, _ keys: [RedisArgument], _ arguments: [RedisArgument]) async throws -> RedisValue {
+    try await someConnection().call(script, keys: keys, arguments: arguments)
+  }
+
+  func check() async throws -> RedisServerReport { try await someConnection().checkServer() }
+
+  func someConnection() throws -> RedisConnection {
+    guard let connection else { throw RedisError(.closed, "the test did not open it") }
+    return connection
+  }
+
+  /// Sends the same kind of command for each token, all in one turn, and answers what became of each.
+  func send(_ tokens: Range<UInt64>, _ write: @Sendable (inout RedisCommand, UInt64) -> Void) -> [RedisAdmission] {
+    guard let connection else { return [] }
+    var command = RedisCommand()
+    return tokens.map { token in
+      write(&command, token)
+      return connection.send(command, to: recorder, token: token)
+    }
+  }
+
+  /// The outcomes by token, when so many calls have had one.
+  func outcomes(of count: Int) async -> [UInt64: [Result<RedisValue, RedisError>]] {
+    await recorder.wait(for: count)
+    return recorder.outcomes
+  }
+
+  var order: [UInt64] { recorder.order }
+  var state: RedisState? { connection?.state }
+  var epoch: UInt64 { connection?.epoch ?? 0 }
+  var inFlight: Int { connection?.inFlight ?? 0 }
+
+  func close() { connection?.close() }
+
+  /// Waits for a condition, looking every 10 ms, for at most 10 s.
+  func wait(for condition: @Sendable (isolated Client) -> Bool) async -> Bool {
+    for _ in 0..<1000 {
+      if condition(self) { return true }
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+    return condition(self)
+  }
+
+  /// A loop is closed from outside.
+  nonisolated func end() async {
+    await close()
+    await loop.close()
+  }
+}
+
+/// Lends a client of a server, not yet started, and ends it.
+func withClient<T>(_ configuration: RedisConfiguration, _ body: (Client) async throws -> T) async throws -> T {
+  let client = Client(configuration)
+  do {
+    let result = try await body(client)
+    await client.end()
+    return result
+  } catch {
+    await client.end()
+    throw error
+  }
+}
+
+func failure(_ outcome: Result<RedisValue, RedisError>?) -> RedisError? {
+  if case .failure(let error) = outcome { error } else { nil }
+}
+
+func success(_ outcome: Result<RedisValue, RedisError>?) -> RedisValue? { try? outcome?.get() }

@@ -1,0 +1,250 @@
+import EventLoop
+import Glibc
+import Redis
+import TestSupport
+import Testing
+
+private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
+
+@Suite struct ConnectionTests {
+  @Test(arguments: [PrivateServer.Listening.unixSocket, .port(nil)])
+  func isMadeOverSocketsAndPorts(_ listening: PrivateServer.Listening) async throws {
+    try await withRedis(listening: listening) { server in
+      try await withClient(RedisConfiguration(server.address, clientName: "lane-7")) { client in
+        #expect(await client.state == nil)
+        try await client.open()
+        #expect(await client.state == .up)
+        #expect(try await client.command("CLIENT", "GETNAME").text == "lane-7")
+        #expect(await client.events == ["up"])
+        #expect(await client.epoch == 0)
+      }
+    }
+  }
+
+  @Test func aNameIsLookedUp() async throws {
+    try await withRedis(listening: .port(nil)) { server in
+      guard case .tcp(_, let port) = server.address.endpoint else { return }
+      try await withClient(RedisConfiguration(RedisAddress(.tcp(host: "localhost", port: port)), backoff: quick)) { client in
+        try await client.open()
+        #expect(try await client.command("PING") == .status("PONG"))
+      }
+    }
+  }
+
+  @Test func anUnknownNameIsNamed() async throws {
+    let address = RedisAddress(.tcp(host: "no-such-host.invalid", port: 1))
+    try await withClient(RedisConfiguration(address)) { client in
+      await client.start()
+      #expect(await client.wait { !$0.attemptErrors.isEmpty })
+      #expect(await client.attemptErrors.first?.code == .unresolved)
+    }
+  }
+
+  @Test func databasesAreApart() async throws {
+    try await withRedis { server in
+      var other = server.address
+      other.database = 3
+      try await withClient(RedisConfiguration(server.address)) { zero in
+        try await withClient(RedisConfiguration(other)) { three in
+          try await zero.open()
+          try await three.open()
+          _ = try await three.command("SET", "k", "three")
+          #expect(try await zero.command("GET", "k") == .null)
+          #expect(try await three.command("GET", "k").text == "three")
+        }
+      }
+      other.database = 99
+      try await withClient(RedisConfiguration(other)) { client in
+        let error = await #expect(throws: RedisError.self) { try await client.open() }
+        #expect(error?.message.contains("no such database") == true)
+      }
+    }
+  }
+
+  @Test func userAndPasswordOpen() async throws {
+    try await withRedis(settings: ["--requirepass", "open sesame", "--user", "ada", "on", ">hunter2", "~*", "+@all"]) { server in
+      for (user, password) in [(nil, "open sesame"), ("ada", "hunter2")] as [(String?, String)] {
+        var address = server.address
+        (address.user, address.password) = (user, password)
+        try await withClient(RedisConfiguration(address, backoff: quick)) { client in
+          try await client.open()
+          #expect(try await client.command("ACL", "WHOAMI").text == user ?? "default")
+        }
+      }
+    }
+  }
+
+  @Test func aWrongPasswordIsAnErrorAndDoesNotHammer() async throws {
+    try await withRedis(settings: ["--requirepass", "right"]) { server in
+      for password in ["wrong", nil] {
+        var address = server.address
+        address.password = password
+        try await withClient(RedisConfiguration(address)) { client in
+          let error = await #expect(throws: RedisError.self) { try await client.open() }
+          #expect(error?.code == .authenticationFailed)
+          #expect(error?.isRetriable == false)
+          #expect(error?.message.contains("wrong") == false || error?.message.contains("WRONGPASS") == true)
+          // The next attempt is far off, though it is the first failure.
+          #expect(await client.waits.allSatisfy { $0 >= 2500 })
+          #expect(await client.waits.count == 1)
+        }
+      }
+    }
+  }
+
+  @Test func closingFailsEachCallInFlightOnce() async throws {
+    try await withRedis { server in
+      try await withClient(RedisConfiguration(server.address)) { client in
+        try await client.open()
+        await server.signal(SIGSTOP)
+        _ = await client.send(0..<1000) { command, _ in command.begin("PING") }
+        await client.close()
+        let outcomes = await client.outcomes(of: 1000)
+        #expect(outcomes.count == 1000)
+        #expect(outcomes.values.allSatisfy { $0.count == 1 && failure($0.first)?.code == .closed })
+        #expect(await client.state == .closed)
+        #expect(await client.send(0..<1) { command, _ in command.begin("PING") } == [.down])
+        #expect(await client.events == ["up"])
+        await client.close()
+      }
+    }
+  }
+
+  @Test func theDeadlineFailsCallsAndTheConnectionRecovers() async throws {
+    try await withRedis { server in
+      let configuration = RedisConfiguration(
+        server.address, callDeadlineMilliseconds: 200, connectDeadlineMilliseconds: 300, backoff: quick)
+      try await withClient(configuration) { client in
+        try await client.open()
+        await server.signal(SIGSTOP)
+        _ = await client.send(0..<100) { command, _ in command.begin("PING") }
+        let outcomes = await client.outcomes(of: 100)
+        #expect(outcomes.values.allSatisfy { $0.count == 1 && failure($0.first)?.code == .timedOut })
+        #expect(outcomes.values.allSatisfy { failure($0.first)?.maybeExecuted == true })
+        #expect(await client.epoch == 1)
+        #expect(await client.wait { !$0.attemptErrors.isEmpty })
+        if case .down = await client.state {} else { Issue.record("it says that it is up while the server stands still") }
+        await server.signal(SIGCONT)
+        try await client.waitUntilUp()
+        #expect(try await client.command("PING") == .status("PONG"))
+      }
+    }
+  }
+
+  @Test func callsAfterTheLateOneAreLostNotLate() async throws {
+    try await withRedis { server in
+      try await withClient(RedisConfiguration(server.address, callDeadlineMilliseconds: 400, backoff: quick)) { client in
+        try await client.open()
+        await server.signal(SIGSTOP)
+        _ = await client.send(0..<1) { command, _ in command.begin("PING") }
+        try await Task.sleep(for: .milliseconds(200))
+        _ = await client.send(1..<2) { command, _ in command.begin("PING") }
+        let outcomes = await client.outcomes(of: 2)
+        #expect(failure(outcomes[0]?.first)?.code == .timedOut)
+        #expect(failure(outcomes[1]?.first)?.code == .connectionLost)
+        await server.signal(SIGCONT)
+      }
+    }
+  }
+
+  @Test func aKilledServerFailsCallsInFlightAndIsFoundAgain() async throws {
+    try await withRedis(listening: .port(nil)) { server in
+      try await withClient(RedisConfiguration(server.address, backoff: quick, scripts: [ScriptTests.add])) { client in
+        try await client.open()
+        await server.signal(SIGSTOP)
+        _ = await client.send(0..<1000) { command, _ in
+          command.begin("INCR")
+          command.append("n")
+        }
+        await server.kill()
+        let outcomes = await client.outcomes(of: 1000)
+        #expect(outcomes.count == 1000)
+        #expect(outcomes.values.allSatisfy { $0.count == 1 })
+        #expect(outcomes.values.allSatisfy { failure($0.first)?.code == .connectionLost && failure($0.first)?.maybeExecuted == true })
+        #expect(await client.epoch == 1)
+        #expect(await client.wait { $0.events.contains("failed") })
+        #expect(await client.send(0..<1) { command, _ in command.begin("PING") } == [.down])
+        try await server.launch()
+        try await client.waitUntilUp()
+        #expect(try await client.call(ScriptTests.add, ["n"], [1]) == .integer(1))
+        #expect(await client.events.filter { $0 != "failed" } == ["up", "down", "up"])
+      }
+    }
+  }
+
+  @Test func aDemotedServerIsLeft() async throws {
+    try await withRedis(listening: .port(nil)) { server in
+      try await withClient(RedisConfiguration(server.address, backoff: quick)) { client in
+        try await client.open()
+        _ = try await client.command("REPLICAOF", "127.0.0.1", 1)
+        let error = await #expect(throws: RedisError.self) { try await client.command("SET", "k", "v") }
+        #expect(error?.code == .readOnly)
+        #expect(await client.wait { $0.events.contains("down") })
+        #expect(await client.epoch == 1)
+      }
+    }
+  }
+
+  @Test(arguments: [
+    "HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n+OK\r\n+OK\r\n+OK\r\n", "*-7\r\n", "$9223372036854775807\r\n", ":12x\r\n",
+    "*2\r\n*2147483647\r\n", "\0\0\0\0", "-ERR go away\r\n", "-ERR max number of clients reached\r\n",
+    "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+  ])
+  func aPeerThatTalksNonsenseIsAnErrorNotATrap(_ nonsense: String) async throws {
+    let trash = TrashServer(nonsense)
+    let port = try await trash.listen()
+    let address = RedisAddress(.tcp(host: "127.0.0.1", port: port), password: "secret")
+    try await withClient(RedisConfiguration(address, connectDeadlineMilliseconds: 500, backoff: quick)) { client in
+      let error = await #expect(throws: RedisError.self) { try await client.waitOpen() }
+      #expect(error?.message.contains("secret") == false)
+      #expect(await client.events.contains("up") == false)
+      await client.close()
+      #expect(await client.inFlight == 0)
+    }
+    await trash.loop.close()
+  }
+
+  @Test func nobodyListeningIsTriedAgainEverLessOften() async throws {
+    let address = RedisAddress(.unix(path: "/nonexistent/redis.sock"))
+    try await withClient(RedisConfiguration(address, backoff: Backoff(firstMilliseconds: 4, longestMilliseconds: 16))) { client in
+      await client.start()
+      #expect(await client.wait { $0.waits.count >= 12 })
+      let waits = await client.waits
+      #expect(waits.allSatisfy { (1...16).contains($0) })
+      #expect(waits.first.map { $0 <= 4 } == true)
+      #expect(Set(waits).count > 1)
+      #expect(await client.attemptErrors.allSatisfy { $0.code == .unreachable && $0.isRetriable })
+    }
+  }
+}
+
+extension Client {
+  func waitOpen() async throws {
+    start()
+    try await waitUntilUp(700)
+  }
+}
+
+/// Says the same to everyone at once, and goes on listening.
+private final class TrashServer: Sendable {
+  let loop = EventLoop(name: "trash")
+  private let text: String
+
+  init(_ text: String) { self.text = text }
+
+  private final class Quiet: StreamHandler {
+    func streamReceived(_ bytes: UnsafeRawBufferPointer) {}
+    func streamEnded(_ end: StreamEnd) {}
+    func streamDrained() {}
+  }
+
+  func listen() async throws -> Int {
+    try await loop.run { [loop, text] in
+      try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { stream in
+        stream.handler = Quiet()
+        stream.startReading()
+        stream.write(SharedBytes.make(text))
+      }.localAddress.port
+    }
+  }
+}

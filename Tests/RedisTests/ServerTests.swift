@@ -1,0 +1,74 @@
+import EventLoop
+import Glibc
+import Redis
+import TestSupport
+import Testing
+
+@Suite struct ServerTests {
+  @Test func aServerOfOursIsAcceptable() async throws {
+    try await withRedis { server in
+      try await withClient(RedisConfiguration(server.address)) { client in
+        try await client.open()
+        let report = try await client.check()
+        #expect(report.findings.isEmpty)
+        #expect(report.isAcceptable)
+        #expect(report.maximumMemoryPolicy == "noeviction")
+        #expect(report.version?.contains(".") == true)
+        #expect(report.runIdentifier?.utf8.count == 40)
+      }
+    }
+  }
+
+  @Test func evictionIsAnErrorAndSmallListpacksAWarning() async throws {
+    try await withRedis(settings: ["--maxmemory-policy", "allkeys-lru", "--hash-max-listpack-value", "64"]) { server in
+      try await withClient(RedisConfiguration(server.address)) { client in
+        try await client.open()
+        let report = try await client.check()
+        #expect(report.findings.map(\.severity) == [.error, .warning])
+        #expect(report.firstError?.code == .unsuitableServer)
+        #expect(report.firstError?.message.contains("noeviction") == true)
+      }
+    }
+  }
+
+  @Test func aReplicaIsAnError() async throws {
+    try await withRedis(settings: ["--replicaof", "127.0.0.1", "1"]) { server in
+      try await withClient(RedisConfiguration(server.address)) { client in
+        try await client.open()
+        #expect(try await client.check().firstError?.message.contains("replica") == true)
+      }
+    }
+  }
+
+  @Test func aServerThatForbidsToBeAskedIsNoted() async throws {
+    let settings = ["--user", "carillon", "on", ">pass", "~*", "+@all", "-config", "-info"]
+    try await withRedis(settings: settings) { server in
+      var address = server.address
+      (address.user, address.password) = ("carillon", "pass")
+      try await withClient(RedisConfiguration(address)) { client in
+        try await client.open()
+        let report = try await client.check()
+        #expect(report.isAcceptable)
+        #expect(report.findings.map(\.severity) == [.note, .note, .note])
+      }
+    }
+  }
+
+  @Test func aServerThatCannotStartSaysWhy() async throws {
+    let error = await #expect(throws: RedisError.self) { try await withRedis(settings: ["--no-such-setting", "1"]) { _ in } }
+    #expect(error?.code == .serverFailed)
+    #expect(error?.message.contains("no-such-setting") == true, "\(error?.message ?? "")")
+  }
+
+  @Test func nothingIsLeftOfAStoppedServer() async throws {
+    let (pid, path) = try await withRedis { server in
+      guard case .unix(let path) = server.address.endpoint, let pid = await server.pid else { throw RedisError(.serverFailed, "no server") }
+      #expect(access(path, F_OK) == 0)
+      #expect(kill(pid, 0) == 0)
+      return (pid, path)
+    }
+    #expect(kill(pid, 0) != 0)
+    #expect(access(path, F_OK) != 0)
+    #expect(access(path.replacing("/redis.sock", with: ""), F_OK) != 0)
+  }
+}

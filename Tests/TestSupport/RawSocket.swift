@@ -1,0 +1,125 @@
+import Glibc
+
+/// A plain blocking TCP client of loopback, for tests that send bytes as no client would.
+///
+/// A read that takes longer than ten seconds counts as the end of the test's patience and throws.
+public final class RawSocket {
+  /// A call of the operating system failed.
+  public struct Failure: Error, CustomStringConvertible {
+    /// The call and its reason.
+    public let description: String
+    init(_ call: String) { description = "\(call): \(String(cString: strerror(errno)))" }
+  }
+
+  private let descriptor: Int32
+  private var isOpen = true
+
+  /// Connects to a port of 127.0.0.1.
+  ///
+  /// - Parameter receiveBufferBytes: makes the kernel take little for a reader that is slow on purpose.
+  public init(port: Int, receiveBufferBytes: Int32? = nil) throws {
+    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw Failure("socket") }
+    var patience = timeval(tv_sec: 10, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    var on: Int32 = 1
+    setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
+    if var bytes = receiveBufferBytes { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, 4) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(UInt16(port)).bigEndian
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    let connected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard connected == 0 else {
+      let failure = Failure("connect")
+      Glibc.close(descriptor)
+      throw failure
+    }
+  }
+
+  deinit { close() }
+
+  /// Sends all bytes.
+  public func send(_ bytes: [UInt8]) throws {
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes.withUnsafeBytes { buffer in
+        buffer.baseAddress.map { Glibc.send(descriptor, $0 + sent, buffer.count - sent, Int32(MSG_NOSIGNAL)) } ?? 0
+      }
+      guard count > 0 else { throw Failure("send") }
+      sent += count
+    }
+  }
+
+  /// Sends a text.
+  public func send(_ text: String) throws { try send(Array(text.utf8)) }
+
+  /// Sends each byte in a segment of its own; an end by the peer meanwhile is no error.
+  public func sendByteByByte(_ bytes: [UInt8]) {
+    for byte in bytes {
+      var one = byte
+      if Glibc.send(descriptor, &one, 1, Int32(MSG_NOSIGNAL)) != 1 { return }
+      // Gives the reader's thread a chance to see the byte alone; nothing depends on it.
+      usleep(20)
+    }
+  }
+
+  /// What comes next, at most `capacity` bytes; empty at the peer's end.
+  public func read(atMost capacity: Int = 65_536) throws -> [UInt8] {
+    var failed = false
+    let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+      let result = recv(descriptor, buffer.baseAddress, capacity, 0)
+      failed = result < 0
+      count = max(0, result)
+    }
+    if failed { throw Failure("recv") }
+    return bytes
+  }
+
+  /// Everything up to the peer's end.
+  public func readToEnd() throws -> [UInt8] {
+    var all: [UInt8] = []
+    while true {
+      let bytes = try read()
+      if bytes.isEmpty { return all }
+      all += bytes
+    }
+  }
+
+  /// Exactly `count` bytes; fewer only at the peer's end.
+  public func read(exactly count: Int) throws -> [UInt8] {
+    var all: [UInt8] = []
+    while all.count < count {
+      let bytes = try read(atMost: count - all.count)
+      if bytes.isEmpty { break }
+      all += bytes
+    }
+    return all
+  }
+
+  /// Reads up to and with `end`, byte by byte, so that nothing behind it is taken.
+  public func read(through end: String) throws -> String {
+    var all: [UInt8] = []
+    let mark = Array(end.utf8)
+    while !all.suffix(mark.count).elementsEqual(mark) {
+      let byte = try read(atMost: 1)
+      if byte.isEmpty { break }
+      all += byte
+    }
+    return String(decoding: all, as: UTF8.self)
+  }
+
+  /// Says that nothing more will be sent.
+  public func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  /// Closes.
+  public func close() {
+    if isOpen { Glibc.close(descriptor) }
+    isOpen = false
+  }
+}
