@@ -11,7 +11,12 @@ enum Program {
     name: "carillon", summary: "delivers notifications to a fleet of devices, over Kafka and Redis", version: version,
     sections: [
       .init("Roles", [UpCommand.command, TransformCommand.command, FanOutCommand.command]),
-      .init("Tools", [TopicsCommand.create, PublishCommand.command, EventsCommand.command, TokenCommand.command, TokenCommand.createKey]),
+      .init(
+        "Tools",
+        [
+          TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, TokenCommand.command,
+          TokenCommand.createKey,
+        ]),
       .init("Documentation", [SettingsCommand.command]),
     ])
 

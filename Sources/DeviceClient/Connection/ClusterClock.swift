@@ -1,4 +1,4 @@
-internal import Glibc
+import EventLoop
 
 /// The cluster's clock as the device knows it: what `welcome` said, carried on by the loop's monotonic one.
 struct ClusterClock {
@@ -10,8 +10,6 @@ struct ClusterClock {
   /// Milliseconds since 1970; before the first welcome those of the machine's clock.
   func now(loopMilliseconds: UInt64) -> Int64 {
     if let offset { return Int64(clamping: loopMilliseconds) &+ offset }
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    return WallClock.milliseconds()
   }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import FanOut
 import JSON
 import Notifications
