@@ -31,6 +31,7 @@ public struct KafkaConfiguration: Sendable {
   /// Properties that the other role's clients know and this one's do not: librdkafka warns of each, so they are left out.
   private static let consumerOnly = [
     "fetch.", "queued.", "max.poll.", "auto.offset.reset", "session.timeout.ms", "heartbeat.interval.ms", "group.", "partition.assignment.",
+    "allow.auto.create.",
   ]
 
   /// Makes librdkafka's object of it: `defaults` first, then the fields, then the user's properties.

@@ -1,1 +1,4 @@
-print("carillon")
+import Glibc
+import Worker
+
+exit(await Program.run(Array(CommandLine.arguments.dropFirst())).rawValue)

@@ -1,0 +1,80 @@
+import JSON
+import Kafka
+import Notifications
+
+/// A record of the events topic, borrowed: its CloudEvents attributes and the members of its value, both in their order.
+struct EventRecord {
+  struct Attribute {
+    let name: String
+    let value: UnsafeRawBufferPointer
+  }
+
+  struct Member {
+    let name: String
+    /// As it stands in the value.
+    let source: UnsafeRawBufferPointer
+    /// The characters of a string; nil for anything else.
+    let text: String?
+  }
+
+  let partition: Int32
+  let offset: Int64
+  /// The headers that begin with `ce_`.
+  let attributes: [Attribute]
+  /// The members of the value; nil when it is no JSON object.
+  let members: [Member]?
+  let value: UnsafeRawBufferPointer
+
+  init(_ record: RecordView) {
+    partition = record.partition
+    offset = record.offset
+    value = record.value ?? UnsafeRawBufferPointer(start: nil, count: 0)
+    var attributes: [Attribute] = []
+    record.forEachHeader { name, value in
+      let name = String(cString: name)
+      if name.hasPrefix("ce_"), let value { attributes.append(Attribute(name: name, value: value)) }
+    }
+    self.attributes = attributes
+    members = try? Self.members(of: value)
+  }
+
+  private static func members(of value: UnsafeRawBufferPointer) throws(JSONError) -> [Member] {
+    var members: [Member] = []
+    var scanner = JSONScanner(value)
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let value = try scanner.skip()
+      members.append(Member(name: scanner.text(key) ?? "", source: scanner.source(value), text: scanner.text(value)))
+    }
+    try scanner.finish()
+    return members
+  }
+
+  /// The characters of an attribute.
+  func attribute(_ name: String) -> String? {
+    attributes.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
+  }
+
+  /// The characters of a member that is a string.
+  func text(_ name: String) -> String? { members?.first { $0.name == name }?.text }
+}
+
+/// Which events are wanted.
+struct EventFilter: Sendable {
+  /// CloudEvents types; empty for all.
+  var types: Set<String>
+  /// The device's token.
+  var device: String?
+  /// The request's apns-id.
+  var id: String?
+  /// The earliest time of an event, in milliseconds since 1970.
+  var since: Int64?
+
+  func admits(_ event: EventRecord) -> Bool {
+    if !types.isEmpty, !types.contains(event.attribute(EventHeader.type.rawValue) ?? "") { return false }
+    if let device, event.text("device") != device { return false }
+    if let id, event.text("apnsId") != id { return false }
+    if let since, let time = event.attribute(EventHeader.time.rawValue).flatMap(Timestamp.parse), time < since { return false }
+    return true
+  }
+}

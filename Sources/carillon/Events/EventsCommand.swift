@@ -1,0 +1,122 @@
+import EventLoop
+import Kafka
+import Notifications
+import Worker
+
+/// `carillon events`.
+enum EventsCommand {
+  private static let from = Setting(
+    "events.from", .eventsStart, default: .now, "Where reading begins.")
+  private static let types = Setting<[EventType]>(
+    "events.type", .repeated(.eventType), default: [], "Only events of these types. Absent: all.")
+  private static let device = Setting<DeviceToken?>("events.device", .deviceToken, "Only events on this device.")
+  private static let id = Setting<NotificationID?>("events.id", .notificationID, "Only events of the request with this apns-id.")
+  private static let limit = Setting<Int?>("events.limit", .integer(1...Int(Int32.max)), "Ends after so many events.")
+  private static let idle = Setting<Duration?>(
+    "events.until-idle", .duration(.milliseconds(100)...(.seconds(86_400))), "Ends when nothing has come for so long.")
+
+  static let command = Command(
+    "events", "follows what happens to requests and devices",
+    discussion:
+      "Prints events until it is ended, one a line, those of one device in their order: when, what, which request, which device, and what else the event says. With --json each is its value with the CloudEvents attributes (ce_…) and the record's partition and offset. The exit code is 1 when it ended by --until-idle without having found one.",
+    groups: [SettingGroup("Events", [from, types, device, id, limit, idle]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [
+      Example("events", "what happens from now on"),
+      Example("events --from 1h --type rejected,expired", "what went wrong in the last hour, and goes on to"),
+      Example(
+        "events --from beginning --id 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --until-idle 2s --json",
+        "for a script: everything about one request"),
+    ]
+  ) { try await run($0) }
+
+  private static func run(_ values: SettingValues) async throws -> ExitCode {
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-events")
+    let topic = ClusterSettings.topics(values).events
+    var filter = EventFilter(
+      types: Set(values[types].map { $0.cloudEventsType.description }), device: values[device]?.text, id: values[id]?.description)
+    let positions = try await Admin.with(kafka) { admin in
+      let partitions = try await admin.partitions(of: topic, at: kafka)
+      switch values[from] {
+      case .beginning: return partitions.map { ($0, StartPosition.earliest) }
+      case .now: return partitions.map { ($0, StartPosition.latest) }
+      case .time(let moment):
+        let time = moment.before(now: WallClock.milliseconds())
+        filter.since = time
+        return try await admin.positions(of: partitions, at: time)
+      }
+    }
+    let loop = EventLoop(name: "events")
+    let lane = EventsLane(on: loop)
+    let count = try await lane.follow(
+      positions, kafka, filter, isJSON: values[AnswerSettings.json], limit: values[limit], idleMilliseconds: values[idle]?.wholeMilliseconds
+    )
+    await loop.close()
+    return count > 0 ? .done : .answerIsNo
+  }
+}
+
+/// Where reading of events begins.
+enum EventsStart: Sendable, Hashable {
+  case beginning, now
+  case time(Moment)
+}
+
+extension SettingKind where Value == EventsStart {
+  fileprivate static var eventsStart: SettingKind {
+    SettingKind(
+      placeholder: "beginning|now|TIME",
+      allowed: "beginning, now, a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30s, 10m, 2h or 1d",
+      read: { text in
+        switch text {
+        case "beginning": .beginning
+        case "now": .now
+        default: Moment(past: text).map { .time($0) }
+        }
+      },
+      write: { start in
+        switch start {
+        case .beginning: "beginning"
+        case .now: "now"
+        case .time(let moment): moment.text
+        }
+      })
+  }
+}
+
+extension SettingKind where Value == EventType {
+  fileprivate static var eventType: SettingKind {
+    SettingKind(
+      placeholder: "TYPE,…", allowed: "one of " + EventType.allCases.map(\.rawValue).joined(separator: ", "),
+      read: { EventType(rawValue: $0) }, write: \.rawValue)
+  }
+}
+
+extension SettingKind where Value == DeviceToken {
+  /// A device's token.
+  static var deviceToken: SettingKind {
+    SettingKind(
+      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) },
+      write: \.text)
+  }
+}
+
+extension SettingKind where Value == NotificationID {
+  /// An apns-id.
+  static var notificationID: SettingKind {
+    SettingKind(
+      placeholder: "UUID", allowed: "an apns-id: 8-4-4-4-12 lower-case hexadecimal digits", read: { NotificationID($0) },
+      write: \.description)
+  }
+}
+
+extension Admin {
+  /// Where records of a time or later begin; from the beginning on the embedded broker, which cannot tell.
+  fileprivate func positions(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [(
+    TopicPartition, StartPosition
+  )] {
+    // It would answer with the end, or with anything.
+    if try await isEmbeddedBroker() { return partitions.map { ($0, .earliest) } }
+    let offsets = try await offsets(of: partitions, at: milliseconds)
+    return partitions.map { ($0, offsets[$0].map { .offset($0) } ?? .earliest) }
+  }
+}

@@ -1,0 +1,109 @@
+import EventLoop
+import Kafka
+
+/// Reads events and prints those that are wanted: an actor on a loop of its own.
+actor EventsLane {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  init(on loop: EventLoop) { self.loop = loop }
+
+  /// Prints events until there are as many as wanted, or none has come for so long; else until the process ends.
+  ///
+  /// - Returns: how many were printed.
+  func follow(
+    _ positions: [(TopicPartition, StartPosition)], _ kafka: KafkaConfiguration, _ filter: EventFilter, isJSON: Bool, limit: Int?,
+    idleMilliseconds: Int?
+  ) async throws -> Int {
+    let reader = EventReader(on: loop, filter, isJSON: isJSON, limit: limit, idleMilliseconds: idleMilliseconds)
+    var options = Consumer.Options()
+    options.reportsPartitionEnd = idleMilliseconds != nil
+    let consumer = try Consumer(on: loop, kafka, options, handler: reader)
+    var failure: (any Error)?
+    do {
+      try await consumer.assign(positions)
+      await reader.untilEnd()
+    } catch {
+      failure = error
+    }
+    reader.close()
+    await consumer.close(withinMilliseconds: 2000)
+    if let failure { throw failure }
+    return reader.count
+  }
+}
+
+/// The loop-confined half: takes records, prints events, and knows when it is enough.
+private final class EventReader: ConsumerHandler {
+  private(set) var count = 0
+  private let loop: EventLoop
+  private let filter: EventFilter
+  private let isJSON: Bool
+  private let limit: Int
+  private let idleMilliseconds: Int?
+  private var printer = EventPrinter()
+  private var idle: Timer?
+  /// Partitions whose end was not reached yet: what is there already is no silence.
+  private var unread: Set<Int> = []
+  private var isEnded = false
+  private var whenEnded: CheckedContinuation<Void, Never>?
+
+  init(on loop: EventLoop, _ filter: EventFilter, isJSON: Bool, limit: Int?, idleMilliseconds: Int?) {
+    self.loop = loop
+    self.filter = filter
+    self.isJSON = isJSON
+    self.limit = limit ?? .max
+    self.idleMilliseconds = idleMilliseconds
+    if idleMilliseconds != nil { idle = Timer(on: loop) { [unowned self] in end() } }
+  }
+
+  func untilEnd() async {
+    waitOn()
+    guard !isEnded else { return }
+    await withCheckedContinuation { whenEnded = $0 }
+  }
+
+  func close() {
+    idle?.close()
+    idle = nil
+  }
+
+  private func waitOn() {
+    if let idleMilliseconds { idle?.start(after: unread.isEmpty ? idleMilliseconds : max(idleMilliseconds, Self.patience)) }
+  }
+
+  /// How long the first records may take, in milliseconds.
+  private static let patience = 10_000
+
+  private func end() {
+    isEnded = true
+    StandardOutput.flush()
+    let waiting = whenEnded
+    whenEnded = nil
+    waiting?.resume()
+  }
+
+  // MARK: Records
+
+  func consumerReceived(_ batch: RecordBatch) {
+    for index in batch.indices where !isEnded {
+      let event = EventRecord(batch[index])
+      guard filter.admits(event) else { continue }
+      isJSON ? printer.writeJSON(event) : printer.writeText(event)
+      count += 1
+      if count == limit { end() }
+    }
+    StandardOutput.flush()
+    waitOn()
+  }
+
+  func consumerAssigned(_ partitions: [AssignedPartition]) { unread.formUnion(partitions.map(\.index)) }
+
+  func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    if unread.remove(partition.index) != nil { waitOn() }
+  }
+
+  func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+
+  func consumerFailed(_ error: KafkaError) { StandardError.line("\(error)") }
+}

@@ -1,0 +1,63 @@
+import Glibc
+import Worker
+
+/// The lines of a file, a pipe or standard input, in bounded memory. Reading blocks, so it is never done on a loop.
+struct LineReader: ~Copyable {
+  /// The longest line: a payload of the largest size with every byte escaped, and more.
+  static let longestLine = 1 << 20
+
+  private let path: String
+  private let descriptor: Int32
+  private var buffer: [UInt8] = []
+  private var lines = 0
+  private var isSkipping = false
+  private var isAtEnd = false
+
+  /// Opens a file; `-` is standard input.
+  init(path: String) throws(Failure) {
+    self.path = path
+    descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+    if descriptor < 0 { throw Descriptor.unreadable(path) }
+  }
+
+  deinit { if descriptor > STDIN_FILENO { close(descriptor) } }
+
+  /// Reads what is there at once, waiting for some of it, and gives its whole lines with their numbers; false at the end.
+  ///
+  /// A line that is too long is given as nil; empty ones are left out.
+  mutating func next(_ body: (Int, UnsafeRawBufferPointer?) -> Void) throws(Failure) -> Bool {
+    guard !isAtEnd else { return false }
+    var bytes: [UInt8] = []
+    swap(&bytes, &buffer)
+    let count = Descriptor.read(descriptor, into: &bytes, limit: 1 << 16)
+    if count < 0 { throw Descriptor.unreadable(path) }
+    isAtEnd = count == 0
+    var taken = 0
+    bytes.withUnsafeBytes { bytes in
+      while let end = bytes[taken...].firstIndex(of: UInt8(ascii: "\n")) {
+        give(bytes[taken..<end], body)
+        taken = end + 1
+      }
+      if isAtEnd, taken < bytes.count {
+        give(bytes[taken...], body)
+        taken = bytes.count
+      }
+    }
+    bytes.removeFirst(taken)
+    if bytes.count > Self.longestLine {
+      bytes.removeAll()
+      isSkipping = true
+    }
+    buffer = bytes
+    return true
+  }
+
+  private mutating func give(_ line: Slice<UnsafeRawBufferPointer>, _ body: (Int, UnsafeRawBufferPointer?) -> Void) {
+    lines += 1
+    let wasSkipping = isSkipping
+    isSkipping = false
+    if wasSkipping { return body(lines, nil) }
+    let isBlank = line.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
+    if !isBlank { body(lines, UnsafeRawBufferPointer(rebasing: line)) }
+  }
+}

@@ -1,0 +1,143 @@
+import EventLoop
+import Kafka
+import Notifications
+import Worker
+
+/// `carillon publish`.
+enum PublishCommand {
+  static let command = Command(
+    "publish", "publishes one request, or many from a file",
+    discussion: "Prints the apns-id of each request when Kafka has acknowledged it. " + RequestLine.help,
+    groups: [
+      PublishSettings.request, PublishSettings.content, PublishSettings.way, AnswerSettings.group, ClusterSettings.kafkaGroup,
+    ],
+    examples: [
+      Example("publish --target user:ada --app com.example.shop --title Order --body 'On its way' --collapse-id order-7", "one request"),
+      Example("publish --target user:ada --app com.example.shop --operation remove --identifiers order-7", "takes it away again"),
+      Example("publish --app com.example.shop --lines requests.jsonl --json > acknowledged.jsonl", "many"),
+    ]
+  ) { try await run($0) }
+
+  private static func run(_ values: SettingValues) async throws -> ExitCode {
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-publish")
+    let topic = ClusterSettings.topics(values).requests
+    let draft = try PublishSettings.draft(values, now: WallClock.milliseconds())
+    let limits = RequestLimits(
+      payloadBytes: values[RequestSettings.payloadBytes], voipPayloadBytes: max(5120, values[RequestSettings.payloadBytes]))
+    var single: RequestToSend?
+    if values[PublishSettings.lines] == nil {
+      let request = draft.record(line: 0)
+      if !values[PublishSettings.isUnchecked] { try checked(request, limits) }
+      single = request
+    } else if draft.headers[RequestHeader.id.name.description] != nil {
+      throw UsageError(.contradiction, "--id is one request's: in --lines each line has its own 'id'")
+    } else if values[PublishSettings.lines] == "-", values[PublishSettings.payload] == "-" {
+      throw UsageError(.contradiction, "--lines and --payload cannot both be standard input")
+    }
+    _ = try await Admin.with(kafka) { try await $0.partitions(of: topic, at: kafka) }
+
+    let timeout = values[PublishSettings.timeout].wholeMilliseconds
+    let loop = EventLoop(name: "publish")
+    let lane = PublishLane(on: loop, topic: topic, isJSON: values[AnswerSettings.json])
+    try await lane.start(kafka, timeoutMilliseconds: timeout)
+    var refused = 0
+    if let single {
+      await lane.publish([single])
+    } else {
+      var source = LineSource(draft: draft, limits: values[PublishSettings.isUnchecked] ? nil : limits)
+      do {
+        refused = try await source.publish(values[PublishSettings.lines] ?? "-", on: lane)
+      } catch {
+        _ = await lane.finish(withinMilliseconds: timeout + 2000)
+        await loop.close()
+        throw error
+      }
+    }
+    let totals = await lane.finish(withinMilliseconds: timeout + 2000)
+    await loop.close()
+    return try end(single, totals, refused, topic)
+  }
+
+  private static func checked(_ request: RequestToSend, _ limits: RequestLimits) throws(UsageError) {
+    do throws(Rejection) {
+      try request.check(limits)
+    } catch {
+      throw UsageError(.contradiction, "the cluster would reject this request: \(error)", command: "publish")
+    }
+  }
+
+  private static func end(_ single: RequestToSend?, _ totals: PublishLane.Totals, _ refused: Int, _ topic: String) throws(Failure)
+    -> ExitCode
+  {
+    if let failure = totals.failure {
+      guard single == nil else { throw Failure(.dependencyMissing, "\(failure)") }
+      throw Failure(
+        .dependencyMissing,
+        "Kafka did not acknowledge \(totals.failed) of \(totals.acknowledged + totals.failed) requests; they may be published again")
+    }
+    if single == nil, StandardError.isTerminal || refused > 0 {
+      StandardError.line("\(totals.acknowledged) published to \(topic)" + (refused > 0 ? ", \(refused) lines wrong" : ""))
+    }
+    return refused > 0 ? .answerIsNo : .done
+  }
+}
+
+/// Requests from a file's lines: reads, checks and publishes them, and says how far it is.
+private struct LineSource {
+  /// What a line leaves out.
+  let draft: RequestDraft
+  /// Nil when nothing is to be checked.
+  let limits: RequestLimits?
+  private var refused = 0
+  private var published = 0
+  private let started = ContinuousClock.now
+  private var reported = ContinuousClock.now
+
+  init(draft: RequestDraft, limits: RequestLimits?) {
+    self.draft = draft
+    self.limits = limits
+  }
+
+  /// Answers how many lines are wrong.
+  mutating func publish(_ path: String, on lane: PublishLane) async throws -> Int {
+    var reader = try LineReader(path: path)
+    while true {
+      var requests: [RequestToSend] = []
+      let now = WallClock.milliseconds()
+      let hasMore = try reader.next { number, line in
+        do throws(LineError) {
+          requests.append(try request(number, line, now))
+        } catch {
+          refused += 1
+          StandardError.line("line \(number): \(error)")
+        }
+      }
+      if !requests.isEmpty { await lane.publish(requests) }
+      published += requests.count
+      report()
+      if !hasMore { return refused }
+    }
+  }
+
+  private func request(_ number: Int, _ line: UnsafeRawBufferPointer?, _ now: Int64) throws(LineError) -> RequestToSend {
+    guard let line else { throw LineError(description: "it has more than \(LineReader.longestLine) bytes") }
+    var request = try RequestLine.read(line, now: now)
+    request.fill(from: draft)
+    let record = request.record(line: number)
+    do throws(Rejection) {
+      if let limits { try record.check(limits) }
+    } catch {
+      throw LineError(description: "\(error)")
+    }
+    return record
+  }
+
+  /// From the fifth second on, what has been done and how fast.
+  private mutating func report() {
+    let now = ContinuousClock.now
+    guard now - reported >= .seconds(5) else { return }
+    reported = now
+    let milliseconds = max((now - started).wholeMilliseconds, 1)
+    StandardError.line("\(published) requests so far, \(published * 1000 / milliseconds) a second")
+  }
+}

@@ -1,0 +1,164 @@
+import EventLoop
+import JSON
+import Kafka
+import Worker
+
+/// Publishes requests and answers for each when Kafka has it: an actor on a loop of its own.
+actor PublishLane {
+  /// What became of all requests so far.
+  struct Totals: Sendable {
+    var acknowledged = 0
+    var failed = 0
+    /// Why the last one failed.
+    var failure: KafkaError?
+  }
+
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let topic: String
+  private let isJSON: Bool
+  private var core: PublishCore?
+
+  init(on loop: EventLoop, topic: String, isJSON: Bool) {
+    self.loop = loop
+    self.topic = topic
+    self.isJSON = isJSON
+  }
+
+  /// Makes the producer.
+  func start(_ kafka: KafkaConfiguration, timeoutMilliseconds: Int) throws {
+    core = try PublishCore(on: loop, kafka, topic: topic, isJSON: isJSON, timeoutMilliseconds)
+  }
+
+  /// Gives requests to Kafka; waits while too many are unacknowledged.
+  func publish(_ requests: [RequestToSend]) async {
+    for request in requests { await core?.send(request) }
+  }
+
+  var totals: Totals { core?.totals ?? Totals() }
+
+  /// Waits for all acknowledgements and ends.
+  func finish(withinMilliseconds milliseconds: Int) async -> Totals {
+    await core?.close(withinMilliseconds: milliseconds)
+    return totals
+  }
+}
+
+/// The loop-confined half: the producer, and what is unacknowledged.
+private final class PublishCore: ProducerHandler {
+  private struct Pending {
+    let line: Int
+    let id: String
+  }
+
+  private(set) var totals = PublishLane.Totals()
+  private let isJSON: Bool
+  private var producer: Producer?
+  private let topic: ProducerTopic
+  private let headers = RecordHeaders()
+  private var pending: [UInt64: Pending] = [:]
+  private var lastToken: UInt64 = 0
+  private var whenRoom: CheckedContinuation<Void, Never>?
+  private var json = JSONWriter()
+
+  init(on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, isJSON: Bool, _ timeout: Int) throws(KafkaError) {
+    self.isJSON = isJSON
+    var options = Producer.Options()
+    options.maximumRecords = 10_000
+    options.maximumBytes = 64 << 20
+    options.messageTimeoutMilliseconds = timeout
+    // Nobody else's records are waited for when a person publishes one.
+    options.lingerMilliseconds = 5
+    let reports = Reports()
+    let producer = try Producer(on: loop, kafka, options, handler: reports)
+    self.producer = producer
+    self.topic = try producer.topic(topic)
+    reports.core = self
+  }
+
+  /// The producer holds its handler as long as it is open, and this object holds the producer.
+  private final class Reports: ProducerHandler {
+    weak var core: PublishCore?
+    func producerDelivered(_ reports: [DeliveryReport]) { core?.producerDelivered(reports) }
+    func producerHasRoom() { core?.producerHasRoom() }
+    func producerFailed(_ error: KafkaError) { core?.producerFailed(error) }
+  }
+
+  func send(_ request: RequestToSend) async {
+    guard let producer else { return }
+    lastToken += 1
+    pending[lastToken] = Pending(line: request.line, id: request.id)
+    for (name, value) in request.headers { headers.append(name, value) }
+    while true {
+      let outcome = request.key.withUnsafeBytes { key in
+        withOptionalBytes(request.value) { value in
+          producer.produce(topic, key: key.isEmpty ? nil : key, value: value, headers: headers, token: lastToken)
+        }
+      }
+      switch outcome {
+      case .taken: return
+      case .full: await withCheckedContinuation { whenRoom = $0 }
+      case .refused(let error):
+        headers.removeAll()
+        return failed(lastToken, error)
+      }
+    }
+  }
+
+  func close(withinMilliseconds milliseconds: Int) async {
+    await producer?.close(withinMilliseconds: milliseconds)
+    producer = nil
+    StandardOutput.flush()
+  }
+
+  // MARK: Reports
+
+  func producerDelivered(_ reports: [DeliveryReport]) {
+    for report in reports {
+      if let error = report.error {
+        failed(report.token, error)
+      } else if let request = pending.removeValue(forKey: report.token) {
+        totals.acknowledged += 1
+        answer(request, report)
+      }
+    }
+    StandardOutput.flush()
+  }
+
+  private func answer(_ request: Pending, _ report: DeliveryReport) {
+    guard isJSON else { return StandardOutput.line(request.id) }
+    json.reset()
+    json.openObject()
+    json.member("apnsId", request.id)
+    json.member("topic", topic.name)
+    json.member("partition", Int(report.partition))
+    if report.offset >= 0 { json.member("offset", report.offset) }
+    if request.line > 0 { json.member("line", request.line) }
+    json.closeObject()
+    json.withUnsafeBytes { StandardOutput.write($0) }
+    StandardOutput.write("\n")
+  }
+
+  private func failed(_ token: UInt64, _ error: KafkaError) {
+    guard let request = pending.removeValue(forKey: token) else { return }
+    totals.failed += 1
+    totals.failure = error
+    // One that is alone is answered by the command's end.
+    if request.line > 0 { StandardError.line("line \(request.line): \(request.id): \(error)") }
+  }
+
+  func producerHasRoom() {
+    let waiting = whenRoom
+    whenRoom = nil
+    waiting?.resume()
+  }
+
+  func producerFailed(_ error: KafkaError) {
+    if error.isFatal { StandardError.line("\(error)") }
+  }
+}
+
+private func withOptionalBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
+  guard let bytes else { return body(nil) }
+  return bytes.withUnsafeBytes { body($0) }
+}

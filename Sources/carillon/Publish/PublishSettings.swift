@@ -1,0 +1,104 @@
+import Notifications
+import Worker
+
+/// The settings of `carillon publish`.
+enum PublishSettings {
+  static let target = Setting<String?>(
+    "publish.target", .string("TARGET"), "Whom it is for: device:TOKEN, or user:ID for all the person's devices.")
+  static let app = Setting<String?>("publish.app", .string("BUNDLE-ID"), "The application: apns-topic.")
+  static let id = Setting<String?>(
+    "publish.id", .string("UUID"), "apns-id, by which the request is the same when it is published again. Absent: a random one.")
+  static let collapseID = Setting<String?>(
+    "publish.collapse-id", .string("ID"), "apns-collapse-id: a newer request with the same one takes the older one's place.")
+  static let expiration = Setting<Moment?>(
+    "publish.expiration", .expiration, "apns-expiration: from when it may not be shown any more. Absent: the longest lifetime.")
+  static let priority = Setting<String?>("publish.priority", .string("10|5|1"), "apns-priority.")
+  static let pushType = Setting<String?>(
+    "publish.push-type", .string("TYPE"), "apns-push-type: alert, background and so on. Absent: found from the payload.")
+  static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
+  static let operation = Setting<String?>(
+    "publish.operation", .string("notify|remove"),
+    "What to do: notify shows it, remove takes delivered ones away by --identifiers or --collapse-id.")
+  static let identifiers = Setting<[String]>(
+    "publish.identifiers", .repeated(.string("ID,…")), default: [],
+    "What a remove takes away: collapse ids, or apns-ids of requests without one.")
+  static let headers = Setting<[String]>(
+    "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
+
+  static let request = SettingGroup(
+    "Request", [target, app, id, collapseID, expiration, priority, pushType, trigger, operation, identifiers, headers])
+
+  static let title = Setting<String?>("publish.title", .string("TEXT"), "aps.alert.title.")
+  static let subtitle = Setting<String?>("publish.subtitle", .string("TEXT"), "aps.alert.subtitle.")
+  static let body = Setting<String?>("publish.body", .string("TEXT"), "aps.alert.body.")
+  static let badge = Setting<Int?>("publish.badge", .integer(0...Int(Int32.max)), "aps.badge.")
+  static let sound = Setting<String?>("publish.sound", .string("NAME"), "aps.sound.")
+  static let category = Setting<String?>("publish.category", .string("ID"), "aps.category: which actions the notification has.")
+  static let threadID = Setting<String?>("publish.thread-id", .string("ID"), "aps.thread-id: which notifications stand together.")
+  static let isMutable = Setting("publish.mutable-content", .boolean, default: false, "A service extension may change it.")
+  static let isContentAvailable = Setting(
+    "publish.content-available", .boolean, default: false, "Wakes the application; alone, nothing is shown.")
+  static let custom = Setting<[CustomMember]>(
+    "publish.custom", .repeated(.customMember, splitsAtCommas: false), default: [], "A member of the payload beside aps.")
+  static let payload = Setting<String?>(
+    "publish.payload", .string("FILE|-"), "The whole payload, as it stands in the file; - is standard input.")
+
+  static let content = SettingGroup(
+    "Payload", [title, subtitle, body, badge, sound, category, threadID, isMutable, isContentAvailable, custom, payload])
+
+  static let lines = Setting<String?>("publish.lines", .string("FILE|-"), "Many requests, one JSON object a line; - is standard input.")
+  static let isUnchecked = Setting(
+    "publish.unchecked", .boolean, default: false, "Publish also what breaks a rule, to see what the cluster does with it.")
+  static let timeout = Setting(
+    "publish.timeout", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How long Kafka may take to acknowledge a request.")
+
+  static let way = SettingGroup("Publishing", [lines, isUnchecked, timeout, RequestSettings.payloadBytes])
+
+  /// The request that the flags describe; with `--lines`, what the lines leave out.
+  static func draft(_ values: SettingValues, now: Int64) throws -> RequestDraft {
+    var draft = RequestDraft()
+    draft.target = values[target]
+    func set(_ header: RequestHeader, _ value: String?) { if let value { draft.headers[header.name.description] = value } }
+    for header in values[headers] {
+      guard let equals = header.firstIndex(of: "=") else { continue }
+      draft.headers[String(header[..<equals])] = String(header[header.index(after: equals)...])
+    }
+    if let target = draft.headers.removeValue(forKey: RequestHeader.target.name.description) { draft.target = draft.target ?? target }
+    set(.topic, values[app])
+    set(.id, values[id])
+    set(.collapseID, values[collapseID])
+    set(.expiration, values[expiration].map { String($0.secondsAfter(now: now)) })
+    set(.priority, values[priority])
+    set(.pushType, values[pushType])
+    set(.trigger, values[trigger])
+    set(.operation, values[operation])
+    draft.identifiers = values[identifiers]
+    draft.content = RequestContent(
+      title: values[title], subtitle: values[subtitle], body: values[body], badge: values[badge].map(Int64.init), sound: values[sound],
+      category: values[category], threadID: values[threadID], isMutable: values[isMutable],
+      isContentAvailable: values[isContentAvailable], custom: values[custom])
+    if let path = values[payload] {
+      guard draft.content.isEmpty else {
+        throw UsageError(.contradiction, "--payload is the whole payload: no --title, --body, --custom and so on beside it")
+      }
+      draft.payload = try Descriptor.contents(of: path, limit: 1 << 20)
+    }
+    return draft
+  }
+}
+
+extension SettingKind where Value == CustomMember {
+  fileprivate static var customMember: SettingKind {
+    SettingKind(
+      placeholder: "KEY=JSON", allowed: "KEY=JSON, such as order='{\"id\":7}' or kind='\"sale\"', and not aps", read: { CustomMember($0) },
+      write: \.text)
+  }
+}
+
+extension SettingKind where Value == String {
+  fileprivate static var header: SettingKind {
+    SettingKind(
+      placeholder: "NAME=VALUE", allowed: "NAME=VALUE", read: { ($0.firstIndex(of: "=") ?? $0.startIndex) > $0.startIndex ? $0 : nil },
+      write: { $0 })
+  }
+}

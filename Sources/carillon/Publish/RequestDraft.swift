@@ -1,0 +1,146 @@
+import JSON
+import Notifications
+import Worker
+
+/// A request as it was asked for, by flags or by a line: what is missing may still be filled from another.
+struct RequestDraft: Sendable {
+  /// Whom it is for, as in the header `target`.
+  var target: String?
+  /// Header values by header; those of the contract, but for the target.
+  var headers: [String: String] = [:]
+  /// What the payload is made of, unless there is one.
+  var content = RequestContent()
+  /// The whole payload.
+  var payload: [UInt8]?
+  /// What a remove takes away.
+  var identifiers: [String] = []
+
+  private static let order: [RequestHeader] = [
+    .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .traceparent, .origin,
+  ]
+
+  /// Takes from another draft what this one has not.
+  mutating func fill(from other: RequestDraft) {
+    target = target ?? other.target
+    headers.merge(other.headers) { own, _ in own }
+    if identifiers.isEmpty { identifiers = other.identifiers }
+    guard payload == nil, !isRemove else { return }
+    if content.isEmpty { payload = other.payload }
+    if payload == nil { content.fill(from: other.content) }
+  }
+
+  private var isRemove: Bool { headers[RequestHeader.operation.name.description] == "remove" }
+
+  /// The record that it becomes: its id is made here when it has none.
+  ///
+  /// - Parameter line: where it stands in its file; 0 for one that was given by flags.
+  func record(line: Int) -> RequestToSend {
+    var headers = headers
+    let id = headers[RequestHeader.id.name.description] ?? NotificationID.random().description
+    headers[RequestHeader.id.name.description] = id
+    var fields: [(name: String, value: String)] = []
+    if let target { fields.append((RequestHeader.target.name.description, target)) }
+    for header in Self.order {
+      if let value = headers.removeValue(forKey: header.name.description) { fields.append((header.name.description, value)) }
+    }
+    fields += headers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    return RequestToSend(line: line, id: id, key: Array((target ?? "").utf8), headers: fields, value: value)
+  }
+
+  private var value: [UInt8]? {
+    if let payload { return payload }
+    guard isRemove else { return content.payload }
+    guard !identifiers.isEmpty else { return nil }
+    return Array(JSONValue.object([.init(key: "identifiers", value: .array(identifiers.map { .string($0) }))]).text.utf8)
+  }
+}
+
+/// The parts of a payload that have flags of their own.
+struct RequestContent: Sendable, Equatable {
+  var title: String?
+  var subtitle: String?
+  var body: String?
+  var badge: Int64?
+  var sound: String?
+  var category: String?
+  var threadID: String?
+  var isMutable = false
+  var isContentAvailable = false
+  /// Members beside `aps`: their names, and their values as JSON text.
+  var custom: [CustomMember] = []
+
+  var isEmpty: Bool { self == RequestContent() }
+
+  mutating func fill(from other: RequestContent) {
+    title = title ?? other.title
+    subtitle = subtitle ?? other.subtitle
+    body = body ?? other.body
+    badge = badge ?? other.badge
+    sound = sound ?? other.sound
+    category = category ?? other.category
+    threadID = threadID ?? other.threadID
+    isMutable = isMutable || other.isMutable
+    isContentAvailable = isContentAvailable || other.isContentAvailable
+    custom += other.custom.filter { member in !custom.contains { $0.key == member.key } }
+  }
+
+  /// The payload by the rules of APNs.
+  var payload: [UInt8] {
+    var json = JSONWriter()
+    json.openObject()
+    json.key("aps")
+    json.openObject()
+    if title != nil || subtitle != nil || body != nil {
+      json.key("alert")
+      json.openObject()
+      if let title { json.member("title", title) }
+      if let subtitle { json.member("subtitle", subtitle) }
+      if let body { json.member("body", body) }
+      json.closeObject()
+    }
+    if let badge { json.member("badge", badge) }
+    if let sound { json.member("sound", sound) }
+    if let category { json.member("category", category) }
+    if let threadID { json.member("thread-id", threadID) }
+    if isMutable { json.member("mutable-content", 1) }
+    if isContentAvailable { json.member("content-available", 1) }
+    json.closeObject()
+    for member in custom {
+      json.key(text: member.key)
+      member.value.withUnsafeBytes { json.raw($0) }
+    }
+    json.closeObject()
+    return json.withUnsafeBytes { Array($0) }
+  }
+}
+
+/// A member of the payload beside `aps`.
+struct CustomMember: Sendable, Equatable {
+  let key: String
+  /// Valid JSON text.
+  let value: [UInt8]
+
+  init(key: String, value: [UInt8]) {
+    self.key = key
+    self.value = value
+  }
+
+  /// Reads `KEY=JSON`; nil when it is not of that form, or is `aps`.
+  init?(_ text: String) {
+    guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
+    key = String(text[..<equals])
+    value = Array(text[text.index(after: equals)...].utf8)
+    guard key != "aps", value.withUnsafeBytes({ (try? JSONValue(parsing: $0)) != nil }) else { return nil }
+  }
+
+  var text: String { "\(key)=\(String(decoding: value, as: UTF8.self))" }
+}
+
+extension NotificationID {
+  /// A new one: a UUID of version 4 (RFC 9562).
+  static func random() -> NotificationID {
+    NotificationID(
+      high: UInt64.random(in: .min ... .max) & 0xFFFF_FFFF_FFFF_0FFF | 0x4000,
+      low: UInt64.random(in: .min ... .max) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)
+  }
+}

@@ -1,0 +1,9 @@
+import Worker
+
+/// How a command answers.
+enum AnswerSettings {
+  static let json = Setting(
+    "json", .boolean, default: false, "Answer with one JSON object a line on standard output, and nothing else there.")
+
+  static let group = SettingGroup("Answer", [json])
+}

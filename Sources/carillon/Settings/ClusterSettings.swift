@@ -1,0 +1,113 @@
+import EventLoop
+import Kafka
+import Redis
+import Worker
+
+/// Where Kafka and Redis are, and how the cluster calls its things: the settings of every command that works on a cluster.
+enum ClusterSettings {
+  static let kafka = Setting<[SocketAddress]?>(
+    "kafka", .addresses, "Kafka's bootstrap servers. Absent: those of a 'carillon up' that runs on this machine.")
+  static let redis = Setting<String?>(
+    "redis", .string("ADDRESS"), isSecret: true,
+    "Redis: HOST:PORT, redis://[user:password@]host[:port][/db], or the path of a socket. Absent: that of a 'carillon up' that runs on this machine."
+  )
+  static let topicPrefix = Setting(
+    "topics.prefix", flag: "topic-prefix", .topicPrefix, default: "notifications.", "What the names of all topics begin with.")
+  static let defaultName = "carillon"
+  static let name = Setting(
+    "cluster", .clusterName, default: defaultName, "The cluster's name, as events tell it (ce_source: /carillon/NAME).")
+  static let buckets = Setting(
+    "redis.buckets", flag: "buckets", .integer(1...16384), default: 256,
+    "Buckets that the keys in Redis are spread over. The same everywhere, and never changed in a cluster's life.")
+  static let kafkaProperties = PassedOnSettings(
+    prefix: "kafka", "A property of librdkafka, for all its clients: security.protocol, sasl.password, compression.type and so on.")
+
+  /// For commands that only need Kafka.
+  static let kafkaGroup = SettingGroup("Cluster", [kafka, topicPrefix, kafkaProperties])
+  /// For commands that need both.
+  static let group = SettingGroup("Cluster", [kafka, redis, topicPrefix, name, buckets, kafkaProperties])
+
+  static func topics(_ values: SettingValues) -> Topics { Topics(prefix: values[topicPrefix]) }
+
+  /// Where Kafka is: as given, else as a running `carillon up` has it.
+  static func kafka(_ values: SettingValues, client: String) throws(UsageError) -> KafkaConfiguration {
+    let properties = values[kafkaProperties]
+    if let servers = values[kafka] {
+      return KafkaConfiguration(bootstrapServers: servers.map(\.description), clientID: client, properties: properties)
+    }
+    guard let running = RunningCluster.find() else {
+      throw UsageError(
+        .missing, "no Kafka: start 'carillon up' on this machine, or give --kafka HOST:PORT (or \(kafka.declaration.environment))")
+    }
+    return running.kafka(client: client).merging(properties)
+  }
+
+  /// Where Kafka and Redis are: both as given, or both as a running `carillon up` has them, and never one of each.
+  static func kafkaAndRedis(_ values: SettingValues, client: String) throws(UsageError) -> (KafkaConfiguration, RedisAddress) {
+    switch (values[kafka], values[redis]) {
+    case (_?, let text?): return (try kafka(values, client: client), try address(text, from: values.source(of: redis)))
+    case (nil, nil):
+      guard let running = RunningCluster.find() else {
+        throw UsageError(
+          .missing, "no Kafka and no Redis: start 'carillon up' on this machine, or give --kafka HOST:PORT and --redis HOST:PORT")
+      }
+      return (try kafka(values, client: client), try address(running.redis, from: .standard))
+    case (nil, _?): throw UsageError(.missing, "--redis is given but --kafka is not: give both, or neither to use a running 'carillon up'")
+    case (_?, nil): throw UsageError(.missing, "--kafka is given but --redis is not: give both, or neither to use a running 'carillon up'")
+    }
+  }
+
+  private static func address(_ text: String, from source: SettingSource) throws(UsageError) -> RedisAddress {
+    do throws(RedisError) {
+      return try RedisAddress(text)
+    } catch {
+      throw UsageError(.wrongValue, "\(source): \(error.message)")
+    }
+  }
+}
+
+/// Where the things of a cluster are, and how they are called.
+struct ClusterPlace: Sendable {
+  var topics: Topics
+  var kafka: KafkaConfiguration
+  var redis: RedisAddress
+  var keys: RedisKeys
+  var name: String
+
+  init(topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, keys: RedisKeys, name: String) {
+    (self.topics, self.kafka, self.redis, self.keys, self.name) = (topics, kafka, redis, keys, name)
+  }
+
+  /// As given, else as a running `carillon up` has it.
+  init(_ values: SettingValues, client: String) throws(UsageError) {
+    let (kafka, redis) = try ClusterSettings.kafkaAndRedis(values, client: client)
+    self.init(
+      topics: ClusterSettings.topics(values), kafka: kafka, redis: redis, keys: RedisKeys(buckets: values[ClusterSettings.buckets]),
+      name: values[ClusterSettings.name])
+  }
+}
+
+extension SettingKind where Value == String {
+  /// What a Kafka topic's name may begin with.
+  fileprivate static var topicPrefix: SettingKind {
+    SettingKind(
+      placeholder: "PREFIX", allowed: "1 to 200 letters, digits, full stops, hyphens and underscores",
+      read: { (1...200).contains($0.utf8.count) && $0.utf8.allSatisfy(isNameByte) ? $0 : nil }, write: { $0 })
+  }
+
+  /// A name that can stand in a URI reference as it is.
+  fileprivate static var clusterName: SettingKind {
+    SettingKind(
+      placeholder: "NAME", allowed: "1 to 64 letters, digits, full stops, hyphens and underscores",
+      read: { (1...64).contains($0.utf8.count) && $0.utf8.allSatisfy(isNameByte) ? $0 : nil }, write: { $0 })
+  }
+
+  private static func isNameByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+      UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+      true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import Notifications
+import Worker
+
+/// A moment as a person gives it: a time, or how long from now.
+enum Moment: Sendable, Hashable {
+  /// Milliseconds since 1970.
+  case at(Int64)
+  /// So long from now, or ago: the setting says which.
+  case away(Duration)
+}
+
+extension SettingKind where Value == Moment {
+  /// Seconds since 1970, or a duration from now.
+  static var expiration: SettingKind {
+    SettingKind(
+      placeholder: "TIME", allowed: "seconds since 1970 (0: one attempt, never stored), or how long from now, such as 30s, 10m, 2h or 1d",
+      read: { text in seconds(text).map { .at($0 * 1000) } ?? Duration(written: text).map { .away($0) } }, write: \.text)
+  }
+
+  private static func seconds(_ text: String) -> Int64? {
+    guard text.utf8.count <= 15, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+    return Int64(text)
+  }
+}
+
+extension Moment {
+  /// A time by RFC 3339, or a duration before now; nil for anything else.
+  init?(past text: String) {
+    guard let moment = Timestamp.parse(text).map({ Moment.at($0) }) ?? Duration(written: text).map({ .away($0) }) else { return nil }
+    self = moment
+  }
+
+  /// Milliseconds since 1970, when now is so many; a duration lies before it.
+  func before(now: Int64) -> Int64 {
+    switch self {
+    case .at(let milliseconds): milliseconds
+    case .away(let duration): now - Int64(duration.wholeMilliseconds)
+    }
+  }
+
+  /// Seconds since 1970, when now is so many milliseconds; a duration lies after it.
+  func secondsAfter(now: Int64) -> Int64 {
+    switch self {
+    case .at(let milliseconds): milliseconds / 1000
+    case .away(let duration): (now + Int64(duration.wholeMilliseconds)) / 1000
+    }
+  }
+
+  /// As it may be written.
+  var text: String {
+    switch self {
+    case .at(let milliseconds): Timestamp.text(milliseconds)
+    case .away(let duration): "\(duration.wholeMilliseconds)ms"
+    }
+  }
+}

@@ -1,0 +1,17 @@
+import Worker
+
+/// `carillon settings`.
+enum SettingsCommand {
+  static let command: Command = Command(
+    "settings", "prints every setting as a table, for the documentation",
+    discussion: "Each setting with its key in the configuration file, its flag, its environment variable, its default and what it does.",
+    groups: [SettingGroup("Form", [markdown])],
+    examples: [Example("settings --markdown > settings.md", "the table that the documentation has")]
+  ) { _ in
+    // The only form that there is; the flag leaves room for others.
+    StandardOutput.write(Program.commandLine.settingsMarkdown)
+    return .done
+  }
+
+  private static let markdown = Setting("settings.markdown", .boolean, default: true, "As Markdown tables, one for each group of settings.")
+}

@@ -1,0 +1,108 @@
+import JSON
+import Kafka
+import Worker
+
+/// `carillon topics create`.
+enum TopicsCommand {
+  static let partitions = Setting(
+    "topics.partitions", .integer(1...10_000), default: 12,
+    "Partitions of each topic: the most workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
+  )
+  static let replication = Setting<Int?>(
+    "topics.replication", .integer(1...32), "Copies of each partition. Absent: as the broker is set. Use 3 where nothing may be lost.")
+
+  static let create = Command(
+    "topics create", "creates the cluster's topics, or says how those that exist differ",
+    discussion:
+      "Topics that exist are left as they are and compared with what is wanted. The answer is no (exit code 1) when one has other partitions, or a setting on which a guarantee rests.",
+    groups: [ClusterSettings.kafkaGroup, SettingGroup("Topics", [partitions, replication]), AnswerSettings.group],
+    examples: [
+      Example("topics create --kafka broker:9092 --partitions 48 --replication 3", "a cluster for production"),
+      Example("topics create --kafka broker:9092 --json", "the same as a check: one line for each topic"),
+    ]
+  ) { values in
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-topics")
+    let topics = ClusterSettings.topics(values)
+    let wanted = topics.all.map {
+      TopicSpecification(
+        $0, partitions: Int32(values[partitions]), replication: Int32(values[replication] ?? -1), settings: topics.configuration(of: $0))
+    }
+    let states = try await Admin.with(kafka, timeoutMilliseconds: 30_000) { admin in
+      try await TopicState.ensure(wanted, admin, kafka)
+    }
+    let width = states.map(\.name.count).max() ?? 0
+    for state in states { values[AnswerSettings.json] ? state.writeJSON() : state.writeText(width: width) }
+    if !values[AnswerSettings.json], states.contains(where: { !$0.differences.isEmpty }) {
+      StandardError.line("some topics differ from what is wanted; they were left as they are")
+    }
+    return states.allSatisfy { $0.differences.isEmpty } ? .done : .answerIsNo
+  }
+}
+
+/// A topic after `topics create`, and what it is not as wanted.
+struct TopicState: Sendable {
+  let name: String
+  let isNew: Bool
+  let partitions: Int
+  let replicas: Int
+  let differences: [String]
+  /// The broker cannot tell a topic's settings: it is the embedded one.
+  let isUnchecked: Bool
+
+  /// Makes what is missing and compares what was there.
+  static func ensure(_ wanted: [TopicSpecification], _ admin: Admin, _ kafka: KafkaConfiguration) async throws -> [TopicState] {
+    let before: [String: TopicDescription]
+    do throws(KafkaError) { before = try await admin.describeCluster().topics } catch { throw kafka.failure(error) }
+    let now: [String: TopicDescription]
+    do throws(KafkaError) { now = try await admin.ensureTopics(wanted) } catch { throw kafka.failure(error) }
+    var states: [TopicState] = []
+    let isEmbedded = try await admin.isEmbeddedBroker()
+    for topic in wanted {
+      let description = now[topic.name]
+      let settings = isEmbedded ? nil : try await admin.settings(ofTopic: topic.name)
+      states.append(
+        TopicState(
+          name: topic.name, isNew: before[topic.name] == nil, partitions: description?.partitions.count ?? 0,
+          replicas: description?.partitions.map(\.replicas).min() ?? 0, differences: differences(topic, description, settings),
+          isUnchecked: settings == nil))
+    }
+    return states
+  }
+
+  private static func differences(_ wanted: TopicSpecification, _ found: TopicDescription?, _ settings: [String: String]?) -> [String] {
+    var differences: [String] = []
+    let partitions = found?.partitions.count ?? 0
+    if partitions != Int(wanted.partitions) { differences.append("has \(partitions) partitions, not \(wanted.partitions)") }
+    let replicas = found?.partitions.map(\.replicas).min() ?? 0
+    if wanted.replication > 0, replicas != Int(wanted.replication) {
+      differences.append("has \(replicas) copies of a partition, not \(wanted.replication)")
+    }
+    for (name, value) in wanted.settings.sorted(by: { $0.key < $1.key }) {
+      guard let settings, let actual = settings[name], !suffices(name, actual, for: value) else { continue }
+      differences.append("has \(name)=\(actual), not \(value)")
+    }
+    return differences
+  }
+
+  /// To keep records longer than is needed is the operator's own choice.
+  private static func suffices(_ name: String, _ actual: String, for wanted: String) -> Bool {
+    guard name == "retention.ms", let actual = Int64(actual), let wanted = Int64(wanted) else { return actual == wanted }
+    return actual < 0 || wanted >= 0 && actual >= wanted
+  }
+
+  func writeText(width: Int) {
+    let name = name + String(repeating: " ", count: max(0, width - name.count))
+    let facts = "\(partitions) partitions" + (replicas > 0 ? ", \(replicas) \(replicas == 1 ? "copy" : "copies")" : "")
+    StandardOutput.line("\(isNew ? "created" : "exists ")  \(name)  \(facts)")
+    for difference in differences { StandardOutput.line("         \(difference)") }
+  }
+
+  func writeJSON() {
+    let line = JSONValue.object([
+      .init(key: "topic", value: .string(name)), .init(key: "created", value: .bool(isNew)),
+      .init(key: "partitions", value: .integer(Int64(partitions))), .init(key: "replication", value: .integer(Int64(replicas))),
+      .init(key: "differences", value: .array(differences.map { .string($0) })),
+    ])
+    StandardOutput.line(line.text)
+  }
+}

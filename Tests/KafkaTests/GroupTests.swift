@@ -1,0 +1,162 @@
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+@Suite struct GroupTests {
+  @Test func onlyThePrefixIsCommittedAndReadingGoesOnThere() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic()
+      let partition = TopicPartition(topic, 0)
+      let group = KafkaFixture.unique("group")
+      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
+      let first = ConsumerLane("first")
+      try await first.open(kafka.configuration, .init(group: group), finishing: .never)
+      try await first.subscribe(topic)
+      try await eventually("all records come") { await first.count == 10 }
+      await first.finish(offsets: [0, 1, 2, 3, 5, 6, 9])
+      try await eventually("the prefix is committed") { try await kafka.admin.committed(group: group, of: [partition])[partition] == 4 }
+      #expect(await first.inFlight == 3)
+      #expect(await first.close())
+      #expect(try await kafka.admin.committed(group: group, of: [partition])[partition] == 4)
+
+      let second = ConsumerLane("second")
+      try await second.open(kafka.configuration, .init(group: group))
+      try await second.subscribe(topic)
+      try await eventually("the rest comes again") { await second.count == 6 }
+      #expect(await second.records.compactMap(\.offset) == Array(4..<10))
+      try await eventually("all is committed") { try await kafka.admin.committed(group: group, of: [partition])[partition] == 10 }
+      #expect(await second.close())
+    }
+  }
+
+  @Test func whatIsFinishedBeforeClosingIsCommitted() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic()
+      let partition = TopicPartition(topic, 0)
+      let group = KafkaFixture.unique("group")
+      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
+      let lane = ConsumerLane()
+      // Nothing is committed before closing.
+      try await lane.open(kafka.configuration, .init(group: group), commitMilliseconds: 3_600_000)
+      try await lane.subscribe(topic)
+      try await eventually("all records come") { await lane.count == 10 }
+      #expect(try await kafka.admin.committed(group: group, of: [partition])[partition] == nil)
+      #expect(await lane.close())
+      #expect(try await kafka.admin.committed(group: group, of: [partition])[partition] == 10)
+    }
+  }
+
+  @Test func aFailedCommitIsTriedAgain() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic()
+      let partition = TopicPartition(topic, 0)
+      let group = KafkaFixture.unique("group")
+      let lane = ConsumerLane()
+      try await lane.open(kafka.configuration, .init(group: group))
+      try await lane.subscribe(topic)
+      try await eventually("the partition comes") { await lane.owned.count == 1 }
+      try kafka.embedded?.failNext(.offsetCommit, with: Array(repeating: .init(rawValue: 7), count: 4))
+      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
+      try await eventually("the commit succeeds in the end") {
+        try await kafka.admin.committed(group: group, of: [partition])[partition] == 10
+      }
+      await lane.close()
+    }
+  }
+
+  /// Members come and go while records flow: each partition moves and none of its records is missing.
+  @Test func rebalancesMovePartitionsAndLoseNothing() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 4)
+      let group = KafkaFixture.unique("group")
+      let total = 30_000
+      let first = ConsumerLane("first")
+      try await first.open(kafka.configuration, .init(group: group))
+      try await first.subscribe(topic)
+      try await eventually("the first member has all partitions") { await first.owned.count == 4 }
+      let publishing = Task {
+        for round in 0..<60 {
+          try await kafka.publish((0..<500).map { TestRecord("\(round * 500 + $0)", partition: Int32($0 % 4)) }, to: topic)
+        }
+      }
+      let second = ConsumerLane("second")
+      try await second.open(kafka.configuration, .init(group: group))
+      try await second.subscribe(topic)
+      try await eventually("the partitions are shared", seconds: 40) {
+        let (one, two) = (await first.owned.count, await second.owned.count)
+        return one == 2 && two == 2
+      }
+      #expect(await first.everOwned.count == 4, "a cooperative rebalance leaves alone what stays")
+      #expect(await first.lost == 0)
+      #expect(await second.closeConsumer())
+      let recordsOfSecond = await second.records
+      await second.close()
+      try await publishing.value
+      try await eventually("the first member has all partitions again", seconds: 40) { await first.owned.count == 4 }
+      try await eventually("all is committed", seconds: 40) {
+        let committed = try await kafka.admin.committed(group: group, of: (0..<4).map { TopicPartition(topic, $0) })
+        return committed.values.reduce(0, +) == Int64(total)
+      }
+      let records = await first.records + recordsOfSecond
+      #expect(Set(records.map { "\($0.partition ?? -1)/\($0.offset ?? -1)" }).count == total)
+      #expect(Set(records.map(\.text)).count == total)
+      #expect(await first.close())
+    }
+  }
+
+  @Test func aCommitAfterRevocationGoesNowhere() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 2)
+      let group = KafkaFixture.unique("group")
+      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
+      let first = ConsumerLane("first")
+      try await first.open(kafka.configuration, .init(group: group), finishing: .never)
+      await first.holdRevocations()
+      try await first.subscribe(topic)
+      try await eventually("all records come") { await first.count == 10 }
+      let before = await first.owned
+      let second = ConsumerLane("second")
+      try await second.open(kafka.configuration, .init(group: group), finishing: .never)
+      try await second.subscribe(topic)
+      try await eventually("a partition is asked back", seconds: 40) { await first.pendingRevocations == 1 }
+      #expect(await second.owned.isEmpty, "a partition moves only with its owner's consent")
+      let kept = await first.owned
+      let revoked = try #require(before.first { !kept.contains($0) })
+      await first.finishRevocations()
+      try await eventually("the second member has the partition", seconds: 40) {
+        await second.owned.map(\.topicPartition) == [revoked.topicPartition]
+      }
+      let refused = await first.commit(CommitOffset(partition: revoked.index, generation: revoked.generation, offset: 5))
+      #expect(refused?.code == .notOwned)
+      #expect(try await kafka.admin.committed(group: group, of: [revoked.topicPartition]).isEmpty)
+      try await eventually("its records come to the second member") { await second.count == 5 }
+      await second.close()
+      await first.close()
+    }
+  }
+
+  @Test func pausesEndWithTheAssignment() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 2)
+      let group = KafkaFixture.unique("group")
+      let first = ConsumerLane("first")
+      try await first.open(kafka.configuration, .init(group: group))
+      try await first.subscribe(topic)
+      try await eventually("the first member has both partitions") { await first.owned.count == 2 }
+      await first.pauseAll()
+      let second = ConsumerLane("second")
+      try await second.open(kafka.configuration, .init(group: group))
+      try await second.subscribe(topic)
+      try await eventually("the partitions are shared", seconds: 40) { await second.owned.count == 1 }
+      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
+      try await eventually("the second member reads its partition") { await second.count == 5 }
+      await second.close()
+      try await eventually("the first member has both again", seconds: 40) { await first.owned.count == 2 }
+      #expect(await first.count == 0, "what came back is paused like the rest")
+      await first.resumeAll()
+      try await eventually("the first member reads the rest") { await first.count == 5 }
+      await first.close()
+    }
+  }
+}

@@ -1,0 +1,236 @@
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+/// Waits until `condition` holds; records a failure when it does not within the time.
+func eventually(
+  _ what: Comment, seconds: Int = 20, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + .seconds(seconds)
+  while try await !condition() {
+    guard ContinuousClock.now < deadline else {
+      Issue.record(what, sourceLocation: sourceLocation)
+      return
+    }
+    try await Task.sleep(for: .milliseconds(5))
+  }
+}
+
+/// What a test's consumer does with its records.
+enum Finishing: Sendable {
+  case atOnce
+  case never
+}
+
+/// A consumer on a loop of its own that remembers what it is told.
+actor ConsumerLane {
+  private final class Core: ConsumerHandler {
+    let finishing: Finishing
+    var consumer: Consumer?
+    var committer: OffsetCommitter?
+    var records: [TestRecord] = []
+    var tickets: [RecordTicket] = []
+    var owned: [AssignedPartition] = []
+    var everOwned: [AssignedPartition] = []
+    var lost = 0
+    var errors: [KafkaError] = []
+    var ends: [Int64] = []
+    var holdsBatches = false
+    var batches: [RecordBatch] = []
+    var onBatch: ((Core, RecordBatch) -> Void)?
+    var holdsRevocations = false
+    var revocations: [Revocation] = []
+
+    init(_ finishing: Finishing) { self.finishing = finishing }
+
+    func consumerReceived(_ batch: RecordBatch) {
+      for place in batch.indices {
+        records.append(TestRecord(batch[place]))
+        guard let committer, case .begun(let ticket) = committer.begin(batch[place]) else { continue }
+        switch finishing {
+        case .atOnce: committer.finish(ticket)
+        case .never: tickets.append(ticket)
+        }
+      }
+      if holdsBatches { batches.append(batch) }
+      onBatch?(self, batch)
+    }
+
+    func consumerAssigned(_ partitions: [AssignedPartition]) {
+      owned += partitions
+      everOwned += partitions
+      committer?.assigned(partitions)
+    }
+
+    func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
+      owned.removeAll { partitions.contains($0) }
+      if isLost { lost += partitions.count }
+      if holdsRevocations {
+        revocations.append(revocation)
+      } else if let committer {
+        committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: 300)
+      } else {
+        revocation.finish()
+      }
+    }
+
+    func consumerFailed(_ error: KafkaError) { errors.append(error) }
+    func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) { ends.append(offset) }
+  }
+
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var core: Core?
+
+  init(_ name: String = "consumer") { loop = EventLoop(name: name) }
+
+  func open(
+    _ configuration: KafkaConfiguration, _ options: Consumer.Options = .init(), finishing: Finishing = .atOnce, commitMilliseconds: Int = 50
+  ) throws {
+    let core = Core(finishing)
+    let consumer = try Consumer(on: loop, configuration, options, handler: core)
+    core.consumer = consumer
+    if options.group != nil { core.committer = OffsetCommitter(on: loop, consumer, intervalMilliseconds: commitMilliseconds) }
+    self.core = core
+  }
+
+  func subscribe(_ topics: String...) throws { try core?.consumer?.subscribe(topics) }
+
+  func assign(_ positions: [(TopicPartition, StartPosition)], timeoutMilliseconds: Int32 = 10_000) async throws -> [AssignedPartition] {
+    try await core?.consumer?.assign(positions, timeoutMilliseconds: timeoutMilliseconds) ?? []
+  }
+
+  func unassign(_ partitions: [TopicPartition]) { core?.consumer?.unassign(partitions) }
+  func pauseAll() { core?.consumer?.pauseAll() }
+  func resumeAll() { core?.consumer?.resumeAll() }
+  func pause(_ index: Int) { core?.consumer?.pause([index]) }
+  func resume(_ index: Int) { core?.consumer?.resume([index]) }
+  func holdBatches() { core?.holdsBatches = true }
+  func holdRevocations() { core?.holdsRevocations = true }
+  func finishRevocations() { core?.revocations.forEach { $0.finish() } }
+  var pendingRevocations: Int { core?.revocations.filter { !$0.isFinished }.count ?? 0 }
+
+  /// Pauses the partition after each so many batches, and lets it go on soon after.
+  func pauseOften() {
+    var random = SplitMix(7)
+    core?.onBatch = { core, _ in
+      guard let consumer = core.consumer else { return }
+      for partition in consumer.assignment {
+        if consumer.isPaused(partition.index) {
+          if random.next() % 2 == 0 { consumer.resume([partition.index]) }
+        } else if random.next() % 3 == 0 {
+          consumer.pause([partition.index])
+        }
+      }
+      // Something must go on flowing, or no batch comes to decide on.
+      if consumer.assignment.allSatisfy({ consumer.isPaused($0.index) }) { consumer.resume(consumer.assignment.map(\.index)) }
+    }
+  }
+
+  func stopPausing() {
+    core?.onBatch = nil
+    core?.consumer?.resumeAll()
+  }
+
+  var records: [TestRecord] { core?.records ?? [] }
+  var count: Int { core?.records.count ?? 0 }
+  var owned: [AssignedPartition] { core?.owned ?? [] }
+  var everOwned: [AssignedPartition] { core?.everOwned ?? [] }
+  var errors: [KafkaError] { core?.errors ?? [] }
+  var ends: [Int64] { core?.ends ?? [] }
+  var lost: Int { core?.lost ?? 0 }
+  var inFlight: Int { core?.committer?.inFlight ?? 0 }
+
+  /// The held batches, read again now.
+  var heldRecords: [TestRecord] { core?.batches.flatMap { batch in batch.indices.map { TestRecord(batch[$0]) } } ?? [] }
+  func releaseBatches() { core?.batches = [] }
+
+  func finish(offsets: [Int64]) {
+    guard let core else { return }
+    for (place, record) in core.records.enumerated() where record.offset.map(offsets.contains) == true {
+      core.committer?.finish(core.tickets[place])
+    }
+  }
+
+  func commit(_ offset: CommitOffset) async -> KafkaError? {
+    guard let consumer = core?.consumer else { return nil }
+    return await withCheckedContinuation { continuation in
+      consumer.commit([offset]) { failed in continuation.resume(returning: failed[offset]) }
+    }
+  }
+
+  func closeConsumer(withinMilliseconds milliseconds: Int = 15_000) async -> Bool {
+    let isDone = await core?.consumer?.close(withinMilliseconds: milliseconds) ?? true
+    core?.committer?.close()
+    return isDone
+  }
+
+  private func drop() { core = nil }
+
+  /// Ends all; it must not run on the loop that it ends.
+  @discardableResult
+  nonisolated func close() async -> Bool {
+    let isDone = await closeConsumer()
+    await drop()
+    await loop.close()
+    return isDone
+  }
+}
+
+/// A producer on a loop of its own that remembers its reports.
+actor ProducerLane {
+  private final class Core: ProducerHandler {
+    var producer: Producer?
+    var reports: [DeliveryReport] = []
+    var errors: [KafkaError] = []
+    var rooms = 0
+    func producerDelivered(_ reports: [DeliveryReport]) { self.reports += reports }
+    func producerHasRoom() { rooms += 1 }
+    func producerFailed(_ error: KafkaError) { errors.append(error) }
+  }
+
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var core: Core?
+
+  init() { loop = EventLoop(name: "producer") }
+
+  func open(_ configuration: KafkaConfiguration, _ options: Producer.Options = .init()) throws {
+    let core = Core()
+    core.producer = try Producer(on: loop, configuration, options, handler: core)
+    self.core = core
+  }
+
+  func produce(_ topic: String, _ text: String, token: UInt64) throws -> Producer.Outcome? {
+    guard let producer = core?.producer else { return nil }
+    let handle = try producer.topic(topic)
+    return Array(text.utf8).withUnsafeBytes { producer.produce(handle, key: nil, value: $0, token: token) }
+  }
+
+  func send(_ topic: String, key: String?, _ text: String?, partition: Int32? = nil) async throws -> (partition: Int32, offset: Int64)? {
+    guard let producer = core?.producer else { return nil }
+    return try await producer.send(
+      producer.topic(topic), partition: partition, key: key.map { Array($0.utf8) }, value: text.map { Array($0.utf8) })
+  }
+
+  func flush() async -> Bool { await core?.producer?.flush(withinMilliseconds: 10_000) ?? true }
+  var reports: [DeliveryReport] { core?.reports ?? [] }
+  var errors: [KafkaError] { core?.errors ?? [] }
+  var rooms: Int { core?.rooms ?? 0 }
+  var inFlight: Int { core?.producer?.inFlight ?? 0 }
+
+  private func closeProducer(_ milliseconds: Int) async -> Bool {
+    await core?.producer?.close(withinMilliseconds: milliseconds) ?? true
+  }
+
+  /// Ends the producer; what it reported can still be read.
+  @discardableResult
+  func close(withinMilliseconds milliseconds: Int = 10_000) async -> Bool { await closeProducer(milliseconds) }
+
+  /// Ends the loop too; it must not run on the loop that it ends.
+  nonisolated func end() async {
+    _ = await closeProducer(10_000)
+    await loop.close()
+  }
+}

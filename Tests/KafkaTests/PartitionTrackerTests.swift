@@ -1,0 +1,148 @@
+import Kafka
+import Testing
+
+/// What the tracker promises, told the slow way: a list of all records begun.
+private struct NaiveTracker {
+  struct Record {
+    var offset: Int64
+    var isFinished = false
+  }
+
+  var records: [Record] = []
+  var committable: Int64? { records.prefix { $0.isFinished }.last.map { $0.offset + 1 } }
+  var inFlight: Int { records.count { !$0.isFinished } }
+}
+
+@Suite struct PartitionTrackerTests {
+  @Test(arguments: 0..<40) func tellsTheSameAsANaiveModel(seed: UInt64) {
+    var random = SplitMix(seed)
+    var tracker = PartitionTracker(limit: 1_000_000)
+    var naive: [Int: NaiveTracker] = [:]
+    var generations: [Int: UInt32] = [:]
+    var open: [(ticket: RecordTicket, place: Int)] = []
+    var stale: [RecordTicket] = []
+    for _ in 0..<3_000 {
+      let partition = Int(random.next() % 3)
+      switch random.next() % 100 {
+      case 0..<2:
+        generations[partition, default: 0] += 1
+        tracker.assign(partition, generation: generations[partition] ?? 0)
+        naive[partition] = NaiveTracker()
+        stale += open.filter { $0.ticket.partition == partition }.map(\.ticket)
+        open.removeAll { $0.ticket.partition == partition }
+      case 2:
+        tracker.revoke(partition)
+        naive[partition] = nil
+        stale += open.filter { $0.ticket.partition == partition }.map(\.ticket)
+        open.removeAll { $0.ticket.partition == partition }
+      case 3..<8:
+        if let ticket = stale.randomElement(using: &random) {
+          let counted = tracker.finish(ticket)
+          #expect(!counted, "a revoked assignment's ticket counts")
+        }
+      case 8..<55:
+        let offset = (naive[partition]?.records.last?.offset ?? -1) + 1 + Int64(random.next() % 3)
+        let beginning = tracker.begin(partition, offset: offset)
+        if case .begun(let ticket) = beginning {
+          open.append((ticket, naive[partition]?.records.count ?? 0))
+          naive[partition]?.records.append(.init(offset: offset))
+        } else {
+          #expect(beginning == .ignored && naive[partition] == nil)
+        }
+      default:
+        guard !open.isEmpty else { continue }
+        let (ticket, place) = open.remove(at: Int(random.next() % UInt64(open.count)))
+        let first = tracker.finish(ticket)
+        let second = tracker.finish(ticket)
+        #expect(first && !second, "a ticket counts once")
+        naive[Int(ticket.partition)]?.records[place].isFinished = true
+      }
+      for (index, model) in naive {
+        #expect(tracker.committable(of: index) == model.committable)
+        #expect(tracker.inFlight(of: index) == model.inFlight)
+      }
+      #expect(tracker.inFlight == naive.values.reduce(0) { $0 + $1.inFlight })
+    }
+  }
+
+  @Test func asksForEachOffsetOnceAndNeverForAnOlderOne() {
+    var tracker = PartitionTracker(limit: 10)
+    tracker.assign(0, generation: 1)
+    let tickets = begin(&tracker, 0, 5..<9)
+    tracker.finish(tickets[1])
+    expectNothingAdvanced(&tracker)
+    tracker.finish(tickets[0])
+    let first = tracker.takeAdvanced()
+    #expect(first == [CommitOffset(partition: 0, generation: 1, offset: 7)])
+    expectNothingAdvanced(&tracker)
+    tracker.committed(first[0], as: .again)
+    let again = tracker.takeAdvanced()
+    #expect(again == first)
+    tracker.committed(first[0], as: .givenUp)
+    expectNothingAdvanced(&tracker)
+    tracker.finish(tickets[2])
+    let second = tracker.takeAdvanced()
+    #expect(second.map(\.offset) == [8])
+    tracker.committed(second[0], as: .confirmed)
+    tracker.committed(first[0], as: .confirmed)
+    tracker.committed(second[0], as: .again)
+    expectNothingAdvanced(&tracker, "a confirmed offset is not asked for again")
+  }
+
+  @Test func isFullAtItsLimitsUntilThePrefixIsFinished() {
+    var tracker = PartitionTracker(limit: 4, limitPerPartition: 3)
+    tracker.assign(0, generation: 1)
+    tracker.assign(1, generation: 1)
+    let tickets = begin(&tracker, 0, 0..<3)
+    expectBeginning(&tracker, 0, 3, is: .full)
+    #expect(!tracker.hasRoom(0) && tracker.hasRoom(1))
+    _ = begin(&tracker, 1, 0..<1)
+    expectBeginning(&tracker, 1, 1, is: .full)
+    tracker.finish(tickets[1])
+    expectBeginning(&tracker, 0, 3, is: .full, "what is finished out of order still takes its place")
+    tracker.finish(tickets[0])
+    let ticket = begin(&tracker, 0, 3..<4)
+    #expect(ticket.count == 1)
+  }
+
+  @Test func aRecordThatComesAgainIsIgnored() {
+    var tracker = PartitionTracker(limit: 10)
+    tracker.assign(0, generation: 1)
+    _ = begin(&tracker, 0, 0..<3)
+    expectBeginning(&tracker, 0, 2, is: .ignored)
+    #expect(tracker.inFlight == 3)
+  }
+
+  private func expectNothingAdvanced(
+    _ tracker: inout PartitionTracker, _ what: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    let advanced = tracker.takeAdvanced()
+    #expect(advanced.isEmpty, what, sourceLocation: sourceLocation)
+  }
+
+  private func expectBeginning(
+    _ tracker: inout PartitionTracker, _ partition: Int, _ offset: Int64, is wanted: PartitionTracker.Beginning, _ what: Comment? = nil,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    let beginning = tracker.begin(partition, offset: offset)
+    #expect(beginning == wanted, what, sourceLocation: sourceLocation)
+  }
+
+  private func begin(_ tracker: inout PartitionTracker, _ partition: Int, _ offsets: Range<Int64>) -> [RecordTicket] {
+    offsets.compactMap { if case .begun(let ticket) = tracker.begin(partition, offset: $0) { ticket } else { nil } }
+  }
+}
+
+/// A small generator with a seed, so that a failure can be seen again.
+struct SplitMix: RandomNumberGenerator {
+  private var state: UInt64
+  init(_ seed: UInt64) { state = seed &* 0x9e37_79b9_7f4a_7c15 }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}

@@ -1,0 +1,198 @@
+import EventLoop
+import Glibc
+import Kafka
+import TestSupport
+import Testing
+
+@Suite struct ProducerTests {
+  @Test func recordsComeBackAsTheyWere() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic()
+      let published = [
+        TestRecord(
+          key: "k", "value", headers: [.init("a", "1"), .init("empty", ""), .init("none", nil), .init("a", "2"), .init("ü", "ö")],
+          partition: 0, timestamp: 1_700_000_000_123),
+        TestRecord(key: nil, "no key", partition: 0),
+        TestRecord(key: "", "", partition: 0),
+        TestRecord(key: "gone", nil, partition: 0),
+      ]
+      try await kafka.publish(published, to: topic)
+      let read = try await kafka.records(of: topic, count: 4)
+      #expect(read.map(\.key) == published.map(\.key))
+      #expect(read.map(\.value) == published.map(\.value))
+      #expect(read.map(\.headers) == published.map(\.headers))
+      #expect(read.map(\.offset) == [0, 1, 2, 3])
+      #expect(read[0].timestamp == 1_700_000_000_123)
+      #expect(abs((read[1].timestamp ?? 0) - Int64(wallClock())) < 60_000)
+    }
+  }
+
+  @Test func headersAreCopiedFromARecordAndUsedAgain() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic("source")
+      let copy = try await kafka.topic("copy")
+      try await kafka.publish([TestRecord("a", headers: [.init("x", "1"), .init("y", nil)]), TestRecord("b")], to: topic)
+      let copier = Copier()
+      try await copier.run(kafka.configuration, from: TopicPartition(topic, 0), to: copy, count: 2)
+      await copier.loop.close()
+      let read = try await kafka.records(of: copy, count: 2)
+      #expect(read.map(\.headers) == [[.init("x", "1"), .init("y", nil), .init("by", "copier")], [.init("by", "copier")]])
+    }
+  }
+
+  @Test func keysLandWhereJavaClientsPutThem() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 10)
+      // Java's `Utils.toPositive(Utils.murmur2(key)) % 10`, by Kafka's own vectors of murmur2.
+      let vectors: [(String, Int32)] = [("21", -973_932_308), ("foobar", -790_332_482), ("a-little-bit-long-string", -985_981_536)]
+      try await kafka.publish(vectors.map { TestRecord(key: $0.0, "x") }, to: topic)
+      let read = try await kafka.records(of: topic, count: vectors.count)
+      for (key, hash) in vectors {
+        #expect(read.first { $0.key == Array(key.utf8) }?.partition == (hash & 0x7fff_ffff) % 10, "\(key)")
+      }
+    }
+  }
+
+  @Test func fullUntilThereIsRoomAgain() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic()
+      let lane = ProducerLane()
+      var options = Producer.Options()
+      options.maximumRecords = 10
+      options.lingerMilliseconds = 50
+      try await lane.open(kafka.configuration, options)
+      var outcomes: [Bool] = []
+      for token in 0..<12 {
+        if case .taken = try await lane.produce(topic, "x", token: UInt64(token)) { outcomes.append(true) } else { outcomes.append(false) }
+      }
+      #expect(outcomes == Array(repeating: true, count: 10) + [false, false])
+      try await eventually("the producer says that it has room again") { await lane.rooms == 1 }
+      guard case .taken = try await lane.produce(topic, "x", token: 12) else { throw Unexpected("still full") }
+      #expect(await lane.flush())
+      #expect(await lane.reports.map(\.token).sorted() == Array(0..<10) + [12])
+      #expect(await lane.reports.allSatisfy { $0.failure == nil && $0.offset >= 0 })
+      #expect(await lane.close())
+      await lane.end()
+    }
+  }
+
+  @Test func anUndeliverableRecordIsReported() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic()
+      let lane = ProducerLane()
+      var options = Producer.Options()
+      options.messageTimeoutMilliseconds = 1_000
+      try await lane.open(kafka.configuration, options)
+      _ = try await lane.send(topic, key: nil, "arrives")
+      try kafka.embedded?.takeDown()
+      let error = await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "does not") }
+      #expect(error?.code == .messageTimedOut && error?.isRetriable == true)
+      _ = try await lane.produce(topic, "neither", token: 7)
+      try await eventually("the report of a record that could not be delivered") { await lane.reports.count == 1 }
+      #expect(await lane.reports.first?.token == 7)
+      #expect(await lane.reports.first?.failure == .messageTimedOut)
+      await lane.end()
+    }
+  }
+
+  @Test func retriesNeverRepeatARecord() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic()
+      let lane = ProducerLane()
+      try await lane.open(kafka.configuration.merging(["retry.backoff.ms": "20"]))
+      _ = try await lane.send(topic, key: nil, "0")
+      try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 7), .transport, .init(rawValue: 7)])
+      for number in 1...20 { _ = try await lane.produce(topic, "\(number)", token: UInt64(number)) }
+      #expect(await lane.flush())
+      #expect(await lane.reports.count { $0.failure == nil } == 20)
+      await lane.end()
+      #expect(try await kafka.records(of: topic, count: 21).map(\.text) == (0...20).map(String.init))
+    }
+  }
+
+  @Test func closingDoesNotHangWithRecordsInFlight() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic()
+      let lane = ProducerLane()
+      try await lane.open(kafka.configuration)
+      _ = try await lane.send(topic, key: nil, "first")
+      try kafka.embedded?.takeDown()
+      for token in 0..<1_000 { _ = try await lane.produce(topic, "stuck", token: UInt64(token)) }
+      let start = ContinuousClock.now
+      #expect(await lane.close(withinMilliseconds: 300) == false)
+      #expect(ContinuousClock.now - start < .seconds(5))
+      #expect(await lane.reports.count == 1_000, "each record that was taken gets a report")
+      #expect(await lane.reports.allSatisfy { $0.failure == .purged || $0.failure == .purgedInFlight })
+      await lane.end()
+    }
+  }
+
+  @Test func awaitingARecordTellsWhereItIs() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 3)
+      let lane = ProducerLane()
+      try await lane.open(kafka.configuration)
+      let first = try await lane.send(topic, key: "k", "a", partition: 2)
+      let second = try await lane.send(topic, key: nil, nil, partition: 2)
+      #expect(first?.partition == 2 && first?.offset == 0 && second?.offset == 1)
+      #expect(await lane.reports.isEmpty, "an awaited record is not reported to the handler")
+      await lane.close()
+      await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "late") }
+      await lane.end()
+    }
+  }
+}
+
+struct Unexpected: Error {
+  var what: String
+  init(_ what: String) { self.what = what }
+}
+
+func wallClock() -> Int {
+  var time = timespec()
+  clock_gettime(CLOCK_REALTIME, &time)
+  return time.tv_sec * 1_000 + time.tv_nsec / 1_000_000
+}
+
+/// Copies records with their headers and one more.
+private actor Copier {
+  private final class Core: ConsumerHandler, ProducerHandler {
+    var producer: Producer?
+    var topic: ProducerTopic?
+    let headers = RecordHeaders()
+    var copied = 0
+    func consumerReceived(_ batch: RecordBatch) {
+      for place in batch.indices {
+        guard let producer, let topic else { return }
+        headers.copy(from: batch[place])
+        headers.append("by", "copier")
+        if case .taken = producer.produce(topic, partition: 0, key: batch[place].key, value: batch[place].value, headers: headers, token: 0)
+        {
+          #expect(headers.count == 0)
+          copied += 1
+        }
+      }
+    }
+    func consumerAssigned(_ partitions: [AssignedPartition]) {}
+    func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+    func consumerFailed(_ error: KafkaError) {}
+    func producerDelivered(_ reports: [DeliveryReport]) {}
+    func producerHasRoom() {}
+    func producerFailed(_ error: KafkaError) {}
+  }
+
+  nonisolated let loop = EventLoop(name: "copier")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  func run(_ configuration: KafkaConfiguration, from source: TopicPartition, to target: String, count: Int) async throws {
+    let core = Core()
+    let producer = try Producer(on: loop, configuration, handler: core)
+    core.producer = producer
+    core.topic = try producer.topic(target)
+    let consumer = try Consumer(on: loop, configuration, .init(), handler: core)
+    try await consumer.assign([(source, .earliest)])
+    try await eventually("records are copied") { core.copied == count }
+    await consumer.close()
+    await producer.close()
+  }
+}

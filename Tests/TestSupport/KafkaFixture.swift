@@ -1,0 +1,231 @@
+public import EventLoop
+import Glibc
+public import Kafka
+
+/// A record as a test writes and reads it: everything copied.
+public struct TestRecord: Sendable, Hashable {
+  /// A header: its name and its value, which may be missing.
+  public struct Header: Sendable, Hashable {
+    public var name: String
+    public var value: [UInt8]?
+
+    public init(_ name: String, _ value: String?) {
+      self.name = name
+      self.value = value.map { Array($0.utf8) }
+    }
+  }
+
+  public var key: [UInt8]?
+  public var value: [UInt8]?
+  public var headers: [Header]
+  public var partition: Int32?
+  /// Where it was found; nil before it is published.
+  public var offset: Int64?
+  /// Milliseconds since 1970; nil for now.
+  public var timestamp: Int64?
+
+  public init(
+    key: String? = nil, _ value: String?, headers: [Header] = [], partition: Int32? = nil, offset: Int64? = nil, timestamp: Int64? = nil
+  ) {
+    self.key = key.map { Array($0.utf8) }
+    self.value = value.map { Array($0.utf8) }
+    self.headers = headers
+    self.partition = partition
+    self.offset = offset
+    self.timestamp = timestamp
+  }
+
+  /// Copies a consumed record.
+  public init(_ record: RecordView) {
+    key = record.key.map(Array.init)
+    value = record.value.map(Array.init)
+    headers = []
+    partition = record.partition
+    offset = record.offset
+    timestamp = record.timestamp
+    var copied: [Header] = []
+    record.forEachHeader { name, value in
+      var header = Header(String(cString: name), nil)
+      header.value = value.map(Array.init)
+      copied.append(header)
+    }
+    headers = copied
+  }
+
+  /// The value as text.
+  public var text: String { String(decoding: value ?? [], as: UTF8.self) }
+
+  /// The value of the first header of that name, as text.
+  public func header(_ name: String) -> String? {
+    headers.first { $0.name == name }.flatMap { $0.value }.map { String(decoding: $0, as: UTF8.self) }
+  }
+}
+
+/// A Kafka for one test: the one that `CARILLON_TEST_KAFKA` (`HOST:PORT,…`) names, else an embedded broker of its own.
+public final class KafkaFixture: Sendable {
+  /// How to reach it.
+  public let configuration: KafkaConfiguration
+  /// Its faults can be set here; nil on a real Kafka.
+  public let embedded: EmbeddedBroker?
+  /// Questions to it.
+  public let admin: Admin
+  /// A loop for `publish` and `records`.
+  public let loop: EventLoop
+
+  /// The bootstrap servers of a real Kafka; nil when the tests use embedded brokers.
+  public static let realServers: [String]? = getenv("CARILLON_TEST_KAFKA").map {
+    String(cString: $0).split(separator: ",").map(String.init)
+  }
+
+  private static let announcement: Void = {
+    print("Kafka tests run on \(realServers.map { "the real Kafka at " + $0.joined(separator: ",") } ?? "embedded brokers")")
+  }()
+
+  /// Gives `body` a Kafka and ends it afterwards.
+  ///
+  /// - Parameters:
+  ///   - embeddedOnly: for tests that set faults.
+  ///   - brokers: of an embedded Kafka.
+  public static func with<R: Sendable>(
+    embeddedOnly: Bool = false, brokers: Int32 = 1, _ body: @Sendable (KafkaFixture) async throws -> R
+  ) async throws -> R {
+    Self.announcement
+    let fixture = try KafkaFixture(embeddedOnly: embeddedOnly, brokers: brokers)
+    do {
+      let result = try await body(fixture)
+      await fixture.close()
+      return result
+    } catch {
+      await fixture.close()
+      throw error
+    }
+  }
+
+  /// Starts or finds a Kafka; `with` is safer.
+  public init(embeddedOnly: Bool = false, brokers: Int32 = 1) throws {
+    if let servers = Self.realServers, !embeddedOnly {
+      embedded = nil
+      configuration = KafkaConfiguration(bootstrapServers: servers, clientID: "carillon-test")
+    } else {
+      let broker = try EmbeddedBroker(brokers: brokers)
+      embedded = broker
+      configuration = broker.configuration
+    }
+    admin = try Admin(configuration)
+    loop = EventLoop(name: "kafka-fixture")
+  }
+
+  /// Ends it.
+  public func close() async {
+    await admin.close()
+    await embedded?.close()
+    await loop.close()
+  }
+
+  /// Makes a topic with a name of its own.
+  public func topic(_ name: String = "test", partitions: Int32 = 1, settings: [String: String] = [:]) async throws -> String {
+    let unique = Self.unique(name)
+    if let embedded { try embedded.createTopic(unique, partitions: partitions) }
+    try await admin.ensureTopics([TopicSpecification(unique, partitions: partitions, settings: settings)])
+    return unique
+  }
+
+  /// A name that no other test has: for topics and groups.
+  public static func unique(_ name: String) -> String { "\(name)-\(String(UInt64.random(in: .min ... .max), radix: 36))" }
+
+  /// Publishes records and waits until all are in the topic.
+  public func publish(_ records: [TestRecord], to topic: String) async throws {
+    try await Publisher(loop).publish(records, to: topic, configuration)
+  }
+
+  /// Reads a topic from its beginning until it has given so many records, in the order of their partitions and offsets.
+  public func records(of topic: String, count: Int, withinSeconds seconds: Int = 20) async throws -> [TestRecord] {
+    let partitions = try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+    return try await Reader(loop).read(partitions, count, seconds, configuration)
+  }
+}
+
+private struct NotInTime: Error, CustomStringConvertible {
+  var description: String
+}
+
+private final class Reports: ProducerHandler {
+  var failure: KafkaError?
+  func producerDelivered(_ reports: [DeliveryReport]) { failure = failure ?? reports.lazy.compactMap(\.error).first }
+  func producerHasRoom() {}
+  func producerFailed(_ error: KafkaError) { if error.isFatal { failure = error } }
+}
+
+private actor Publisher {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  init(_ loop: EventLoop) { self.loop = loop }
+
+  func publish(_ records: [TestRecord], to topic: String, _ configuration: KafkaConfiguration) async throws {
+    let reports = Reports()
+    let producer = try Producer(on: loop, configuration, handler: reports)
+    let handle = try producer.topic(topic)
+    let headers = RecordHeaders()
+    var refusal: KafkaError?
+    for (place, record) in records.enumerated() {
+      while !producer.hasRoom { _ = await producer.flush(withinMilliseconds: 100) }
+      for header in record.headers {
+        header.name.withCString { name in
+          if let value = header.value { value.withUnsafeBytes { headers.append(name, $0) } } else { headers.append(name, nil) }
+        }
+      }
+      let outcome = Self.withBytes(record.key) { key in
+        Self.withBytes(record.value) { value in
+          producer.produce(
+            handle, partition: record.partition, key: key, value: value, headers: headers, timestamp: record.timestamp, token: UInt64(place)
+          )
+        }
+      }
+      if case .refused(let error) = outcome { refusal = error }
+    }
+    let isComplete = await producer.close(withinMilliseconds: 20_000)
+    if let error = refusal ?? reports.failure { throw error }
+    if !isComplete { throw NotInTime(description: "not all records were acknowledged within 20 s") }
+  }
+
+  private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
+    guard let bytes else { return body(nil) }
+    return bytes.withUnsafeBytes { body($0) }
+  }
+}
+
+private final class Collector: ConsumerHandler {
+  var records: [TestRecord] = []
+  func consumerReceived(_ batch: RecordBatch) { for place in batch.indices { records.append(TestRecord(batch[place])) } }
+  func consumerAssigned(_ partitions: [AssignedPartition]) {}
+  func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+  func consumerFailed(_ error: KafkaError) {}
+}
+
+private actor Reader {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  init(_ loop: EventLoop) { self.loop = loop }
+
+  func read(_ partitions: [TopicPartition], _ count: Int, _ seconds: Int, _ configuration: KafkaConfiguration) async throws -> [TestRecord]
+  {
+    let collector = Collector()
+    let consumer = try Consumer(on: loop, configuration, Consumer.Options(), handler: collector)
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    var failure: (any Error)?
+    do {
+      try await consumer.assign(partitions.map { ($0, .earliest) })
+      while collector.records.count < count {
+        if ContinuousClock.now > deadline {
+          throw NotInTime(description: "only \(collector.records.count) of \(count) records within \(seconds) s")
+        }
+        try await Task.sleep(for: .milliseconds(5))
+      }
+    } catch { failure = error }
+    await consumer.close()
+    if let failure { throw failure }
+    return collector.records.sorted { ($0.partition ?? 0, $0.offset ?? 0) < ($1.partition ?? 0, $1.offset ?? 0) }
+  }
+}
