@@ -26,6 +26,10 @@ public final class Consumer {
     /// How long the handler may take to consent to a revocation, in milliseconds.
     public var revocationTimeoutMilliseconds = 5_000
 
+    /// After this long without a word from it the group gives a dead member's partitions to others, in milliseconds. Brokers allow 6 s
+    /// and more unless their `group.min.session.timeout.ms` says otherwise.
+    public var sessionTimeoutMilliseconds = 6_000
+
     /// Options of a consumer, of a group or of none.
     public init(group: String? = nil) { self.group = group }
   }
@@ -54,6 +58,8 @@ public final class Consumer {
   private var revoking: (revocation: Revocation, deadline: Timer)?
   private var commits: [UInt: ([CommitOffset], ([CommitOffset: KafkaError]) -> Void)] = [:]
   private var lastCommit: UInt = 0
+  private var heldCommits: [([CommitOffset], ([CommitOffset: KafkaError]) -> Void)] = []
+  private var holding: Timer?
   private var afterRevocation: [CheckedContinuation<Void, Never>] = []
   private var whenCommitsSettle: CheckedContinuation<Void, Never>?
   private let ended = Latch()
@@ -69,6 +75,8 @@ public final class Consumer {
     var defaults = [
       "group.id": options.group ?? "\(configuration.clientID).ungrouped",
       "partition.assignment.strategy": "cooperative-sticky",
+      "session.timeout.ms": String(options.sessionTimeoutMilliseconds),
+      "heartbeat.interval.ms": String(max(1, options.sessionTimeoutMilliseconds / 6)),
       "auto.offset.reset": options.beginsAtEarliest ? "earliest" : "latest",
       "enable.auto.commit": "false",
       "enable.auto.offset.store": "false",
@@ -182,6 +190,7 @@ public final class Consumer {
   private func serve() {
     guard state != .closed else { return }
     serveEvents()
+    sendHeldCommits()
     serveRecords()
   }
 
@@ -338,13 +347,31 @@ public final class Consumer {
 
   // MARK: Committing
 
-  /// Commits offsets of partitions that are assigned, asynchronously.
+  /// Commits offsets of partitions that are assigned, asynchronously; while the group forms anew it waits for that.
   ///
   /// - Parameters:
   ///   - offsets: at most one for each partition; those of an earlier generation are not sent and come back as `notOwned`.
   ///   - completion: called once, on the loop, with the errors of those that failed; also when the consumer closes first.
   public func commit(_ offsets: [CommitOffset], completion: @escaping ([CommitOffset: KafkaError]) -> Void) {
     loop.preconditionOnLoop()
+    guard !rebalances.isJoining || state != .open else {
+      heldCommits.append((offsets, completion))
+      if holding == nil { holding = Timer(on: loop) { [self] in sendHeldCommits() } }
+      holding?.start(after: 50, repeating: 50)
+      return
+    }
+    send(offsets, completion)
+  }
+
+  private func sendHeldCommits() {
+    guard !heldCommits.isEmpty, !rebalances.isJoining || state != .open else { return }
+    holding?.stop()
+    let held = heldCommits
+    heldCommits = []
+    for (offsets, completion) in held { send(offsets, completion) }
+  }
+
+  private func send(_ offsets: [CommitOffset], _ completion: @escaping ([CommitOffset: KafkaError]) -> Void) {
     var refused: [CommitOffset: KafkaError] = [:]
     var sent: [CommitOffset] = []
     let list = PartitionList(capacity: offsets.count)
@@ -417,6 +444,7 @@ public final class Consumer {
 
   /// Commits that the handler asked for last are waited for, as long as a revocation may take.
   private func settleCommits() async {
+    sendHeldCommits()
     serveEvents()
     guard !commits.isEmpty else { return }
     let patience = Timer(on: loop) { [self] in
@@ -433,6 +461,9 @@ public final class Consumer {
     rebalances.close()
     for place in 0..<gathered { rd_kafka_message_destroy(scratch[place].message) }
     gathered = 0
+    sendHeldCommits()
+    holding?.close()
+    holding = nil
     let unanswered = commits
     commits = [:]
     for (sent, completion) in unanswered.values {

@@ -96,14 +96,19 @@ import Testing
     }
   }
 
-  @Test func partOfAFrameIsNoSignOfLife() async throws {
+  @Test func partsOfAFrameAreNoSignOfLife() async throws {
     var webSocket = ServerFixture.carillon()
     webSocket.pingMilliseconds = 60
     webSocket.pongMilliseconds = 60
     try await ServerFixture.with(webSocket: webSocket) { fixture, port in
       let socket = try RawSocket.webSocket(port: port)
-      try socket.send(clientFrame(1, [UInt8](repeating: 0x61, count: 100)).dropLast())
-      #expect(await fixture.wait { $0.ends.map(\.cause) == [.pingTimeout] })
+      // A frame that would take five seconds.
+      for byte in clientFrame(1, [UInt8](repeating: 0x61, count: 1000)).prefix(500) {
+        if await !fixture.ends.isEmpty { break }
+        try? socket.send([byte])
+        try await Task.sleep(nanoseconds: 10_000_000)
+      }
+      #expect(await fixture.ends.map(\.cause) == [.pingTimeout])
     }
   }
 
@@ -159,8 +164,17 @@ import Testing
       #expect(try socket.readToEnd().isEmpty)
       socket.close()
       await closed
-      // Every handler has been told before the server counts as closed.
       #expect(await fixture.ends.map(\.cause) == [.closed])
+    }
+  }
+
+  @Test func everyHandlerIsToldBeforeTheServerCountsAsClosed() async throws {
+    try await ServerFixture.with { fixture, port in
+      let sockets = try (0..<10).map { _ in try RawSocket.webSocket(port: port) }
+      #expect(await fixture.wait { $0.opened == 10 })
+      await fixture.closeServer(withinMilliseconds: 30)
+      #expect(await fixture.ends.map(\.cause) == Array(repeating: .closeUnanswered, count: 10))
+      withExtendedLifetime(sockets) {}
     }
   }
 

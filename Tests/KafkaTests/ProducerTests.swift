@@ -166,7 +166,8 @@ private actor Copier {
         guard let producer, let topic else { return }
         headers.copy(from: batch[place])
         headers.append("by", "copier")
-        if case .taken = producer.produce(topic, partition: 0, key: batch[place].key, value: batch[place].value, headers: headers, token: 0) {
+        if case .taken = producer.produce(topic, partition: 0, key: batch[place].key, value: batch[place].value, headers: headers, token: 0)
+        {
           #expect(headers.count == 0)
           copied += 1
         }

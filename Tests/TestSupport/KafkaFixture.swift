@@ -73,7 +73,9 @@ public final class KafkaFixture: Sendable {
   public let loop: EventLoop
 
   /// The bootstrap servers of a real Kafka; nil when the tests use embedded brokers.
-  public static let realServers: [String]? = getenv("CARILLON_TEST_KAFKA").map { String(cString: $0).split(separator: ",").map(String.init) }
+  public static let realServers: [String]? = getenv("CARILLON_TEST_KAFKA").map {
+    String(cString: $0).split(separator: ",").map(String.init)
+  }
 
   private static let announcement: Void = {
     print("Kafka tests run on \(realServers.map { "the real Kafka at " + $0.joined(separator: ",") } ?? "embedded brokers")")
@@ -176,7 +178,8 @@ private actor Publisher {
       let outcome = Self.withBytes(record.key) { key in
         Self.withBytes(record.value) { value in
           producer.produce(
-            handle, partition: record.partition, key: key, value: value, headers: headers, timestamp: record.timestamp, token: UInt64(place))
+            handle, partition: record.partition, key: key, value: value, headers: headers, timestamp: record.timestamp, token: UInt64(place)
+          )
         }
       }
       if case .refused(let error) = outcome { refusal = error }
@@ -206,7 +209,8 @@ private actor Reader {
 
   init(_ loop: EventLoop) { self.loop = loop }
 
-  func read(_ partitions: [TopicPartition], _ count: Int, _ seconds: Int, _ configuration: KafkaConfiguration) async throws -> [TestRecord] {
+  func read(_ partitions: [TopicPartition], _ count: Int, _ seconds: Int, _ configuration: KafkaConfiguration) async throws -> [TestRecord]
+  {
     let collector = Collector()
     let consumer = try Consumer(on: loop, configuration, Consumer.Options(), handler: collector)
     let deadline = ContinuousClock.now + .seconds(seconds)

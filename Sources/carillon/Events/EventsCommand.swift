@@ -8,7 +8,7 @@ enum EventsCommand {
   private static let from = Setting(
     "events.from", .eventsStart, default: .now, "Where reading begins.")
   private static let types = Setting<[EventType]>(
-    "events.type", .repeated(.choice), default: [], "Only events of these types. Absent: all.")
+    "events.type", .repeated(.eventType), default: [], "Only events of these types. Absent: all.")
   private static let device = Setting<DeviceToken?>("events.device", .deviceToken, "Only events on this device.")
   private static let id = Setting<NotificationID?>("events.id", .notificationID, "Only events of the request with this apns-id.")
   private static let limit = Setting<Int?>("events.limit", .integer(1...Int(Int32.max)), "Ends after so many events.")
@@ -23,14 +23,17 @@ enum EventsCommand {
     examples: [
       Example("events", "what happens from now on"),
       Example("events --from 1h --type rejected,expired", "what went wrong in the last hour, and goes on to"),
-      Example("events --from beginning --id 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --until-idle 2s --json", "for a script: everything about one request"),
+      Example(
+        "events --from beginning --id 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --until-idle 2s --json",
+        "for a script: everything about one request"),
     ]
   ) { try await run($0) }
 
   private static func run(_ values: SettingValues) async throws -> ExitCode {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-events")
     let topic = ClusterSettings.topics(values).events
-    var filter = EventFilter(types: Set(values[types].map { $0.cloudEventsType.description }), device: values[device]?.text, id: values[id]?.description)
+    var filter = EventFilter(
+      types: Set(values[types].map { $0.cloudEventsType.description }), device: values[device]?.text, id: values[id]?.description)
     let positions = try await Admin.with(kafka) { admin in
       let partitions = try await admin.partitions(of: topic, at: kafka)
       switch values[from] {
@@ -45,7 +48,8 @@ enum EventsCommand {
     let loop = EventLoop(name: "events")
     let lane = EventsLane(on: loop)
     let count = try await lane.follow(
-      positions, kafka, filter, isJSON: values[AnswerSettings.json], limit: values[limit], idleMilliseconds: values[idle]?.wholeMilliseconds)
+      positions, kafka, filter, isJSON: values[AnswerSettings.json], limit: values[limit], idleMilliseconds: values[idle]?.wholeMilliseconds
+    )
     await loop.close()
     return count > 0 ? .done : .answerIsNo
   }
@@ -79,11 +83,20 @@ extension SettingKind where Value == EventsStart {
   }
 }
 
+extension SettingKind where Value == EventType {
+  fileprivate static var eventType: SettingKind {
+    SettingKind(
+      placeholder: "TYPE,…", allowed: "one of " + EventType.allCases.map(\.rawValue).joined(separator: ", "),
+      read: { EventType(rawValue: $0) }, write: \.rawValue)
+  }
+}
+
 extension SettingKind where Value == DeviceToken {
   /// A device's token.
   static var deviceToken: SettingKind {
     SettingKind(
-      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) }, write: \.text)
+      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) },
+      write: \.text)
   }
 }
 
@@ -91,7 +104,8 @@ extension SettingKind where Value == NotificationID {
   /// An apns-id.
   static var notificationID: SettingKind {
     SettingKind(
-      placeholder: "UUID", allowed: "an apns-id: 8-4-4-4-12 lower-case hexadecimal digits", read: { NotificationID($0) }, write: \.description)
+      placeholder: "UUID", allowed: "an apns-id: 8-4-4-4-12 lower-case hexadecimal digits", read: { NotificationID($0) },
+      write: \.description)
   }
 }
 
@@ -100,14 +114,8 @@ extension Admin {
   fileprivate func positions(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [(
     TopicPartition, StartPosition
   )] {
-    guard let first = partitions.first else { return [] }
-    do throws(KafkaError) {
-      // It answers questions for offsets by time wrongly, but says that it does not know this one.
-      _ = try await settings(ofTopic: first.topic)
-    } catch {
-      guard error.code == .unsupported else { throw error }
-      return partitions.map { ($0, .earliest) }
-    }
+    // It would answer with the end, or with anything.
+    if try await isEmbeddedBroker() { return partitions.map { ($0, .earliest) } }
     let offsets = try await offsets(of: partitions, at: milliseconds)
     return partitions.map { ($0, offsets[$0].map { .offset($0) } ?? .earliest) }
   }

@@ -1,0 +1,451 @@
+internal import EventLoop
+internal import HTTP
+internal import JSON
+internal import Notifications
+
+/// A device's side of `carillon.v1`: one connection after the other, and what outlives them. Loop-confined.
+///
+/// What is taken is durable before it is shown, and shown before it is acknowledged; so after any end of the device, the cluster sends
+/// again what was not, and nothing is shown twice.
+final class DeviceConnection {
+  private enum Phase {
+    /// Not started, or stopped for good.
+    case idle
+    /// A connection is being made.
+    case connecting
+    /// The hello is sent.
+    case greeting(WebSocketConnection)
+    /// Notifications flow.
+    case open(WebSocketConnection, since: UInt64, WelcomeFrame)
+    /// This side is closing.
+    case leaving(WebSocketConnection)
+    /// Until the next attempt.
+    case waiting
+  }
+
+  let loop: EventLoop
+  let configuration: DeviceConfiguration
+  /// Who it is now: changes are said with the next hello.
+  private(set) var hello: Hello
+  var store: NotificationStore
+  private(set) var outbox = ResponseOutbox()
+  private var changes = RegistrationChanges()
+  private var clock = ClusterClock()
+  private var plan = ReconnectionPlan()
+  private var phase = Phase.idle
+  private var acknowledgements = Acknowledgements()
+  /// Counted with each session, so that what becomes durable later is not acknowledged in another one.
+  private var session = 0
+  private var isStopping = false
+  private var turnTimer: Timer?
+  private var isTurnScheduled = false
+  private var connectTimer: Timer?
+  private var deadlineTimer: Timer?
+  private var json = JSONWriter(capacity: 1024)
+  private var tell: ((DeviceEvent) -> Void)?
+  /// Asks the owner to connect, with this as the handler; it answers with `failed` when it cannot.
+  private let connect: () -> Void
+  private var whenEnded: [() -> Void] = []
+  private(set) var journal: Journal
+
+  init(
+    _ configuration: DeviceConfiguration, on loop: EventLoop, perform: ((Journal.Job) -> Void)?, connect: @escaping () -> Void,
+    tell: @escaping (DeviceEvent) -> Void
+  ) {
+    self.loop = loop
+    self.configuration = configuration
+    hello = configuration.hello
+    self.connect = connect
+    self.tell = tell
+    store = NotificationStore(
+      authorization: configuration.hello.authorization ?? Authorization(status: .authorized),
+      limits: configuration.limits)
+    journal = Journal(perform: nil) { [] }
+    journal = Journal(perform: perform) { [weak self] in self?.snapshot() ?? [] }
+    turnTimer = Timer(on: loop) { [weak self] in self?.turnEnded() }
+    connectTimer = Timer(on: loop) { [weak self] in self?.begin() }
+    deadlineTimer = Timer(on: loop) { [weak self] in self?.deadlinePassed() }
+  }
+
+  /// The cluster's clock.
+  var now: Int64 { clock.now(loopMilliseconds: loop.milliseconds()) }
+
+  // MARK: The beginning and the end
+
+  /// Takes what the state file remembers.
+  func restore(_ records: [StateRecord], damaged: Int) throws(DeviceError) {
+    for record in records {
+      switch record {
+      case .owner(let device, let application):
+        guard device == hello.device.text, application == hello.application else {
+          throw DeviceError(.stateUnusable, "the state file belongs to another device or application: name another file")
+        }
+      case .took(let frame, let at): _ = store.take(frame, now: at)
+      case .noted(let identifier, let revision, let at): store.restore(revision: revision, of: identifier, at: at)
+      case .removed(let identifiers, let revision, let at): _ = store.remove(identifiers, revision: revision, now: at)
+      case .cleared(let identifiers): _ = store.clear(identifiers)
+      case .fired(let identifier, let at): _ = store.fire(identifier, now: at)
+      case .response(let response): outbox.restore(response)
+      case .settled(let id): _ = outbox.settle(id)
+      case .id(let id, let at): store.restore(id: id, at: at)
+      case .listed(let frame, let at, let isPending): store.restore(frame, at: at, isPending: isPending)
+      }
+    }
+    if records.isEmpty { journal.append(.owner(device: hello.device.text, application: hello.application)) }
+    if damaged > 0 { tell?(.stateDamaged(lines: damaged)) }
+  }
+
+  private func snapshot() -> [StateRecord] {
+    var records: [StateRecord] = [.owner(device: hello.device.text, application: hello.application)]
+    store.ids.forEach { id, _, at in records.append(.id(id, at: at)) }
+    store.revisions.forEach { identifier, revision, at in records.append(.noted(identifier: identifier, revision: revision, at: at)) }
+    records += store.pending.map { .listed($0.frame, at: $0.takenAt, isPending: true) }
+    records += store.delivered.reversed().map { .listed($0.frame, at: $0.takenAt, isPending: false) }
+    records += outbox.waiting.map { .response($0) }
+    return records
+  }
+
+  /// Connects, and keeps connected.
+  func begin() {
+    guard !isStopping else { return }
+    switch phase {
+    case .idle, .waiting: break
+    default: return
+    }
+    phase = .connecting
+    connect()
+  }
+
+  /// Leaves in order, what was taken acknowledged, and calls `body` when the connection is over and the disk has everything.
+  func stop(_ body: @escaping () -> Void) {
+    whenEnded.append(body)
+    isStopping = true
+    connectTimer?.stop()
+    sendAcknowledgements()
+    switch phase {
+    case .greeting(let connection), .open(let connection, _, _): leave(connection, .normal, "")
+    case .idle, .waiting, .connecting: phase = .idle
+    case .leaving: break
+    }
+    endIfDone()
+  }
+
+  private func leave(_ connection: WebSocketConnection, _ code: WebSocketCloseCode, _ reason: String) {
+    phase = .leaving(connection)
+    connection.close(code, reason, pending: .sent)
+  }
+
+  private func endIfDone() {
+    guard isStopping, case .idle = phase else { return }
+    journal.flush()
+    guard journal.isIdle else { return }
+    for timer in [turnTimer, connectTimer, deadlineTimer] { timer?.close() }
+    tell = nil
+    let waiting = whenEnded
+    whenEnded = []
+    for body in waiting { body() }
+  }
+
+  /// The disk is done with a job of the journal.
+  func diskFinished(_ failure: DeviceError?) {
+    journal.finished(isDurable: failure == nil)
+    if let failure {
+      // What cannot be remembered must not be acknowledged.
+      tell?(.failed(failure))
+      stop {}
+    }
+    endIfDone()
+  }
+
+  // MARK: Connecting
+
+  private func opened(_ connection: WebSocketConnection) {
+    // One that was asked for before the device stopped is not wanted any more.
+    guard case .connecting = phase else { return connection.abort() }
+    phase = .greeting(connection)
+    changes.helloSent()
+    json.reset()
+    hello.write(to: &json)
+    send(connection, masked: hello.credential != nil)
+    deadlineTimer?.start(after: configuration.connectMilliseconds)
+  }
+
+  /// The owner could not connect.
+  func failed(_ error: WebSocketClientError) {
+    guard case .connecting = phase else { return }
+    phase = .waiting
+    var atLeast = 0
+    switch error {
+    case .url:
+      phase = .idle
+      tell?(.unreachable(error.description, reconnectAfter: nil))
+      return
+    case .refused(_, _, _, let seconds?): atLeast = min(max(seconds, 0), 3600) * 1000
+    default: break
+    }
+    let wait = plan.failed(jitter: .random(in: 0...1), atLeast: atLeast)
+    tell?(.unreachable(error.description, reconnectAfter: wait))
+    connectTimer?.start(after: wait)
+  }
+
+  private func deadlinePassed() {
+    switch phase {
+    case .greeting(let connection): leave(connection, .policyViolation, "no welcome came in time")
+    case .open:
+      sendResponses()
+      deadlineTimer?.start(after: 5_000)
+    default: break
+    }
+  }
+
+  private func ended(code: UInt16, reason: String) {
+    deadlineTimer?.stop()
+    var stood: UInt64?
+    switch phase {
+    case .idle, .connecting, .waiting: return
+    case .open(_, let since, _): stood = loop.milliseconds() - min(since, loop.milliseconds())
+    case .greeting, .leaving: break
+    }
+    session += 1
+    acknowledgements = Acknowledgements()
+    outbox.sessionEnded()
+    let isGone = code == CloseCode.unregistered.rawValue
+    let wait = plan.ended(code: code, sessionMilliseconds: stood, jitter: .random(in: 0...1))
+    if isStopping || wait == nil {
+      phase = .idle
+      tell?(.closed(code: code, reason: reason, reconnectAfter: nil))
+      if isGone, !isStopping { tell?(.unregistered) }
+    } else if let wait {
+      phase = .waiting
+      tell?(.closed(code: code, reason: reason, reconnectAfter: wait))
+      connectTimer?.start(after: wait)
+    }
+    endIfDone()
+  }
+
+  // MARK: Frames in
+
+  private func received(_ text: UnsafeRawBufferPointer) {
+    if configuration.tracesFrames { tell?(.frame(.in, String(decoding: text, as: UTF8.self))) }
+    do throws(DeviceFrameError) {
+      received(try ServerFrame(text))
+    } catch {
+      tell?(.badFrame(error))
+    }
+  }
+
+  private func received(_ frame: ServerFrame) {
+    switch frame {
+    case .welcome(let welcome): self.welcome(welcome)
+    case .notify(let frame): take(frame)
+    case .remove(let frame): remove(frame)
+    case .accepted(let frame): settle(frame.subject) { .accepted(frame.subject) }
+    case .refused(let frame): settle(frame.subject) { .refused(frame) }
+    case .gap(let frame): tell?(.gap(frame))
+    case .goaway(let frame):
+      plan.goaway(frame.reconnectAfterMs)
+      tell?(.goaway(frame))
+    case .unknown: break
+    }
+  }
+
+  private func welcome(_ welcome: WelcomeFrame) {
+    guard case .greeting(let connection) = phase else { return }
+    clock.set(welcome.now, loopMilliseconds: loop.milliseconds())
+    store.rememberSeconds = welcome.rememberSeconds
+    phase = .open(connection, since: loop.milliseconds(), welcome)
+    deadlineTimer?.start(after: 5_000)
+    tell?(.connected(welcome))
+    for request in changes.welcomed() { tell?(.accepted(.request(request))) }
+    sendChanges()
+    sendResponses()
+  }
+
+  private func take(_ frame: NotifyFrame) {
+    let now = self.now
+    let outcome = store.take(frame, now: now)
+    switch outcome {
+    case .shown(let notification): accept(frame, now, .shown(notification))
+    case .updated(let notification): accept(frame, now, .updated(notification), isUpdate: true)
+    case .silent(let notification): accept(frame, now, .silent(notification))
+    case .held(let notification): accept(frame, now, .held(notification))
+    case .dropped(let reason):
+      if reason == .expired { journal.append(.noted(identifier: frame.identifier, revision: frame.revision, at: now)) }
+      whenDurable(.dropped(delivery: frame.delivery, id: frame.id, identifiers: [frame.identifier], reason)) {
+        $0.drop(frame.delivery, reason)
+      }
+    }
+  }
+
+  private func accept(_ frame: NotifyFrame, _ now: Int64, _ event: DeviceEvent, isUpdate: Bool = false) {
+    journal.append(.took(frame, at: now))
+    whenDurable(event) { $0.take(frame.delivery, isUpdate: isUpdate) }
+  }
+
+  private func remove(_ frame: RemoveFrame) {
+    let now = self.now
+    switch store.remove(frame.identifiers, revision: frame.revision, now: now) {
+    case .removed(let notifications):
+      journal.append(.removed(frame.identifiers, revision: frame.revision, at: now))
+      whenDurable(.removed(identifiers: frame.identifiers, notifications)) { $0.take(frame.delivery) }
+    case .dropped(let reason):
+      whenDurable(.dropped(delivery: frame.delivery, id: nil, identifiers: frame.identifiers, reason)) { $0.drop(frame.delivery, reason) }
+    }
+  }
+
+  /// Tells and acknowledges what has been taken, as soon as it is remembered.
+  private func whenDurable(_ event: DeviceEvent, _ acknowledge: @escaping (inout Acknowledgements) -> Void) {
+    let session = self.session
+    journal.whenDurable { [weak self] in
+      guard let self else { return }
+      tell?(event)
+      guard configuration.acknowledges, self.session == session else { return }
+      acknowledge(&acknowledgements)
+      scheduleTurn()
+    }
+    scheduleTurn()
+    if journal.isFull, case .open(let connection, _, _) = phase { leave(connection, .tryAgainLater, "the device's disk is too slow") }
+  }
+
+  private func settle(_ subject: FrameSubject, _ event: () -> DeviceEvent) {
+    switch subject {
+    case .response(let id):
+      guard outbox.settle(id) != nil else { return }
+      record(.settled(id))
+      tell?(event())
+      sendResponses()
+    case .request(let id):
+      guard let change = changes.settle(id) else { return }
+      tell?(event())
+      if change == .unregister, case .accepted = event(), case .open(let connection, _, _) = phase {
+        leave(connection, .normal, "")
+        isStopping = true
+        tell?(.unregistered)
+      }
+    }
+  }
+
+  // MARK: Frames out
+
+  /// One turn's end: what was taken in it goes to the disk together, and is acknowledged together.
+  private func scheduleTurn() {
+    guard !isTurnScheduled, tell != nil else { return }
+    isTurnScheduled = true
+    turnTimer?.start(after: 0)
+  }
+
+  private func turnEnded() {
+    isTurnScheduled = false
+    journal.flush()
+    sendAcknowledgements()
+    endIfDone()
+  }
+
+  private func sendAcknowledgements() {
+    guard case .open(let connection, _, _) = phase, !acknowledgements.isEmpty else { return }
+    json.reset()
+    acknowledgements.write(to: &json)
+    acknowledgements = Acknowledgements()
+    send(connection)
+  }
+
+  private func sendResponses() {
+    guard case .open(let connection, _, _) = phase else { return }
+    for response in outbox.next(now: loop.milliseconds()) {
+      json.reset()
+      response.write(to: &json)
+      send(connection)
+    }
+  }
+
+  private func sendChanges() {
+    guard case .open(let connection, _, _) = phase else { return }
+    for (request, change) in changes.next() {
+      json.reset()
+      switch change {
+      case .settings(let authorization): SettingsFrame(request: request, authorization: authorization).write(to: &json)
+      case .locale(let locale, let timeZone): SettingsFrame(request: request, locale: locale, timeZone: timeZone).write(to: &json)
+      case .categories(let categories): CategoriesFrame(request: request, categories: categories).write(to: &json)
+      case .unregister: UnregisterFrame(request: request).write(to: &json)
+      }
+      send(connection)
+    }
+  }
+
+  /// Sends what stands in the writer.
+  private func send(_ connection: WebSocketConnection, masked: Bool = false) {
+    json.withUnsafeBytes { bytes in
+      _ = connection.send(.text(count: bytes.count) { $0.copyMemory(from: bytes) })
+    }
+    guard configuration.tracesFrames else { return }
+    var text = json.text
+    if masked {
+      var shown = hello
+      shown.credential = "••••"
+      json.reset()
+      shown.write(to: &json)
+      text = json.text
+    }
+    tell?(.frame(.out, text))
+  }
+
+  /// Remembers something that nothing waits for.
+  func record(_ record: StateRecord) {
+    journal.append(record)
+    scheduleTurn()
+  }
+
+  // MARK: What the person and the application do
+
+  /// Queues a response; it is sent until the cluster has answered.
+  func respond(_ response: ResponseFrame) throws(DeviceError) {
+    guard outbox.add(response) else {
+      throw DeviceError(
+        .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
+    }
+    record(.response(response))
+    sendResponses()
+  }
+
+  /// Queues a change of the registration.
+  func change(_ change: RegistrationChanges.Change, request: String) throws(DeviceError) {
+    guard changes.add(change, request: request) else {
+      throw DeviceError(.tooManyWaiting, "too many changes wait for the cluster's answer already: try again when it has come")
+    }
+    switch change {
+    case .settings(let authorization):
+      hello.authorization = authorization
+      store.authorization = authorization
+    case .locale(let locale, let timeZone):
+      hello.locale = locale ?? hello.locale
+      hello.timeZone = timeZone ?? hello.timeZone
+    case .categories(let categories): hello.categories = categories
+    case .unregister: break
+    }
+    sendChanges()
+  }
+
+  /// A waiting notification's place was reached.
+  func fire(_ identifier: String) -> Bool {
+    let now = self.now
+    guard let outcome = store.fire(identifier, now: now) else { return false }
+    journal.append(.fired(identifier, at: now))
+    journal.whenDurable { [weak self] in
+      switch outcome {
+      case .shown(let notification): self?.tell?(.shown(notification))
+      case .updated(let notification): self?.tell?(.updated(notification))
+      case .silent(let notification), .held(let notification): self?.tell?(.silent(notification))
+      case .dropped(let reason): self?.tell?(.dropped(delivery: nil, id: nil, identifiers: [identifier], reason))
+      }
+    }
+    scheduleTurn()
+    return true
+  }
+}
+
+extension DeviceConnection: WebSocketHandler {
+  func webSocketOpened(_ connection: WebSocketConnection) { opened(connection) }
+  func webSocketReceived(text: UnsafeRawBufferPointer) { received(text) }
+  func webSocketReceived(binary: UnsafeRawBufferPointer) {}
+  func webSocketEnded(_ end: WebSocketEnd) { ended(code: end.code.rawValue, reason: end.reason) }
+}

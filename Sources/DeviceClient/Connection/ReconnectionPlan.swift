@@ -1,0 +1,39 @@
+internal import Notifications
+
+/// When to connect again, as a value: an end in, a wait out.
+struct ReconnectionPlan {
+  /// After a session has stood this long, the next loss counts as a first one.
+  static let steadyMilliseconds: UInt64 = 10_000
+
+  private var attempt = 0
+  private var told: Int?
+
+  /// The cluster has said when to come back.
+  mutating func goaway(_ reconnectAfterMilliseconds: Int) { told = reconnectAfterMilliseconds }
+
+  /// A connection is over: the milliseconds until the next attempt, or nil when there is to be none.
+  ///
+  /// - Parameters:
+  ///   - code: the close code; 1006 when there was none.
+  ///   - sessionMilliseconds: how long its session stood; nil when there was none.
+  ///   - jitter: a random number from 0 to 1.
+  mutating func ended(code: UInt16, sessionMilliseconds: UInt64?, jitter: Double) -> Int? {
+    defer {
+      told = nil
+      attempt += 1
+    }
+    if let sessionMilliseconds, sessionMilliseconds >= Self.steadyMilliseconds { attempt = 0 }
+    let reconnection = CloseCode.reconnection(after: code)
+    // The cluster's word holds for any end that follows it, unless the code forbids to come back.
+    if let told, reconnection != .never { return max(told, 0) }
+    return reconnection.wait(attempt: attempt, told: nil, jitter: jitter)
+  }
+
+  /// No connection could be made: the milliseconds until the next attempt.
+  ///
+  /// - Parameter atLeast: what the server asked for, in milliseconds.
+  mutating func failed(jitter: Double, atLeast: Int = 0) -> Int {
+    defer { attempt += 1 }
+    return max(atLeast, Reconnection.backOff(from: 0, to: 120_000).wait(attempt: attempt, told: nil, jitter: jitter) ?? 0)
+  }
+}

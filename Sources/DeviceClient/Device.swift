@@ -1,0 +1,121 @@
+public import EventLoop
+internal import HTTP
+internal import Notifications
+
+/// A device: its connection to the cluster, and its notification center.
+///
+///     let device = Device(DeviceConfiguration(url: "ws://127.0.0.1:8080/v1/device", hello: hello), on: loop) { event in … }
+///     try await device.start()
+///     …
+///     try await device.respond(to: "order-7", action: "reply", userText: "thank you")
+///     await device.close()
+///
+/// It keeps itself connected, and what the person does is sent until the cluster has it. Events are told on the loop, in order, and the
+/// handler must not block. Any number of devices share a loop.
+public actor Device {
+  /// The loop that everything of the device runs on.
+  public nonisolated let loop: EventLoop
+  /// The loop, as the actor's executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  private let configuration: DeviceConfiguration
+  private let tell: @Sendable (DeviceEvent) -> Void
+  /// Nil before the start and after the end.
+  private(set) var connection: DeviceConnection?
+  private var client: WebSocketClient?
+  private var file: StateFile?
+
+  /// Describes a device, which does nothing until it is started.
+  public init(_ configuration: DeviceConfiguration, on loop: EventLoop, _ tell: @escaping @Sendable (DeviceEvent) -> Void) {
+    self.configuration = configuration
+    self.loop = loop
+    self.tell = tell
+  }
+
+  // MARK: Running
+
+  /// Reads the state file, if there is one, and begins to connect; call it once.
+  ///
+  /// Throws when the state file is in use, is another device's, or cannot be used.
+  public func start() async throws(DeviceError) {
+    guard connection == nil else { throw DeviceError(.configuration, "the device is started already") }
+    guard configuration.stateFile?.isEmpty != true else { throw DeviceError(.configuration, "the state file's name is empty") }
+    var records: [StateRecord] = []
+    var damaged = 0
+    if let path = configuration.stateFile {
+      let file = StateFile(path: path)
+      self.file = file
+      do throws(DeviceError) {
+        (records, damaged) = try await file.open()
+      } catch {
+        await closeFile()
+        throw error
+      }
+    }
+    var webSocket = WebSocketConfiguration()
+    webSocket.subprotocols = [DeviceProtocol.subprotocol]
+    webSocket.maximumMessageBytes = 1 << 20
+    client = WebSocketClient(on: loop, configuration: webSocket, connectMilliseconds: configuration.connectMilliseconds)
+    let tell = self.tell
+    let connection = DeviceConnection(
+      configuration, on: loop, perform: file.map { file in { [weak self] job in self?.perform(job, file) } },
+      connect: { [weak self] in
+        guard let self else { return }
+        Task(executorPreference: loop) { await self.connect() }
+      }, tell: { tell($0) })
+    do throws(DeviceError) {
+      try connection.restore(records, damaged: damaged)
+    } catch {
+      await closeFile()
+      throw error
+    }
+    self.connection = connection
+    connection.begin()
+  }
+
+  /// Connects again, after a close code that it does not come back from by itself.
+  public func reconnect() { connection?.begin() }
+
+  /// Leaves in order, and answers when the connection is over and everything is on the disk. It cannot be started again.
+  public func close() async {
+    guard let connection else { return }
+    await withCheckedContinuation { continuation in connection.stop { continuation.resume() } }
+    self.connection = nil
+    client = nil
+    await closeFile()
+  }
+
+  private func closeFile() async {
+    guard let file else { return }
+    self.file = nil
+    await file.end()
+    await file.disk.close()
+  }
+
+  private func connect() async {
+    guard let client, let connection else { return }
+    do throws(WebSocketClientError) {
+      _ = try await client.connect(to: configuration.url, handler: connection)
+    } catch {
+      connection.failed(error)
+    }
+  }
+
+  /// Has the disk do a job, and tells the connection when it is done.
+  private nonisolated func perform(_ job: Journal.Job, _ file: StateFile) {
+    Task(executorPreference: loop) {
+      var failure: DeviceError?
+      do throws(DeviceError) {
+        switch job {
+        case .append(let bytes): try await file.append(bytes)
+        case .replace(let bytes): try await file.replace(bytes)
+        }
+      } catch {
+        failure = error
+      }
+      await self.diskFinished(failure)
+    }
+  }
+
+  private func diskFinished(_ failure: DeviceError?) { connection?.diskFinished(failure) }
+}

@@ -1,0 +1,25 @@
+public import Notifications
+
+/// What a device is, and how it behaves.
+public struct DeviceConfiguration: Sendable {
+  /// Where the cluster is: `ws://HOST:PORT/v1/device`.
+  public var url: String
+  /// Who it is: the first frame of each connection.
+  public var hello: Hello
+  /// The file that lets it remember over its end; nil: it remembers as long as it runs.
+  public var stateFile: String?
+  /// Whether it acknowledges what it is given; for tests of the cluster.
+  public var acknowledges = true
+  /// Whether each frame is told as an event.
+  public var tracesFrames = false
+  /// How much it remembers.
+  public var limits = NotificationStore.Limits()
+  /// For the connection, and again for the upgrade and for the welcome.
+  public var connectMilliseconds = 10_000
+
+  /// Describes a device.
+  public init(url: String, hello: Hello) {
+    self.url = url
+    self.hello = hello
+  }
+}

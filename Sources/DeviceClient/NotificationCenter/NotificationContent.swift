@@ -1,0 +1,68 @@
+public import JSON
+
+/// What a notification says, read from its payload.
+public struct NotificationContent: Sendable, Equatable {
+  /// How much a notification may interrupt.
+  public enum InterruptionLevel: String, Sendable, CaseIterable {
+    /// To the list, without waking anybody.
+    case passive
+    /// As usual.
+    case active
+    /// Through a focus.
+    case timeSensitive = "time-sensitive"
+    /// Through everything, with its sound.
+    case critical
+  }
+
+  /// The title; empty when there is none.
+  public var title = ""
+  /// The subtitle; empty when there is none.
+  public var subtitle = ""
+  /// The text; empty when there is none.
+  public var body = ""
+  /// The number at the application's icon; 0 clears it, `nil` leaves it.
+  public var badge: Int?
+  /// The sound's name; `nil` when it makes none.
+  public var sound: String?
+  /// What it is grouped by.
+  public var threadIdentifier: String?
+  /// The category, whose actions it offers.
+  public var categoryIdentifier: String?
+  /// How much it may interrupt.
+  public var interruptionLevel = InterruptionLevel.active
+  /// The whole payload, the application's own members included.
+  public var payload: JSONValue
+
+  /// Whether it has something to read.
+  public var hasAlert: Bool { !title.isEmpty || !subtitle.isEmpty || !body.isEmpty }
+  /// Whether it only wakes the application.
+  public var isBackground: Bool { !hasAlert && badge == nil && sound == nil }
+
+  /// Reads a payload; what is not of the expected type counts as absent.
+  ///
+  /// Where there is a key for a localised text and no text, the key stands for it, as it does where an application lacks the translation.
+  public init(_ payload: JSONValue) {
+    self.payload = payload
+    guard let aps = payload["aps"] else { return }
+    switch aps["alert"] {
+    case .string(let text)?: body = text
+    case .object?:
+      let alert = aps["alert"]
+      func text(_ name: String, _ key: String) -> String { alert?[name]?.stringValue ?? alert?[key]?.stringValue ?? "" }
+      title = text("title", "title-loc-key")
+      subtitle = text("subtitle", "subtitle-loc-key")
+      body = text("body", "loc-key")
+    default: break
+    }
+    badge = aps["badge"]?.integerValue.flatMap { Int(exactly: $0) }
+    sound = aps["sound"]?.stringValue ?? (aps["sound"]?.members == nil ? nil : aps["sound"]?["name"]?.stringValue ?? "default")
+    threadIdentifier = aps["thread-id"]?.stringValue
+    categoryIdentifier = aps["category"]?.stringValue
+    interruptionLevel = aps["interruption-level"]?.stringValue.flatMap(InterruptionLevel.init) ?? .active
+  }
+
+  /// Reads a payload's bytes; those that are no JSON have no content.
+  init(payload: [UInt8]) {
+    self.init(payload.withUnsafeBytes { try? JSONValue(parsing: $0) } ?? .null)
+  }
+}

@@ -1,0 +1,145 @@
+internal import JSON
+internal import Notifications
+
+/// One line of the state file: something that the device must know again after it was killed.
+///
+/// | member | what |
+/// |---|---|
+/// | `device`, `application` | whose file it is: the first line |
+/// | `took`, `at` | a notification was taken, with the frame |
+/// | `noted`, `revision`, `at` | the newest revision of an identifier, of which nothing was shown |
+/// | `removed`, `revision`, `at` | the cluster took identifiers away |
+/// | `cleared` | identifiers left the list |
+/// | `fired`, `at` | a waiting notification came due |
+/// | `response` | what the person did, not accepted yet, with the frame |
+/// | `settled` | a response was accepted or refused |
+/// | `id`, `at` | an id that was taken: in snapshots |
+/// | `delivered` or `pending`, `at` | a notification in its list, with the frame: in snapshots, the oldest first |
+enum StateRecord: Equatable {
+  case owner(device: String, application: String)
+  case took(NotifyFrame, at: Int64)
+  case noted(identifier: String, revision: String, at: Int64)
+  case removed([String], revision: String, at: Int64)
+  case cleared([String])
+  case fired(String, at: Int64)
+  case response(ResponseFrame)
+  case settled(String)
+  case id(String, at: Int64)
+  case listed(NotifyFrame, at: Int64, isPending: Bool)
+
+  /// Reads a line's object; nil when it is none of these, as a later version's may be.
+  init?(_ value: JSONValue) {
+    let at = value["at"]?.integerValue
+    if let device = value["device"]?.stringValue, let application = value["application"]?.stringValue {
+      self = .owner(device: device, application: application)
+    } else if let frame = Self.notification(value["took"]), let at {
+      self = .took(frame, at: at)
+    } else if let identifier = value["noted"]?.stringValue, let revision = value["revision"]?.stringValue, let at {
+      self = .noted(identifier: identifier, revision: revision, at: at)
+    } else if let identifiers = Self.strings(value["removed"]), let revision = value["revision"]?.stringValue, let at {
+      self = .removed(identifiers, revision: revision, at: at)
+    } else if let identifiers = Self.strings(value["cleared"]) {
+      self = .cleared(identifiers)
+    } else if let identifier = value["fired"]?.stringValue, let at {
+      self = .fired(identifier, at: at)
+    } else if let response = Self.response(value["response"]) {
+      self = .response(response)
+    } else if let id = value["settled"]?.stringValue {
+      self = .settled(id)
+    } else if let id = value["id"]?.stringValue, let at {
+      self = .id(id, at: at)
+    } else if let frame = Self.notification(value["delivered"]), let at {
+      self = .listed(frame, at: at, isPending: false)
+    } else if let frame = Self.notification(value["pending"]), let at {
+      self = .listed(frame, at: at, isPending: true)
+    } else {
+      return nil
+    }
+  }
+
+  /// Appends the line's object.
+  func write(to json: inout JSONWriter) {
+    json.openObject()
+    switch self {
+    case .owner(let device, let application):
+      json.member("device", device)
+      json.member("application", application)
+    case .took(let frame, let at):
+      json.key("took")
+      Self.write(frame, &json)
+      json.member("at", at)
+    case .noted(let identifier, let revision, let at):
+      json.member("noted", identifier)
+      json.member("revision", revision)
+      json.member("at", at)
+    case .removed(let identifiers, let revision, let at):
+      json.key("removed")
+      Self.write(identifiers, &json)
+      json.member("revision", revision)
+      json.member("at", at)
+    case .cleared(let identifiers):
+      json.key("cleared")
+      Self.write(identifiers, &json)
+    case .fired(let identifier, let at):
+      json.member("fired", identifier)
+      json.member("at", at)
+    case .response(let response):
+      json.key("response")
+      response.write(to: &json)
+    case .settled(let id): json.member("settled", id)
+    case .id(let id, let at):
+      json.member("id", id)
+      json.member("at", at)
+    case .listed(let frame, let at, let isPending):
+      if isPending { json.key("pending") } else { json.key("delivered") }
+      Self.write(frame, &json)
+      json.member("at", at)
+    }
+    json.closeObject()
+  }
+
+  // MARK: Parts
+
+  private static func strings(_ value: JSONValue?) -> [String]? { value?.elements?.compactMap(\.stringValue) }
+
+  /// A frame is read by the protocol's own rules.
+  private static func notification(_ value: JSONValue?) -> NotifyFrame? {
+    guard let value, value.members != nil else { return nil }
+    var text = value.text
+    let frame = text.withUTF8 { try? ServerFrame(UnsafeRawBufferPointer($0)) }
+    guard case .notify(let notification)? = frame else { return nil }
+    return notification
+  }
+
+  private static func response(_ value: JSONValue?) -> ResponseFrame? {
+    guard let value, value.members != nil else { return nil }
+    var text = value.text
+    return text.withUTF8 { bytes in
+      guard case .response(let response)? = try? DeviceFrame(UnsafeRawBufferPointer(bytes)) else { return nil }
+      return response
+    }
+  }
+
+  private static func write(_ texts: [String], _ json: inout JSONWriter) {
+    json.openArray()
+    for text in texts { json.string(text) }
+    json.closeArray()
+  }
+
+  private static func write(_ frame: NotifyFrame, _ json: inout JSONWriter) {
+    json.openObject()
+    json.member("type", ServerFrameType.notify.rawValue)
+    json.key("delivery")
+    json.integer(frame.delivery)
+    json.member("id", frame.id)
+    json.member("identifier", frame.identifier)
+    json.member("revision", frame.revision)
+    json.member("expiration", frame.expiration)
+    json.member("priority", frame.priority)
+    json.member("pushType", frame.pushType)
+    if var trigger = frame.trigger { trigger.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
+    frame.payload.withUnsafeBytes { json.member("payload", raw: $0) }
+    json.member("receipt", frame.receipt)
+    json.closeObject()
+  }
+}
