@@ -11,8 +11,8 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
 ]
 
-func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
-  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
+func module(_ name: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = [], resources: [Resource] = []) -> Target {
+  .target(name: name, dependencies: dependencies, exclude: exclude, resources: resources, swiftSettings: settings)
 }
 
 func library(_ name: String, pkgConfig: String? = nil, package: String) -> Target {
@@ -42,7 +42,7 @@ let package = Package(
     module("HTTP", ["EventLoop", "Cryptography", "CHTTPParser", "CWslay"]),
     module("Kafka", ["EventLoop", "CRdKafka"]),
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
-    module("Notifications", ["JSON"]),
+    module("Notifications", ["JSON"], exclude: ["Contract"]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications"]),
     module("DeviceClient", ["EventLoop", "JSON", "HTTP", "Notifications"]),
@@ -71,7 +71,7 @@ let package = Package(
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("TransformTests", ["Transform", "Worker", "Redis", "EventLoop", "Notifications", "TestSupport"]),
     tests("FanOutTests", ["FanOut", "Worker", "Redis", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
-    tests("DeviceClientTests", ["DeviceClient", "EventLoop", "TestSupport"]),
+    tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"]),
   ],
   swiftLanguageModes: [.v6]

@@ -33,12 +33,12 @@ public final class HMACKey {
   /// The authentication code of a message, valid during the call.
   public func withAuthenticationCode<R>(_ message: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
     try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.codeBytes) { code in
-      EVP_MD_CTX_copy_ex(work, inner)
-      EVP_DigestUpdate(work, message.baseAddress, message.count)
-      EVP_DigestFinal_ex(work, code.baseAddress, nil)
-      EVP_MD_CTX_copy_ex(work, outer)
-      EVP_DigestUpdate(work, code.baseAddress, code.count)
-      EVP_DigestFinal_ex(work, code.baseAddress, nil)
+      // An unnoticed failure would leave a code that says nothing about the message, and `verify` would believe it.
+      precondition(
+        EVP_MD_CTX_copy_ex(work, inner) == 1 && EVP_DigestUpdate(work, message.baseAddress, message.count) == 1
+          && EVP_DigestFinal_ex(work, code.baseAddress, nil) == 1 && EVP_MD_CTX_copy_ex(work, outer) == 1
+          && EVP_DigestUpdate(work, code.baseAddress, code.count) == 1 && EVP_DigestFinal_ex(work, code.baseAddress, nil) == 1,
+        "OpenSSL has SHA-256, and memory for its state")
       return try body(UnsafeRawBufferPointer(code))
     }
   }

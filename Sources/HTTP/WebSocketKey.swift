@@ -1,12 +1,12 @@
+import Cryptography
+
 /// The handshake's key and its answer (RFC 6455, section 4.2.2).
 enum WebSocketKey {
   private static let salt = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
   /// A new key of a client: 16 bytes that nobody can foresee.
   static func make() -> String {
-    var random = SystemRandomNumberGenerator()
-    let bytes = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-    return temporaryBase64(bytes)
+    RandomBytes.make(count: 16).withUnsafeBytes { Base64.encode($0) }
   }
 
   /// Whether a client's key is 16 bytes in base64.
@@ -22,5 +22,5 @@ enum WebSocketKey {
   }
 
   /// What the server answers to a key.
-  static func accept(_ key: String) -> String { temporaryBase64(temporarySHA1(Array((key + salt).utf8))) }
+  static func accept(_ key: String) -> String { Digest.sha1(key + salt).withUnsafeBytes { Base64.encode($0) } }
 }

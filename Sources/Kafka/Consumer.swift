@@ -26,6 +26,10 @@ public final class Consumer {
     /// How long the handler may take to consent to a revocation, in milliseconds.
     public var revocationTimeoutMilliseconds = 5_000
 
+    /// After this long without a word from it the group gives a dead member's partitions to others, in milliseconds. Brokers allow 6 s
+    /// and more unless their `group.min.session.timeout.ms` says otherwise.
+    public var sessionTimeoutMilliseconds = 6_000
+
     /// Options of a consumer, of a group or of none.
     public init(group: String? = nil) { self.group = group }
   }
@@ -69,6 +73,8 @@ public final class Consumer {
     var defaults = [
       "group.id": options.group ?? "\(configuration.clientID).ungrouped",
       "partition.assignment.strategy": "cooperative-sticky",
+      "session.timeout.ms": String(options.sessionTimeoutMilliseconds),
+      "heartbeat.interval.ms": String(max(1, options.sessionTimeoutMilliseconds / 6)),
       "auto.offset.reset": options.beginsAtEarliest ? "earliest" : "latest",
       "enable.auto.commit": "false",
       "enable.auto.offset.store": "false",

@@ -116,7 +116,10 @@ public actor PrivateServer {
   public func kill() async {
     guard let run else { return }
     run.child?.kill(SIGKILL)
-    if run.exit == nil { await withCheckedContinuation { run.waiting.append($0) } }
+    await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await.
+      if run.exit == nil { run.waiting.append(continuation) } else { continuation.resume() }
+    }
     self.run = nil
   }
 

@@ -375,10 +375,13 @@ public final class RedisConnection {
   /// - Throws: the cause of the last failure, or `timedOut`, when it does not within so many milliseconds; `closed`; at once what waiting
   ///   cannot help, such as `authenticationFailed`, though attempts go on.
   public func waitUntilUp(withinMilliseconds milliseconds: Int) async throws(RedisError) {
-    loop.preconditionOnLoop()
-    if isUp { return }
-    if cycle.phase == .closed { throw RedisError(.closed, "the connection to Redis was closed") }
     let result: Result<Void, RedisError> = await withCheckedContinuation { continuation in
+      loop.preconditionOnLoop()
+      // Asked here, for the loop may turn between a question and an await.
+      if isUp { return continuation.resume(returning: .success(())) }
+      if cycle.phase == .closed {
+        return continuation.resume(returning: .failure(RedisError(.closed, "the connection to Redis was closed")))
+      }
       upWaiters.add(on: loop, milliseconds, continuation) { [unowned self] in
         self.cycle.cause ?? RedisError(.timedOut, "no connection to \(self.configuration.address) within \(milliseconds) ms")
       }

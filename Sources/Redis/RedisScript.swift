@@ -1,3 +1,5 @@
+import Cryptography
+
 /// A Lua script that runs in Redis, called by the SHA-1 of its source.
 ///
 /// A connection loads the scripts of its configuration before it is up, and loads a script again when the server has forgotten it.
@@ -10,7 +12,7 @@ public final class RedisScript: Sendable, Hashable {
   /// Makes a script; nothing is checked until a server loads it.
   public init(_ source: String) {
     self.source = source
-    sha1 = scriptDigest(of: source)
+    sha1 = Hexadecimal.encode(Digest.sha1(source))
   }
 
   /// Two scripts are the same when their sources are.

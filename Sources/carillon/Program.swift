@@ -10,8 +10,13 @@ enum Program {
   static let commandLine: CommandLineProgram = CommandLineProgram(
     name: "carillon", summary: "delivers notifications to a fleet of devices, over Kafka and Redis", version: version,
     sections: [
-      .init("Roles", []),
-      .init("Tools", [TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command]),
+      .init("Roles", [UpCommand.command, TransformCommand.command, FanOutCommand.command]),
+      .init(
+        "Tools",
+        [
+          TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, TokenCommand.command,
+          TokenCommand.createKey,
+        ]),
       .init("Documentation", [SettingsCommand.command]),
     ])
 

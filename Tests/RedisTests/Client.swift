@@ -22,9 +22,11 @@ final class Recorder: RedisReplyHandler {
   }
 
   func wait(for count: Int) async {
-    if order.count >= count { return }
-    expected = count
-    await withCheckedContinuation { waiting = $0 }
+    await withCheckedContinuation { continuation in
+      if order.count >= count { return continuation.resume() }
+      expected = count
+      waiting = continuation
+    }
   }
 }
 

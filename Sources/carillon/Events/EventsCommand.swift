@@ -8,7 +8,7 @@ enum EventsCommand {
   private static let from = Setting(
     "events.from", .eventsStart, default: .now, "Where reading begins.")
   private static let types = Setting<[EventType]>(
-    "events.type", .repeated(.choice), default: [], "Only events of these types. Absent: all.")
+    "events.type", .repeated(.eventType), default: [], "Only events of these types. Absent: all.")
   private static let device = Setting<DeviceToken?>("events.device", .deviceToken, "Only events on this device.")
   private static let id = Setting<NotificationID?>("events.id", .notificationID, "Only events of the request with this apns-id.")
   private static let limit = Setting<Int?>("events.limit", .integer(1...Int(Int32.max)), "Ends after so many events.")
@@ -79,6 +79,14 @@ extension SettingKind where Value == EventsStart {
   }
 }
 
+extension SettingKind where Value == EventType {
+  fileprivate static var eventType: SettingKind {
+    SettingKind(
+      placeholder: "TYPE,…", allowed: "one of " + EventType.allCases.map(\.rawValue).joined(separator: ", "),
+      read: { EventType(rawValue: $0) }, write: \.rawValue)
+  }
+}
+
 extension SettingKind where Value == DeviceToken {
   /// A device's token.
   static var deviceToken: SettingKind {
@@ -100,14 +108,8 @@ extension Admin {
   fileprivate func positions(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [(
     TopicPartition, StartPosition
   )] {
-    guard let first = partitions.first else { return [] }
-    do throws(KafkaError) {
-      // It answers questions for offsets by time wrongly, but says that it does not know this one.
-      _ = try await settings(ofTopic: first.topic)
-    } catch {
-      guard error.code == .unsupported else { throw error }
-      return partitions.map { ($0, .earliest) }
-    }
+    // It would answer with the end, or with anything.
+    if try await isEmbeddedBroker() { return partitions.map { ($0, .earliest) } }
     let offsets = try await offsets(of: partitions, at: milliseconds)
     return partitions.map { ($0, offsets[$0].map { .offset($0) } ?? .earliest) }
   }

@@ -16,7 +16,9 @@ actor EventsLane {
     idleMilliseconds: Int?
   ) async throws -> Int {
     let reader = EventReader(on: loop, filter, isJSON: isJSON, limit: limit, idleMilliseconds: idleMilliseconds)
-    let consumer = try Consumer(on: loop, kafka, Consumer.Options(), handler: reader)
+    var options = Consumer.Options()
+    options.reportsPartitionEnd = idleMilliseconds != nil
+    let consumer = try Consumer(on: loop, kafka, options, handler: reader)
     var failure: (any Error)?
     do {
       try await consumer.assign(positions)
@@ -41,6 +43,8 @@ private final class EventReader: ConsumerHandler {
   private let idleMilliseconds: Int?
   private var printer = EventPrinter()
   private var idle: Timer?
+  /// Partitions whose end was not reached yet: what is there already is no silence.
+  private var unread: Set<Int> = []
   private var isEnded = false
   private var whenEnded: CheckedContinuation<Void, Never>?
 
@@ -65,8 +69,11 @@ private final class EventReader: ConsumerHandler {
   }
 
   private func waitOn() {
-    if let idleMilliseconds { idle?.start(after: idleMilliseconds) }
+    if let idleMilliseconds { idle?.start(after: unread.isEmpty ? idleMilliseconds : max(idleMilliseconds, Self.patience)) }
   }
+
+  /// How long the first records may take, in milliseconds.
+  private static let patience = 10_000
 
   private func end() {
     isEnded = true
@@ -90,7 +97,11 @@ private final class EventReader: ConsumerHandler {
     waitOn()
   }
 
-  func consumerAssigned(_ partitions: [AssignedPartition]) {}
+  func consumerAssigned(_ partitions: [AssignedPartition]) { unread.formUnion(partitions.map(\.index)) }
+
+  func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    if unread.remove(partition.index) != nil { waitOn() }
+  }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
 

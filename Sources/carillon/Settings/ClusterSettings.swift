@@ -13,8 +13,9 @@ enum ClusterSettings {
   )
   static let topicPrefix = Setting(
     "topics.prefix", flag: "topic-prefix", .topicPrefix, default: "notifications.", "What the names of all topics begin with.")
+  static let defaultName = "carillon"
   static let name = Setting(
-    "cluster", .clusterName, default: "carillon", "The cluster's name, as events tell it (ce_source: /carillon/NAME).")
+    "cluster", .clusterName, default: defaultName, "The cluster's name, as events tell it (ce_source: /carillon/NAME).")
   static let buckets = Setting(
     "redis.buckets", flag: "buckets", .integer(1...16384), default: 256,
     "Buckets that the keys in Redis are spread over. The same everywhere, and never changed in a cluster's life.")
@@ -61,6 +62,27 @@ enum ClusterSettings {
     } catch {
       throw UsageError(.wrongValue, "\(source): \(error.message)")
     }
+  }
+}
+
+/// Where the things of a cluster are, and how they are called.
+struct ClusterPlace: Sendable {
+  var topics: Topics
+  var kafka: KafkaConfiguration
+  var redis: RedisAddress
+  var keys: RedisKeys
+  var name: String
+
+  init(topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, keys: RedisKeys, name: String) {
+    (self.topics, self.kafka, self.redis, self.keys, self.name) = (topics, kafka, redis, keys, name)
+  }
+
+  /// As given, else as a running `carillon up` has it.
+  init(_ values: SettingValues, client: String) throws(UsageError) {
+    let (kafka, redis) = try ClusterSettings.kafkaAndRedis(values, client: client)
+    self.init(
+      topics: ClusterSettings.topics(values), kafka: kafka, redis: redis, keys: RedisKeys(buckets: values[ClusterSettings.buckets]),
+      name: values[ClusterSettings.name])
   }
 }
 

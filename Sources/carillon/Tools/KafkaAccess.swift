@@ -5,7 +5,7 @@ import Worker
 extension Admin {
   /// Runs `body` with a client that is closed afterwards.
   static func with<R>(
-    _ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = 10_000, _ body: (Admin) async throws -> R
+    _ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = 5_000, _ body: (Admin) async throws -> R
   ) async throws -> R {
     let admin = try Admin(configuration, timeoutMilliseconds: timeoutMilliseconds)
     do {

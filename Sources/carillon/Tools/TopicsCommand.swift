@@ -30,7 +30,8 @@ enum TopicsCommand {
     let states = try await Admin.with(kafka, timeoutMilliseconds: 30_000) { admin in
       try await TopicState.ensure(wanted, admin, kafka)
     }
-    for state in states { values[AnswerSettings.json] ? state.writeJSON() : state.writeText() }
+    let width = states.map(\.name.count).max() ?? 0
+    for state in states { values[AnswerSettings.json] ? state.writeJSON() : state.writeText(width: width) }
     if !values[AnswerSettings.json], states.contains(where: { !$0.differences.isEmpty }) {
       StandardError.line("some topics differ from what is wanted; they were left as they are")
     }
@@ -55,9 +56,10 @@ struct TopicState: Sendable {
     let now: [String: TopicDescription]
     do throws(KafkaError) { now = try await admin.ensureTopics(wanted) } catch { throw kafka.failure(error) }
     var states: [TopicState] = []
+    let isEmbedded = try await admin.isEmbeddedBroker()
     for topic in wanted {
       let description = now[topic.name]
-      let settings = try await settings(of: topic.name, admin)
+      let settings = isEmbedded ? nil : try await admin.settings(ofTopic: topic.name)
       states.append(
         TopicState(
           name: topic.name, isNew: before[topic.name] == nil, partitions: description?.partitions.count ?? 0,
@@ -65,15 +67,6 @@ struct TopicState: Sendable {
           isUnchecked: settings == nil))
     }
     return states
-  }
-
-  private static func settings(of topic: String, _ admin: Admin) async throws(KafkaError) -> [String: String]? {
-    do throws(KafkaError) {
-      return try await admin.settings(ofTopic: topic)
-    } catch {
-      guard error.code == .unsupported else { throw error }
-      return nil
-    }
   }
 
   private static func differences(_ wanted: TopicSpecification, _ found: TopicDescription?, _ settings: [String: String]?) -> [String] {
@@ -97,11 +90,11 @@ struct TopicState: Sendable {
     return actual < 0 || wanted >= 0 && actual >= wanted
   }
 
-  func writeText() {
+  func writeText(width: Int) {
+    let name = name + String(repeating: " ", count: max(0, width - name.count))
     let facts = "\(partitions) partitions" + (replicas > 0 ? ", \(replicas) \(replicas == 1 ? "copy" : "copies")" : "")
     StandardOutput.line("\(isNew ? "created" : "exists ")  \(name)  \(facts)")
     for difference in differences { StandardOutput.line("         \(difference)") }
-    if isUnchecked, differences.isEmpty, !isNew { StandardOutput.line("         its settings cannot be asked for (embedded broker)") }
   }
 
   func writeJSON() {

@@ -81,8 +81,9 @@ enum RuntimeFolder {
   ///
   /// A folder that belongs to somebody else, or that others may write to, is refused: what it says would be theirs.
   static func open(creating: Bool) throws(Failure) -> String {
-    let path = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 + "/carillon" : nil }
-      ?? "/tmp/carillon-\(getuid())"
+    let runtime = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? ""
+    let parent = runtime.hasPrefix("/") && access(runtime, W_OK | X_OK) == 0 ? runtime : nil
+    let path = parent.map { $0 + "/carillon" } ?? "/tmp/carillon-\(getuid())"
     if creating, mkdir(path, 0o700) != 0, errno != EEXIST {
       throw Failure(.wrongUsage, "the folder \(path) cannot be made: \(String(cString: strerror(errno)))")
     }
@@ -96,7 +97,7 @@ enum RuntimeFolder {
 }
 
 /// The right of one `carillon up` to be the one that the tools find, held from its start to its end.
-struct UpClaim: ~Copyable {
+struct UpClaim: Sendable {
   private let folder: String
   private let lock: Int32
 
@@ -131,8 +132,8 @@ struct UpClaim: ~Copyable {
     }
   }
 
-  /// Takes the file away. The lock's file stays: removing it would let two processes hold two locks of one name.
-  consuming func release() {
+  /// Gives it back, once, and takes the file away. The lock's file stays: without it two processes could hold two locks of one name.
+  func release() {
     unlink(folder + "/up.json")
     close(lock)
   }

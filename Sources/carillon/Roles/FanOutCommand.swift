@@ -1,0 +1,34 @@
+import EventLoop
+import FanOut
+import Worker
+
+/// `carillon fan-out`.
+enum FanOutCommand {
+  static let command = Command(
+    "fan-out", "runs fan-out workers: they hold the devices' connections and deliver",
+    discussion:
+      "Runs until SIGTERM or SIGINT; then devices are told when to come back. Kafka or Redis may come later: it waits, is not ready, and says what is missing. With --json one line on standard output says where devices connect and where its admin server is, when it is ready.",
+    groups: [
+      SettingGroup("Devices", [FanOutOptions.listen]), RoleSettings.process, ClusterSettings.group, FanOutOptions.sessions,
+      SettingGroup("Requests", [RequestSettings.longestLifetime, RequestSettings.oneAttempt]), LogSettings.group,
+    ],
+    examples: [
+      Example(
+        "fan-out --kafka broker:9092 --redis redis:6379 --listen 0.0.0.0:7171 --key-file cluster.key --admin 0.0.0.0:9464",
+        "a worker of a cluster")
+    ]
+  ) { values in
+    let place = try ClusterPlace(values, client: "carillon-fan-out")
+    let key = try values[FanOutOptions.keyFile].map { path throws(Failure) in try ClusterKey.read(path) }
+    let process = RoleProcess("fan-out", values)
+    if key == nil { process.logger.warning("any device may connect, for no --key-file is given: this is for development") }
+    return try await process.run(place) { process, number, first in
+      LaneHost("fan-out-\(number)", logger: process.logger, health: process.health) { loop, logger, health in
+        var settings = FanOutSettings(
+          process.values, place, listen: first ?? process.values[FanOutOptions.listen], key: key, worker: process.worker(number))
+        settings.sharesPort = process.values[RoleSettings.lanes] > 1
+        return FanOutLane(settings, on: loop, logger: logger, health: health, metrics: FanOutMetrics(process.metrics))
+      }
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import EventLoop
+import Redis
+import Worker
+
+/// Waits for Redis at a process' start, and judges its settings: a server that evicts would lose notifications silently.
+actor RedisWait {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var connection: RedisConnection?
+
+  init(on loop: EventLoop) { self.loop = loop }
+
+  /// Waits until Redis answers, however long that takes, and checks it; or until `cancel`.
+  ///
+  /// - Throws: `unsuitableServer` when a guarantee could not be kept there.
+  func untilSuitable(_ address: RedisAddress, logger: Logger, health: Health) async throws(RedisError) {
+    let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "carillon-check"))
+    self.connection = connection
+    defer { cancel() }
+    health.set("redis", ready: false, "connecting to \(address)")
+    connection.onAttemptFailed = { error, wait in
+      health.set("redis", ready: false, "\(error)")
+      logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
+    }
+    connection.start()
+    try await connection.waitUntilUp(withinMilliseconds: Int(Int32.max))
+    let report = try await connection.checkServer()
+    for finding in report.findings {
+      switch finding.severity {
+      case .error: logger.error("Redis cannot be worked with", ["finding": finding.text])
+      case .warning: logger.warning("Redis could work better", ["finding": finding.text])
+      case .note: logger.info("Redis was not checked wholly", ["finding": finding.text])
+      }
+    }
+    if let error = report.firstError { throw error }
+    health.set("redis", ready: true)
+  }
+
+  /// Waits no longer.
+  func cancel() {
+    connection?.close()
+    connection = nil
+  }
+}

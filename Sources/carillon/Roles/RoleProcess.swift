@@ -1,0 +1,94 @@
+import EventLoop
+import Glibc
+import JSON
+import Kafka
+import Redis
+import Worker
+
+/// A process of one role, from its start to its end.
+///
+/// It listens for operators first, waits for what it depends on as long as that takes, runs its lanes, and drains them when it is told to
+/// end. Only wrong usage and configuration end it otherwise.
+struct RoleProcess: Sendable {
+  let role: String
+  let values: SettingValues
+  let log: LogWriter
+  let logger: Logger
+  let health = Health()
+  let metrics = MetricRegistry()
+
+  init(_ role: String, _ values: SettingValues) {
+    self.role = role
+    self.values = values
+    log = LogSettings.writer(values)
+    logger = Logger(log, component: role)
+  }
+
+  /// What events and logs call a lane of this process.
+  func worker(_ lane: Int) -> String { "\(workerName)/\(lane)" }
+
+  private var workerName: String { values[RoleSettings.worker] ?? "\(role)@\(Machine.hostName):\(getpid())" }
+
+  /// Runs the process.
+  ///
+  /// - Parameter makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
+  func run(
+    _ place: ClusterPlace, makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
+  ) async throws -> ExitCode {
+    defer { log.close() }
+    DescriptorLimit.raise()
+    metrics.showProcess(version: Program.version, role: role, log: log)
+    logger.info(
+      "starting",
+      ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.redis)"])
+    for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
+
+    let control = EventLoop(name: "control")
+    let signals = StopSignals(on: control)
+    try await signals.watch()
+    let admin = try await AdminServer.start(at: values[RoleSettings.admin], health: health, metrics: metrics)
+    let adminURL = "http://\(await admin.address)"
+    logger.info("operators may ask", ["admin": adminURL])
+
+    let redis = RedisWait(on: control)
+    let lanes = Lanes()
+    let work = Task {
+      do { try await start(place, redis, lanes, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
+    }
+    let ending = await signals.ending()
+    work.cancel()
+    await redis.cancel()
+    await lanes.stop(withinMilliseconds: values[RoleSettings.drain].wholeMilliseconds, logger)
+    await work.value
+    await admin.close()
+    if case .failure(let error) = ending { throw error }
+    logger.info("ended")
+    return .done
+  }
+
+  private func start(
+    _ place: ClusterPlace, _ redis: RedisWait, _ lanes: Lanes, _ adminURL: String,
+    _ makeHost: @escaping @Sendable (RoleProcess, Int, SocketAddress?) -> LaneHost
+  ) async throws {
+    do {
+      try await redis.untilSuitable(place.redis, logger: logger, health: health)
+    } catch {
+      if error.code == .closed { return }
+      throw error
+    }
+    var devices: SocketAddress?
+    for number in 0..<values[RoleSettings.lanes] {
+      let host = makeHost(self, number, devices)
+      guard await lanes.add(host) else { return }
+      devices = try await host.start() ?? devices
+    }
+    while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
+    let address = devices.map { DeviceURL.text($0) }
+    logger.info("ready", ["admin": adminURL, "devices": address ?? "none"])
+    guard values[AnswerSettings.json] else { return }
+    var members: [JSONValue.Member] = [.init(key: "admin", value: .string(adminURL))]
+    if let address { members.append(.init(key: "devices", value: .string(address))) }
+    StandardOutput.line(JSONValue.object(members).text)
+    StandardOutput.flush(isWanted: false)
+  }
+}

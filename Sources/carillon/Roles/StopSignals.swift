@@ -1,0 +1,51 @@
+import EventLoop
+import Glibc
+
+/// Why a process is to end.
+enum Ending: Sendable {
+  /// It was asked to.
+  case signal(Int32)
+  /// It cannot do its work, and trying again does not mend that.
+  case failure(any Error)
+}
+
+/// SIGTERM and SIGINT: the first asks the process to end in order, a second ends it at once.
+actor StopSignals {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var watches: [SignalWatch] = []
+  private var ending: Ending?
+  private var waiting: [CheckedContinuation<Ending, Never>] = []
+
+  init(on loop: EventLoop) { self.loop = loop }
+
+  /// Takes the signals over.
+  func watch() throws {
+    for number in [SIGTERM, SIGINT] {
+      watches.append(try SignalWatch(on: loop, signal: number) { [unowned self] in assumeIsolated { $0.received(number) } })
+    }
+  }
+
+  /// Waits for the first of them, or for a failure.
+  func ending() async -> Ending {
+    if let ending { return ending }
+    return await withCheckedContinuation { waiting.append($0) }
+  }
+
+  /// Ends the process in order because of a failure; what comes after the first reason changes nothing.
+  func end(_ ending: Ending) {
+    guard self.ending == nil else { return }
+    self.ending = ending
+    for continuation in waiting { continuation.resume(returning: ending) }
+    waiting = []
+  }
+
+  private func received(_ number: Int32) {
+    guard ending == nil else {
+      StandardError.line("ended at once by a second signal")
+      // Nothing of the process is run any more, lanes in the middle of their work included.
+      _exit(128 + number)
+    }
+    end(.signal(number))
+  }
+}

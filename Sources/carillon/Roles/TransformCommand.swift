@@ -1,0 +1,25 @@
+import EventLoop
+import Transform
+import Worker
+
+/// `carillon transform`.
+enum TransformCommand {
+  static let command = Command(
+    "transform", "runs transform workers: requests in, deliveries and events out",
+    discussion:
+      "Runs until SIGTERM or SIGINT. Kafka or Redis may come later: it waits, is not ready, and says what is missing. With --json one line on standard output says where its admin server is, when it is ready.",
+    groups: [
+      RoleSettings.process, ClusterSettings.group, TransformOptions.stage, RequestSettings.group, LogSettings.group,
+    ],
+    examples: [Example("transform --kafka broker:9092 --redis redis:6379 --lanes 4 --admin 0.0.0.0:9464", "a worker of a cluster")]
+  ) { values in
+    let place = try ClusterPlace(values, client: "carillon-transform")
+    return try await RoleProcess("transform", values).run(place) { process, number, _ in
+      LaneHost("transform-\(number)", logger: process.logger, health: process.health) { loop, logger, health in
+        TransformLane(
+          TransformSettings(process.values, place, worker: process.worker(number)), on: loop, logger: logger, health: health,
+          metrics: TransformMetrics(process.metrics))
+      }
+    }
+  }
+}

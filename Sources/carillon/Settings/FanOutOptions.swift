@@ -1,0 +1,71 @@
+import Cryptography
+import EventLoop
+import FanOut
+import Worker
+
+/// The settings of the fan-out stage.
+enum FanOutOptions {
+  static let listen = Setting(
+    "fanout.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7171),
+    "Where devices connect; port 0 takes a free one and says which. All lanes of the process share it.")
+  static let keyFile = Setting<String?>(
+    "fanout.key-file", .string("FILE"),
+    "The cluster's key ('carillon token key' makes it): devices then need a credential that was signed with it. Absent: any device may connect, which is for development."
+  )
+  static let connections = Setting("fanout.connections", .integer(1...1_000_000), default: 50_000, "Connections at most in a lane.")
+  static let window = Setting(
+    "fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per device; beyond it they wait in its mailbox.")
+  static let hello = Setting(
+    "fanout.hello", .duration(.seconds(1)...(.seconds(60))), default: .seconds(10), "How long a connection may take to say who it is.")
+  static let acknowledge = Setting(
+    "fanout.acknowledge", .duration(.seconds(5)...(.seconds(600))), default: .seconds(60),
+    "How long a device may leave a notification unacknowledged before its connection is closed.")
+  static let ping = Setting(
+    "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How often a silent connection is asked whether it lives.")
+  static let refresh = Setting(
+    "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(60),
+    "How often a session looks after its presence and its mailbox, jittered.")
+  static let outbox = Setting(
+    "fanout.outbox", .size(16_384...(64 << 20)), default: 1 << 20, "Bytes that may wait for a slow device before its connection is closed.")
+  static let frame = Setting("fanout.frame", .size(4096...(1 << 20)), default: 64 << 10, "The largest frame that a device may send.")
+  static let reconnect = Setting(
+    "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .seconds(10),
+    "When it drains, each device is told to come back after a random time up to this.")
+  static let silence = Setting(
+    "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .seconds(10),
+    "How long a lane may be silent before its partition of deliveries is free for another.")
+
+  static let sessions = SettingGroup(
+    "Sessions", [keyFile, connections, window, hello, acknowledge, ping, refresh, outbox, frame, reconnect, silence])
+}
+
+extension FanOutSettings {
+  /// Of the command line, for the lane of this name.
+  ///
+  /// - Parameter key: the cluster's key; nil lets any device in.
+  init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, key: [UInt8]?, worker: String) {
+    self.init(
+      topics: place.topics, kafka: place.kafka, redis: place.redis, keys: place.keys, listen: listen,
+      admission: key.map { .credential(key: $0) } ?? .anyone, receiptKey: Self.receiptKey(key, cluster: place.name), worker: worker)
+    func seconds(_ setting: Setting<Duration>) -> Int { values[setting].wholeMilliseconds / 1000 }
+    window = values[FanOutOptions.window]
+    longestLifetime = Int64(seconds(RequestSettings.longestLifetime))
+    oneAttemptSeconds = Int64(seconds(RequestSettings.oneAttempt))
+    helloSeconds = seconds(FanOutOptions.hello)
+    refreshSeconds = seconds(FanOutOptions.refresh)
+    acknowledgeSeconds = seconds(FanOutOptions.acknowledge)
+    pingSeconds = seconds(FanOutOptions.ping)
+    outboxBytes = values[FanOutOptions.outbox]
+    frameBytes = values[FanOutOptions.frame]
+    connections = values[FanOutOptions.connections]
+    reconnectMilliseconds = values[FanOutOptions.reconnect].wholeMilliseconds
+    laneMilliseconds = values[FanOutOptions.silence].wholeMilliseconds
+    cluster = place.name
+  }
+
+  /// Receipts have a key of their own, derived, so that neither kind of signature can stand for the other. Without a key the cluster's
+  /// name has to do: any device may connect then anyway.
+  private static func receiptKey(_ key: [UInt8]?, cluster: String) -> [UInt8] {
+    Array("carillon receipt".utf8).withUnsafeBytes { HMACKey(key ?? Array("development \(cluster)".utf8)).authenticationCode($0) }
+  }
+}

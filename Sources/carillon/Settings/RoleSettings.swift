@@ -1,0 +1,18 @@
+import EventLoop
+import Worker
+
+/// How a process of a role runs, whichever role it is.
+enum RoleSettings {
+  static let lanes = Setting(
+    "lanes", .integer(1...256), default: 1, "Lanes in this process: each is one thread with its own connections. One for each core that it may use.")
+  static let admin = Setting(
+    "admin", .address, default: SocketAddress(host: "127.0.0.1", port: 0),
+    "Where /metrics, /livez and /readyz are; port 0 takes a free one and says which.")
+  static let drain = Setting(
+    "drain", .duration(.zero...(.seconds(3600))), default: .seconds(25),
+    "How long work under way may take to end after SIGTERM or SIGINT; a second signal ends the process at once.")
+  static let worker = Setting<String?>(
+    "worker", .string("NAME"), "What events and logs call this process; unique in the cluster. Absent: its host and process id.")
+
+  static let process = SettingGroup("Process", [lanes, admin, drain, worker, AnswerSettings.json])
+}

@@ -1,0 +1,35 @@
+import Kafka
+import Redis
+import Transform
+import Worker
+
+/// The settings of the transform stage.
+enum TransformOptions {
+  static let group = Setting(
+    "transform.group", .string("NAME"), default: "carillon-transform", "The consumer group: workers of one group share the requests.")
+  static let inFlight = Setting(
+    "transform.in-flight", .integer(1...1_000_000), default: 10_000, "Records under way at most in a lane; beyond it its partitions wait.")
+  static let mailbox = Setting(
+    "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: 100,
+    "Notifications that wait for a device at most; a further one evicts the oldest.")
+  static let rememberedIDs = Setting(
+    "device.remembered-ids", .integer(4...1024), default: 32, "Recent apns-ids that are remembered for each device, against duplicates.")
+  static let rememberedRevisions = Setting(
+    "device.remembered-revisions", .integer(1...10_000), default: 256,
+    "Newest revisions that are remembered for each device, one for each collapse id, against stale updates.")
+
+  static let stage = SettingGroup("Transform", [group, inFlight, mailbox, rememberedIDs, rememberedRevisions])
+}
+
+extension TransformSettings {
+  /// Of the command line, for the lane of this name.
+  init(_ values: SettingValues, _ place: ClusterPlace, worker: String) {
+    self.init(
+      topics: place.topics, kafka: place.kafka, redis: place.redis, group: values[TransformOptions.group], keys: place.keys,
+      longestLifetime: Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000),
+      payloadBytes: values[RequestSettings.payloadBytes],
+      oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000), mailboxBound: values[TransformOptions.mailbox],
+      rememberedIDs: values[TransformOptions.rememberedIDs], rememberedRevisions: values[TransformOptions.rememberedRevisions],
+      inFlight: values[TransformOptions.inFlight], cluster: place.name, worker: worker)
+  }
+}

@@ -1,0 +1,48 @@
+import FanOut
+import JSON
+import Notifications
+import Worker
+
+/// `carillon token` and `carillon token key`.
+enum TokenCommand {
+  private static let token = Setting<DeviceToken>.required("token.token", .deviceToken, "The device's token.")
+  private static let app = Setting<String>.required("token.app", .string("BUNDLE-ID"), "The application.")
+  private static let user = Setting<String?>("token.user", .string("ID"), "Whose device it is. Absent: nobody's.")
+  private static let expires = Setting(
+    "token.expires", .duration(.seconds(1)...(.seconds(3650 * 86_400))), default: .seconds(30 * 86_400), "For how long it holds.")
+  private static let key = Setting<String>.required("token.key", .string("FILE"), "The cluster's key: see 'carillon token key'.")
+
+  static let command = Command(
+    "token", "prints a credential for a device",
+    discussion:
+      "The credential says which device of which user and application may connect; 'carillon fan-out --key-file' with the same key lets it in. It is a JSON Web Token (HS256) with the claims sub, app, user, iat and exp, so that any backend can make it as well.",
+    groups: [SettingGroup("Credential", [token, app, user, expires, key]), AnswerSettings.group],
+    examples: [Example("token --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada --key cluster.key", "for a device of ada's")]
+  ) { values in
+    let key = try ClusterKey.read(values[key])
+    let now = WallClock.seconds()
+    let credential = Credential(
+      device: values[token].text, application: values[app], user: values[user],
+      expiration: now + Int64(values[expires].wholeMilliseconds / 1000))
+    let text = credential.sign(key: key, now: now)
+    guard values[AnswerSettings.json] else {
+      StandardOutput.line(text)
+      return .done
+    }
+    StandardOutput.line(
+      JSONValue.object([
+        .init(key: "credential", value: .string(text)), .init(key: "expires", value: .string(Timestamp.text(credential.expiration * 1000))),
+      ]).text)
+    return .done
+  }
+
+  private static let file = Argument("FILE", "The file to make; one that exists is left alone.")
+
+  static let createKey = Command(
+    "token key", "makes a key for credentials", discussion: "32 random bytes in base64url, in a file that only its owner can read (0600).",
+    arguments: [file], groups: [], examples: [Example("token key cluster.key", "for 'carillon fan-out --key-file' and 'carillon token --key'")]
+  ) { values in
+    try ClusterKey.create(values[file][0])
+    return .done
+  }
+}

@@ -1,0 +1,48 @@
+import JSON
+
+/// What `carillon up` says when it is ready.
+enum UpBanner {
+  /// One line for programs.
+  static func json(_ running: RunningCluster) -> String {
+    JSONValue.object([
+      .init(key: "kafka", value: .string(running.kafka)), .init(key: "redis", value: .string(running.redis)),
+      .init(key: "devices", value: .string(running.devices)), .init(key: "metrics", value: .string(running.admin + "/metrics")),
+      .init(key: "admin", value: .string(running.admin)), .init(key: "pid", value: .integer(Int64(running.pid))),
+    ]).text + "\n"
+  }
+
+  /// Where everything is, for people.
+  static func places(_ running: RunningCluster) -> String {
+    """
+      Kafka    \(running.kafka)
+      Redis    \(running.redis)
+      devices  \(running.devices)
+      metrics  \(running.admin)/metrics
+    """
+  }
+
+  /// Where everything is, and what to type next.
+  ///
+  /// - Parameter isFound: whether the tools find it without flags.
+  static func text(_ running: RunningCluster, isFound: Bool) -> String {
+    let me = CommandLine.arguments.first ?? "carillon"
+    let kafka = isFound ? "" : " --kafka \(running.kafka)"
+    let devices = isFound ? "" : " --devices \(running.devices)"
+    return """
+
+      Carillon is up. It keeps nothing: when it ends, everything in it is gone.
+
+      \(places(running).split(separator: "\n").joined(separator: "\n"))
+
+      Type in other terminals\(isFound ? "; the tools find it by themselves" : "")
+
+        a device     \(me) device\(devices) --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada
+        a request    \(me) publish\(kafka) --target user:ada --app com.example.shop --title Order --body 'On its way' --collapse-id order-7
+        the events   \(me) events\(kafka) --from beginning
+        with kcat    echo '{"aps":{"alert":"Hello"}}' | kcat -P -b \(running.kafka) -t notifications.requests -k user:ada -H apns-topic=com.example.shop
+
+      Ctrl-C ends it.
+
+      """
+  }
+}

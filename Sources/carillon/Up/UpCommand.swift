@@ -1,0 +1,71 @@
+import EventLoop
+import Worker
+
+/// `carillon up`.
+enum UpCommand {
+  private static let listen = Setting(
+    "up.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7171),
+    "Where devices connect. Without this flag a free port is taken when this one is not free.")
+  private static let admin = Setting(
+    "up.admin", .address, default: SocketAddress(host: "127.0.0.1", port: 7172),
+    "Where /metrics, /livez and /readyz are. Without this flag a free port is taken when this one is not free.")
+  private static let isNew = Setting(
+    "up.new", .boolean, default: false,
+    "Start a further one beside one that runs already. The tools go on finding the first: give them --kafka of this one.")
+
+  static let command = Command(
+    "up", "runs everything on this machine: for trying it out, and for development",
+    discussion:
+      "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. It keeps nothing after it ends (SIGINT or SIGTERM). The tools on the same machine find it without flags. With --json one line on standard output says where everything is, when it is ready. The exit code is 1 when one runs already.",
+    groups: [
+      SettingGroup("Up", [listen, admin, isNew, AnswerSettings.json]),
+      FanOutOptions.sessions, TransformOptions.stage, RequestSettings.group, LogSettings.group,
+    ],
+    examples: [
+      Example("up", "everything, on this terminal"), Example("up --json --listen 127.0.0.1:0", "for a script: where everything is, on one line"),
+    ]
+  ) { values in
+    let key = try values[FanOutOptions.keyFile].map { path throws(Failure) in try ClusterKey.read(path) }
+    let claim = try UpClaim.take()
+    if claim == nil, !values[isNew] { return alreadyRuns() }
+    defer { claim?.release() }
+    return try await UpProcess(values, listen: address(values, listen), admin: address(values, admin), key: key, claim: claim).run()
+  }
+
+  /// The address, and whether another port may be taken instead.
+  private static func address(_ values: SettingValues, _ setting: Setting<SocketAddress>) -> UpAddress {
+    UpAddress(wanted: values[setting], isFixed: values.source(of: setting) != .standard)
+  }
+
+  private static func alreadyRuns() -> ExitCode {
+    guard let running = RunningCluster.find() else {
+      StandardError.line("'carillon up' is starting in another process already; '--new' starts one beside it")
+      return .answerIsNo
+    }
+    StandardError.line("'carillon up' runs already, as process \(running.pid); '--new' starts one beside it")
+    StandardError.plain(UpBanner.places(running))
+    return .answerIsNo
+  }
+}
+
+/// Where `carillon up` listens for something.
+struct UpAddress: Sendable {
+  let wanted: SocketAddress
+  /// It was asked for: another one will not do.
+  let isFixed: Bool
+
+  /// The address to take: with a port of the system's choice when the usual one is not free.
+  func free(on loop: EventLoop) async throws -> SocketAddress {
+    guard !isFixed else { return wanted }
+    let wanted = wanted
+    return try await loop.run {
+      do throws(EventLoopError) {
+        try Listener(on: loop, at: wanted) { $0.close() }.close()
+        return wanted
+      } catch {
+        guard error.code == .addressInUse else { throw error }
+        return SocketAddress(host: wanted.host, port: 0)
+      }
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import EventLoop
+import FanOut
+import Kafka
+import Redis
+import Transform
+import Worker
+
+/// Everything of a cluster in one process: its parts start in the order in which they need each other, and end in the other.
+struct UpProcess: Sendable {
+  private let values: SettingValues
+  private let listen: UpAddress
+  private let admin: UpAddress
+  private let key: [UInt8]?
+  private let claim: UpClaim?
+  private let log: LogWriter
+  private let logger: Logger
+  private let health = Health()
+  private let metrics = MetricRegistry()
+
+  /// Enough for some workers of each role beside it; the embedded broker keeps 5 MiB of each.
+  private static let partitions: Int32 = 8
+  private static let drainMilliseconds = 5000
+
+  /// - Parameters:
+  ///   - key: what credentials are signed with; nil lets any device in.
+  ///   - claim: the right to be the one that the tools find; nil for a further one.
+  init(_ values: SettingValues, listen: UpAddress, admin: UpAddress, key: [UInt8]?, claim: UpClaim?) {
+    self.values = values
+    self.listen = listen
+    self.admin = admin
+    self.key = key
+    self.claim = claim
+    // On a terminal the banner is what counts.
+    log = LogSettings.writer(values, defaultLevel: .warning)
+    logger = Logger(log, component: "up")
+  }
+
+  /// Runs it until it is told to end.
+  func run() async throws -> ExitCode {
+    defer { log.close() }
+    DescriptorLimit.raise()
+    metrics.showProcess(version: Program.version, role: "up", log: log)
+    let control = EventLoop(name: "control")
+    let signals = StopSignals(on: control)
+    try await signals.watch()
+    let parts = UpParts()
+    let work = Task {
+      do {
+        let running = try await start(parts, control)
+        try claim?.publish(running)
+        StandardOutput.write(values[AnswerSettings.json] ? UpBanner.json(running) : UpBanner.text(running, isFound: claim != nil))
+        StandardOutput.flush(isWanted: false)
+      } catch {
+        await signals.end(.failure(error))
+      }
+    }
+    let ending = await signals.ending()
+    work.cancel()
+    if case .signal = ending { progress("ending; nothing is kept") }
+    await parts.stop(withinMilliseconds: Self.drainMilliseconds, logger)
+    await work.value
+    if case .failure(let error) = ending { throw error }
+    return .done
+  }
+
+  private func start(_ parts: UpParts, _ control: EventLoop) async throws -> RunningCluster {
+    let topics = Topics()
+    let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Self.partitions) })
+    try await parts.keep(broker)
+    progress("Kafka at \(broker.bootstrapServers.joined(separator: ","))")
+    let redis = try await Task(executorPreference: control) { try await PrivateServer.start(on: control) }.value
+    try await parts.keep(redis)
+    progress("Redis at \(redis.address)")
+    let admin = try await AdminServer.start(at: try await admin.free(on: control), health: health, metrics: metrics)
+    try await parts.keep(admin)
+
+    let place = ClusterPlace(
+      topics: topics, kafka: broker.configuration, redis: redis.address, keys: RedisKeys(), name: ClusterSettings.defaultName)
+    let address = try await startLanes(place, at: try await listen.free(on: control), parts)
+    progress("devices at \(address); waiting for the transform worker's partitions (about 3 s)")
+    while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
+    return RunningCluster(
+      kafka: broker.bootstrapServers.joined(separator: ","), redis: redis.address.description, devices: DeviceURL.text(address),
+      admin: "http://\(await admin.address)")
+  }
+
+  private func startLanes(_ place: ClusterPlace, at listen: SocketAddress, _ parts: UpParts) async throws -> SocketAddress {
+    let (values, metrics, key) = (values, metrics, key)
+    let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health) { loop, logger, health in
+      TransformLane(
+        TransformSettings(values, place, worker: "up/transform"), on: loop, logger: logger, health: health,
+        metrics: TransformMetrics(metrics))
+    }
+    guard await parts.lanes.add(transform) else { throw CancellationError() }
+    _ = try await transform.start()
+    let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health) { loop, logger, health in
+      FanOutLane(
+        FanOutSettings(values, place, listen: listen, key: key, worker: "up/fan-out"), on: loop, logger: logger, health: health,
+        metrics: FanOutMetrics(metrics))
+    }
+    guard await parts.lanes.add(fanOut), let address = try await fanOut.start() else { throw CancellationError() }
+    return address
+  }
+
+  private func progress(_ text: String) { StandardError.plain("up: \(text)") }
+}
+
+/// What runs already, to be ended in order.
+private actor UpParts {
+  nonisolated let lanes = Lanes()
+  private var broker: EmbeddedBroker?
+  private var redis: PrivateServer?
+  private var admin: AdminServer?
+  private var isStopping = false
+
+  func keep(_ broker: EmbeddedBroker) async throws {
+    self.broker = broker
+    try await stopIfEnding { await broker.close() }
+  }
+
+  func keep(_ redis: PrivateServer) async throws {
+    self.redis = redis
+    try await stopIfEnding { await redis.stop() }
+  }
+
+  func keep(_ admin: AdminServer) async throws {
+    self.admin = admin
+    try await stopIfEnding { await admin.close() }
+  }
+
+  /// A part that was started while the process was told to end is ended here, for `stop` has not seen it.
+  private func stopIfEnding(_ stop: () async -> Void) async throws {
+    guard isStopping else { return }
+    await stop()
+    throw CancellationError()
+  }
+
+  func stop(withinMilliseconds milliseconds: Int, _ logger: Logger) async {
+    isStopping = true
+    let (broker, redis, admin) = (broker, redis, admin)
+    await lanes.stop(withinMilliseconds: milliseconds, logger)
+    await admin?.close()
+    await redis?.stop()
+    await broker?.close()
+  }
+}

@@ -1,0 +1,42 @@
+import Cryptography
+import Testing
+
+@Suite struct DigestTests {
+  /// The examples of FIPS 180-4, and the empty message.
+  @Test(arguments: [
+    ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    (
+      "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "84983e441c3bd26ebaae4aa1f95129e5e54670f1",
+      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+    ),
+    (
+      String(repeating: "a", count: 1_000_000), "34aa973cd4c4daa4f61eeb2bdbad27316534016f",
+      "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+    ),
+  ])
+  func digestsAreThoseOfTheStandard(_ message: String, _ sha1: String, _ sha256: String) {
+    #expect(Hexadecimal.encode(Digest.sha1(message)) == sha1)
+    #expect(Hexadecimal.encode(Digest.sha256(message)) == sha256)
+    Array(message.utf8).withUnsafeBytes { bytes in
+      #expect(Hexadecimal.encode(Digest.sha1(bytes)) == sha1)
+      #expect(Hexadecimal.encode(Digest.sha256(bytes)) == sha256)
+    }
+  }
+
+  @Test func theAcceptKeyOfRFC6455IsMade() {
+    let digest = Digest.sha1("dGhlIHNhbXBsZSBub25jZQ==258EAFA5-E914-47DA-95CA-C5AB0DC85B11")
+    #expect(digest.withUnsafeBytes { Base64.encode($0) } == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+  }
+}
+
+@Suite struct RandomBytesTests {
+  @Test func randomBytesComeInTheLengthAskedForAndDoNotRepeat() {
+    for count in [0, 1, 16, 1000] { #expect(RandomBytes.make(count: count).count == count) }
+    #expect(Set((0..<1000).map { _ in RandomBytes.make(count: 16) }).count == 1000)
+    let numbers = (0..<1000).map { _ in RandomBytes.number() }
+    #expect(Set(numbers).count == 1000)
+    // All 64 bits are in use: that one of them stays the same a thousand times has a chance of 2^-993.
+    #expect(numbers.reduce(0, |) == .max && numbers.reduce(.max, &) == 0)
+  }
+}

@@ -1,0 +1,134 @@
+import JSON
+import Testing
+
+@testable import Notifications
+
+@Suite struct ContractTests {
+  private let document: ContractDocument
+
+  init() throws { document = try ContractDocument() }
+
+  @Test func theDocumentNamesEveryEventFrameCloseCodeAndReason() throws {
+    let schemas = Set(try #require(document["components", "schemas"]?.members).map(\.key))
+    let events = schemas.filter { $0.hasPrefix("event.") }.map { String($0.dropFirst(6)) }
+    #expect(Set(events) == Set(EventType.allCases.map(\.rawValue)))
+    let frames = schemas.filter { $0.hasPrefix("frame.") }.map { String($0.dropFirst(6)) }
+    #expect(Set(frames) == Set(DeviceFrameType.allCases.map(\.rawValue) + ServerFrameType.allCases.map(\.rawValue)))
+    let codes = try #require(document["channels", "deviceProtocol", "x-close-codes"]?.elements)
+    #expect(codes.count == CloseCode.allCases.count)
+    for (entry, code) in zip(codes, CloseCode.allCases) {
+      #expect(entry["code"]?.integerValue == Int64(code.rawValue))
+      #expect(entry["name"]?.stringValue == code.name.description)
+      #expect(entry["reason"]?.stringValue == code.reason)
+      switch code.reconnection {
+      case .never: #expect(entry["reconnect"]?["when"] == "never")
+      case .asTold: #expect(entry["reconnect"]?["when"] == "asTold")
+      case .backOff(let from, let to):
+        #expect(entry["reconnect"] == ["when": "backOff", "fromMs": .integer(Int64(from)), "toMs": .integer(Int64(to))])
+      }
+    }
+    func words(_ schema: String) -> [String] {
+      document["components", "schemas", schema, "enum"]?.elements?.compactMap(\.stringValue) ?? []
+    }
+    #expect(words("rejectionReason") == RejectionReason.allCases.map(\.rawValue))
+    #expect(words("refusalReason") == RefusalReason.allCases.map(\.rawValue))
+    #expect(words("pushType") == PushType.allCases.map(\.name.description))
+    func members(_ schema: String) -> Set<String> {
+      Set(document["components", "schemas", schema, "properties"]?.members?.map(\.key) ?? [])
+    }
+    #expect(members("deadLetterHeaders") == Set(DeadLetterHeader.allCases.map(\.rawValue)))
+    #expect(members("eventHeaders") == Set(EventHeader.allCases.map(\.rawValue)))
+    // The channel of a broadcast is refused in this version, so it is no part of the contract.
+    #expect(members("requestHeaders") == Set(RequestHeader.allCases.map(\.name.description)).subtracting(["apns-channel-id"]))
+    for key in APSKey.allCases { #expect(members("aps").contains(String(key.field.description.dropFirst(4)))) }
+  }
+
+  @Test func everyReferenceLeadsSomewhere() {
+    func walk(_ value: JSONValue) {
+      for member in value.members ?? [] {
+        if member.key == "$ref", let reference = member.value.stringValue {
+          #expect(document.resolve(reference) != nil, "\(reference)")
+        }
+        walk(member.value)
+      }
+      for element in value.elements ?? [] { walk(element) }
+    }
+    walk(document.root)
+  }
+
+  /// What the schema of the payload says and what the reader says is the same, for every line of the rule book that is JSON.
+  @Test func theSchemaOfThePayloadAgreesWithTheRules() {
+    for rule in RequestRuleTests.payloadRules {
+      guard let text = rule.value, let payload = try? JSONValue(parsing: text), text.utf8.count <= 4096 else { continue }
+      // JSON Schema cannot see that a member stands twice; custom and unknown members are free.
+      if text.contains(#""aps":{},"aps""#) || text.contains(#""badge":1,"badge""#) || text.contains(#""body":"a","body""#) { continue }
+      let faults = document.faults(of: payload, as: "requestPayload").filter { !$0.hasSuffix("is not documented") }
+      #expect(faults.isEmpty == (rule.reason == nil), "\(text) \(faults)")
+    }
+  }
+
+  @Test func everyWrittenEventFitsItsSchema() throws {
+    let entry = try DeliveryTests.encoded()
+    var writer = EventWriter(source: "/carillon/test", worker: "transform-1", requestsTopic: "notifications.requests")
+    let fixture = RequestFixture.valid(["target": "user:ada"])
+    let view = try #require(fixture.read().view)
+    let registration = JSONWriter.text { DeviceTests.registration.write(to: &$0) }
+    for type in EventType.allCases {
+      try entry.withUnsafeBytes { entry in
+        try withBytes(RequestFixture.token) { device in
+          try withBytes(registration) { registration in
+            let entry = try #require(DeliveryEntryView(entry))
+            var facts: EventFacts
+            switch type {
+            case .addressed:
+              facts = EventFacts(type, of: view)
+              facts.details = .addressed(devices: 3)
+            case .rejected:
+              facts = EventFacts(type, of: view.envelope)
+              facts.details = .rejected(Rejection(.badRequestPayload, field: "aps.badge", rule: "A badge is a number.", offset: 7))
+            case .registered, .settingsChanged, .unregisteredDevice:
+              facts = EventFacts(type)
+              facts.device = device
+              facts.application = view.application
+              if type != .unregisteredDevice { facts.details = .registration(registration) }
+            default:
+              facts = EventFacts(type, of: entry, device: device, revision: Revision(entry.source))
+              if type == .collapsed { facts.details = .by(view.envelope.id) }
+              if type == .filtered { facts.details = .reason("quiet hours") }
+              if type == .response || type == .dismissed {
+                facts.details = .response(
+                  ("r-1" as StaticString).bytes, action: ("REPLY" as StaticString).bytes,
+                  userText: type == .response ? ("Grüße \"\n" as StaticString).bytes : nil, at: 1_700_000_000_000)
+              }
+            }
+            writer.write(facts, at: 1_700_000_001_234)
+            let value = writer.withValue { $0.text }
+            #expect(document.faults(of: value, as: "event.\(type.rawValue)") == [], "\(value)")
+            var headers: [JSONValue.Member] = []
+            writer.forEachHeader { header, value in headers.append(.init(key: header.rawValue, value: .string(value.text))) }
+            #expect(document.faults(of: .object(headers), as: "eventHeaders") == [])
+          }
+        }
+      }
+    }
+  }
+
+  @Test func everyWrittenFrameFitsItsSchema() throws {
+    for (name, text) in try FrameTests.written() {
+      #expect(document.faults(of: text, as: "frame.\(name)") == [], "\(text)")
+    }
+    let seen = Set(try FrameTests.written().map(\.name))
+    #expect(seen == Set(DeviceFrameType.allCases.map(\.rawValue) + ServerFrameType.allCases.map(\.rawValue)))
+  }
+
+  @Test func aWrittenRegistrationFitsItsSchema() {
+    #expect(document.faults(of: JSONWriter.text { DeviceTests.registration.write(to: &$0) }, as: "registration") == [])
+  }
+
+  @Test func theJudgeFindsFaults() {
+    #expect(document.faults(of: #"{"type":"goaway","reconnectAfterMs":-1,"reason":"x","more":1}"#, as: "frame.goaway").count == 2)
+    #expect(document.faults(of: #"{"type":"accepted"}"#, as: "frame.accepted").count == 1)
+    #expect(document.faults(of: #"{"type":"accepted","response":"a","request":"b"}"#, as: "frame.accepted").count == 1)
+    #expect(document.faults(of: #"{"since":1,"application":"a b","device":"x"}"#, as: "registration").count == 2)
+  }
+}

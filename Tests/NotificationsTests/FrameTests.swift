@@ -1,0 +1,225 @@
+import JSON
+import Testing
+
+@testable import Notifications
+
+@Suite struct FrameTests {
+  /// One of each frame, as our writers write it.
+  static func written() throws -> [(name: String, text: String)] {
+    let notify = try DeliveryTests.encoded()
+    let removal = try {
+      let fixture = RequestFixture.valid(["operation": "remove", "apns-collapse-id": "sc\"ore"], value: nil)
+      var buffer = ByteBuffer()
+      try DeliveryEntry(try #require(fixture.read().view)).append(to: &buffer)
+      return buffer.withUnsafeBytes { Array($0) }
+    }()
+    let revision = Revision(timestamp: 1_700_000_000_000, partition: 3, offset: 42)
+    func entry(_ bytes: [UInt8], _ body: (DeliveryEntryView) -> String) throws -> String {
+      try bytes.withUnsafeBytes { body(try #require(DeliveryEntryView($0))) }
+    }
+    return [
+      ("hello", JSONWriter.text { hello.write(to: &$0) }),
+      ("hello", JSONWriter.text { Hello(device: hello.device, application: "a.b").write(to: &$0) }),
+      ("ack", JSONWriter.text { AckFrame.write(deliveries: [7, 9], updated: [9], dropped: [(8, .stale)], to: &$0) }),
+      ("ack", JSONWriter.text { AckFrame.write(deliveries: [], to: &$0) }), ("response", JSONWriter.text { response.write(to: &$0) }),
+      ("settings", JSONWriter.text { SettingsFrame(request: "s1", authorization: Authorization(status: .denied)).write(to: &$0) }),
+      ("categories", JSONWriter.text { CategoriesFrame(request: "c1", categories: DeviceTests.categories).write(to: &$0) }),
+      ("unregister", JSONWriter.text { UnregisterFrame(request: "u1").write(to: &$0) }),
+      (
+        "notify",
+        try entry(notify) { entry in
+          JSONWriter.text { ServerFrames.notify(entry, revision: revision, delivery: 7, receipt: ("abc_-" as StaticString).bytes, to: &$0) }
+        }
+      ),
+      ("remove", try entry(removal) { entry in JSONWriter.text { ServerFrames.remove(entry, revision: revision, delivery: 8, to: &$0) } }),
+      (
+        "welcome",
+        JSONWriter.text {
+          ServerFrames.welcome(
+            session: 0xABC, now: 1_700_000_000_000, pingSeconds: 30, window: 64, rememberSeconds: 2_592_000, frameBytes: 16_384, to: &$0)
+        }
+      ), ("accepted", JSONWriter.text { ServerFrames.accepted(response: "r-1", to: &$0) }),
+      ("accepted", JSONWriter.text { ServerFrames.accepted(request: "s1", to: &$0) }),
+      ("refused", JSONWriter.text { ServerFrames.refused(response: "r-1", reason: .unknownAction, field: "action", to: &$0) }),
+      (
+        "refused", JSONWriter.text { ServerFrames.refused(.request("c1"), reason: .badFrame, field: "categories[0]", rule: "No.", to: &$0) }
+      ),
+      ("gap", JSONWriter.text { ServerFrames.mailboxGap(from: revision, to: revision, to: &$0) }),
+      ("goaway", JSONWriter.text { ServerFrames.goaway(reconnectAfterMilliseconds: 1200, reason: "draining", to: &$0) }),
+    ]
+  }
+
+  static let hello = Hello(
+    device: DeviceToken(RequestFixture.token)!, application: "com.example.shop", credential: "secret", user: "ada", platform: "iOS",
+    environment: .development, locale: "de_AT", timeZone: "Europe/Vienna", authorization: Authorization(status: .authorized),
+    categories: DeviceTests.categories, cursors: ["news": "17"])
+  static let response = ResponseFrame(
+    response: "r-1", receipt: "abc_-", identifier: "score", action: "REPLY", userText: "Grüße \"\n", at: 1_700_000_000_000)
+
+  private func device(_ text: String) throws -> DeviceFrame { try withBytes(text) { try DeviceFrame($0) } }
+
+  private func fault(of text: String) -> DeviceFrameError? {
+    do {
+      _ = try device(text)
+      return nil
+    } catch { return error as? DeviceFrameError }
+  }
+
+  @Test func deviceFramesAreReadAsTheyWereWritten() throws {
+    var hellos: [Hello] = []
+    for (name, text) in try Self.written() {
+      switch (name, try device(text)) {
+      case ("hello", .hello(let hello)): hellos.append(hello)
+      case ("response", .response(let response)): #expect(response == Self.response)
+      case ("settings", .settings(let frame)):
+        #expect(frame == SettingsFrame(request: "s1", authorization: Authorization(status: .denied)))
+      case ("categories", .categories(let frame)): #expect(frame == CategoriesFrame(request: "c1", categories: DeviceTests.categories))
+      case ("unregister", .unregister(let frame)): #expect(frame == UnregisterFrame(request: "u1"))
+      case ("ack", .ack): break
+      case (_, .unknown): #expect(ServerFrameType(rawValue: name) != nil)
+      default: Issue.record("\(name) was read as another frame")
+      }
+    }
+    #expect(hellos == [Self.hello, Hello(device: Self.hello.device, application: "a.b")])
+  }
+
+  @Test func serverFramesAreReadAsTheyWereWritten() throws {
+    var seen: [ServerFrame] = []
+    for (_, text) in try Self.written() {
+      let frame = try withBytes(text) { try ServerFrame($0) }
+      if frame != .unknown { seen.append(frame) }
+    }
+    let revision = "0000018bcfe56800" + "00000003" + "000000000000002a"
+    guard case .notify(let notify) = seen[0] else {
+      Issue.record("no notify")
+      return
+    }
+    #expect(notify.delivery == 7 && notify.identifier == "score" && notify.revision == revision && notify.receipt == "abc_-")
+    #expect(notify.id == "123e4567-e89b-12d3-a456-42665544000a" && notify.expiration == 1_700_000_500 && notify.priority == 5)
+    #expect(String(decoding: notify.payload, as: UTF8.self) == #"{"aps":{"alert":"Hello","category":"INV\u0049TE","mutable-content":1}}"#)
+    #expect(notify.trigger?.hasPrefix(#"{"type":"location""#) == true)
+    guard case .remove(let remove) = seen[1], case .welcome(let welcome) = seen[2] else {
+      Issue.record("no remove, no welcome")
+      return
+    }
+    #expect(remove.identifiers == ["sc\"ore"] && remove.delivery == 8 && remove.revision == revision)
+    #expect(welcome.session == "abc" && welcome.window == 64 && welcome.limits == .init(frameBytes: 16_384))
+    #expect(seen[3] == .accepted(AcceptedFrame(.response("r-1"))))
+    #expect(seen[4] == .accepted(AcceptedFrame(.request("s1"))))
+    #expect(seen[5] == .refused(RefusedFrame(.response("r-1"), .unknownAction, field: "action")))
+    #expect(seen[6] == .refused(RefusedFrame(.request("c1"), .badFrame, field: "categories[0]", rule: "No.")))
+    #expect(seen[7] == .gap(GapFrame(from: revision, to: revision)))
+    #expect(seen[8] == .goaway(GoawayFrame(reconnectAfterMs: 1200, reason: "draining")))
+  }
+
+  @Test func theDeliveryStandsRightBehindTheType() throws {
+    let notify = try #require(try Self.written().first { $0.name == "notify" }).text
+    #expect(
+      notify.hasPrefix(#"{"type":"notify","delivery":7,"id":"123e4567-e89b-12d3-a456-42665544000a","identifier":"score","revision":""#))
+    #expect(notify.hasSuffix(#""mutable-content":1}},"receipt":"abc_-"}"#))
+  }
+
+  @Test func anAckHandsOutItsNumbers() throws {
+    let text =
+      #" {"deliveries":[1,2, 9007199254740991],"x":[],"dropped":[{"reason":"known","delivery":3,"y":1},{"delivery":4,"reason":"expired"}],"updated":[2],"type":"ack"} "#
+    try withBytes(text) { bytes in
+      guard case .ack(let ack) = try DeviceFrame(bytes) else {
+        Issue.record("no ack")
+        return
+      }
+      var numbers: [UInt64] = []
+      ack.forEachDelivery { numbers.append($0) }
+      #expect(numbers == [1, 2, 9_007_199_254_740_991])
+      var dropped: [String] = []
+      ack.forEachDropped { dropped.append("\($0) \($1.rawValue)") }
+      #expect(dropped == ["3 known", "4 expired"])
+      #expect(ack.isUpdated(2) && !ack.isUpdated(1))
+    }
+  }
+
+  @Test(arguments: [
+    ("", "", ""), ("[]", "", ""), ("{}", "", "type"), (#"{"type":7}"#, "", "type"), (#"{"type":"ack"}x"#, "", ""),
+    (#"{"type":"ack","deliveries":7}"#, "ack", "deliveries"), (#"{"type":"ack","deliveries":[-1]}"#, "ack", "deliveries"),
+    (#"{"type":"ack","deliveries":[1.5]}"#, "ack", "deliveries"), (#"{"type":"ack","deliveries":[9007199254740992]}"#, "ack", "deliveries"),
+    (#"{"type":"ack","updated":["1"]}"#, "ack", "updated"), (#"{"type":"ack","dropped":[1]}"#, "ack", "dropped"),
+    (#"{"type":"ack","dropped":[{"delivery":1}]}"#, "ack", "dropped"),
+    (#"{"type":"ack","dropped":[{"delivery":1,"reason":"bored"}]}"#, "ack", "dropped"),
+    (#"{"type":"hello"}"#, "hello", "device"), (#"{"type":"hello","device":"TOKEN"}"#, "hello", "application"),
+    (#"{"type":"hello","device":"TOKEN","application":"a","cursors":[]}"#, "hello", "cursors"),
+    (#"{"type":"hello","device":"TOKEN","application":"a","cursors":{"a":1}}"#, "hello", "cursors"),
+    (#"{"type":"hello","device":"TOKEN","application":"a","credential":1}"#, "hello", "credential"),
+    (#"{"type":"response"}"#, "response", "response"), (#"{"type":"response","response":"r"}"#, "response", "receipt"),
+    (#"{"type":"response","response":"r","receipt":"x"}"#, "response", "identifier"),
+    (#"{"type":"response","response":"r","receipt":"x","identifier":"i"}"#, "response", "action"),
+    (#"{"type":"response","response":"r","receipt":"x","identifier":"i","action":"a","at":"noon"}"#, "response", "at"),
+    (#"{"type":"settings"}"#, "settings", "authorization"), (#"{"type":"categories"}"#, "categories", "categories"),
+    (#"{"type":"unregister","request":""}"#, "unregister", "request"),
+  ])
+  func aWrongFrameIsNamed(_ text: String, _ frame: String, _ field: String) {
+    let error = fault(of: text.replacing("TOKEN", with: RequestFixture.token))
+    #expect(error?.frame == frame)
+    #expect(error?.field == field)
+    #expect(error?.closeCode == (frame == "hello" ? .badHello : .protocolError))
+  }
+
+  @Test func aWrongFrameThatSaysWhatItIsAboutIsRefused() throws {
+    #expect(fault(of: #"{"type":"response","response":"r-7"}"#)?.subject == .response("r-7"))
+    #expect(fault(of: #"{"type":"settings","request":"s-7"}"#)?.subject == .request("s-7"))
+    #expect(fault(of: #"{"type":"hello","request":"s-7"}"#)?.subject == nil)
+    let error = try #require(fault(of: #"{"type":"categories","request":"c","categories":[7]}"#))
+    let text = JSONWriter.text { #expect(ServerFrames.refused(error, to: &$0)) }
+    #expect(text == #"{"type":"refused","request":"c","reason":"BadFrame","field":"categories[0]","rule":"This is an object."}"#)
+  }
+
+  @Test func aResponseTimeMayBeText() throws {
+    let text = #"{"type":"response","response":"r","receipt":"x","identifier":"i","action":"a","at":"2023-11-14T22:13:20Z"}"#
+    guard case .response(let response) = try device(text) else {
+      Issue.record("no response")
+      return
+    }
+    #expect(response.at == 1_700_000_000_000)
+  }
+
+  @Test func unknownTypesAndMembersArePassedOver() throws {
+    guard case .unknown = try device(#"{"type":"dance","steps":[]}"#) else {
+      Issue.record("known?")
+      return
+    }
+    #expect(try withBytes(#"{"type":"dance"}"#) { try ServerFrame($0) } == .unknown)
+    #expect(
+      try withBytes(#"{"type":"goaway","reconnectAfterMs":1,"reason":"draining","new":{}}"#) { try ServerFrame($0) }
+        == .goaway(GoawayFrame(reconnectAfterMs: 1, reason: "draining")))
+  }
+
+  @Test func randomFramesNeverTrap() throws {
+    var random = SeededGenerator(seed: 5)
+    let frames = try Self.written().map { Array($0.text.utf8) }
+    for _ in 0..<fuzzIterations {
+      var bytes = frames.randomElement(using: &random) ?? []
+      for _ in 0..<Int.random(in: 1...3, using: &random) {
+        bytes[.random(in: 0..<bytes.count, using: &random)] = .random(in: 0...255, using: &random)
+      }
+      if Bool.random(using: &random) { bytes.removeLast(.random(in: 0..<bytes.count, using: &random)) }
+      bytes.withUnsafeBytes { bytes in
+        if case .ack(let ack)? = try? DeviceFrame(bytes) { ack.forEachDropped { _, _ in } }
+        _ = try? ServerFrame(bytes)
+      }
+    }
+  }
+
+  @Test func closeCodesSayWhetherAndWhenToComeBack() {
+    #expect(Set(CloseCode.allCases.map(\.rawValue)).count == CloseCode.allCases.count)
+    for code in CloseCode.allCases {
+      #expect(code.reason.utf8.count <= 123)
+      #expect((4000...4999).contains(code.rawValue))
+    }
+    #expect(CloseCode.takenOver.reconnection.wait(attempt: 0, told: 5, jitter: 0) == nil)
+    #expect(CloseCode.draining.reconnection.wait(attempt: 0, told: 1234, jitter: 1) == 1234)
+    #expect(CloseCode.draining.reconnection.wait(attempt: 0, told: nil, jitter: 1) == 500)
+    #expect(CloseCode.pingTimeout.reconnection.wait(attempt: 0, told: nil, jitter: 0) == 0)
+    #expect(CloseCode.pingTimeout.reconnection.wait(attempt: 3, told: nil, jitter: 1) == 8_000)
+    #expect(CloseCode.pingTimeout.reconnection.wait(attempt: 99, told: nil, jitter: 1) == 120_000)
+    #expect(CloseCode.tooManyErrors.reconnection.wait(attempt: 0, told: nil, jitter: 0) == 60_000)
+    #expect(CloseCode.reconnection(after: 1006) == .backOff(from: 0, to: 120_000))
+  }
+}
