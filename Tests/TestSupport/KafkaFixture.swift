@@ -6,24 +6,32 @@ public import Kafka
 public struct TestRecord: Sendable, Hashable {
   /// A header: its name and its value, which may be missing.
   public struct Header: Sendable, Hashable {
+    /// Its name.
     public var name: String
+    /// Its value; nil for none.
     public var value: [UInt8]?
 
+    /// A header of text.
     public init(_ name: String, _ value: String?) {
       self.name = name
       self.value = value.map { Array($0.utf8) }
     }
   }
 
+  /// The key; nil for none.
   public var key: [UInt8]?
+  /// The value; nil for a tombstone.
   public var value: [UInt8]?
+  /// The headers in their order.
   public var headers: [Header]
+  /// The partition; nil lets the key decide.
   public var partition: Int32?
   /// Where it was found; nil before it is published.
   public var offset: Int64?
   /// Milliseconds since 1970; nil for now.
   public var timestamp: Int64?
 
+  /// A record of text.
   public init(
     key: String? = nil, _ value: String?, headers: [Header] = [], partition: Int32? = nil, offset: Int64? = nil, timestamp: Int64? = nil
   ) {
