@@ -64,7 +64,7 @@ actor ScriptedCluster {
 
   /// Waits until a session has sent so many frames of a type, and answers them.
   @discardableResult
-  func expect(_ number: Int = 1, _ type: String, of session: Int = 0, _ location: SourceLocation = #_sourceLocation) async -> [JSONValue] {
+  func expect(_ type: String, of session: Int = 0, count number: Int = 1, _ location: SourceLocation = #_sourceLocation) async -> [JSONValue] {
     await eventually("\(number) frames \(type) of session \(session)", location) { frames(type, of: session).count >= number }
     return frames(type, of: session)
   }
