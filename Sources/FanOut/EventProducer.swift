@@ -1,3 +1,4 @@
+import EventLoop
 import Kafka
 import Notifications
 import Worker

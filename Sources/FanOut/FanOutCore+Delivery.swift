@@ -1,3 +1,4 @@
+import EventLoop
 import HTTP
 import JSON
 import Kafka

@@ -1,3 +1,4 @@
+import EventLoop
 import Cryptography
 import HTTP
 import JSON

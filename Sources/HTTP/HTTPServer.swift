@@ -122,7 +122,10 @@ public final class HTTPServer {
     guard statistics.open > 0 else { return }
     let deadline = Timer(on: loop) { [weak self] in self?.cut() }
     deadline.start(after: withinMilliseconds)
-    await withCheckedContinuation { whenEmpty.append($0) }
+    await withCheckedContinuation { continuation in
+      // The call into here may give up the loop, and the last connection may end meanwhile.
+      if statistics.open == 0 { continuation.resume() } else { whenEmpty.append(continuation) }
+    }
     deadline.close()
   }
 

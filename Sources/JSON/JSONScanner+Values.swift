@@ -41,6 +41,7 @@ extension JSONScanner {
 
   /// Whether a string, most often a key, has exactly the characters of `name`, which the program does not know beforehand.
   public func matches(_ span: JSONSpan, text name: String) -> Bool {
+    guard span.escaped || span.count &- 2 == name.utf8.count else { return false }
     var name = name
     return name.withUTF8 { hasCharacters(span, UnsafeRawBufferPointer($0)) }
   }

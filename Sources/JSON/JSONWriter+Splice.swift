@@ -11,7 +11,7 @@ extension JSONWriter {
   public mutating func raw(
     _ text: UnsafeRawBufferPointer, setting path: [String], to value: UnsafeRawBufferPointer
   ) throws(JSONError) {
-    var search = MemberSearch(text, path: path)
+    var search = MemberSearch(text, path: path, removing: false)
     switch try search.place() {
     case .value(let span):
       raw(text.slice(0, span.start))
@@ -36,7 +36,7 @@ extension JSONWriter {
   @discardableResult
   public mutating func raw(_ text: UnsafeRawBufferPointer, removing path: [String]) throws(JSONError) -> Bool {
     guard !path.isEmpty else { throw JSONError(reason: .misplacedCall, offset: 0) }
-    var search = MemberSearch(text, path: path)
+    var search = MemberSearch(text, path: path, removing: true)
     _ = try search.place()
     guard !search.cuts.isEmpty else {
       raw(text)
@@ -66,12 +66,14 @@ private struct MemberSearch {
 
   private var scanner: JSONScanner
   private let path: [String]
+  private let isRemoval: Bool
   /// What has to go from the text to remove what was found, in order.
   private(set) var cuts: [Range<Int>] = []
 
-  init(_ text: UnsafeRawBufferPointer, path: [String]) {
+  init(_ text: UnsafeRawBufferPointer, path: [String], removing: Bool) {
     scanner = JSONScanner(text)
     self.path = path
+    isRemoval = removing
   }
 
   mutating func place() throws(JSONError) -> Place {
@@ -85,7 +87,7 @@ private struct MemberSearch {
     guard level < path.count else { return .value(try scanner.skip()) }
     guard scanner.peekKind() == .object else { return .blocked(try scanner.skip().start) }
     try scanner.openObject()
-    let isLast = level == path.count - 1
+    let isCut = isRemoval && level == path.count - 1
     var place: Place?
     var cuts: [Range<Int>] = []
     var end = scanner.position
@@ -104,15 +106,15 @@ private struct MemberSearch {
       }
       end = scanner.position
       // What goes takes the comma before it along; when all before has gone too, the first that stays must lose its own.
-      if isMatch, isLast {
+      if isMatch, isCut {
         cuts.append((isEmpty ? key.start : comma)..<end)
       } else {
-        if !isEmpty, !keptSome { cuts.append(comma..<comma + 1) }
+        if isCut, !isEmpty, !keptSome { cuts.append(comma..<comma + 1) }
         keptSome = true
       }
       isEmpty = false
     }
-    if isLast, place != nil { self.cuts = cuts }
+    if isCut, place != nil { self.cuts = cuts }
     return place ?? .absent(end: end, isEmpty: isEmpty, level: level)
   }
 }

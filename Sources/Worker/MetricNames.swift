@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Every metric that Carillon shows, as a table for operators.
 public enum MetricNames {
   /// When the process began.

@@ -61,6 +61,7 @@ enum Program {
     switch error {
     case let failure as Failure: failure.code
     case let error as KafkaError where error.code == .invalidConfiguration: .wrongUsage
+    case let error as RedisError where [.badAddress, .notInThisVersion, .unsuitableServer].contains(error.code): .wrongUsage
     case let error as EventLoopError where !error.isRetriable: .wrongUsage
     default: .dependencyMissing
     }

@@ -32,7 +32,7 @@ import Testing
     #expect(Base64.decode(text) == nil)
   }
 
-  @Test(arguments: ["Zg==", "Zm8=", "Z", "Zm9vY", "Zh", "Zm9", "Zm9v\n", "Zm 9v", "Zm9vé", "Zm9v."])
+  @Test(arguments: ["Zg==", "Zm8=", "Z", "A", "AAAAA", "Zm9vY", "Zh", "Zm9", "Zm9v\n", "Zm 9v", "Zm9vé", "Zm9v."])
   func whatIsNotTheOneSpellingForURLsIsRefused(_ text: String) {
     #expect(Base64.decode(url: text) == nil)
   }

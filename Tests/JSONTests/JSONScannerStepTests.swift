@@ -203,6 +203,12 @@ private func scan<Result>(_ text: String, _ body: (inout JSONScanner) throws -> 
     #expect(try value("null") { $0.text($1) } == nil)
   }
 
+  @Test func onlyTheTwoWordsAreBooleans() throws {
+    #expect(try value("true") { $0.bool($1) } == true)
+    #expect(try value("false") { $0.bool($1) } == false)
+    for other in ["null", "1", "0", #""true""#, "[true]"] { #expect(try value(other) { $0.bool($1) } == nil) }
+  }
+
   @Test func bytesComeWithoutCopyUnlessEscaped() throws {
     #expect(try value(#""aé""#) { $0.unescapedBytes($1).map(Array.init) } == Array("aé".utf8))
     #expect(try value(#""""#) { $0.unescapedBytes($1).map(Array.init) } == [])

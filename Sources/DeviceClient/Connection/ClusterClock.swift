@@ -1,4 +1,4 @@
-internal import Glibc
+import EventLoop
 
 /// The cluster's clock as the device knows it: what `welcome` said, carried on by the loop's monotonic one.
 struct ClusterClock {
@@ -10,6 +10,6 @@ struct ClusterClock {
   /// Milliseconds since 1970; before the first welcome those of the machine's clock, to the second.
   func now(loopMilliseconds: UInt64) -> Int64 {
     if let offset { return Int64(clamping: loopMilliseconds) &+ offset }
-    return Int64(time(nil)) * 1000
+    return WallClock.milliseconds()
   }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 import Synchronization
 
@@ -30,6 +31,7 @@ public final class LogWriter: Sendable {
   private let bound: Int
   private let queue: Mutex<Queue>
   private let wake = Semaphore()
+  private let ended = Semaphore()
   private let drops = Atomic<Int>(0)
 
   /// How long the writer sleeps at most, so that what a limit kept back is said soon after its interval.
@@ -97,11 +99,17 @@ public final class LogWriter: Sendable {
     return written.wait(milliseconds: time.wholeMilliseconds)
   }
 
-  /// Flushes, and ends the thread; what is logged afterwards is dropped. It blocks like `flush(within:)`.
-  public func close(within time: Duration = .seconds(2)) {
-    flush(within: time)
-    queue.withLock { $0.isClosed = true }
+  /// Writes all lines logged before, and ends the thread; what is logged afterwards is dropped. It blocks like `flush(within:)`.
+  ///
+  /// - Returns: false when the time was over first: the thread may still write to the descriptor, which must not be closed then.
+  @discardableResult public func close(within time: Duration = .seconds(2)) -> Bool {
+    let isOpen = queue.withLock { queue in
+      defer { queue.isClosed = true }
+      return !queue.isClosed
+    }
+    guard isOpen else { return true }
     wake.signal()
+    return ended.wait(milliseconds: time.wholeMilliseconds)
   }
 
   /// Takes a line, from any thread.
@@ -138,7 +146,10 @@ public final class LogWriter: Sendable {
         return (queue.items, queue.unsaidDrops, queue.limit.summaries(at: SteadyClock.milliseconds()), queue.isClosed)
       }
       write(items, drops, summaries)
-      if isClosed { return }
+      if isClosed {
+        ended.signal()
+        return
+      }
       wake.wait(milliseconds: Self.longestSleep)
     }
   }

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// What a component of the program logs with: a value, free to copy and to pass to any thread.
 ///
 ///     logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": wait])

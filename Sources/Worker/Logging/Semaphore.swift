@@ -1,3 +1,4 @@
+import EventLoop
 import Glibc
 
 /// A counting semaphore between threads that may block.
@@ -21,14 +22,16 @@ final class Semaphore: @unchecked Sendable {
 
   /// Waits for a signal; false when the time was over first.
   @discardableResult func wait(milliseconds: Int) -> Bool {
-    var until = timespec()
-    clock_gettime(CLOCK_REALTIME, &until)
-    let nanoseconds = until.tv_nsec + milliseconds % 1000 * 1_000_000
-    until.tv_sec += milliseconds / 1000 + nanoseconds / 1_000_000_000
-    until.tv_nsec = nanoseconds % 1_000_000_000
-    while sem_timedwait(pointer, &until) != 0 {
-      if errno != EINTR { return false }
+    // The system's structure is two words: seconds and nanoseconds.
+    withUnsafeTemporaryAllocation(of: Int.self, capacity: 2) { words in
+      let end = WallClock.milliseconds() + Int64(milliseconds)
+      words[0] = Int(end / 1000)
+      words[1] = Int(end % 1000) * 1_000_000
+      let until = UnsafeRawPointer(words.baseAddress!).assumingMemoryBound(to: timespec.self)
+      while sem_timedwait(pointer, until) != 0 {
+        if errno != EINTR { return false }
+      }
+      return true
     }
-    return true
   }
 }

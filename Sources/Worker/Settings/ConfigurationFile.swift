@@ -21,7 +21,8 @@ struct ConfigurationFile: Sendable {
   /// Reads a text; the path is for the errors.
   init(path: String, text: String) throws(UsageError) {
     var lines: [Line] = []
-    for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+    // A carriage return with its line feed is one character.
+    for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r\n" }).enumerated() {
       let line = line.trimmingSpaces
       if line.isEmpty || line.hasPrefix("#") { continue }
       guard let equals = line.firstIndex(of: "=") else {

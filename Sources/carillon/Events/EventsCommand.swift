@@ -23,14 +23,17 @@ enum EventsCommand {
     examples: [
       Example("events", "what happens from now on"),
       Example("events --from 1h --type rejected,expired", "what went wrong in the last hour, and goes on to"),
-      Example("events --from beginning --id 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --until-idle 2s --json", "for a script: everything about one request"),
+      Example(
+        "events --from beginning --id 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --until-idle 2s --json",
+        "for a script: everything about one request"),
     ]
   ) { try await run($0) }
 
   private static func run(_ values: SettingValues) async throws -> ExitCode {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-events")
     let topic = ClusterSettings.topics(values).events
-    var filter = EventFilter(types: Set(values[types].map { $0.cloudEventsType.description }), device: values[device]?.text, id: values[id]?.description)
+    var filter = EventFilter(
+      types: Set(values[types].map { $0.cloudEventsType.description }), device: values[device]?.text, id: values[id]?.description)
     let positions = try await Admin.with(kafka) { admin in
       let partitions = try await admin.partitions(of: topic, at: kafka)
       switch values[from] {
@@ -45,7 +48,8 @@ enum EventsCommand {
     let loop = EventLoop(name: "events")
     let lane = EventsLane(on: loop)
     let count = try await lane.follow(
-      positions, kafka, filter, isJSON: values[AnswerSettings.json], limit: values[limit], idleMilliseconds: values[idle]?.wholeMilliseconds)
+      positions, kafka, filter, isJSON: values[AnswerSettings.json], limit: values[limit], idleMilliseconds: values[idle]?.wholeMilliseconds
+    )
     await loop.close()
     return count > 0 ? .done : .answerIsNo
   }
@@ -91,7 +95,8 @@ extension SettingKind where Value == DeviceToken {
   /// A device's token.
   static var deviceToken: SettingKind {
     SettingKind(
-      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) }, write: \.text)
+      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) },
+      write: \.text)
   }
 }
 
@@ -99,7 +104,8 @@ extension SettingKind where Value == NotificationID {
   /// An apns-id.
   static var notificationID: SettingKind {
     SettingKind(
-      placeholder: "UUID", allowed: "an apns-id: 8-4-4-4-12 lower-case hexadecimal digits", read: { NotificationID($0) }, write: \.description)
+      placeholder: "UUID", allowed: "an apns-id: 8-4-4-4-12 lower-case hexadecimal digits", read: { NotificationID($0) },
+      write: \.description)
   }
 }
 

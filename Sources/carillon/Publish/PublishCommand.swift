@@ -22,7 +22,8 @@ enum PublishCommand {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-publish")
     let topic = ClusterSettings.topics(values).requests
     let draft = try PublishSettings.draft(values, now: WallClock.milliseconds())
-    let limits = RequestLimits(payloadBytes: values[RequestSettings.payloadBytes], voipPayloadBytes: max(5120, values[RequestSettings.payloadBytes]))
+    let limits = RequestLimits(
+      payloadBytes: values[RequestSettings.payloadBytes], voipPayloadBytes: max(5120, values[RequestSettings.payloadBytes]))
     var single: RequestToSend?
     if values[PublishSettings.lines] == nil {
       let request = draft.record(line: 0)
@@ -65,11 +66,14 @@ enum PublishCommand {
     }
   }
 
-  private static func end(_ single: RequestToSend?, _ totals: PublishLane.Totals, _ refused: Int, _ topic: String) throws(Failure) -> ExitCode {
+  private static func end(_ single: RequestToSend?, _ totals: PublishLane.Totals, _ refused: Int, _ topic: String) throws(Failure)
+    -> ExitCode
+  {
     if let failure = totals.failure {
       guard single == nil else { throw Failure(.dependencyMissing, "\(failure)") }
       throw Failure(
-        .dependencyMissing, "Kafka did not acknowledge \(totals.failed) of \(totals.acknowledged + totals.failed) requests; they may be published again")
+        .dependencyMissing,
+        "Kafka did not acknowledge \(totals.failed) of \(totals.acknowledged + totals.failed) requests; they may be published again")
     }
     if single == nil, StandardError.isTerminal || refused > 0 {
       StandardError.line("\(totals.acknowledged) published to \(topic)" + (refused > 0 ? ", \(refused) lines wrong" : ""))

@@ -17,9 +17,11 @@ enum PublishSettings {
     "publish.push-type", .string("TYPE"), "apns-push-type: alert, background and so on. Absent: found from the payload.")
   static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
   static let operation = Setting<String?>(
-    "publish.operation", .string("notify|remove"), "What to do: notify shows it, remove takes delivered ones away by --identifiers or --collapse-id.")
+    "publish.operation", .string("notify|remove"),
+    "What to do: notify shows it, remove takes delivered ones away by --identifiers or --collapse-id.")
   static let identifiers = Setting<[String]>(
-    "publish.identifiers", .repeated(.string("ID,…")), default: [], "What a remove takes away: collapse ids, or apns-ids of requests without one.")
+    "publish.identifiers", .repeated(.string("ID,…")), default: [],
+    "What a remove takes away: collapse ids, or apns-ids of requests without one.")
   static let headers = Setting<[String]>(
     "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
 
@@ -38,7 +40,8 @@ enum PublishSettings {
     "publish.content-available", .boolean, default: false, "Wakes the application; alone, nothing is shown.")
   static let custom = Setting<[CustomMember]>(
     "publish.custom", .repeated(.customMember, splitsAtCommas: false), default: [], "A member of the payload beside aps.")
-  static let payload = Setting<String?>("publish.payload", .string("FILE|-"), "The whole payload, as it stands in the file; - is standard input.")
+  static let payload = Setting<String?>(
+    "publish.payload", .string("FILE|-"), "The whole payload, as it stands in the file; - is standard input.")
 
   static let content = SettingGroup(
     "Payload", [title, subtitle, body, badge, sound, category, threadID, isMutable, isContentAvailable, custom, payload])

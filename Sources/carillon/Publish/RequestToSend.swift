@@ -1,3 +1,4 @@
+import EventLoop
 import Notifications
 import Worker
 

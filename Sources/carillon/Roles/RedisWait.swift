@@ -33,7 +33,8 @@ actor RedisWait {
       }
     }
     if let error = report.firstError { throw error }
-    health.set("redis", ready: true)
+    // From now on each lane says how it stands with Redis.
+    health.remove("redis")
   }
 
   /// Waits no longer.

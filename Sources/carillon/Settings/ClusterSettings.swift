@@ -36,7 +36,8 @@ enum ClusterSettings {
       return KafkaConfiguration(bootstrapServers: servers.map(\.description), clientID: client, properties: properties)
     }
     guard let running = RunningCluster.find() else {
-      throw UsageError(.missing, "no Kafka: start 'carillon up' on this machine, or give --kafka HOST:PORT (or \(kafka.declaration.environment))")
+      throw UsageError(
+        .missing, "no Kafka: start 'carillon up' on this machine, or give --kafka HOST:PORT (or \(kafka.declaration.environment))")
     }
     return running.kafka(client: client).merging(properties)
   }

@@ -14,14 +14,16 @@ enum FanOutOptions {
   )
   static let connections = Setting("fanout.connections", .integer(1...1_000_000), default: 50_000, "Connections at most in a lane.")
   static let window = Setting(
-    "fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per device; beyond it they wait in its mailbox.")
+    "fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per device; beyond it they wait in its mailbox."
+  )
   static let hello = Setting(
     "fanout.hello", .duration(.seconds(1)...(.seconds(60))), default: .seconds(10), "How long a connection may take to say who it is.")
   static let acknowledge = Setting(
     "fanout.acknowledge", .duration(.seconds(5)...(.seconds(600))), default: .seconds(60),
     "How long a device may leave a notification unacknowledged before its connection is closed.")
   static let ping = Setting(
-    "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How often a silent connection is asked whether it lives.")
+    "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30),
+    "How often a silent connection is asked whether it lives.")
   static let refresh = Setting(
     "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(60),
     "How often a session looks after its presence and its mailbox, jittered.")

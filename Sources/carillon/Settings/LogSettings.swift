@@ -4,7 +4,8 @@ import Worker
 enum LogSettings {
   static let level = Setting("log.level", flag: "log-level", .choice, default: LogLevel.info, "Lines below it are not logged.")
   static let format = Setting(
-    "log.format", flag: "log-format", .choice, default: LogFormat.text, "Text for people, or one JSON object a line. Logs go to standard error.")
+    "log.format", flag: "log-format", .choice, default: LogFormat.text,
+    "Text for people, or one JSON object a line. Logs go to standard error.")
 
   static let group = SettingGroup("Log", [level, format])
 

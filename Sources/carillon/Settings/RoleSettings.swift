@@ -4,7 +4,8 @@ import Worker
 /// How a process of a role runs, whichever role it is.
 enum RoleSettings {
   static let lanes = Setting(
-    "lanes", .integer(1...256), default: 1, "Lanes in this process: each is one thread with its own connections. One for each core that it may use.")
+    "lanes", .integer(1...256), default: 1,
+    "Lanes in this process: each is one thread with its own connections. One for each core that it may use.")
   static let admin = Setting(
     "admin", .address, default: SocketAddress(host: "127.0.0.1", port: 0),
     "Where /metrics, /livez and /readyz are; port 0 takes a free one and says which.")

@@ -10,7 +10,9 @@ enum ClusterKey {
     let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined()
     guard let key = Base64.decode(url: text), key.count >= CompactSignature.shortestKey else {
       throw Failure(
-        .wrongUsage, "\(path) holds no key: it must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key \(path)' makes one")
+        .wrongUsage,
+        "\(path) holds no key: it must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key \(path)' makes one"
+      )
     }
     return key
   }

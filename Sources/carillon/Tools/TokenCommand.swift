@@ -1,3 +1,4 @@
+import EventLoop
 import FanOut
 import JSON
 import Notifications
@@ -17,7 +18,9 @@ enum TokenCommand {
     discussion:
       "The credential says which device of which user and application may connect; 'carillon fan-out --key-file' with the same key lets it in. It is a JSON Web Token (HS256) with the claims sub, app, user, iat and exp, so that any backend can make it as well.",
     groups: [SettingGroup("Credential", [token, app, user, expires, key]), AnswerSettings.group],
-    examples: [Example("token --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada --key cluster.key", "for a device of ada's")]
+    examples: [
+      Example("token --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada --key cluster.key", "for a device of ada's")
+    ]
   ) { values in
     let key = try ClusterKey.read(values[key])
     let now = WallClock.seconds()
@@ -40,7 +43,8 @@ enum TokenCommand {
 
   static let createKey = Command(
     "token key", "makes a key for credentials", discussion: "32 random bytes in base64url, in a file that only its owner can read (0600).",
-    arguments: [file], groups: [], examples: [Example("token key cluster.key", "for 'carillon fan-out --key-file' and 'carillon token --key'")]
+    arguments: [file], groups: [],
+    examples: [Example("token key cluster.key", "for 'carillon fan-out --key-file' and 'carillon token --key'")]
   ) { values in
     try ClusterKey.create(values[file][0])
     return .done

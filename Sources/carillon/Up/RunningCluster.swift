@@ -39,7 +39,8 @@ struct RunningCluster: Sendable {
 
   /// The one that runs on this machine for this user; nil when none does.
   static func find() -> RunningCluster? {
-    guard let folder = try? RuntimeFolder.open(creating: false), let bytes = try? Descriptor.contents(of: folder + "/up.json", limit: 65_536),
+    guard let folder = try? RuntimeFolder.open(creating: false),
+      let bytes = try? Descriptor.contents(of: folder + "/up.json", limit: 65_536),
       let running = RunningCluster(bytes), running.isAlive
     else { return nil }
     return running

@@ -22,7 +22,8 @@ enum UpCommand {
       FanOutOptions.sessions, TransformOptions.stage, RequestSettings.group, LogSettings.group,
     ],
     examples: [
-      Example("up", "everything, on this terminal"), Example("up --json --listen 127.0.0.1:0", "for a script: where everything is, on one line"),
+      Example("up", "everything, on this terminal"),
+      Example("up --json --listen 127.0.0.1:0", "for a script: where everything is, on one line"),
     ]
   ) { values in
     let key = try values[FanOutOptions.keyFile].map { path throws(Failure) in try ClusterKey.read(path) }

@@ -36,7 +36,8 @@ import Worker
 
         Kafka and Redis
           --kafka HOST:PORT,…         Kafka's bootstrap servers.
-                                      HOST:PORT, or several separated by commas; default 127.0.0.1:9092; CARILLON_KAFKA
+                                      HOST:PORT, or several separated by commas; default 127.0.0.1:9092;
+                                      CARILLON_KAFKA
           --kafka-property NAME=VALUE
                                       A property of librdkafka, passed on as it is.
                                       also --kafka.NAME VALUE, and kafka.NAME in the file

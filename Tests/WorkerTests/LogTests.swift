@@ -1,0 +1,159 @@
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+import Worker
+
+/// A pipe to log into.
+private final class LogPipe {
+  let reader: Int32
+  let writer: Int32
+
+  init() {
+    var ends: [Int32] = [0, 0]
+    #expect(pipe(&ends) == 0)
+    (reader, writer) = (ends[0], ends[1])
+  }
+
+  deinit { close(reader) }
+
+  /// Everything until the writing end is closed.
+  func rest() -> String {
+    close(writer)
+    var text: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = read(reader, &buffer, buffer.count)
+      if count <= 0 { return String(decoding: text, as: UTF8.self) }
+      text += buffer[..<count]
+    }
+  }
+}
+
+@Suite struct LogTests {
+  private func logged(_ format: LogFormat = .text, level: LogLevel = .info, repeats: Int = 20, _ body: (Logger) -> Void) -> [String] {
+    let pipe = LogPipe()
+    let writer = LogWriter(level: level, format: format, descriptor: pipe.writer, repeats: repeats)
+    body(Logger(writer, component: "fan-out"))
+    #expect(writer.close(within: .seconds(20)))
+    return pipe.rest().split(separator: "\n").map(String.init)
+  }
+
+  @Test func textLineHasTimeLevelComponentMessageAndFields() throws {
+    let lines = logged { $0.with(["lane": 2]).warning("Redis does not answer", ["error": "timed out", "retryMs": 250, "last": true]) }
+    try #require(lines.count == 1)
+    #expect(
+      lines[0].wholeMatch(
+        of:
+          #/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z WARNING fan-out      Redis does not answer lane=2 error="timed out" retryMs=250 last=true/#
+      ) != nil)
+  }
+
+  @Test func jsonLineIsOneObjectWithTypedFields() throws {
+    let lines = logged(.json) {
+      $0.error("a \"quoted\"\nmessage", ["count": 3, "ratio": 0.5, "on": false, "text": "a\nb", "wait": Duration.seconds(2)])
+    }
+    try #require(lines.count == 1)
+    let object = try #require(JSONSerialization.jsonObject(with: Data(lines[0].utf8)) as? [String: Any])
+    #expect(object["level"] as? String == "error")
+    #expect(object["component"] as? String == "fan-out")
+    #expect(object["message"] as? String == "a \"quoted\"\nmessage")
+    #expect(object["count"] as? Int == 3)
+    #expect(object["ratio"] as? Double == 0.5)
+    #expect(object["on"] as? Bool == false)
+    #expect(object["text"] as? String == "a\nb")
+    #expect(object["wait"] as? String == "2s")
+  }
+
+  @Test func fieldCannotEndTheLineNorCommandTheTerminal() {
+    let lines = logged { $0.info("hello", ["name": "a\nb\u{1B}[31m\"\u{9B}"]) }
+    #expect(lines.count == 1)
+    #expect(lines.first?.hasSuffix(#"name="a\nb\u{1b}[31m\"\u{9b}""#) == true)
+  }
+
+  @Test func nothingOfALineBelowTheLevelIsComputed() {
+    let computed = Atomic<Int>(0)
+    let lines = logged { logger in
+      logger.debug("never", ["value": computed.wrappingAdd(1, ordering: .relaxed).newValue])
+      logger.info("once", ["value": computed.wrappingAdd(1, ordering: .relaxed).newValue])
+    }
+    #expect(computed.load(ordering: .relaxed) == 1)
+    #expect(lines.count == 1)
+  }
+
+  @Test func repeatedMessageIsWrittenAFewTimesAndThenCounted() throws {
+    let pipe = LogPipe()
+    let writer = LogWriter(descriptor: pipe.writer, repeats: 3, interval: .milliseconds(300))
+    let logger = Logger(writer, component: "redis")
+    for number in 0..<50 { logger.warning("down", ["number": number]) }
+    logger.warning("another", [:])
+    logger.with(component: "kafka").warning("down", [:])
+    // The writer says what it kept back after the interval, at the latest a second later.
+    var text = ""
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let deadline = Date(timeIntervalSinceNow: 10)
+    while !text.contains("notShown"), Date() < deadline {
+      var waiting = pollfd(fd: pipe.reader, events: Int16(POLLIN), revents: 0)
+      guard poll(&waiting, 1, 1000) > 0 else { continue }
+      text += String(decoding: buffer[..<read(pipe.reader, &buffer, buffer.count)], as: UTF8.self)
+    }
+    #expect(writer.close(within: .seconds(20)))
+    text += pipe.rest()
+    let lines = text.split(separator: "\n").map(String.init)
+    #expect(lines.filter { $0.contains("number=") }.count == 3)
+    #expect(lines.filter { $0.contains("another") }.count == 1)
+    #expect(lines.filter { $0.contains("kafka ") }.count == 1)
+    let summary = try #require(lines.first { $0.contains("notShown") })
+    #expect(summary.contains("redis        down notShown=47 withinMs="))
+  }
+
+  @Test func readerThatStandsStillCostsLinesAndNeverTheCaller() throws {
+    let pipe = LogPipe()
+    let writer = LogWriter(descriptor: pipe.writer, bound: 100, repeats: .max)
+    let logger = Logger(writer, component: "lane")
+    let sent = 20_000
+    let began = ContinuousClock.now
+    // Far more than a pipe holds, and nobody reads it.
+    for number in 0..<sent { logger.info("a line", ["number": number, "padding": "0123456789012345678901234567890123456789"]) }
+    #expect(ContinuousClock.now - began < .seconds(10))
+    #expect(writer.dropped > 0)
+    #expect(!writer.flush(within: .milliseconds(50)))
+
+    let output = Mutex("")
+    let read = DispatchSemaphore(value: 0)
+    let reader = Thread { [descriptor = pipe.reader] in
+      var buffer = [UInt8](repeating: 0, count: 65_536)
+      while !output.withLock({ $0.contains("log lines dropped") }) {
+        let count = Glibc.read(descriptor, &buffer, buffer.count)
+        if count <= 0 { break }
+        output.withLock { $0 += String(decoding: buffer[..<count], as: UTF8.self) }
+      }
+      read.signal()
+    }
+    reader.start()
+    #expect(read.wait(timeout: .now() + 20) == .success)
+    #expect(writer.close(within: .seconds(20)))
+    let text = output.withLock { $0 } + pipe.rest()
+    let reported = text.matches(of: #/log lines dropped.* lines=(\d+)/#).compactMap { Int($0.1) }.reduce(0, +)
+    #expect(reported == writer.dropped)
+    #expect(text.matches(of: #/a line/#).count + writer.dropped == sent)
+  }
+
+  @Test func linesOfSeveralThreadsAreAllWrittenWhole() async {
+    let pipe = LogPipe()
+    let writer = LogWriter(descriptor: pipe.writer, bound: 10_000, repeats: .max)
+    let logger = Logger(writer, component: "x")
+    await withTaskGroup(of: Void.self) { group in
+      for task in 0..<4 { group.addTask { for number in 0..<100 { logger.info("line", ["id": task * 100 + number]) } } }
+    }
+    #expect(writer.close(within: .seconds(20)))
+    let ids = pipe.rest().split(separator: "\n").compactMap { $0.firstMatch(of: #/ x            line id=(\d+)$/#).flatMap { Int($0.1) } }
+    #expect(Set(ids) == Set(0..<400))
+    #expect(ids.count == 400)
+  }
+
+  @Test func silentLoggerIsOff() {
+    #expect(!Logger.silent.isOn(.error))
+    Logger.silent.error("nothing")
+  }
+}
