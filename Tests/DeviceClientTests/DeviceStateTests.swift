@@ -125,14 +125,42 @@ import Testing
     }
   }
 
-  @Test func deviceWhoseDiskFailsStopsInsteadOfAcknowledging() async throws {
-    try await ScriptedCluster.with { cluster, url in
-      // Every write to it fails, as on a disk that is full.
-      let device = DeviceUnderTest(url) { $0.stateFile = "/dev/full" }
-      try await device.device.start()
-      await eventually("it fails") { device.events.contains { if case .failed = $0 { true } else { false } } }
-      #expect(await cluster.frames("ack").isEmpty)
-      await device.close()
+  @Test func nothingIsToldBeforeItIsDurable() async throws {
+    let lane = JournalLane()
+    await lane.run { journal, jobs in
+      var told: [String] = []
+      journal.append(.settled("a"))
+      journal.whenDurable { told.append("a") }
+      journal.flush()
+      journal.append(.settled("b"))
+      journal.whenDurable { told.append("b") }
+      journal.flush()
+      #expect(told.isEmpty && jobs.count == 1, "one job at a time")
+      journal.finished(isDurable: true)
+      #expect(told == ["a"] && jobs.count == 2)
+      journal.whenDurable { told.append("c") }
+      journal.finished(isDurable: true)
+      #expect(told == ["a", "b", "c"] && jobs.count == 2 && journal.isIdle)
+      journal.append(.settled("d"))
+      journal.whenDurable { told.append("d") }
+      journal.flush()
+      journal.finished(isDurable: false)
+      journal.whenDurable { told.append("e") }
+      #expect(told == ["a", "b", "c"], "told though the disk has failed")
     }
+    await lane.loop.close()
+  }
+}
+
+/// A journal whose jobs are noted and done by the test.
+private actor JournalLane {
+  nonisolated let loop = EventLoop(name: "journal")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  final class Jobs { var count = 0 }
+
+  func run(_ body: @Sendable (Journal, Jobs) -> Void) {
+    let jobs = Jobs()
+    body(Journal(perform: { _ in jobs.count += 1 }) { [] }, jobs)
   }
 }
