@@ -49,7 +49,9 @@ actor ScriptedCluster {
 
   func send(text: String, to session: Int = 0) { sessions[session].send(text) }
 
-  func close(_ code: UInt16, session: Int = 0) { sessions[session].connection?.close(WebSocketCloseCode(rawValue: code), "", pending: .sent) }
+  func close(_ code: UInt16, session: Int = 0) {
+    sessions[session].connection?.close(WebSocketCloseCode(rawValue: code), "", pending: .sent)
+  }
 
   func cut(session: Int = 0) { sessions[session].connection?.abort() }
 
@@ -64,7 +66,9 @@ actor ScriptedCluster {
 
   /// Waits until a session has sent so many frames of a type, and answers them.
   @discardableResult
-  func expect(_ number: Int = 1, _ type: String, of session: Int = 0, _ location: SourceLocation = #_sourceLocation) async -> [JSONValue] {
+  func expect(_ type: String, of session: Int = 0, count number: Int = 1, _ location: SourceLocation = #_sourceLocation) async
+    -> [JSONValue]
+  {
     await eventually("\(number) frames \(type) of session \(session)", location) { frames(type, of: session).count >= number }
     return frames(type, of: session)
   }
