@@ -69,10 +69,12 @@ public actor ClusterFixture {
           try await cluster.createTopics(partitions)
           let result = try await body(cluster)
           await cluster.end()
+          await cluster.loop.close()
           return result
         } catch {
           await print("\(error)\n\(cluster.logs())")
           await cluster.end()
+          await cluster.loop.close()
           throw error
         }
       }
@@ -125,11 +127,11 @@ public actor ClusterFixture {
     processes.map { "── \($0.name)\n" + $0.text.split(separator: "\n").suffix(lines).joined(separator: "\n") }.joined(separator: "\n")
   }
 
+  /// Ends all processes; the loop is closed by its caller, who does not run on it.
   private func end() async {
     for process in processes { await process.kill() }
     processes = []
     TemporaryFolder.remove(folder)
-    await loop.close()
   }
 
   /// The binary under test: `CARILLON_BINARY`, else the one that was built beside the tests.
