@@ -85,7 +85,7 @@ private func read(_ text: String) throws -> [String: Double] {
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<4 {
         group.addTask {
-          for _ in 0..<10_000 {
+          for _ in 0..<100_000 {
             counter.increment()
             gauge.add(1)
             histogram.observe(1)
@@ -93,9 +93,9 @@ private func read(_ text: String) throws -> [String: Double] {
         }
       }
     }
-    #expect(counter.value == 40_000)
-    #expect(gauge.value == 40_000)
-    #expect(try read(registry.text)["example_latency_seconds_sum"] == 40_000)
+    #expect(counter.value == 400_000)
+    #expect(gauge.value == 400_000)
+    #expect(try read(registry.text)["example_latency_seconds_sum"] == 400_000)
   }
 
   @Test func shownNumberIsReadWhenAsked() throws {
