@@ -114,6 +114,7 @@ actor DeviceSession {
     switch event {
     case .shown(let notification): StandardOutput.line(text.notification(notification, mark: "", categories: categories))
     case .updated(let notification): StandardOutput.line(text.notification(notification, mark: "(replaced)", categories: categories))
+    case .closed where ending != nil: break
     default: if let line = text.event(event) { StandardOutput.line("-- \(line)") }
     }
   }
