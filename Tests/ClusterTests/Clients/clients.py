@@ -108,7 +108,7 @@ class Producer:
         self.topic = topic
         self.producer = confluent_kafka.Producer(
             {"bootstrap.servers": kafka, "linger.ms": linger, "enable.idempotence": True, "message.max.bytes": 2_000_000,
-             "batch.size": 4_000_000})
+             "batch.size": 500_000})
         self.failed = []
 
     def publish(self, headers, value, key=None, reported=None):
