@@ -71,7 +71,8 @@ let package = Package(
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("TransformTests", ["Transform", "Worker", "Redis", "EventLoop", "Notifications", "TestSupport"]),
     tests("FanOutTests", ["FanOut", "Worker", "Redis", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
-    tests("DeviceClientTests", ["DeviceClient", "EventLoop", "TestSupport"]),
+    tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
+    tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
     tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"]),
   ],
   swiftLanguageModes: [.v6]

@@ -3,17 +3,17 @@ public import Notifications
 /// The device's notification center: what was delivered, and what the person and the application do with it.
 extension Device {
   /// The delivered notifications, the newest first.
-  public var delivered: [DeliveredNotification] { connection?.store.delivered ?? [] }
+  public var delivered: [DeliveredNotification] { connection?.memory.store.delivered ?? [] }
   /// The notifications that wait for a place.
-  public var pending: [DeliveredNotification] { connection?.store.pending ?? [] }
+  public var pending: [DeliveredNotification] { connection?.memory.store.pending ?? [] }
   /// The number at the application's icon.
-  public var badge: Int { connection?.store.badge ?? 0 }
+  public var badge: Int { connection?.memory.store.badge ?? 0 }
   /// The categories that are registered.
   public var categories: [NotificationCategory] { connection?.hello.categories ?? [] }
   /// What the person lets notifications do.
   public var authorization: Authorization? { connection?.hello.authorization }
   /// How many responses the cluster has not answered yet.
-  public var waitingResponses: Int { connection?.outbox.waiting.count ?? 0 }
+  public var waitingResponses: Int { connection?.memory.outbox.waiting.count ?? 0 }
 
   // MARK: The person
 
@@ -45,7 +45,7 @@ extension Device {
     let category = notification.content.categoryIdentifier
     let asks = connection.hello.categories?.first { $0.identifier == category }?.options.contains(.customDismissAction) == true
     if asks { return try send(NotificationAction.dismissIdentifier, nil, notification, connection) }
-    clear([identifier], connection)
+    _ = connection.clear([identifier])
     return nil
   }
 
@@ -70,7 +70,7 @@ extension Device {
   @discardableResult
   public func remove(_ identifiers: [String]) -> [DeliveredNotification] {
     guard let connection else { return [] }
-    return clear(identifiers, connection)
+    return connection.clear(identifiers)
   }
 
   /// Takes all delivered notifications off the list.
@@ -98,7 +98,7 @@ extension Device {
 
   private func delivered(_ identifier: String) throws(DeviceError) -> (DeviceConnection, DeliveredNotification) {
     let connection = try running()
-    guard let notification = connection.store.notification(identifier) else {
+    guard let notification = connection.memory.store.notification(identifier) else {
       throw DeviceError(.noSuchNotification, "no delivered notification has the identifier '\(identifier)'")
     }
     return (connection, notification)
@@ -136,15 +136,8 @@ extension Device {
       response: Self.uniqueID(), receipt: notification.frame.receipt, identifier: notification.identifier, action: action,
       userText: userText, at: connection.now)
     try connection.respond(response)
-    clear([notification.identifier], connection)
+    _ = connection.clear([notification.identifier])
     return response.response
-  }
-
-  @discardableResult
-  private func clear(_ identifiers: [String], _ connection: DeviceConnection) -> [DeliveredNotification] {
-    let cleared = connection.store.clear(identifiers)
-    if !cleared.isEmpty { connection.record(.cleared(cleared.map(\.identifier))) }
-    return cleared
   }
 
   private func change(_ change: RegistrationChanges.Change) throws(DeviceError) -> String {

@@ -64,11 +64,12 @@ public actor Device {
         Task(executorPreference: loop) { await self.connect() }
       }, tell: { tell($0) })
     do throws(DeviceError) {
-      try connection.restore(records, damaged: damaged)
+      try connection.memory.restore(records)
     } catch {
       await closeFile()
       throw error
     }
+    if damaged > 0 { tell(.stateDamaged(lines: damaged)) }
     self.connection = connection
     connection.begin()
   }

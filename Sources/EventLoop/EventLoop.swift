@@ -138,6 +138,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     }
   }
 
+  /// Whether jobs wait: a turn's end may have added some.
+  var hasJobs: Bool { inbox.withLock { !$0.jobs.isEmpty } }
+
   /// Two loops are never the same context.
   public func isSameExclusiveExecutionContext(other: EventLoop) -> Bool { self === other }
 

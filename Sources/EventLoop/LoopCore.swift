@@ -56,11 +56,10 @@ final class LoopCore {
     UnsafeMutableRawPointer(handle).assumingMemoryBound(to: uv_handle_t.self)
   }
 
-  /// Runs the waiting jobs once; false when there were none.
-  @discardableResult
-  func drain() -> Bool {
+  /// Runs the waiting jobs once.
+  func drain() {
     // A job may run the loop's callbacks, but never this function inside itself.
-    guard !isDraining, loop.take(&jobs) else { return false }
+    guard !isDraining, loop.take(&jobs) else { return }
     isDraining = true
     let serial = loop.asUnownedSerialExecutor()
     let task = loop.asUnownedTaskExecutor()
@@ -72,22 +71,22 @@ final class LoopCore {
     }
     jobs.removeAll(keepingCapacity: true)
     isDraining = false
-    return true
   }
 
   /// Jobs may queue writes and turn ends may queue jobs: both are repeated until quiet, or the loop is kept from blocking.
   private func beforeBlocking() {
     loop.countTurn()
     var rounds = 0
-    var ran = true
-    while ran && rounds < 16 {
-      ran = drain()
+    var isWaiting = true
+    while isWaiting && rounds < 16 {
+      drain()
       endTurn()
+      isWaiting = loop.hasJobs
       rounds += 1
     }
-    if ran != isIdle {
-      isIdle = ran
-      if ran { uv_idle_start(idle) { _ in } } else { uv_idle_stop(idle) }
+    if isWaiting != isIdle {
+      isIdle = isWaiting
+      if isWaiting { uv_idle_start(idle) { _ in } } else { uv_idle_stop(idle) }
     }
   }
 

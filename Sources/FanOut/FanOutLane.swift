@@ -1,4 +1,5 @@
 public import EventLoop
+import Notifications
 public import Worker
 
 /// One lane of the fan-out stage: a loop with its own listener, sessions, consumer, producer and connection to Redis.

@@ -23,7 +23,7 @@ final class WebSocketClientHandshake: StreamHandler {
 
   func begin(_ headers: [(name: String, value: String)], withinMilliseconds: Int, _ whenDone: @escaping () -> Void) {
     self.whenDone = whenDone
-    let timer = Timer(on: endpoint.loop) { [unowned self] in end(.failure(.timedOut(url))) }
+    let timer = Timer(on: endpoint.loop) { [unowned self] in end(.failure(isRefused ? refusal : .timedOut(url))) }
     timer.start(after: withinMilliseconds)
     self.timer = timer
     var text = "GET \(url.target) HTTP/1.1\r\nHost: \(url.address)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -50,7 +50,10 @@ final class WebSocketClientHandshake: StreamHandler {
       let (consumed, outcome) = parser.parse(rest)
       rest = UnsafeRawBufferPointer(rebasing: rest[min(consumed, rest.count)...])
       switch outcome {
-      case .incomplete: return
+      case .incomplete:
+        // The beginning of a refusal's body is enough, however long it goes on.
+        if parser.body.count >= Self.limits.bodyBytes { end(.failure(refusal)) }
+        return
       case .failed(let failure): return end(.failure(.invalidResponse(url, "\(failure)")))
       case .complete:
         // Interim responses (RFC 9110, section 15.2) precede the one that counts.
@@ -71,6 +74,9 @@ final class WebSocketClientHandshake: StreamHandler {
     end(.success(connection))
     if !rest.isEmpty { connection.streamReceived(rest) }
   }
+
+  /// A status that counts has come, and it is not 101.
+  private var isRefused: Bool { parser.isHeadComplete && parser.status >= 200 }
 
   private var refusal: WebSocketClientError {
     .refused(
@@ -109,7 +115,7 @@ final class WebSocketClientHandshake: StreamHandler {
   func streamEnded(_ end: StreamEnd) {
     guard result == nil else { return }
     // A response without a length ends with its connection.
-    if parser.isHeadComplete, parser.status >= 200 { return self.end(.failure(refusal)) }
+    if isRefused { return self.end(.failure(refusal)) }
     var error = EventLoopError(
       code: .connectionReset, operation: "upgrade \(url)", message: "the server cut the connection before it answered")
     if case .failed(let failure) = end { error = failure }

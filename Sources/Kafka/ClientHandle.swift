@@ -27,13 +27,7 @@ final class ClientHandle: @unchecked Sendable {
 
   init(_ type: rd_kafka_type_t, _ configuration: ConfigurationObject, rebalances: RebalanceInbox? = nil) throws(KafkaError) {
     self.rebalances = rebalances
-    if let rebalances {
-      rd_kafka_conf_set_opaque(configuration.pointer, Unmanaged.passUnretained(rebalances).toOpaque())
-      rd_kafka_conf_set_rebalance_cb(configuration.pointer) { client, code, partitions, opaque in
-        guard let client, let partitions, let opaque else { return }
-        Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().take(client, code, partitions)
-      }
-    }
+    rebalances?.attach(to: configuration)
     let made: Result<OpaquePointer, KafkaError> = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
       text.baseAddress?.pointee = 0
       if let client = rd_kafka_new(type, configuration.pointer, text.baseAddress, text.count) { return .success(client) }

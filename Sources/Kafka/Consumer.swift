@@ -56,10 +56,8 @@ public final class Consumer {
   private var gathered = 0
   private var state = State.open
   private var revoking: (revocation: Revocation, deadline: Timer)?
-  private var commits: [UInt: ([CommitOffset], ([CommitOffset: KafkaError]) -> Void)] = [:]
-  private var lastCommit: UInt = 0
+  private var commits: CommitRequests?
   private var afterRevocation: [CheckedContinuation<Void, Never>] = []
-  private var whenCommitsSettle: CheckedContinuation<Void, Never>?
   private let ended = Latch()
 
   /// Makes a consumer that reads nothing yet.
@@ -98,6 +96,9 @@ public final class Consumer {
     self.events = events
     scratch = .allocate(capacity: max(1, options.recordsPerTurn))
     self.handler = handler
+    commits = CommitRequests(
+      on: loop, client, queue: events, mustWait: { [self] in state == .open && rebalances.isJoining },
+      name: { [self] in partitions.isCurrent($0) ? partitions[$0.partition].topicPartition : nil })
     rd_kafka_set_log_queue(client.pointer, events)
     do {
       let pipe = try WakePipe(on: loop) { self.serve() }
@@ -188,6 +189,7 @@ public final class Consumer {
   private func serve() {
     guard state != .closed else { return }
     serveEvents()
+    commits?.sendHeld()
     serveRecords()
   }
 
@@ -195,7 +197,7 @@ public final class Consumer {
     while let event = rd_kafka_queue_poll(events, 0) {
       defer { rd_kafka_event_destroy(event) }
       if rd_kafka_event_type(event) == RD_KAFKA_EVENT_OFFSET_COMMIT {
-        commitEnded(event)
+        commits?.take(event)
       } else {
         client.dispatch(event, log: onLog, statistics: onStatistics) { handler?.consumerFailed($0) }
       }
@@ -344,54 +346,17 @@ public final class Consumer {
 
   // MARK: Committing
 
-  /// Commits offsets of partitions that are assigned, asynchronously.
+  /// Commits offsets of partitions that are assigned, asynchronously; while the group forms anew it waits for that.
   ///
   /// - Parameters:
   ///   - offsets: at most one for each partition; those of an earlier generation are not sent and come back as `notOwned`.
   ///   - completion: called once, on the loop, with the errors of those that failed; also when the consumer closes first.
   public func commit(_ offsets: [CommitOffset], completion: @escaping ([CommitOffset: KafkaError]) -> Void) {
     loop.preconditionOnLoop()
-    var refused: [CommitOffset: KafkaError] = [:]
-    var sent: [CommitOffset] = []
-    let list = PartitionList(capacity: offsets.count)
-    for offset in offsets {
-      if state != .closed, partitions.isCurrent(offset) {
-        list.add(partitions[offset.partition].topicPartition, offset: offset.offset)
-        sent.append(offset)
-      } else {
-        refused[offset] = KafkaError(.notOwned, "commit", message: "the assignment is over")
-      }
+    guard let commits else {
+      return completion(Dictionary(offsets.map { ($0, KafkaError(.closed, "commit")) }) { first, _ in first })
     }
-    guard !sent.isEmpty else { return completion(refused) }
-    lastCommit += 1
-    let code = rd_kafka_commit_queue(client.pointer, list.pointer, events, nil, UnsafeMutableRawPointer(bitPattern: lastCommit))
-    guard code == RD_KAFKA_RESP_ERR_NO_ERROR else {
-      for offset in sent { refused[offset] = KafkaError(code, "commit offsets") }
-      return completion(refused)
-    }
-    let unsent = refused
-    commits[lastCommit] = (sent, { completion($0.merging(unsent) { error, _ in error }) })
-  }
-
-  private func commitEnded(_ event: OpaquePointer) {
-    guard let (sent, completion) = commits.removeValue(forKey: UInt(bitPattern: rd_kafka_event_opaque(event))) else { return }
-    let overall = rd_kafka_event_error(event)
-    var codes: [TopicPartition: rd_kafka_resp_err_t] = [:]
-    if let list = rd_kafka_event_topic_partition_list(event), let elements = list.pointee.elems {
-      for place in 0..<Int(list.pointee.cnt) { codes[elements[place].topicPartition] = elements[place].err }
-    }
-    var failed: [CommitOffset: KafkaError] = [:]
-    for offset in sent {
-      let name = partitions[offset.partition].topicPartition
-      let own = codes[name] ?? RD_KAFKA_RESP_ERR_NO_ERROR
-      let code = own == RD_KAFKA_RESP_ERR_NO_ERROR ? overall : own
-      if code != RD_KAFKA_RESP_ERR_NO_ERROR { failed[offset] = KafkaError(code, "commit \(name)") }
-    }
-    completion(failed)
-    if commits.isEmpty, let waiting = whenCommitsSettle {
-      whenCommitsSettle = nil
-      waiting.resume()
-    }
+    commits.add(offsets, completion)
   }
 
   // MARK: Closing
@@ -406,32 +371,20 @@ public final class Consumer {
   public func close(withinMilliseconds milliseconds: Int = 15_000) async -> Bool {
     loop.preconditionOnLoop()
     guard state == .open else { return await ended.wait() }
+    state = .closing
     let ended = ended
     let deadline = Timer(on: loop) { ended.open(false) }
     deadline.start(after: milliseconds)
     if revoking != nil { await withCheckedContinuation { afterRevocation.append($0) } }
-    state = .closing
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       disown(partitions.ownedIndexes, isLost: false) { continuation.resume() }
     }
-    await settleCommits()
+    commits?.sendHeld()
+    await commits?.settled(withinMilliseconds: options.revocationTimeoutMilliseconds)
     end()
     let inTime = await ended.wait()
     deadline.close()
     return inTime
-  }
-
-  /// Commits that the handler asked for last are waited for, as long as a revocation may take.
-  private func settleCommits() async {
-    serveEvents()
-    guard !commits.isEmpty else { return }
-    let patience = Timer(on: loop) { [self] in
-      whenCommitsSettle?.resume()
-      whenCommitsSettle = nil
-    }
-    patience.start(after: options.revocationTimeoutMilliseconds)
-    await withCheckedContinuation { whenCommitsSettle = $0 }
-    patience.close()
   }
 
   private func end() {
@@ -439,11 +392,8 @@ public final class Consumer {
     rebalances.close()
     for place in 0..<gathered { rd_kafka_message_destroy(scratch[place].message) }
     gathered = 0
-    let unanswered = commits
-    commits = [:]
-    for (sent, completion) in unanswered.values {
-      completion(Dictionary(sent.map { ($0, KafkaError(.closed, "commit")) }) { first, _ in first })
-    }
+    commits?.close()
+    commits = nil
     partitions.releaseTopics()
     for queue in [records, events] { rd_kafka_queue_io_event_enable(queue, -1, nil, 0) }
     rd_kafka_queue_destroy(events)
@@ -458,6 +408,7 @@ public final class Consumer {
   private func abandon() {
     state = .closed
     handler = nil
+    commits = nil
     rd_kafka_queue_destroy(events)
     client.end(leavingGroup: false, discarding: records) {}
   }

@@ -105,6 +105,9 @@ public final class EmbeddedBroker: @unchecked Sendable {
   // MARK: Faults
 
   /// Has the next requests of that kind fail, one error each; `transport` cuts the connection instead of answering.
+  ///
+  /// With failing produce requests give producers `max.in.flight.requests.per.connection=1`: unlike Kafka it takes a later batch before
+  /// the failed one and then calls that a duplicate, so a record is reported as delivered and is not there.
   public func failNext(_ request: Request, with codes: [KafkaError.Code]) throws(KafkaError) {
     let errors = codes.map { rd_kafka_resp_err_t($0.rawValue) }
     try whileOpen("fail requests") {

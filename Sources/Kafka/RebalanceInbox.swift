@@ -1,7 +1,7 @@
 import CRdKafka
 import Synchronization
 
-/// What the group's coordinator wants of a consumer, taken down inside librdkafka's callback and carried out afterwards.
+/// What the group's coordinator wants of a consumer, taken down inside librdkafka's callbacks and carried out afterwards.
 ///
 /// librdkafka then waits for the answer (`rd_kafka_incremental_assign` and its like), so revoking may take its time. Callbacks come on
 /// the thread that serves the consumer's queue: the loop's, and when the consumer closes the closing thread's.
@@ -16,6 +16,13 @@ final class RebalanceInbox: Sendable {
   private let changes = Mutex<[Change]>([])
   private let count = Atomic<Int>(0)
   private let isClosing = Atomic<Bool>(false)
+  private let joining = Atomic<Bool>(false)
+
+  /// Whether the member waits for its group to form anew.
+  ///
+  /// A commit that is sent meanwhile waits at the broker behind the request to join, is then of an old generation, and makes librdkafka
+  /// 2.0.2 take the whole assignment for lost (its issue 4059, mended in 2.10.0).
+  var isJoining: Bool { joining.load(ordering: .relaxed) }
 
   /// From now on whatever is asked is answered with giving everything up.
   func close() { isClosing.store(true, ordering: .releasing) }
@@ -29,7 +36,39 @@ final class RebalanceInbox: Sendable {
     return change
   }
 
-  func take(_ client: OpaquePointer, _ code: rd_kafka_resp_err_t, _ partitions: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) {
+  /// Has librdkafka call here; the inbox must live as long as the client.
+  func attach(to configuration: ConfigurationObject) {
+    let opaque = Unmanaged.passUnretained(self).toOpaque()
+    rd_kafka_conf_set_opaque(configuration.pointer, opaque)
+    rd_kafka_conf_set_rebalance_cb(configuration.pointer) { client, code, partitions, opaque in
+      guard let client, let partitions, let opaque else { return }
+      Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().take(client, code, partitions)
+    }
+    rd_kafka_conf_interceptor_add_on_new(
+      configuration.pointer, "carillon",
+      { client, _, opaque, _, _ in
+        rd_kafka_interceptor_add_on_request_sent(
+          client, "carillon",
+          { _, _, _, _, request, _, _, _, opaque in
+            if request == joinGroup, let opaque { Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().setJoining(true) }
+            return RD_KAFKA_RESP_ERR_NO_ERROR
+          }, opaque)
+        return rd_kafka_interceptor_add_on_response_received(
+          client, "carillon",
+          { _, _, _, _, request, _, _, _, _, error, opaque in
+            if request == syncGroup || (request == joinGroup && error != RD_KAFKA_RESP_ERR_NO_ERROR), let opaque {
+              Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().setJoining(false)
+            }
+            return RD_KAFKA_RESP_ERR_NO_ERROR
+          }, opaque)
+      }, opaque)
+  }
+
+  private func setJoining(_ value: Bool) { joining.store(value, ordering: .relaxed) }
+
+  private func take(
+    _ client: OpaquePointer, _ code: rd_kafka_resp_err_t, _ partitions: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
+  ) {
     guard !isClosing.load(ordering: .acquiring), let copy = rd_kafka_topic_partition_list_copy(partitions) else {
       rd_kafka_assign(client, nil)
       return
@@ -41,3 +80,7 @@ final class RebalanceInbox: Sendable {
     count.add(1, ordering: .relaxed)
   }
 }
+
+// Keys of requests in Kafka's protocol.
+private let joinGroup: Int16 = 11
+private let syncGroup: Int16 = 14

@@ -93,39 +93,36 @@ final class Pipeline: RedisReplyHandler {
       let start = hold.arena.count
       DeviceToken.append(token, to: &hold.arena)
       let span = ArenaSpan(start: start, count: hold.arena.count - start)
-      forEachEntry(view, hold) { entry, terms in
-        works[place].pending += 1
-        judging.add(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
-      }
+      guard let (entry, terms) = entry(view, hold) else { return }
+      works[place].pending += 1
+      judging.add(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
     case .user:
       works[place].audience = Work.Audience()
       nextPage(view, place, hold)
     }
   }
 
-  /// Writes the request's delivery entries, one of a notification, one of each identifier to remove.
-  private func forEachEntry(_ view: RequestView, _ hold: BatchHold, _ body: (ArenaSpan, DeviceRequest.Terms) -> Void) {
-    let source = sourceHash(view.envelope)
-    var number = 0
+  /// Writes the request's delivery entry, and what the judge needs beside it.
+  private func entry(_ view: RequestView, _ hold: BatchHold) -> (ArenaSpan, DeviceRequest.Terms)? {
+    var entry = DeliveryEntry(view)
+    var withdraws: NotificationID?
+    let start = hold.arena.count
+    var isWritten = false
     view.forEachIdentifier { identifier in
-      var entry = DeliveryEntry(view)
-      var withdraws: NotificationID?
       if view.operation == .remove {
-        let id = number == 0 ? view.envelope.id : view.envelope.id.derived(identifier)
-        entry = DeliveryEntry(removing: identifier, by: view, id: id)
+        entry = DeliveryEntry(removing: identifier, by: view, id: view.envelope.id)
         withdraws = NotificationID(text: identifier)
       }
-      number += 1
-      let start = hold.arena.count
       // What the request's rules let pass always fits.
-      guard (try? entry.append(to: &hold.arena)) != nil else { return }
-      let terms = DeviceRequest.Terms(
-        application: StableHash.hash(view.application), user: view.target.userHash, time: view.envelope.source.timestamp,
-        withdraws: withdraws, id: entry.id.hash64, source: source,
-        isExpired: expiration.end(expiration: entry.expiration, published: entry.source.timestamp) <= WallClock.seconds(),
-        revision: view.envelope.revision)
-      body(ArenaSpan(start: start, count: hold.arena.count - start), terms)
+      isWritten = (try? entry.append(to: &hold.arena)) != nil
     }
+    guard isWritten else { return nil }
+    let end = expiration.end(expiration: entry.expiration, published: entry.source.timestamp)
+    let terms = DeviceRequest.Terms(
+      application: StableHash.hash(view.application), user: view.target.userHash, time: view.envelope.source.timestamp,
+      withdraws: withdraws, id: entry.id.hash64, source: sourceHash(view.envelope), isExpired: end <= WallClock.seconds(),
+      revision: view.envelope.revision)
+    return (ArenaSpan(start: start, count: hold.arena.count - start), terms)
   }
 
   /// Tells records apart that bring the same apns-id.
@@ -174,13 +171,11 @@ final class Pipeline: RedisReplyHandler {
       let isWhole = tokens.count < AudienceCalls.pageSize
       works[place].audience?.isWhole = isWhole
       works[place].audience?.last = tokens.last ?? ArenaSpan()
-      if !tokens.isEmpty {
-        forEachEntry(view, hold) { entry, terms in
-          for token in tokens {
-            works[place].pending += 1
-            works[place].audience?.unjudged += 1
-            judging.add(DeviceRequest(work: place, hold: hold, token: token, entry: entry, terms: terms))
-          }
+      if !tokens.isEmpty, let (entry, terms) = entry(view, hold) {
+        for token in tokens {
+          works[place].pending += 1
+          works[place].audience?.unjudged += 1
+          judging.add(DeviceRequest(work: place, hold: hold, token: token, entry: entry, terms: terms))
         }
         send()
       }

@@ -165,7 +165,10 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
         whenIdle = nil
       }
       deadline.start(after: milliseconds)
-      await withCheckedContinuation { whenIdle = $0 }
+      await withCheckedContinuation { continuation in
+        // The loop may have turned since the question above.
+        if pipeline?.isIdle == false { whenIdle = continuation } else { continuation.resume() }
+      }
       deadline.close()
     }
     await consumer?.close()

@@ -44,7 +44,6 @@ struct Work {
     var isWhole = false
     /// Devices of the present page that are not yet judged.
     var unjudged = 0
-    var entry = ArenaSpan()
     /// The greatest token of the present page: where the next begins.
     var last = ArenaSpan()
   }

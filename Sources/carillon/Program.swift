@@ -11,7 +11,12 @@ enum Program {
     name: "carillon", summary: "delivers notifications to a fleet of devices, over Kafka and Redis", version: version,
     sections: [
       .init("Roles", [UpCommand.command, TransformCommand.command, FanOutCommand.command]),
-      .init("Tools", [TopicsCommand.create, PublishCommand.command, EventsCommand.command, TokenCommand.command, TokenCommand.createKey]),
+      .init(
+        "Tools",
+        [
+          TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, TokenCommand.command,
+          TokenCommand.createKey,
+        ]),
       .init("Documentation", [SettingsCommand.command]),
     ])
 
@@ -56,6 +61,7 @@ enum Program {
     switch error {
     case let failure as Failure: failure.code
     case let error as KafkaError where error.code == .invalidConfiguration: .wrongUsage
+    case let error as RedisError where [.badAddress, .notInThisVersion, .unsuitableServer].contains(error.code): .wrongUsage
     case let error as EventLoopError where !error.isRetriable: .wrongUsage
     default: .dependencyMissing
     }

@@ -62,6 +62,31 @@ private actor Lane {
     await loop.close()
   }
 
+  @Test func aJobOfATurnsEndDoesNotWaitForTheNextWakeUp() async throws {
+    let loop = EventLoop(name: "test")
+    let (stream, continuation) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(10))
+    try await loop.run {
+      var turns = 0
+      loop.onTurnEnd {
+        turns += 1
+        let turn = turns
+        if turn <= 3 { loop.execute { continuation.yield(turn) } }
+      }
+    }
+    let deadline = Task {
+      try await Task.sleep(for: .seconds(5))
+      continuation.finish()
+    }
+    var seen: [Int] = []
+    for await turn in stream {
+      seen.append(turn)
+      if turn == 3 { break }
+    }
+    deadline.cancel()
+    #expect(seen == [1, 2, 3])
+    await loop.close()
+  }
+
   @Test func closingTheLoopClosesWhatIsStillOpenOnIt() async throws {
     let loop = EventLoop(name: "test")
     try await loop.run {

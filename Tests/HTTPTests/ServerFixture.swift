@@ -32,10 +32,13 @@ actor ServerFixture {
     await fixture.loop.close()
   }
 
-  /// The defaults, but that deadlines are looked at often.
+  /// The defaults, but that deadlines are looked at often, and none that a test does not set can pass on a busy machine.
   static func quick() -> HTTPServerConfiguration {
     var configuration = HTTPServerConfiguration()
     configuration.sweepMilliseconds = 20
+    configuration.headMilliseconds = 120_000
+    configuration.bodyMilliseconds = 120_000
+    configuration.idleMilliseconds = 120_000
     return configuration
   }
 

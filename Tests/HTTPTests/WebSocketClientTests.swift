@@ -207,10 +207,24 @@ private let accepted = upgraded + "Sec-WebSocket-Accept: ACCEPT\r\nSec-WebSocket
     }
   }
 
+  @Test func refusalIsKnownBeforeItsBodyEnds() async throws {
+    try await withClient { client in
+      for count in [10, 5000] {
+        let body = String(repeating: "b", count: count)
+        let url = try await client.impersonate("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9999\r\n\r\n" + body, finishes: false)
+        guard case .refused(_, 503, let start, nil)? = await client.connect(url, milliseconds: 300) else {
+          Issue.record("not refused")
+          return
+        }
+        #expect(start.utf8.count == min(count, 1024))
+      }
+    }
+  }
+
   @Test func silenceTimesOutAndAbsenceIsRefused() async throws {
     try await withClient { client in
       let url = try await client.impersonate(nil)
-      guard case .timedOut? = await client.connect(url, milliseconds: 50) else {
+      guard case .timedOut? = await client.connect(url, milliseconds: 300) else {
         Issue.record("no time-out")
         return
       }

@@ -7,7 +7,9 @@ import Testing
   @Test func aHeldBatchStaysReadable() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic()
-      let values = (0..<500).map { TestRecord(key: "k\($0)", String(repeating: "v\($0) ", count: 20), headers: [.init("h", "\($0)")], partition: 0) }
+      let values = (0..<500).map {
+        TestRecord(key: "k\($0)", String(repeating: "v\($0) ", count: 20), headers: [.init("h", "\($0)")], partition: 0)
+      }
       try await kafka.publish(values, to: topic)
       let lane = ConsumerLane()
       try await lane.open(kafka.configuration)
@@ -102,7 +104,9 @@ import Testing
       try kafka.embedded?.takeDown()
       let lane = ConsumerLane()
       try await lane.open(kafka.configuration)
-      let error = await #expect(throws: KafkaError.self) { _ = try await lane.assign([(TopicPartition(topic, 0), .latest)], timeoutMilliseconds: 500) }
+      let error = await #expect(throws: KafkaError.self) {
+        _ = try await lane.assign([(TopicPartition(topic, 0), .latest)], timeoutMilliseconds: 500)
+      }
       #expect(error?.isRetriable == true && error?.description.contains(topic) == true, "\(error.map(String.init(describing:)) ?? "")")
       #expect(await lane.close())
     }
@@ -118,7 +122,8 @@ import Testing
       let error = await #expect(throws: KafkaError.self) {
         try await loop.run { _ = try Producer(on: loop, configuration, handler: Silent()) }
       }
-      #expect(error?.code == .invalidConfiguration && error?.description.contains(named) == true, "\(error.map(String.init(describing:)) ?? "")")
+      #expect(
+        error?.code == .invalidConfiguration && error?.description.contains(named) == true, "\(error.map(String.init(describing:)) ?? "")")
     }
     let secret = KafkaConfiguration(bootstrapServers: ["127.0.0.1:1"], properties: ["sasl.oauthbearer.method": "hush-hush"])
     let error = await #expect(throws: KafkaError.self) { try await loop.run { _ = try Producer(on: loop, secret, handler: Silent()) } }

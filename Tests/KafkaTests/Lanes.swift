@@ -208,6 +208,11 @@ actor ProducerLane {
     return Array(text.utf8).withUnsafeBytes { producer.produce(handle, key: nil, value: $0, token: token) }
   }
 
+  /// Several at once, so that no report can come in between.
+  func produce(_ topic: String, tokens: Range<UInt64>) throws -> [Bool] {
+    try tokens.map { if case .taken = try produce(topic, "x", token: $0) { true } else { false } }
+  }
+
   func send(_ topic: String, key: String?, _ text: String?, partition: Int32? = nil) async throws -> (partition: Int32, offset: Int64)? {
     guard let producer = core?.producer else { return nil }
     return try await producer.send(

@@ -61,10 +61,7 @@ import Testing
       options.maximumRecords = 10
       options.lingerMilliseconds = 50
       try await lane.open(kafka.configuration, options)
-      var outcomes: [Bool] = []
-      for token in 0..<12 {
-        if case .taken = try await lane.produce(topic, "x", token: UInt64(token)) { outcomes.append(true) } else { outcomes.append(false) }
-      }
+      let outcomes = try await lane.produce(topic, tokens: 0..<12)
       #expect(outcomes == Array(repeating: true, count: 10) + [false, false])
       try await eventually("the producer says that it has room again") { await lane.rooms == 1 }
       guard case .taken = try await lane.produce(topic, "x", token: 12) else { throw Unexpected("still full") }
@@ -99,7 +96,8 @@ import Testing
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let topic = try await kafka.topic()
       let lane = ProducerLane()
-      try await lane.open(kafka.configuration.merging(["retry.backoff.ms": "20"]))
+      try await lane.open(
+        kafka.configuration.merging(["retry.backoff.ms": "20", "max.in.flight.requests.per.connection": "1"]))
       _ = try await lane.send(topic, key: nil, "0")
       try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 7), .transport, .init(rawValue: 7)])
       for number in 1...20 { _ = try await lane.produce(topic, "\(number)", token: UInt64(number)) }
@@ -166,7 +164,8 @@ private actor Copier {
         guard let producer, let topic else { return }
         headers.copy(from: batch[place])
         headers.append("by", "copier")
-        if case .taken = producer.produce(topic, partition: 0, key: batch[place].key, value: batch[place].value, headers: headers, token: 0) {
+        if case .taken = producer.produce(topic, partition: 0, key: batch[place].key, value: batch[place].value, headers: headers, token: 0)
+        {
           #expect(headers.count == 0)
           copied += 1
         }

@@ -83,6 +83,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
           let error = await #expect(throws: RedisError.self) { try await client.open() }
           #expect(error?.code == .authenticationFailed)
           #expect(error?.isRetriable == false)
+          #expect(error?.message.contains("check them in the Redis address") == true)
           #expect(error?.message.contains("wrong") == false || error?.message.contains("WRONGPASS") == true)
           // The next attempt is far off, though it is the first failure.
           #expect(await client.waits.allSatisfy { $0 >= 2500 })

@@ -48,7 +48,7 @@ import Testing
           } else {
             command.begin(Self.add, keys: 1)
             command.append("n")
-            command.append(1)
+            command.append(token)
           }
         }
         #expect(first.allSatisfy { $0 == .accepted })
@@ -57,7 +57,7 @@ import Testing
         #expect(outcomes.values.allSatisfy { $0.count == 1 })
         #expect(outcomes.values.allSatisfy { success($0.first) != nil })
         // Each was executed exactly once.
-        #expect(try await client.command("GET", "n").integer == 4999)
+        #expect(try await client.command("GET", "n").integer == (0..<5000).reduce(0, +) - 2000)
         let statistics = try await client.command("INFO", "commandstats").text ?? ""
         let loads = statistics.split(whereSeparator: \.isNewline).first { $0.contains("script|load") }
         // Once for the calls before the flush (it was not loaded yet), once after it.

@@ -6,24 +6,32 @@ public import Kafka
 public struct TestRecord: Sendable, Hashable {
   /// A header: its name and its value, which may be missing.
   public struct Header: Sendable, Hashable {
+    /// Its name.
     public var name: String
+    /// Its value; nil for none.
     public var value: [UInt8]?
 
+    /// A header of text.
     public init(_ name: String, _ value: String?) {
       self.name = name
       self.value = value.map { Array($0.utf8) }
     }
   }
 
+  /// The key; nil for none.
   public var key: [UInt8]?
+  /// The value; nil for a tombstone.
   public var value: [UInt8]?
+  /// The headers in their order.
   public var headers: [Header]
+  /// The partition; nil lets the key decide.
   public var partition: Int32?
   /// Where it was found; nil before it is published.
   public var offset: Int64?
   /// Milliseconds since 1970; nil for now.
   public var timestamp: Int64?
 
+  /// A record of text.
   public init(
     key: String? = nil, _ value: String?, headers: [Header] = [], partition: Int32? = nil, offset: Int64? = nil, timestamp: Int64? = nil
   ) {
@@ -73,7 +81,9 @@ public final class KafkaFixture: Sendable {
   public let loop: EventLoop
 
   /// The bootstrap servers of a real Kafka; nil when the tests use embedded brokers.
-  public static let realServers: [String]? = getenv("CARILLON_TEST_KAFKA").map { String(cString: $0).split(separator: ",").map(String.init) }
+  public static let realServers: [String]? = getenv("CARILLON_TEST_KAFKA").map {
+    String(cString: $0).split(separator: ",").map(String.init)
+  }
 
   private static let announcement: Void = {
     print("Kafka tests run on \(realServers.map { "the real Kafka at " + $0.joined(separator: ",") } ?? "embedded brokers")")
@@ -176,7 +186,8 @@ private actor Publisher {
       let outcome = Self.withBytes(record.key) { key in
         Self.withBytes(record.value) { value in
           producer.produce(
-            handle, partition: record.partition, key: key, value: value, headers: headers, timestamp: record.timestamp, token: UInt64(place))
+            handle, partition: record.partition, key: key, value: value, headers: headers, timestamp: record.timestamp, token: UInt64(place)
+          )
         }
       }
       if case .refused(let error) = outcome { refusal = error }
@@ -206,7 +217,8 @@ private actor Reader {
 
   init(_ loop: EventLoop) { self.loop = loop }
 
-  func read(_ partitions: [TopicPartition], _ count: Int, _ seconds: Int, _ configuration: KafkaConfiguration) async throws -> [TestRecord] {
+  func read(_ partitions: [TopicPartition], _ count: Int, _ seconds: Int, _ configuration: KafkaConfiguration) async throws -> [TestRecord]
+  {
     let collector = Collector()
     let consumer = try Consumer(on: loop, configuration, Consumer.Options(), handler: collector)
     let deadline = ContinuousClock.now + .seconds(seconds)

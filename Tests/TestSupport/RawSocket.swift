@@ -2,7 +2,7 @@ import Glibc
 
 /// A plain blocking TCP client of loopback, for tests that send bytes as no client would.
 ///
-/// A read that takes longer than ten seconds counts as the end of the test's patience and throws.
+/// A read that takes longer than thirty seconds counts as the end of the test's patience and throws.
 public final class RawSocket {
   /// A call of the operating system failed.
   public struct Failure: Error, CustomStringConvertible {
@@ -20,7 +20,7 @@ public final class RawSocket {
   public init(port: Int, receiveBufferBytes: Int32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw Failure("socket") }
-    var patience = timeval(tv_sec: 10, tv_usec: 0)
+    var patience = timeval(tv_sec: 30, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     var on: Int32 = 1

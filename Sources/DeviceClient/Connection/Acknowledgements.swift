@@ -1,6 +1,16 @@
 internal import JSON
 internal import Notifications
 
+/// What a device says of one delivery.
+enum Acknowledgement {
+  /// It was stored or shown.
+  case taken(UInt64)
+  /// It took the place of a notification on the screen.
+  case updated(UInt64)
+  /// It was not taken.
+  case dropped(UInt64, DropReason)
+}
+
 /// The deliveries of one session that are to be acknowledged with the next frame.
 struct Acknowledgements {
   private var deliveries: [UInt64] = []
@@ -9,14 +19,16 @@ struct Acknowledgements {
 
   var isEmpty: Bool { deliveries.isEmpty && dropped.isEmpty }
 
-  /// It was stored or shown.
-  mutating func take(_ delivery: UInt64, isUpdate: Bool = false) {
-    deliveries.append(delivery)
-    if isUpdate { updated.append(delivery) }
+  /// Adds one.
+  mutating func add(_ acknowledgement: Acknowledgement) {
+    switch acknowledgement {
+    case .taken(let delivery): deliveries.append(delivery)
+    case .updated(let delivery):
+      deliveries.append(delivery)
+      updated.append(delivery)
+    case .dropped(let delivery, let reason): dropped.append((delivery, reason))
+    }
   }
-
-  /// It was not taken.
-  mutating func drop(_ delivery: UInt64, _ reason: DropReason) { dropped.append((delivery, reason)) }
 
   /// Appends the frame.
   func write(to json: inout JSONWriter) { AckFrame.write(deliveries: deliveries, updated: updated, dropped: dropped, to: &json) }

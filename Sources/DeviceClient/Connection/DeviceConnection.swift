@@ -27,8 +27,8 @@ final class DeviceConnection {
   let configuration: DeviceConfiguration
   /// Who it is now: changes are said with the next hello.
   private(set) var hello: Hello
-  var store: NotificationStore
-  private(set) var outbox = ResponseOutbox()
+  /// What outlives connections, and with a state file the device.
+  let memory: DeviceMemory
   private var changes = RegistrationChanges()
   private var clock = ClusterClock()
   private var plan = ReconnectionPlan()
@@ -46,7 +46,6 @@ final class DeviceConnection {
   /// Asks the owner to connect, with this as the handler; it answers with `failed` when it cannot.
   private let connect: () -> Void
   private var whenEnded: [() -> Void] = []
-  private(set) var journal: Journal
 
   init(
     _ configuration: DeviceConfiguration, on loop: EventLoop, perform: ((Journal.Job) -> Void)?, connect: @escaping () -> Void,
@@ -57,11 +56,7 @@ final class DeviceConnection {
     hello = configuration.hello
     self.connect = connect
     self.tell = tell
-    store = NotificationStore(
-      authorization: configuration.hello.authorization ?? Authorization(status: .authorized),
-      limits: configuration.limits)
-    journal = Journal(perform: nil) { [] }
-    journal = Journal(perform: perform) { [weak self] in self?.snapshot() ?? [] }
+    memory = DeviceMemory(configuration, perform: perform)
     turnTimer = Timer(on: loop) { [weak self] in self?.turnEnded() }
     connectTimer = Timer(on: loop) { [weak self] in self?.begin() }
     deadlineTimer = Timer(on: loop) { [weak self] in self?.deadlinePassed() }
@@ -71,39 +66,6 @@ final class DeviceConnection {
   var now: Int64 { clock.now(loopMilliseconds: loop.milliseconds()) }
 
   // MARK: The beginning and the end
-
-  /// Takes what the state file remembers.
-  func restore(_ records: [StateRecord], damaged: Int) throws(DeviceError) {
-    for record in records {
-      switch record {
-      case .owner(let device, let application):
-        guard device == hello.device.text, application == hello.application else {
-          throw DeviceError(.stateUnusable, "the state file belongs to another device or application: name another file")
-        }
-      case .took(let frame, let at): _ = store.take(frame, now: at)
-      case .noted(let identifier, let revision, let at): store.restore(revision: revision, of: identifier, at: at)
-      case .removed(let identifiers, let revision, let at): _ = store.remove(identifiers, revision: revision, now: at)
-      case .cleared(let identifiers): _ = store.clear(identifiers)
-      case .fired(let identifier, let at): _ = store.fire(identifier, now: at)
-      case .response(let response): outbox.restore(response)
-      case .settled(let id): _ = outbox.settle(id)
-      case .id(let id, let at): store.restore(id: id, at: at)
-      case .listed(let frame, let at, let isPending): store.restore(frame, at: at, isPending: isPending)
-      }
-    }
-    if records.isEmpty { journal.append(.owner(device: hello.device.text, application: hello.application)) }
-    if damaged > 0 { tell?(.stateDamaged(lines: damaged)) }
-  }
-
-  private func snapshot() -> [StateRecord] {
-    var records: [StateRecord] = [.owner(device: hello.device.text, application: hello.application)]
-    store.ids.forEach { id, _, at in records.append(.id(id, at: at)) }
-    store.revisions.forEach { identifier, revision, at in records.append(.noted(identifier: identifier, revision: revision, at: at)) }
-    records += store.pending.map { .listed($0.frame, at: $0.takenAt, isPending: true) }
-    records += store.delivered.reversed().map { .listed($0.frame, at: $0.takenAt, isPending: false) }
-    records += outbox.waiting.map { .response($0) }
-    return records
-  }
 
   /// Connects, and keeps connected.
   func begin() {
@@ -137,8 +99,8 @@ final class DeviceConnection {
 
   private func endIfDone() {
     guard isStopping, case .idle = phase else { return }
-    journal.flush()
-    guard journal.isIdle else { return }
+    memory.journal.flush()
+    guard memory.journal.isIdle else { return }
     for timer in [turnTimer, connectTimer, deadlineTimer] { timer?.close() }
     tell = nil
     let waiting = whenEnded
@@ -148,7 +110,7 @@ final class DeviceConnection {
 
   /// The disk is done with a job of the journal.
   func diskFinished(_ failure: DeviceError?) {
-    journal.finished(isDurable: failure == nil)
+    memory.journal.finished(isDurable: failure == nil)
     if let failure {
       // What cannot be remembered must not be acknowledged.
       tell?(.failed(failure))
@@ -208,7 +170,7 @@ final class DeviceConnection {
     }
     session += 1
     acknowledgements = Acknowledgements()
-    outbox.sessionEnded()
+    memory.outbox.sessionEnded()
     let isGone = code == CloseCode.unregistered.rawValue
     let wait = plan.ended(code: code, sessionMilliseconds: stood, jitter: .random(in: 0...1))
     if isStopping || wait == nil {
@@ -252,7 +214,7 @@ final class DeviceConnection {
   private func welcome(_ welcome: WelcomeFrame) {
     guard case .greeting(let connection) = phase else { return }
     clock.set(welcome.now, loopMilliseconds: loop.milliseconds())
-    store.rememberSeconds = welcome.rememberSeconds
+    memory.store.rememberSeconds = welcome.rememberSeconds
     phase = .open(connection, since: loop.milliseconds(), welcome)
     deadlineTimer?.start(after: 5_000)
     tell?(.connected(welcome))
@@ -262,56 +224,37 @@ final class DeviceConnection {
   }
 
   private func take(_ frame: NotifyFrame) {
-    let now = self.now
-    let outcome = store.take(frame, now: now)
-    switch outcome {
-    case .shown(let notification): accept(frame, now, .shown(notification))
-    case .updated(let notification): accept(frame, now, .updated(notification), isUpdate: true)
-    case .silent(let notification): accept(frame, now, .silent(notification))
-    case .held(let notification): accept(frame, now, .held(notification))
-    case .dropped(let reason):
-      if reason == .expired { journal.append(.noted(identifier: frame.identifier, revision: frame.revision, at: now)) }
-      whenDurable(.dropped(delivery: frame.delivery, id: frame.id, identifiers: [frame.identifier], reason)) {
-        $0.drop(frame.delivery, reason)
-      }
-    }
-  }
-
-  private func accept(_ frame: NotifyFrame, _ now: Int64, _ event: DeviceEvent, isUpdate: Bool = false) {
-    journal.append(.took(frame, at: now))
-    whenDurable(event) { $0.take(frame.delivery, isUpdate: isUpdate) }
+    let session = self.session
+    memory.take(frame, now: now) { [weak self] in self?.tell($0, acknowledging: $1, in: session) }
+    taken()
   }
 
   private func remove(_ frame: RemoveFrame) {
-    let now = self.now
-    switch store.remove(frame.identifiers, revision: frame.revision, now: now) {
-    case .removed(let notifications):
-      journal.append(.removed(frame.identifiers, revision: frame.revision, at: now))
-      whenDurable(.removed(identifiers: frame.identifiers, notifications)) { $0.take(frame.delivery) }
-    case .dropped(let reason):
-      whenDurable(.dropped(delivery: frame.delivery, id: nil, identifiers: frame.identifiers, reason)) { $0.drop(frame.delivery, reason) }
+    let session = self.session
+    memory.remove(frame, now: now) { [weak self] in self?.tell($0, acknowledging: $1, in: session) }
+    taken()
+  }
+
+  private func taken() {
+    scheduleTurn()
+    if memory.journal.isFull, case .open(let connection, _, _) = phase {
+      leave(connection, .tryAgainLater, "the device's disk is too slow")
     }
   }
 
-  /// Tells and acknowledges what has been taken, as soon as it is remembered.
-  private func whenDurable(_ event: DeviceEvent, _ acknowledge: @escaping (inout Acknowledgements) -> Void) {
-    let session = self.session
-    journal.whenDurable { [weak self] in
-      guard let self else { return }
-      tell?(event)
-      guard configuration.acknowledges, self.session == session else { return }
-      acknowledge(&acknowledgements)
-      scheduleTurn()
-    }
+  /// Tells what has been taken, as soon as it is remembered; what came in an earlier session is not acknowledged in this one.
+  private func tell(_ event: DeviceEvent, acknowledging acknowledgement: Acknowledgement, in session: Int) {
+    tell?(event)
+    guard configuration.acknowledges, self.session == session else { return }
+    acknowledgements.add(acknowledgement)
     scheduleTurn()
-    if journal.isFull, case .open(let connection, _, _) = phase { leave(connection, .tryAgainLater, "the device's disk is too slow") }
   }
 
   private func settle(_ subject: FrameSubject, _ event: () -> DeviceEvent) {
     switch subject {
     case .response(let id):
-      guard outbox.settle(id) != nil else { return }
-      record(.settled(id))
+      guard memory.settle(id) else { return }
+      scheduleTurn()
       tell?(event())
       sendResponses()
     case .request(let id):
@@ -336,7 +279,7 @@ final class DeviceConnection {
 
   private func turnEnded() {
     isTurnScheduled = false
-    journal.flush()
+    memory.journal.flush()
     sendAcknowledgements()
     endIfDone()
   }
@@ -351,7 +294,7 @@ final class DeviceConnection {
 
   private func sendResponses() {
     guard case .open(let connection, _, _) = phase else { return }
-    for response in outbox.next(now: loop.milliseconds()) {
+    for response in memory.outbox.next(now: loop.milliseconds()) {
       json.reset()
       response.write(to: &json)
       send(connection)
@@ -389,22 +332,19 @@ final class DeviceConnection {
     tell?(.frame(.out, text))
   }
 
-  /// Remembers something that nothing waits for.
-  func record(_ record: StateRecord) {
-    journal.append(record)
-    scheduleTurn()
-  }
-
   // MARK: What the person and the application do
 
   /// Queues a response; it is sent until the cluster has answered.
   func respond(_ response: ResponseFrame) throws(DeviceError) {
-    guard outbox.add(response) else {
-      throw DeviceError(
-        .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
-    }
-    record(.response(response))
+    try memory.respond(response)
     sendResponses()
+    scheduleTurn()
+  }
+
+  /// Takes notifications off the list, and answers those that were in it.
+  func clear(_ identifiers: [String]) -> [DeliveredNotification] {
+    scheduleTurn()
+    return memory.clear(identifiers)
   }
 
   /// Queues a change of the registration.
@@ -415,7 +355,7 @@ final class DeviceConnection {
     switch change {
     case .settings(let authorization):
       hello.authorization = authorization
-      store.authorization = authorization
+      memory.store.authorization = authorization
     case .locale(let locale, let timeZone):
       hello.locale = locale ?? hello.locale
       hello.timeZone = timeZone ?? hello.timeZone
@@ -425,21 +365,10 @@ final class DeviceConnection {
     sendChanges()
   }
 
-  /// A waiting notification's place was reached.
+  /// A waiting notification's place was reached; false when none of this identifier waits.
   func fire(_ identifier: String) -> Bool {
-    let now = self.now
-    guard let outcome = store.fire(identifier, now: now) else { return false }
-    journal.append(.fired(identifier, at: now))
-    journal.whenDurable { [weak self] in
-      switch outcome {
-      case .shown(let notification): self?.tell?(.shown(notification))
-      case .updated(let notification): self?.tell?(.updated(notification))
-      case .silent(let notification), .held(let notification): self?.tell?(.silent(notification))
-      case .dropped(let reason): self?.tell?(.dropped(delivery: nil, id: nil, identifiers: [identifier], reason))
-      }
-    }
     scheduleTurn()
-    return true
+    return memory.fire(identifier, now: now) { [weak self] in self?.tell?($0) }
   }
 }
 

@@ -8,7 +8,7 @@ struct RemoveBody {
   let source: UnsafeRawBufferPointer
 
   static let rule: StaticString =
-    "A remove names 1 to 100 identifiers of 1 to 64 bytes each, in apns-collapse-id or as {\"identifiers\": [\"…\"]}."
+    "A remove names one identifier of 1 to 64 bytes, in apns-collapse-id or as {\"identifiers\": [\"…\"]}; publish one for each."
 
   /// Checks a body that is not empty.
   init(checking body: UnsafeRawBufferPointer) throws(Rejection) {

@@ -7,10 +7,10 @@ public struct RequestLimits: Sendable {
   /// The longest lifetime, in seconds; at most 30 days. A later expiration is cut to it, an absent one becomes it.
   public var longestLifetime: Int64
 
-  /// The largest body of a `remove`, in bytes: a hundred identifiers, some of them with escapes.
+  /// The largest body of a `remove`, in bytes: an identifier, and whatever else the body has.
   public static var removeBytes: Int { 16_384 }
-  /// The most identifiers that the body of one `remove` names.
-  public static var removeIdentifiers: Int { 100 }
+  /// How many identifiers one `remove` names: its revision stands for one place in the mailbox.
+  public static var removeIdentifiers: Int { 1 }
   /// The longest `apns-collapse-id`, in bytes, and so the longest identifier.
   public static var identifierBytes: Int { 64 }
   /// The longest `apns-topic`, in bytes.

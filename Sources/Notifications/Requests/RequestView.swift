@@ -159,7 +159,7 @@ public struct RequestView {
         throw Rejection(.payloadTooLarge, field: "payload", rule: "The body of a remove takes at most 16384 bytes.")
       }
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
-      guard headers.collapseID != nil || (body?.count ?? 0) > 0 else {
+      guard (headers.collapseID == nil ? 0 : 1) + (body?.count ?? 0) == 1 else {
         throw Rejection(.badRequestPayload, field: "identifiers", rule: RemoveBody.rule)
       }
       removed = body?.source ?? .none
@@ -176,7 +176,7 @@ public struct RequestView {
     self.application = application
   }
 
-  /// Calls `body` with each identifier that the request is about, valid during the call: one for a notification, 1 to 101 for a remove.
+  /// Calls `body` with each identifier that the request is about, valid during the call: exactly one.
   ///
   /// The identifier of a notification without a collapse id is its id's text.
   public func forEachIdentifier(_ body: (UnsafeRawBufferPointer) throws -> Void) rethrows {

@@ -68,7 +68,7 @@ extension SettingDeclaration {
 
   /// What is allowed, the default, and the other names.
   fileprivate var facts: String {
-    let allowed = isSwitch || isPassedOn ? nil : allowed
+    let allowed = isSwitch || isPassedOn || allowed == SettingKind<String>.anyText ? nil : allowed
     let standard = isSwitch ? (defaultText == "true" ? "on; --no-\(flag) turns it off" : nil) : defaultText.map { "default \($0)" }
     let names = isPassedOn ? "also --\(key.dropLast())NAME VALUE, and \(key.dropLast())NAME in the file" : environment
     return [allowed, standard, absentText, names].compactMap { $0 }.joined(separator: "; ")

@@ -42,9 +42,12 @@ public struct SettingKind<Value: Sendable>: Sendable {
 }
 
 extension SettingKind where Value == String {
+  /// What is allowed where nearly anything is.
+  static let anyText = "a text that is not empty"
+
   /// Any text that is not empty.
   public static func string(_ placeholder: String) -> SettingKind {
-    SettingKind(placeholder: placeholder, allowed: "a text that is not empty", read: { $0.isEmpty ? nil : $0 }, write: { $0 })
+    SettingKind(placeholder: placeholder, allowed: anyText, read: { $0.isEmpty ? nil : $0 }, write: { $0 })
   }
 }
 

@@ -9,7 +9,7 @@ enum Ending: Sendable {
   case failure(any Error)
 }
 
-/// SIGTERM and SIGINT: the first asks the process to end in order, a second ends it at once.
+/// SIGTERM, SIGINT and a closed terminal's SIGHUP: the first asks the process to end in order, a second ends it at once.
 actor StopSignals {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -21,9 +21,15 @@ actor StopSignals {
 
   /// Takes the signals over.
   func watch() throws {
-    for number in [SIGTERM, SIGINT] {
+    for number in [SIGTERM, SIGINT] + (Self.isDefault(SIGHUP) ? [SIGHUP] : []) {
       watches.append(try SignalWatch(on: loop, signal: number) { [unowned self] in assumeIsolated { $0.received(number) } })
     }
+  }
+
+  /// Whether nobody has said what the signal does: `nohup` has it ignored.
+  private static func isDefault(_ number: Int32) -> Bool {
+    var action = sigaction()
+    return sigaction(number, nil, &action) == 0 && action.__sigaction_handler.sa_handler == nil
   }
 
   /// Waits for the first of them, or for a failure.

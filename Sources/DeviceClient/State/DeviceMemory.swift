@@ -1,0 +1,126 @@
+internal import JSON
+internal import Notifications
+
+/// What a device must know again after any end: notifications and responses, each change of which goes to the journal. Loop-confined.
+final class DeviceMemory {
+  private let owner: StateRecord
+  var store: NotificationStore
+  var outbox = ResponseOutbox()
+  private(set) var journal = Journal(perform: nil) { [] }
+
+  /// - Parameter perform: starts a job on the disk; nil when nothing is to outlive the device.
+  init(_ configuration: DeviceConfiguration, perform: ((Journal.Job) -> Void)?) {
+    owner = .owner(device: configuration.hello.device.text, application: configuration.hello.application)
+    store = NotificationStore(
+      authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits)
+    journal = Journal(perform: perform) { [weak self] in self?.snapshot() ?? [] }
+  }
+
+  /// Takes what the state file remembers.
+  func restore(_ records: [StateRecord]) throws(DeviceError) {
+    for record in records {
+      switch record {
+      case .owner:
+        guard record == owner else {
+          throw DeviceError(.stateUnusable, "the state file belongs to another device or application: name another file")
+        }
+      case .took(let frame, let at): _ = store.take(frame, now: at)
+      case .noted(let identifier, let revision, let at): store.restore(revision: revision, of: identifier, at: at)
+      case .removed(let identifiers, let revision, let at): _ = store.remove(identifiers, revision: revision, now: at)
+      case .cleared(let identifiers): _ = store.clear(identifiers)
+      case .fired(let identifier, let at): _ = store.fire(identifier, now: at)
+      case .response(let response): outbox.restore(response)
+      case .settled(let id): _ = outbox.settle(id)
+      case .id(let id, let at): store.restore(id: id, at: at)
+      case .listed(let frame, let at, let isPending): store.restore(frame, at: at, isPending: isPending)
+      }
+    }
+    if records.isEmpty { journal.append(owner) }
+  }
+
+  private func snapshot() -> [StateRecord] {
+    var records = [owner]
+    store.ids.forEach { id, _, at in records.append(.id(id, at: at)) }
+    store.revisions.forEach { identifier, revision, at in records.append(.noted(identifier: identifier, revision: revision, at: at)) }
+    records += store.pending.map { .listed($0.frame, at: $0.takenAt, isPending: true) }
+    records += store.delivered.reversed().map { .listed($0.frame, at: $0.takenAt, isPending: false) }
+    records += outbox.waiting.map { .response($0) }
+    return records
+  }
+
+  // MARK: What the cluster sends
+
+  /// Takes a notification; `body` gets what is to be told and acknowledged when it is remembered.
+  func take(_ frame: NotifyFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
+    let (event, acknowledgement): (DeviceEvent, Acknowledgement)
+    switch store.take(frame, now: now) {
+    case .shown(let notification): (event, acknowledgement) = (.shown(notification), .taken(frame.delivery))
+    case .updated(let notification): (event, acknowledgement) = (.updated(notification), .updated(frame.delivery))
+    case .silent(let notification): (event, acknowledgement) = (.silent(notification), .taken(frame.delivery))
+    case .held(let notification): (event, acknowledgement) = (.held(notification), .taken(frame.delivery))
+    case .dropped(let reason):
+      if reason == .expired { journal.append(.noted(identifier: frame.identifier, revision: frame.revision, at: now)) }
+      // What it is a repeat of may be on its way to the disk still.
+      journal.whenDurable {
+        body(
+          .dropped(delivery: frame.delivery, id: frame.id, identifiers: [frame.identifier], reason), .dropped(frame.delivery, reason))
+      }
+      return
+    }
+    journal.append(.took(frame, at: now))
+    journal.whenDurable { body(event, acknowledgement) }
+  }
+
+  /// Takes identifiers away; `body` gets what is to be told and acknowledged when it is remembered.
+  func remove(_ frame: RemoveFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
+    switch store.remove(frame.identifiers, revision: frame.revision, now: now) {
+    case .removed(let notifications):
+      journal.append(.removed(frame.identifiers, revision: frame.revision, at: now))
+      journal.whenDurable { body(.removed(identifiers: frame.identifiers, notifications), .taken(frame.delivery)) }
+    case .dropped(let reason):
+      journal.whenDurable {
+        body(.dropped(delivery: frame.delivery, id: nil, identifiers: frame.identifiers, reason), .dropped(frame.delivery, reason))
+      }
+    }
+  }
+
+  /// The cluster has answered a response; false for one that does not wait.
+  func settle(_ id: String) -> Bool {
+    guard outbox.settle(id) != nil else { return false }
+    journal.append(.settled(id))
+    return true
+  }
+
+  // MARK: What the person and the application do
+
+  /// Remembers a response until it is answered.
+  func respond(_ response: ResponseFrame) throws(DeviceError) {
+    guard outbox.add(response) else {
+      throw DeviceError(
+        .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
+    }
+    journal.append(.response(response))
+  }
+
+  /// Takes notifications off the list, and answers those that were in it.
+  func clear(_ identifiers: [String]) -> [DeliveredNotification] {
+    let cleared = store.clear(identifiers)
+    if !cleared.isEmpty { journal.append(.cleared(cleared.map(\.identifier))) }
+    return cleared
+  }
+
+  /// A waiting notification's place was reached; false when none of this identifier waits.
+  func fire(_ identifier: String, now: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
+    guard let outcome = store.fire(identifier, now: now) else { return false }
+    journal.append(.fired(identifier, at: now))
+    let event: DeviceEvent =
+      switch outcome {
+      case .shown(let notification): .shown(notification)
+      case .updated(let notification): .updated(notification)
+      case .silent(let notification), .held(let notification): .silent(notification)
+      case .dropped(let reason): .dropped(delivery: nil, id: nil, identifiers: [identifier], reason)
+      }
+    journal.whenDurable { body(event) }
+    return true
+  }
+}

@@ -1,0 +1,95 @@
+import DeviceClient
+import HTTP
+import JSON
+import Notifications
+
+/// What happens at a device as JSON, one object a line: the frames of both directions, and what became of them.
+extension DeviceEvent {
+  /// The line.
+  var json: JSONValue {
+    switch self {
+    case .frame(let direction, let text):
+      ["frame": (try? JSONValue(parsing: text)) ?? .string(text), "direction": .string(direction.rawValue)]
+    case .connected(let welcome):
+      Self.event(
+        "connected",
+        [
+          ("session", .string(welcome.session)), ("now", .integer(welcome.now)), ("window", .integer(Int64(welcome.window))),
+          ("rememberSeconds", .integer(welcome.rememberSeconds)),
+        ])
+    case .closed(let code, let reason, let wait):
+      Self.event(
+        "closed",
+        [
+          ("code", .integer(Int64(code))), ("name", CloseCode(rawValue: code).map { .string($0.name.description) }),
+          ("reason", .string(reason)), ("reconnectAfterMs", wait.map { .integer(Int64($0)) } ?? .null),
+        ])
+    case .unreachable(let reason, let wait):
+      Self.event("unreachable", [("reason", .string(reason)), ("reconnectAfterMs", wait.map { .integer(Int64($0)) } ?? .null)])
+    case .shown(let notification): Self.event("shown", notification.members)
+    case .updated(let notification): Self.event("updated", notification.members)
+    case .silent(let notification): Self.event("silent", notification.members)
+    case .held(let notification): Self.event("held", notification.members)
+    case .dropped(let delivery, let id, let identifiers, let reason):
+      Self.event(
+        "dropped",
+        [
+          ("delivery", delivery.flatMap { Int64(exactly: $0) }.map { .integer($0) }), ("id", id.map { .string($0) }),
+          ("identifiers", .array(identifiers.map { .string($0) })), ("reason", .string(reason.rawValue)),
+        ])
+    case .removed(let identifiers, let notifications):
+      Self.event(
+        "removed",
+        [
+          ("identifiers", .array(identifiers.map { .string($0) })),
+          ("wereListed", .array(notifications.map { .string($0.identifier) })),
+        ])
+    case .accepted(let subject): Self.event("accepted", [subject.member])
+    case .refused(let frame):
+      Self.event(
+        "refused",
+        [frame.subject.member, ("reason", .string(frame.reason)), ("field", .string(frame.field)), ("rule", .string(frame.rule))])
+    case .gap(let gap):
+      Self.event("gap", [("channel", gap.channel.map { .string($0) }), ("from", .string(gap.from)), ("to", .string(gap.to))])
+    case .goaway(let goaway):
+      Self.event("goaway", [("reconnectAfterMs", .integer(Int64(goaway.reconnectAfterMs))), ("reason", .string(goaway.reason))])
+    case .badFrame(let error):
+      Self.event("badFrame", [("frame", .string(error.frame)), ("field", .string(error.field)), ("rule", .string(error.rule))])
+    case .unregistered: Self.event("unregistered", [])
+    case .stateDamaged(let lines): Self.event("stateDamaged", [("lines", .integer(Int64(lines)))])
+    case .failed(let error): Self.event("failed", [("code", .string(error.code.rawValue)), ("message", .string(error.description))])
+    }
+  }
+
+  /// An event's object; members without a value are left out.
+  static func event(_ name: String, _ members: [(String, JSONValue?)]) -> JSONValue {
+    .object(
+      [.init(key: "event", value: .string(name))]
+        + members.compactMap { member in member.1.map { .init(key: member.0, value: $0) } })
+  }
+}
+
+extension DeliveredNotification {
+  /// Its members as an event or a list has them.
+  var members: [(String, JSONValue?)] {
+    func text(_ value: String) -> JSONValue? { value.isEmpty ? nil : .string(value) }
+    return [
+      ("id", .string(id)), ("identifier", .string(identifier)), ("revision", .string(frame.revision)),
+      ("delivery", Int64(exactly: frame.delivery).map { .integer($0) }), ("title", text(content.title)),
+      ("subtitle", text(content.subtitle)),
+      ("body", text(content.body)), ("badge", content.badge.map { .integer(Int64($0)) }), ("sound", content.sound.map { .string($0) }),
+      ("category", content.categoryIdentifier.map { .string($0) }), ("threadIdentifier", content.threadIdentifier.map { .string($0) }),
+      ("pushType", .string(frame.pushType)), ("priority", .integer(Int64(frame.priority))), ("expiration", .integer(frame.expiration)),
+      ("presentation", .array(presentation.names.map { .string($0) })), ("at", .integer(takenAt)), ("payload", content.payload),
+    ]
+  }
+}
+
+extension FrameSubject {
+  fileprivate var member: (String, JSONValue?) {
+    switch self {
+    case .response(let id): ("response", .string(id))
+    case .request(let id): ("request", .string(id))
+    }
+  }
+}

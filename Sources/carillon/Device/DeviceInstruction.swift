@@ -1,0 +1,164 @@
+import JSON
+import Notifications
+
+/// What a person or a script tells the device to do.
+enum DeviceInstruction: Sendable, Equatable {
+  /// Which notification is meant.
+  enum Reference: Sendable, Equatable {
+    /// By the number that it was shown with.
+    case number(Int)
+    /// By its identifier.
+    case identifier(String)
+  }
+
+  /// A change of what the person lets notifications do.
+  enum Setting: Sendable, Equatable {
+    case authorization(Authorization)
+    case status(Authorization.Status)
+    case option(Authorization.Option, Bool)
+    case locale(String?, timeZone: String?)
+  }
+
+  case list
+  case open(Reference)
+  case act(Reference, action: String, userText: String?)
+  /// With the first action of the category that takes text.
+  case reply(Reference, text: String)
+  case dismiss(Reference)
+  case remove([Reference])
+  case removeAll
+  case fire(Reference)
+  case settings([Setting])
+  case showSettings
+  case categories([NotificationCategory])
+  case unregister
+  case connect
+  case help
+  case quit
+}
+
+/// Why something typed is no instruction.
+struct InstructionError: Error, CustomStringConvertible {
+  let description: String
+}
+
+extension DeviceInstruction {
+  /// Reads what a person typed; nil for an empty line.
+  init?(typed line: String) throws(InstructionError) {
+    let words = line.split(whereSeparator: \.isWhitespace)
+    guard let first = words.first else { return nil }
+    let rest = words.dropFirst().map(String.init)
+    func reference(_ usage: String) throws(InstructionError) -> Reference {
+      guard let word = rest.first else { throw InstructionError(description: "say which: \(usage)") }
+      return Reference(word)
+    }
+    switch first.lowercased() {
+    case "list", "ls": self = .list
+    case "open": self = .open(try reference("open N"))
+    case "act":
+      let reference = try reference("act N ACTION [TEXT]")
+      guard rest.count > 1 else { throw InstructionError(description: "say which action: act N ACTION [TEXT]") }
+      self = .act(reference, action: rest[1], userText: Self.text(line, after: 3))
+    case "reply":
+      let reference = try reference("reply N TEXT")
+      guard let text = Self.text(line, after: 2) else { throw InstructionError(description: "say what: reply N TEXT") }
+      self = .reply(reference, text: text)
+    case "dismiss": self = .dismiss(try reference("dismiss N"))
+    case "remove", "rm":
+      _ = try reference("remove N…, or remove all")
+      self = rest == ["all"] ? .removeAll : .remove(rest.map { Reference($0) })
+    case "fire": self = .fire(try reference("fire IDENTIFIER"))
+    case "settings", "set": self = rest.isEmpty ? .showSettings : .settings([try Self.setting(rest)])
+    case "unregister": self = .unregister
+    case "connect": self = .connect
+    case "help", "?": self = .help
+    case "quit", "exit": self = .quit
+    default: throw InstructionError(description: "'\(first)' is none of the commands; type help")
+    }
+  }
+
+  /// What follows the first words of a line, spaces inside kept; nil when nothing does.
+  private static func text(_ line: String, after words: Int) -> String? {
+    var rest = Substring(line).drop(while: \.isWhitespace)
+    for _ in 0..<words { rest = rest.drop { !$0.isWhitespace }.drop(while: \.isWhitespace) }
+    while rest.last?.isWhitespace == true { rest.removeLast() }
+    return rest.isEmpty ? nil : String(rest)
+  }
+
+  private static func setting(_ words: [String]) throws(InstructionError) -> Setting {
+    let usage =
+      "settings status \(Authorization.Status.allCases.map(\.rawValue).joined(separator: "|")), settings alert|sound|badge|… on|off, settings locale de_AT, settings zone Europe/Vienna"
+    guard words.count == 2 else { throw InstructionError(description: usage) }
+    let (name, value) = (words[0], words[1])
+    switch name {
+    case "status":
+      if let status = Authorization.Status(rawValue: value) { return .status(status) }
+    case "locale": return .locale(value, timeZone: nil)
+    case "zone", "time-zone": return .locale(nil, timeZone: value)
+    default:
+      let isOn: [String: Bool] = ["on": true, "off": false, "true": true, "false": false]
+      if let option = Authorization.Option(rawValue: name), let isOn = isOn[value] { return .option(option, isOn) }
+    }
+    throw InstructionError(description: usage)
+  }
+}
+
+extension DeviceInstruction.Reference {
+  /// A number, or else an identifier.
+  init(_ word: String) { self = Int(word).map { .number($0) } ?? .identifier(word) }
+}
+
+extension DeviceInstruction {
+  /// Reads a script's line: `{"command": "act", "identifier": "order-7", "action": "reply", "userText": "thank you"}`.
+  init(json value: JSONValue) throws(InstructionError) {
+    func text(_ key: String) -> String? { value[key]?.stringValue }
+    func identifier() throws(InstructionError) -> Reference {
+      guard let identifier = text("identifier") else { throw InstructionError(description: "identifier: which notification is meant?") }
+      return .identifier(identifier)
+    }
+    switch text("command") {
+    case "list": self = .list
+    case "open": self = .open(try identifier())
+    case "act":
+      guard let action = text("action") else { throw InstructionError(description: "action: which one?") }
+      self = .act(try identifier(), action: action, userText: text("userText"))
+    case "reply":
+      guard let userText = text("userText") ?? text("text") else { throw InstructionError(description: "userText: what is the answer?") }
+      self = .reply(try identifier(), text: userText)
+    case "dismiss": self = .dismiss(try identifier())
+    case "remove":
+      guard let identifiers = value["identifiers"]?.elements else {
+        self = .remove([try identifier()])
+        return
+      }
+      self = .remove(identifiers.compactMap(\.stringValue).map { .identifier($0) })
+    case "remove-all": self = .removeAll
+    case "fire": self = .fire(try identifier())
+    case "settings": self = .settings(try Self.settings(value))
+    case "categories":
+      do throws(FieldError) {
+        self = .categories(try DeviceShapes.categories(value["categories"] ?? .null))
+      } catch { throw InstructionError(description: "\(error)") }
+    case "unregister": self = .unregister
+    case "connect": self = .connect
+    case "quit": self = .quit
+    default:
+      throw InstructionError(
+        description:
+          "command: one of list, open, act, reply, dismiss, remove, remove-all, fire, settings, categories, unregister, connect, quit")
+    }
+  }
+
+  private static func settings(_ value: JSONValue) throws(InstructionError) -> [Setting] {
+    var settings: [Setting] = []
+    if let authorization = value["authorization"] {
+      do throws(FieldError) {
+        settings.append(.authorization(try DeviceShapes.authorization(authorization)))
+      } catch { throw InstructionError(description: "\(error)") }
+    }
+    let (locale, timeZone) = (value["locale"]?.stringValue, value["timeZone"]?.stringValue)
+    if locale != nil || timeZone != nil { settings.append(.locale(locale, timeZone: timeZone)) }
+    guard !settings.isEmpty else { throw InstructionError(description: "settings: give authorization, locale or timeZone") }
+    return settings
+  }
+}

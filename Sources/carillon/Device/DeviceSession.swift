@@ -1,0 +1,284 @@
+import DeviceClient
+import EventLoop
+import Glibc
+import JSON
+import Notifications
+import Worker
+
+/// One run of `carillon device`: the device, what is said of it, and what it is told to do.
+actor DeviceSession {
+  /// How the run is to be.
+  struct Behaviour {
+    var isJSON = false
+    var connectTimeout: Duration?
+  }
+
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  private let configuration: DeviceConfiguration
+  private let behaviour: Behaviour
+  private var device: Device?
+  private var text = DeviceText()
+  private var categories: [NotificationCategory]
+  private var hasConnected = false
+  private var ending: Result<ExitCode, Failure>?
+  private var whenEnded: CheckedContinuation<Void, Never>?
+  private var watches: [SignalWatch] = []
+  private var connectTimer: Timer?
+  private var lastTrouble = ""
+
+  init(_ configuration: DeviceConfiguration, _ behaviour: Behaviour, on loop: EventLoop) {
+    self.configuration = configuration
+    self.behaviour = behaviour
+    self.loop = loop
+    categories = configuration.hello.categories ?? []
+  }
+
+  /// Runs until it is told to end, by a signal, a command or the end of what tells it; then leaves in order.
+  func run() async throws -> ExitCode {
+    let device = Device(configuration, on: loop) { [weak self] event in self?.assumeIsolated { $0.received(event) } }
+    self.device = device
+    for signal in [SIGINT, SIGTERM] { watches.append(try SignalWatch(on: loop, signal: signal) { [weak self] in self?.stop() }) }
+    do throws(DeviceError) { try await device.start() } catch {
+      release()
+      throw Failure(error.code == .stateInUse ? .dependencyMissing : .wrongUsage, error.description)
+    }
+    await sayWhatIsListed(device)
+    if let timeout = behaviour.connectTimeout {
+      connectTimer = Timer(on: loop) { [weak self] in self?.connectTimedOut(timeout) }
+      connectTimer?.start(after: timeout.wholeMilliseconds)
+    }
+    if ending == nil { await withCheckedContinuation { whenEnded = $0 } }
+    await device.close()
+    release()
+    StandardOutput.flush()
+    return try ending?.get() ?? .done
+  }
+
+  private func release() {
+    for watch in watches { watch.close() }
+    watches = []
+    connectTimer?.close()
+    connectTimer = nil
+  }
+
+  /// Nothing more will be told: the run ends.
+  func inputEnded() { end(.success(.done)) }
+
+  private nonisolated func stop() { assumeIsolated { $0.end(.success(.done)) } }
+
+  private nonisolated func connectTimedOut(_ timeout: Duration) {
+    assumeIsolated { session in
+      guard !session.hasConnected else { return }
+      let trouble = session.lastTrouble.isEmpty ? "" : ": \(session.lastTrouble)"
+      session.end(
+        .failure(
+          Failure(
+            .dependencyMissing,
+            "\(session.configuration.url) has not welcomed the device within \(timeout.wholeMilliseconds) ms\(trouble)")))
+    }
+  }
+
+  private func end(_ result: Result<ExitCode, Failure>) {
+    if ending == nil { ending = result }
+    whenEnded?.resume()
+    whenEnded = nil
+  }
+
+  // MARK: What happens
+
+  private func received(_ event: DeviceEvent) {
+    switch event {
+    case .connected: hasConnected = true
+    case .unreachable(let reason, let wait):
+      lastTrouble = reason
+      if wait == nil { end(.failure(Failure(.wrongUsage, reason))) }
+    case .closed(let code, let reason, nil) where !hasConnected && ending == nil:
+      // What the cluster does not welcome as it stands will not be welcomed later either.
+      end(.failure(Failure(.wrongUsage, "the cluster does not take the device (close code \(code)): \(reason)")))
+    case .closed(_, let reason, _): lastTrouble = reason
+    case .unregistered: end(.success(.done))
+    case .failed(let error): end(.failure(Failure(.wrongUsage, error.description)))
+    default: break
+    }
+    if behaviour.isJSON {
+      StandardOutput.line(event.json.text)
+    } else {
+      sayText(event)
+    }
+    StandardOutput.flush()
+  }
+
+  private func sayText(_ event: DeviceEvent) {
+    switch event {
+    case .shown(let notification): StandardOutput.line(text.notification(notification, mark: "", categories: categories))
+    case .updated(let notification): StandardOutput.line(text.notification(notification, mark: "(replaced)", categories: categories))
+    case .closed where ending != nil: break
+    default: if let line = text.event(event) { StandardOutput.line("-- \(line)") }
+    }
+  }
+
+  private func sayWhatIsListed(_ device: Device) async {
+    guard !behaviour.isJSON else { return }
+    StandardOutput.line("-- \(configuration.hello.application) at \(configuration.url); type help for what can be typed")
+    for notification in await device.delivered.reversed() {
+      StandardOutput.line(text.notification(notification, mark: "", categories: categories))
+    }
+    StandardOutput.flush()
+  }
+
+  // MARK: What it is told
+
+  /// A line of standard input.
+  func perform(line: String) async {
+    guard ending == nil else { return }
+    do throws(InstructionError) {
+      if behaviour.isJSON {
+        let value: JSONValue
+        do throws(JSONError) { value = try JSONValue(parsing: line) } catch { throw InstructionError(description: "\(error)") }
+        await perform(try DeviceInstruction(json: value), command: value["command"]?.stringValue ?? "")
+      } else if let instruction = try DeviceInstruction(typed: line) {
+        await perform(instruction, command: "")
+      }
+    } catch {
+      say("error", [("message", .string(error.description))], "!! \(DeviceText.plain(error.description))")
+    }
+    StandardOutput.flush()
+  }
+
+  private func perform(_ instruction: DeviceInstruction, command: String) async {
+    guard let device else { return }
+    do {
+      let done = try await act(instruction, device)
+      if behaviour.isJSON, let done { StandardOutput.line(DeviceEvent.event("done", [("command", .string(command))] + done).text) }
+    } catch {
+      let code = (error as? DeviceError)?.code.rawValue
+      say(
+        "error", [("command", .string(command)), ("code", code.map { .string($0) }), ("message", .string("\(error)"))],
+        "!! \(DeviceText.plain("\(error)"))")
+    }
+    text.keep(await device.delivered)
+  }
+
+  /// Does it, and answers what a script is told; nil when it was told already.
+  private func act(_ instruction: DeviceInstruction, _ device: Device) async throws -> [(String, JSONValue?)]? {
+    switch instruction {
+    case .list: await list(device)
+    case .open(let reference): return sent(try await device.open(try identifier(reference)))
+    case .act(let reference, let action, let userText):
+      return sent(try await device.respond(to: try identifier(reference), action: action, userText: userText))
+    case .reply(let reference, let userText): return sent(try await reply(try identifier(reference), userText, device))
+    case .dismiss(let reference):
+      let response = try await device.dismiss(try identifier(reference))
+      if response == nil, !behaviour.isJSON { StandardOutput.line("-- dismissed; its category does not ask to be told") }
+      return sent(response)
+    case .remove(let references):
+      let identifiers = try references.map { try identifier($0) }
+      return removed(await device.remove(identifiers))
+    case .removeAll: return removed(await device.removeAll())
+    case .fire(let reference):
+      let identifier = try identifier(reference)
+      guard await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits for a place") }
+      return [("identifier", .string(identifier))]
+    case .settings(let settings): return [("requests", .array(try await change(settings, device).map { .string($0) }))]
+    case .showSettings: await showSettings(device)
+    case .categories(let new):
+      let request = try await device.setCategories(new)
+      categories = new
+      return [("requests", [.string(request)])]
+    case .unregister: return [("requests", [.string(try await device.unregister())])]
+    case .connect:
+      await device.reconnect()
+      return []
+    case .help: StandardOutput.line(DeviceText.help)
+    case .quit: end(.success(.done))
+    }
+    return nil
+  }
+
+  private func identifier(_ reference: DeviceInstruction.Reference) throws -> String {
+    switch reference {
+    case .identifier(let identifier): return identifier
+    case .number(let number):
+      guard let identifier = text.identifier(number) else {
+        throw InstructionError(description: "no notification has the number \(number)")
+      }
+      return identifier
+    }
+  }
+
+  /// Takes the first action of the notification's category that takes text.
+  private func reply(_ identifier: String, _ userText: String, _ device: Device) async throws -> String {
+    let category = await device.delivered.first { $0.identifier == identifier }?.content.categoryIdentifier
+    let known = await device.categories.first { $0.identifier == category }
+    if let known, !known.actions.contains(where: { $0.textInput != nil }) {
+      throw InstructionError(description: "its category '\(known.identifier)' has no action that takes text")
+    }
+    // Where there is no notification or no category, the device says so, and why.
+    let action = known?.actions.first { $0.textInput != nil }?.identifier ?? "reply"
+    return try await device.respond(to: identifier, action: action, userText: userText)
+  }
+
+  private func change(_ settings: [DeviceInstruction.Setting], _ device: Device) async throws -> [String] {
+    var requests: [String] = []
+    for setting in settings {
+      var authorization = await device.authorization ?? Authorization(status: .authorized)
+      switch setting {
+      case .authorization(let new): authorization = new
+      case .status(let status): authorization.status = status
+      case .option(let option, let isAllowed): authorization.options[option] = isAllowed
+      case .locale(let locale, let timeZone):
+        requests.append(try await device.setLocale(locale, timeZone: timeZone))
+        continue
+      }
+      requests.append(try await device.setAuthorization(authorization))
+    }
+    return requests
+  }
+
+  // MARK: Answers
+
+  private func sent(_ response: String?) -> [(String, JSONValue?)] { [("response", response.map { .string($0) })] }
+
+  private func removed(_ notifications: [DeliveredNotification]) -> [(String, JSONValue?)] {
+    if !behaviour.isJSON { StandardOutput.line("-- \(notifications.count) taken off the list") }
+    return [("identifiers", .array(notifications.map { .string($0.identifier) }))]
+  }
+
+  private func list(_ device: Device) async {
+    let (delivered, pending, badge) = (await device.delivered, await device.pending, await device.badge)
+    if behaviour.isJSON {
+      func objects(_ notifications: [DeliveredNotification]) -> JSONValue {
+        .array(
+          notifications.map { notification in
+            .object(notification.members.compactMap { member in member.1.map { .init(key: member.0, value: $0) } })
+          })
+      }
+      StandardOutput.line(
+        DeviceEvent.event(
+          "list", [("delivered", objects(delivered)), ("pending", objects(pending)), ("badge", .integer(Int64(badge)))]
+        ).text)
+      return
+    }
+    for notification in delivered {
+      let mark = notification.presentation.isEmpty ? "(not shown)" : ""
+      StandardOutput.line(text.notification(notification, mark: mark, categories: categories))
+    }
+    for notification in pending { StandardOutput.line("-- waits for its place: \(DeviceText.plain(notification.identifier))") }
+    if delivered.isEmpty { StandardOutput.line("-- nothing is in the list") }
+    if badge > 0 { StandardOutput.line("-- badge \(badge)") }
+  }
+
+  private func showSettings(_ device: Device) async {
+    guard let authorization = await device.authorization else { return }
+    let options = Authorization.Option.allCases.compactMap { option in
+      authorization.options[option].map { "\(option.rawValue) \($0 ? "on" : "off")" }
+    }
+    StandardOutput.line("-- " + (["status \(authorization.status.rawValue)"] + options).joined(separator: ", "))
+  }
+
+  private func say(_ event: String, _ members: [(String, JSONValue?)], _ line: String) {
+    StandardOutput.line(behaviour.isJSON ? DeviceEvent.event(event, members).text : line)
+  }
+}

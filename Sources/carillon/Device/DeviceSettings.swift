@@ -1,0 +1,119 @@
+import DeviceClient
+import HTTP
+import JSON
+import Notifications
+import Worker
+
+/// The settings of `carillon device`.
+enum DeviceSettings {
+  static let devices = Setting<String?>(
+    "device.devices", .deviceURL, "Where devices connect: ws://HOST:PORT/v1/device. Absent: that of a 'carillon up' on this machine.")
+  static let token = Setting<DeviceToken>.required("device.token", .deviceToken, "The device's token.")
+  static let app = Setting<String>.required("device.app", .string("BUNDLE-ID"), "The application.")
+  static let user = Setting<String?>("device.user", .string("ID"), "The person who is signed in. Absent: nobody.")
+  static let credential = Setting<String?>(
+    "device.credential", .string("TEXT"), isSecret: true,
+    "What proves that the device may: see 'carillon token'. Better given by the environment or --credential-file, where others cannot see it."
+  )
+  static let credentialFile = Setting<String?>("device.credential-file", .string("FILE"), "The file that has the credential.")
+  static let identity = SettingGroup("Device", [devices, token, app, user, credential, credentialFile])
+
+  static let platform = Setting<String>("device.platform", .string("NAME"), default: "linux", "The platform that it says it is.")
+  static let environment = Setting<DeviceEnvironment?>(
+    "device.environment", .choice, "The environment that the token belongs to. Absent: not said.")
+  static let locale = Setting<String?>("device.locale", .string("LOCALE"), "The locale, such as de_AT. Absent: not said.")
+  static let timeZone = Setting<String?>("device.time-zone", .string("ZONE"), "The time zone, such as Europe/Vienna. Absent: not said.")
+  static let authorization = Setting(
+    "device.authorization", .choice, default: Authorization.Status.authorized, "What the person has answered when asked for notifications.")
+  static let categories = Setting<String?>(
+    "device.categories", .string("FILE"),
+    "The application's categories, as a JSON array. Absent: one named reply, with the actions reply, which takes text, and like.")
+  static let registration = SettingGroup("Registration", [platform, environment, locale, timeZone, authorization, categories])
+
+  static let state = Setting<String?>(
+    "device.state", .string("FILE"), "What it remembers over its end, a kill included. Absent: it forgets all when it ends.")
+  static let acknowledges = Setting(
+    "device.ack", .boolean, default: true, "Acknowledges what it is given; --no-ack shows what the cluster does without.")
+  static let connectTimeout = Setting<Duration?>(
+    "device.connect-timeout", .duration(.milliseconds(100)...(.seconds(3600))),
+    "Ends with exit code 3 when it has not been welcomed after so long. Absent: it tries on.")
+  static let untilEOF = Setting(
+    "device.until-eof", .boolean, default: false, "Ends when standard input does, also with --json or when it is no terminal.")
+  static let behaviour = SettingGroup("Behaviour", [state, acknowledges, connectTimeout, untilEOF])
+
+  /// What the settings describe.
+  static func configuration(_ values: SettingValues) throws -> DeviceConfiguration {
+    guard let url = values[devices] ?? RunningCluster.find()?.devices else {
+      throw UsageError(.missing, "no cluster: start 'carillon up' on this machine, or give --devices ws://HOST:PORT\(DeviceProtocol.path)")
+    }
+    let hello = Hello(
+      device: values[token], application: values[app], credential: try credential(values), user: values[user], platform: values[platform],
+      environment: values[environment], locale: values[locale], timeZone: values[timeZone],
+      authorization: Authorization(status: values[authorization], options: [.alert: true, .sound: true, .badge: true]),
+      categories: try values[categories].map { try categories(in: $0) } ?? [SampleCategory.reply])
+    // The cluster would say the same, but only after a connection.
+    if let error = problem(of: hello) { throw UsageError(.wrongValue, "the device cannot say hello like this: \(error)") }
+    var configuration = DeviceConfiguration(url: url, hello: hello)
+    configuration.stateFile = values[state]
+    configuration.acknowledges = values[acknowledges]
+    configuration.tracesFrames = values[AnswerSettings.json]
+    return configuration
+  }
+
+  private static func credential(_ values: SettingValues) throws -> String? {
+    guard let path = values[credentialFile] else { return values[credential] }
+    guard values[credential] == nil else { throw UsageError(.contradiction, "give --credential or --credential-file, not both") }
+    let bytes = try Descriptor.contents(of: path, limit: 65_536)
+    let text = String(decoding: bytes, as: UTF8.self).filter { !$0.isWhitespace }
+    guard !text.isEmpty else { throw UsageError(.wrongValue, "\(path) has no credential in it") }
+    return text
+  }
+
+  private static func categories(in path: String) throws -> [NotificationCategory] {
+    let bytes = try Descriptor.contents(of: path, limit: 1 << 20)
+    do {
+      let value = try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
+      return try DeviceShapes.categories(value["categories"] ?? value)
+    } catch {
+      throw UsageError(.wrongValue, "\(path): \(error)")
+    }
+  }
+
+  /// What the protocol's own rules say against a hello.
+  private static func problem(of hello: Hello) -> String? {
+    var json = JSONWriter()
+    hello.write(to: &json)
+    return json.withUnsafeBytes { bytes in
+      do throws(DeviceFrameError) {
+        _ = try DeviceFrame(bytes)
+        return nil
+      } catch {
+        return "\(error.field): \(error.rule)"
+      }
+    }
+  }
+}
+
+/// What a device registers when it is given no categories, so that there is something to try.
+enum SampleCategory {
+  static let reply = NotificationCategory(
+    identifier: "reply", options: [.customDismissAction],
+    actions: [
+      NotificationAction(
+        identifier: "reply", title: "Reply", textInput: .init(buttonTitle: "Send", placeholder: "Your answer")),
+      NotificationAction(identifier: "like", title: "Like"),
+    ])
+}
+
+extension SettingKind where Value == String {
+  /// A WebSocket URL; without a path it is that of the protocol.
+  fileprivate static var deviceURL: SettingKind {
+    SettingKind(
+      placeholder: "URL", allowed: "a URL such as ws://127.0.0.1:8080\(DeviceProtocol.path)",
+      read: { text in
+        guard let url = try? HTTPURL(text), url.scheme == .ws else { return nil }
+        return url.target == "/" ? "ws://\(url.address)\(DeviceProtocol.path)" : text
+      },
+      write: { $0 })
+  }
+}

@@ -1,0 +1,128 @@
+import DeviceClient
+import Glibc
+import JSON
+import Notifications
+
+/// What happens at a device as a person reads it.
+///
+/// What comes from outside is shown without control characters, so that no notification can write on the terminal what it likes.
+struct DeviceText {
+  /// Whether to write titles in bold.
+  let isStyled = isatty(STDOUT_FILENO) == 1
+  /// The numbers that people name notifications by: a number stays with its identifier as long as that is in the list.
+  private var numbers: [String: Int] = [:]
+  private var lastNumber = 0
+
+  static let help = """
+    list                     what was delivered, the newest first
+    open N                   opens it (the default action)
+    act N ACTION [TEXT]      takes an action of its category
+    reply N TEXT             takes the action of its category that takes text
+    dismiss N                dismisses it; told only if its category asks for that
+    remove N… | remove all   takes it off the list; nothing is told
+    fire IDENTIFIER          a notification that waits for a place: the device is there
+    settings [NAME VALUE]    shows or changes what notifications may do, the locale, the time zone
+    connect                  comes back after the cluster has told it to stay away
+    unregister               signs out, and ends
+    quit                     ends (also Ctrl-C); what was delivered meanwhile comes at the next start
+    N is the number in brackets, or an identifier.
+    """
+
+  // MARK: Numbers
+
+  /// The number of an identifier, given now if it has none.
+  mutating func number(of identifier: String) -> Int {
+    if let number = numbers[identifier] { return number }
+    lastNumber += 1
+    numbers[identifier] = lastNumber
+    return lastNumber
+  }
+
+  /// The identifier of a number that was given.
+  func identifier(_ number: Int) -> String? { numbers.first { $0.value == number }?.key }
+
+  /// Forgets the numbers of what is not in the list any more.
+  mutating func keep(_ listed: [DeliveredNotification]) {
+    guard numbers.count > listed.count else { return }
+    let identifiers = Set(listed.map(\.identifier))
+    numbers = numbers.filter { identifiers.contains($0.key) }
+  }
+
+  // MARK: Texts
+
+  /// A notification, with what can be done with it.
+  mutating func notification(_ notification: DeliveredNotification, mark: String, categories: [NotificationCategory]) -> String {
+    let content = notification.content
+    let number = "[\(number(of: notification.identifier))] "
+    var lines = [Self.plain(content.title), Self.plain(content.subtitle), Self.plain(content.body)].filter { !$0.isEmpty }
+    if lines.isEmpty { lines = ["(nothing to read)"] }
+    if isStyled, !content.title.isEmpty { lines[0] = "\u{1B}[1m\(lines[0])\u{1B}[0m" }
+    var facts: [String] = []
+    if let badge = content.badge { facts.append("badge \(badge)") }
+    if let sound = content.sound { facts.append("sound \(Self.plain(sound))") }
+    if content.interruptionLevel != .active { facts.append(content.interruptionLevel.rawValue) }
+    if let category = content.categoryIdentifier { facts.append(actions(category, categories)) }
+    facts.append(Self.plain(notification.identifier))
+    let indent = String(repeating: " ", count: number.count)
+    return number + (mark.isEmpty ? "" : "\(mark) ") + lines.joined(separator: "\n" + indent) + "\n" + indent
+      + facts.joined(separator: " · ")
+  }
+
+  private func actions(_ category: String, _ categories: [NotificationCategory]) -> String {
+    guard let known = categories.first(where: { $0.identifier == category }) else {
+      return "category \(Self.plain(category)) (not registered)"
+    }
+    let actions = known.actions.map { Self.plain($0.textInput == nil ? $0.identifier : "\($0.identifier) TEXT") }
+    return "\(Self.plain(category)): \(actions.isEmpty ? "no actions" : actions.joined(separator: ", "))"
+  }
+
+  /// An event that is no notification; nil for one that a person need not see.
+  func event(_ event: DeviceEvent) -> String? {
+    switch event {
+    case .frame, .shown, .updated: nil
+    case .connected(let welcome): "connected (session \(Self.plain(welcome.session)))"
+    case .closed(let code, let reason, let wait):
+      "connection closed: \(CloseCode(rawValue: code).map { "\($0.name) (\(code))" } ?? "\(code)")"
+        + (reason.isEmpty ? "" : ", \(Self.plain(reason))") + Self.coming(back: wait)
+    case .unreachable(let reason, let wait): Self.plain(reason) + Self.coming(back: wait)
+    case .silent(let notification):
+      notification.content.isBackground
+        ? "background notification \(Self.plain(notification.identifier)): \(Self.plain(notification.content.payload.text))"
+        : "notification \(Self.plain(notification.identifier)) was stored and not shown: notifications are not authorized"
+    case .held(let notification):
+      "notification \(Self.plain(notification.identifier)) waits for its place; 'fire \(Self.plain(notification.identifier))' says that the device is there"
+    case .dropped(_, let id, let identifiers, let reason):
+      "not taken (\(reason.rawValue)): \(Self.plain(identifiers.joined(separator: ", ")))\(id.map { " \(Self.plain($0))" } ?? "")"
+    case .removed(let identifiers, let notifications):
+      "removed by the cluster: \(Self.plain(identifiers.joined(separator: ", ")))\(notifications.isEmpty ? " (not in the list)" : "")"
+    case .accepted(.response): "the cluster has the response"
+    case .accepted(.request): "the cluster has the change"
+    case .refused(let frame):
+      "refused: \(Self.plain(frame.reason))\(frame.field.isEmpty ? "" : ", \(Self.plain(frame.field))")\(frame.rule.isEmpty ? "" : ": \(Self.plain(frame.rule))")"
+    case .gap(let gap):
+      "what came between \(Self.plain(gap.from)) and \(Self.plain(gap.to)) cannot be delivered any more\(gap.channel.map { " (channel \(Self.plain($0)))" } ?? "")"
+    case .goaway(let goaway): "the cluster says goodbye: \(Self.plain(goaway.reason)), come back in \(goaway.reconnectAfterMs) ms"
+    case .badFrame(let error): "a frame of the cluster was not understood: \(Self.plain(error.description))"
+    case .unregistered: "unregistered: the cluster has forgotten this device"
+    case .stateDamaged(let lines): "\(lines) damaged lines of the state file were passed over"
+    case .failed(let error): error.description
+    }
+  }
+
+  private static func coming(back wait: Int?) -> String {
+    guard let wait else { return "; not coming back by itself (connect)" }
+    return "; coming back in \(wait < 1000 ? "\(wait) ms" : "\((wait + 500) / 1000) s")"
+  }
+
+  /// Text of others without what a terminal would obey.
+  static func plain(_ text: String) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { scalar in
+          switch scalar.properties.generalCategory {
+          case .control, .lineSeparator, .paragraphSeparator, .format: scalar == "\u{200D}" ? scalar : " "
+          default: scalar
+          }
+        }))
+  }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import JSON
+import Kafka
+import TestSupport
+import Testing
+
+/// `carillon events`, over records as workers write them.
+@Suite struct EventsTests {
+  private static let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
+  private static let other = "00000000-0a4b-4c8e-9d52-3f6f6a9b1c11"
+  private static let device = String(repeating: "ab", count: 32)
+
+  private func event(_ type: String, _ time: String, _ value: String) -> TestRecord {
+    TestRecord(
+      key: "k", value,
+      headers: [
+        .init("ce_specversion", "1.0"), .init("ce_id", "id-\(type)"), .init("ce_type", "carillon.\(type).v1"),
+        .init("ce_source", "/carillon/t"),
+        .init("ce_time", time), .init("content-type", "application/json"),
+      ])
+  }
+
+  private func withEvents(_ body: @Sendable (CarillonCommand, KafkaFixture, _ topic: String, _ flags: [String]) async throws -> Void)
+    async throws
+  {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        let prefix = KafkaFixture.unique("events") + "."
+        let topic = prefix + "events"
+        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 1) }
+        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 1)])
+        try await kafka.publish(
+          [
+            event(
+              "addressed", "2026-01-31T12:00:00.000Z",
+              #"{"apnsId":"\#(Self.id)","identifier":"order-7","target":"user:ada","source":{"offset":9007199254740993},"devices":2}"#),
+            event(
+              "response", "2026-01-31T12:00:01.000Z",
+              #"{"apnsId":"\#(Self.id)","identifier":"order-7","device":"\#(Self.device)","action":"reply","userText":"thank \u001b[2J you"}"#
+            ),
+            event("delivered", "2099-01-31T12:00:02.000Z", #"{"apnsId":"\#(Self.other)","identifier":"\#(Self.other)","device":"ff"}"#),
+          ], to: topic)
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        try await body(carillon, kafka, topic, ["events", "--kafka", servers, "--topic-prefix", prefix])
+      }
+    }
+  }
+
+  @Test func aPersonReadsOneAlignedLineForEachEvent() async throws {
+    try await withEvents { carillon, _, _, flags in
+      let result = try await carillon.run(flags + ["--from", "beginning", "--until-idle", "300ms"])
+      #expect(result.status == 0, "it said: \(result.errors)")
+      #expect(
+        result.lines == [
+          "2026-01-31T12:00:00.000Z  addressed     \(Self.id)  user:ada           identifier=order-7  devices=2",
+          "2026-01-31T12:00:01.000Z  response      \(Self.id)  abababab…abababab  identifier=order-7  action=reply  userText=\"thank \u{FFFD}[2J you\"",
+          "2099-01-31T12:00:02.000Z  delivered     \(Self.other)  ff               ",
+        ])
+    }
+  }
+
+  @Test func aProgramReadsTheValueByteForByteWithItsAttributes() async throws {
+    try await withEvents { carillon, _, _, flags in
+      let result = try await carillon.run(flags + ["--from", "beginning", "--limit", "1", "--json"])
+      #expect(result.status == 0)
+      #expect(
+        result.lines == [
+          #"{"ce_specversion":"1.0","ce_id":"id-addressed","ce_type":"carillon.addressed.v1","ce_source":"/carillon/t","#
+            + #""ce_time":"2026-01-31T12:00:00.000Z","apnsId":"\#(Self.id)","identifier":"order-7","target":"user:ada","#
+            + #""source":{"offset":9007199254740993},"devices":2,"record":{"partition":0,"offset":0}}"#
+        ])
+    }
+  }
+
+  @Test(arguments: [
+    (["--type", "delivered,response"], ["response", "delivered"]), (["--id", id], ["addressed", "response"]),
+    (["--device", device], ["response"]), (["--from", "2030-01-01T00:00:00Z"], ["delivered"]),
+  ]) func onlyWhatIsWantedIsShown(filter: [String], types: [String]) async throws {
+    try await withEvents { carillon, kafka, _, flags in
+      // A real Kafka finds offsets by the records' times, which all are now.
+      if filter.first == "--from", kafka.embedded == nil { return }
+      let begin = filter.first == "--from" ? [] : ["--from", "beginning"]
+      let result = try await carillon.run(flags + filter + begin + ["--until-idle", "300ms", "--json"])
+      #expect(result.status == 0, "it said: \(result.errors)")
+      #expect(try result.lines.map { try JSONValue(parsing: $0)["ce_type"]?.stringValue } == types.map { "carillon.\($0).v1" })
+    }
+  }
+
+  @Test func whatWasThereIsPutInTheOrderOfTime() async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        let prefix = KafkaFixture.unique("past") + "."
+        let topic = prefix + "events"
+        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 3) }
+        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 3)])
+        var records: [TestRecord] = []
+        for second in 10..<40 {
+          var record = event("queued", "2026-01-31T12:00:\(second).000Z", #"{"n":\#(second)}"#)
+          record.partition = Int32(second * 7 % 3)
+          records.append(record)
+        }
+        try await kafka.publish(records, to: topic)
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        let result = try await carillon.run([
+          "events", "--kafka", servers, "--topic-prefix", prefix, "--from", "beginning", "--until-idle", "300ms", "--json",
+        ])
+        #expect(try result.lines.map { try JSONValue(parsing: $0)["n"]?.integerValue } == (10..<40).map { Int64($0) })
+      }
+    }
+  }
+
+  @Test func nothingFoundIsTheAnswerNo() async throws {
+    try await withEvents { carillon, _, _, flags in
+      let result = try await carillon.run(flags + ["--from", "beginning", "--type", "evicted", "--until-idle", "300ms"])
+      #expect(result.status == 1)
+      #expect(result.output.isEmpty)
+    }
+  }
+
+  @Test func whatComesLaterIsFollowed() async throws {
+    try await withEvents { carillon, kafka, topic, flags in
+      let following = try carillon.start(flags + ["--from", "beginning", "--type", "expired", "--limit", "1", "--json"])
+      try await kafka.publish([event("expired", "2026-01-31T12:00:03.000Z", #"{"apnsId":"\#(Self.id)"}"#)], to: topic)
+      let result = try await following.result()
+      #expect(result.status == 0)
+      #expect(result.lines.count == 1)
+    }
+  }
+}

@@ -1,0 +1,192 @@
+import JSON
+import Kafka
+import TestSupport
+import Testing
+
+/// `carillon publish` and `carillon topics create`, with a Kafka.
+@Suite struct PublishTests {
+  /// A Kafka with the requests topic of a prefix of its own.
+  private func withRequests(
+    partitions: Int32 = 1,
+    _ body: @Sendable (_ carillon: CarillonCommand, _ kafka: KafkaFixture, _ topic: String, _ flags: [String]) async throws -> Void
+  ) async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        let prefix = KafkaFixture.unique("publish") + "."
+        let topic = prefix + "requests"
+        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: partitions) }
+        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: partitions)])
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        try await body(carillon, kafka, topic, ["--kafka", servers, "--topic-prefix", prefix])
+      }
+    }
+  }
+
+  @Test func everyFlagIsAHeaderOrAMemberOfThePayload() async throws {
+    try await withRequests { carillon, kafka, topic, flags in
+      let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
+      let result = try await carillon.run(
+        ["publish"] + flags + [
+          "--target", "user:ada", "--app", "com.example.shop", "--id", id, "--collapse-id", "order-7", "--expiration", "1900000000",
+          "--priority", "5", "--push-type", "alert", "--title", "T", "--subtitle", "S", "--body", "B \"quoted\" ü", "--badge", "3",
+          "--sound",
+          "default", "--category", "order", "--thread-id", "orders", "--mutable-content", "--custom", #"order={"id":7.0}"#, "--custom",
+          "kind=\"sale\"", "--header", "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "--header", "x-team=shop",
+        ])
+      #expect(result.status == 0, "it said: \(result.errors)")
+      #expect(result.output == id + "\n")
+      let record = try #require(try await kafka.records(of: topic, count: 1).first)
+      #expect(String(decoding: record.key ?? [], as: UTF8.self) == "user:ada")
+      let headers = record.headers.map { "\($0.name): \(String(decoding: $0.value ?? [], as: UTF8.self))" }
+      #expect(
+        headers == [
+          "target: user:ada", "apns-id: \(id)", "apns-topic: com.example.shop", "apns-collapse-id: order-7", "apns-expiration: 1900000000",
+          "apns-priority: 5", "apns-push-type: alert", "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+          "x-team: shop",
+        ])
+      #expect(
+        record.text
+          == #"{"aps":{"alert":{"title":"T","subtitle":"S","body":"B \"quoted\" ü"},"badge":3,"sound":"default","category":"order","#
+          + #""thread-id":"orders","mutable-content":1},"order":{"id":7.0},"kind":"sale"}"#)
+    }
+  }
+
+  @Test func aRequestWithoutAnIDGetsARandomUUID() async throws {
+    try await withRequests { carillon, kafka, topic, flags in
+      let result = try await carillon.run(
+        ["publish"] + flags + ["--target", "user:ada", "--app", "com.example", "--body", "x", "--expiration", "10m", "--json"])
+      #expect(result.status == 0)
+      let line = try #require(result.lines.first)
+      let answer = try JSONValue(parsing: line)
+      let id = try #require(answer["apnsId"]?.stringValue)
+      #expect(id.wholeMatch(of: /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/) != nil)
+      #expect(answer["topic"]?.stringValue == topic)
+      let record = try #require(try await kafka.records(of: topic, count: 1).first)
+      #expect(record.header("apns-id") == id)
+      #expect(answer["partition"]?.integerValue == record.partition.map(Int64.init))
+      #expect(answer["offset"]?.integerValue == record.offset)
+      let written = try #require(record.timestamp)
+      let expiration = try #require(record.header("apns-expiration").flatMap { Int64($0) })
+      #expect(abs(expiration - (written / 1000 + 600)) <= 5)
+    }
+  }
+
+  @Test func aBrokenRuleIsNamedBeforeAnythingIsSent() async throws {
+    try await withRequests { carillon, kafka, topic, flags in
+      let wrong = ["publish"] + flags + ["--target", "user:ada", "--app", "com.example", "--priority", "7", "--body", "x"]
+      let refused = try await carillon.run(wrong)
+      #expect(refused.status == 2)
+      #expect(refused.errors.contains("BadPriority: apns-priority: A priority is 10, 5 or 1."))
+      // Unchecked it goes, so the refused one would lie before it.
+      #expect(try await carillon.run(wrong + ["--unchecked"]).status == 0)
+      let records = try await kafka.records(of: topic, count: 1)
+      #expect(records.count == 1 && records.first?.offset == 0 && records.first?.header("apns-priority") == "7")
+    }
+  }
+
+  @Test func aPayloadGoesAsItIs() async throws {
+    try await withRequests { carillon, kafka, topic, flags in
+      let payload = "{ \"aps\" : {\"alert\":\"\\u0041\"}, \"n\": 1.50e3 }"
+      let file = try carillon.file("payload.json", payload)
+      let common = ["publish"] + flags + ["--target", "user:ada", "--app", "com.example"]
+      #expect(try await carillon.run(common + ["--payload", file]).status == 0)
+      #expect(try await carillon.run(common + ["--payload", "-"], input: payload).status == 0)
+      #expect(try await kafka.records(of: topic, count: 2).map(\.text) == [payload, payload])
+      let both = try await carillon.run(common + ["--payload", file, "--title", "x"])
+      #expect(both.status == 2 && both.errors.contains("--payload is the whole payload"))
+    }
+  }
+
+  @Test func aRemoveIsOneRequestForEachIdentifier() async throws {
+    try await withRequests { carillon, kafka, topic, flags in
+      let common = ["publish"] + flags + ["--target", "user:ada", "--app", "com.example", "--operation", "remove"]
+      let result = try await carillon.run(common + ["--identifiers", "order-7,order-8"])
+      #expect(result.status == 0, "it said: \(result.errors)")
+      #expect(Set(result.lines).count == 2)
+      let records = try await kafka.records(of: topic, count: 2)
+      #expect(records.map { $0.header("operation") } == ["remove", "remove"])
+      #expect(records.map { $0.header("apns-collapse-id") } == ["order-7", "order-8"])
+      #expect(records.allSatisfy { $0.value == nil })
+      let unnamed = try await carillon.run(common)
+      #expect(unnamed.status == 2 && unnamed.errors.contains("BadRequestPayload: identifiers"))
+      let one = try await carillon.run(common + ["--identifiers", "a,b", "--id", "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"])
+      #expect(one.status == 2 && one.errors.contains("--id is one request's"))
+    }
+  }
+
+  @Test func linesGoOnPastABadOne() async throws {
+    try await withRequests { carillon, kafka, topic, flags in
+      let lines = """
+        {"target":"user:1","title":"one","collapse-id":"c","priority":10,"expiration":"5m"}
+        {"targett":"user:2","title":"two"}
+
+        not json
+        {"target":"user:5","payload":{"aps": {"alert":"five"},"k":1.50},"app":"com.other","headers":{"x-y":"z"}}
+        {"target":"nobody","title":"six"}
+        {"target":"user:7"}
+        """
+      let result = try await carillon.run(
+        ["publish"] + flags + ["--app", "com.example", "--body", "B", "--lines", "-", "--json"], input: lines)
+      #expect(result.status == 1)
+      #expect(result.errors.contains("line 2: no member 'targett' is known"))
+      #expect(result.errors.contains("line 4: JSON"))
+      #expect(result.errors.contains("line 6: BadDeviceToken: target"))
+      let answers = try result.lines.map { try JSONValue(parsing: $0) }
+      #expect(answers.compactMap { $0["line"]?.integerValue }.sorted() == [1, 5, 7])
+      let records = try await kafka.records(of: topic, count: 3)
+      #expect(
+        records.map(\.text) == [
+          #"{"aps":{"alert":{"title":"one","body":"B"}}}"#, #"{"aps": {"alert":"five"},"k":1.50}"#, #"{"aps":{"alert":{"body":"B"}}}"#,
+        ])
+      #expect(records.map { $0.header("apns-topic") } == ["com.example", "com.other", "com.example"])
+      #expect(records[1].header("x-y") == "z")
+      #expect(Set(answers.compactMap { $0["apnsId"]?.stringValue }) == Set(records.compactMap { $0.header("apns-id") }))
+    }
+  }
+
+  @Test func manyLinesAreAllAcknowledged() async throws {
+    try await withRequests(partitions: 4) { carillon, kafka, topic, flags in
+      let lines = (0..<25_000).map { #"{"target":"user:\#($0)","title":"t"}"# }.joined(separator: "\n")
+      let file = try carillon.file("many.jsonl", lines)
+      let result = try await carillon.run(["publish"] + flags + ["--app", "com.example", "--lines", file])
+      #expect(result.status == 0, "it said: \(result.errors)")
+      #expect(Set(result.lines).count == 25_000)
+    }
+  }
+
+  @Test func aMissingTopicSaysWhatMakesIt() async throws {
+    try await withRequests { carillon, _, _, flags in
+      let result = try await carillon.run(
+        ["publish"] + flags.dropLast() + ["absent.", "--target", "user:ada", "--app", "com.example", "--body", "x"])
+      #expect(result.status == 3)
+      #expect(result.errors.contains("there is no topic absent.requests") && result.errors.contains("carillon topics create"))
+    }
+  }
+
+  @Test func topicsAreCreatedOnceAndComparedAfterwards() async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        let prefix = KafkaFixture.unique("topics") + "."
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        // The embedded broker makes topics of 4 partitions, whatever is asked for.
+        let flags = ["topics", "create", "--kafka", servers, "--topic-prefix", prefix, "--json"]
+        let names = Set(["requests", "deliveries", "devices", "events", "dead-letters"].map { prefix + $0 })
+        let first = try await carillon.run(flags + ["--partitions", "4"])
+        #expect(first.status == 0, "it said: \(first.errors)")
+        let created = try first.lines.map { try JSONValue(parsing: $0) }
+        #expect(Set(created.compactMap { $0["topic"]?.stringValue }) == names)
+        #expect(created.allSatisfy { $0["created"]?.boolValue == true && $0["partitions"]?.integerValue == 4 })
+        let again = try await carillon.run(flags + ["--partitions", "4"])
+        #expect(again.status == 0, "it said: \(again.errors)")
+        #expect(try again.lines.allSatisfy { try JSONValue(parsing: $0)["created"]?.boolValue == false })
+        let other = try await carillon.run(flags + ["--partitions", "5"])
+        #expect(other.status == 1)
+        #expect(try other.lines.allSatisfy { try JSONValue(parsing: $0)["differences"]?[0]?.stringValue == "has 4 partitions, not 5" })
+        if kafka.embedded == nil {
+          #expect(try await kafka.admin.settings(ofTopic: prefix + "requests")["message.timestamp.type"] == "LogAppendTime")
+          #expect(try await kafka.admin.settings(ofTopic: prefix + "devices")["cleanup.policy"] == "compact")
+        }
+      }
+    }
+  }
+}

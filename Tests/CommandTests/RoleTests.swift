@@ -1,0 +1,99 @@
+import EventLoop
+import Foundation
+import FoundationNetworking
+import JSON
+import Kafka
+import Redis
+import TestSupport
+import Testing
+
+/// The roles as processes: starting, being ready, ending.
+@Suite struct RoleTests {
+  /// What `/readyz` or another path answers.
+  private func get(_ url: String) async throws -> (status: Int, text: String) {
+    let (data, response) = try await URLSession.shared.data(from: try #require(URL(string: url)))
+    return ((response as? HTTPURLResponse)?.statusCode ?? 0, String(decoding: data, as: UTF8.self))
+  }
+
+  /// A port that was free a moment ago.
+  private func freePort() async throws -> Int {
+    let loop = EventLoop(name: "free-port")
+    let port = try await loop.run {
+      let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }
+      defer { listener.close() }
+      return listener.localAddress.port
+    }
+    await loop.close()
+    return port
+  }
+
+  @Test(arguments: ["transform", "fan-out"]) func itWaitsForRedisAndSaysWhatIsMissing(role: String) async throws {
+    try await CarillonCommand.with { carillon in
+      let port = try await freePort()
+      let process = try carillon.start(
+        [role, "--kafka", "127.0.0.1:9", "--redis", "127.0.0.1:9", "--admin", "127.0.0.1:\(port)", "--log-format", "json"])
+      try await process.untilErrors(contain: "Redis does not answer")
+      let ready = try await get("http://127.0.0.1:\(port)/readyz")
+      #expect(ready.status == 503)
+      #expect(ready.text.contains("is Redis running there?"))
+      #expect(try await get("http://127.0.0.1:\(port)/livez").status == 200)
+      process.signal(SIGTERM)
+      let result = try await process.result(withinSeconds: 20)
+      #expect(result.status == 0, "it said: \(result.errors)")
+      #expect(result.output.isEmpty)
+      for line in result.errors.split(separator: "\n") { #expect(throws: Never.self) { try JSONValue(parsing: String(line)) } }
+    }
+  }
+
+  @Test func aTakenAdminAddressIsWrongConfiguration() async throws {
+    try await CarillonCommand.with { carillon in
+      let loop = EventLoop(name: "taken")
+      let port = try await loop.run {
+        try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }.localAddress.port
+      }
+      let result = try await carillon.run(["transform", "--kafka", "127.0.0.1:9", "--redis", "127.0.0.1:9", "--admin", "127.0.0.1:\(port)"])
+      await loop.close()
+      #expect(result.status == 2)
+      #expect(result.errors.contains("listen at 127.0.0.1:\(port): address already in use"))
+    }
+  }
+
+  @Test func aRedisThatEvictsIsRefused() async throws {
+    try await CarillonCommand.with { carillon in
+      try await withRedis(listening: .port(nil), settings: ["--maxmemory-policy", "allkeys-lru"]) { redis in
+        let result = try await carillon.run(["transform", "--kafka", "127.0.0.1:9", "--redis", redis.address.description])
+        #expect(result.status == 2)
+        #expect(result.errors.contains("noeviction"))
+      }
+    }
+  }
+
+  @Test func readyRolesSayWhereTheyAreAndDrainAtSIGTERM() async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        try await withRedis(listening: .port(nil)) { redis in
+          let prefix = KafkaFixture.unique("roles") + "."
+          let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+          let created = try await carillon.run(["topics", "create", "--kafka", servers, "--topic-prefix", prefix, "--partitions", "4"])
+          #expect(created.status == 0, "it said: \(created.errors)")
+          let place = ["--kafka", servers, "--redis", redis.address.description, "--topic-prefix", prefix, "--json", "--lanes", "2"]
+          let transform = try carillon.start(["transform"] + place)
+          let fanOut = try carillon.start(["fan-out", "--listen", "127.0.0.1:0"] + place)
+          let transformLine = try JSONValue(parsing: try await transform.firstLine())
+          let fanOutLine = try JSONValue(parsing: try await fanOut.firstLine())
+          let admin = try #require(transformLine["admin"]?.stringValue)
+          #expect(try await get(admin + "/readyz").status == 200)
+          #expect(try await get(admin + "/metrics").text.contains("carillon_build_info{version="))
+          let devices = try #require(fanOutLine["devices"]?.stringValue)
+          #expect(devices.wholeMatch(of: /ws:\/\/127\.0\.0\.1:[0-9]+\/v1\/device/) != nil)
+          for process in [transform, fanOut] {
+            process.signal(SIGTERM)
+            let result = try await process.result(withinSeconds: 30)
+            #expect(result.status == 0, "it said: \(result.errors)")
+            #expect(result.lines.count == 1)
+          }
+        }
+      }
+    }
+  }
+}

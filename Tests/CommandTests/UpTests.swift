@@ -1,0 +1,95 @@
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+/// `carillon up`: everything in one process, found by the tools, and nothing left behind.
+@Suite struct UpTests {
+  private func isAlive(_ pid: Int32) -> Bool { kill(pid, 0) == 0 }
+
+  /// The process ids of a process' children.
+  private func children(of pid: Int32) throws -> [Int32] {
+    try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { Int32($0) }.filter { candidate in
+      guard let stat = try? String(contentsOfFile: "/proc/\(candidate)/stat", encoding: .utf8),
+        let fields = stat.split(separator: ")").last?.split(separator: " "), fields.count > 1
+      else { return false }
+      return Int32(fields[1]) == pid && fields[0] != "Z"
+    }
+  }
+
+  @Test(arguments: [SIGTERM, SIGINT]) func itIsFoundByTheToolsAndLeavesNothingBehind(signal: Int32) async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let places = try JSONValue(parsing: try await up.firstLine())
+      for name in ["kafka", "redis", "devices", "metrics"] { #expect(places[name]?.stringValue != nil, "no '\(name)' in \(places.text)") }
+      let redis = try #require(try children(of: up.pid).first)
+
+      let published = try await carillon.run(["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"])
+      #expect(published.status == 0, "it said: \(published.errors)")
+      let id = try #require(published.lines.first)
+      let events = try await carillon.run(["events", "--from", "beginning", "--id", id, "--limit", "2", "--json"])
+      #expect(
+        try events.lines.compactMap { try JSONValue(parsing: $0)["ce_type"]?.stringValue } == [
+          "carillon.addressed.v1", "carillon.unregistered.v1",
+        ])
+
+      let second = try await carillon.run(["up"])
+      #expect(second.status == 1)
+      #expect(second.output.isEmpty)
+      #expect(second.errors.contains("runs already, as process \(up.pid)"))
+      let kafka = try #require(places["kafka"]?.stringValue)
+      #expect(second.errors.contains(kafka))
+
+      up.signal(signal)
+      let result = try await up.result(withinSeconds: 30)
+      #expect(result.status == 0, "it said: \(result.errors)")
+      #expect(result.lines.count == 1)
+      #expect(!isAlive(redis))
+      let left = try FileManager.default.contentsOfDirectory(atPath: carillon.folder.appendingPathComponent("carillon").path)
+      #expect(left == ["up.lock"])
+      #expect(try FileManager.default.contentsOfDirectory(atPath: carillon.folder.appendingPathComponent("tmp").path).isEmpty)
+      #expect(try await carillon.run(["events"]).errors.contains("start 'carillon up'"))
+    }
+  }
+
+  @Test func theBannerSaysWhatToTypeNext() async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      _ = try await up.firstLine()
+      up.signal(SIGTERM)
+      let text = try await up.result(withinSeconds: 30).output
+      for word in ["It keeps nothing", " device ", " publish ", " events ", "kcat", "Ctrl-C"] {
+        #expect(text.contains(word), "no '\(word)' in the banner")
+      }
+    }
+  }
+
+  @Test(arguments: [50, 200, 800]) func anEarlySignalLeavesNothingBehindEither(milliseconds: Int) async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      // The signals are taken over before anything is started.
+      if milliseconds > 50 { try await up.untilErrors(contain: milliseconds > 200 ? "up: Redis at" : "up: Kafka at") }
+      up.signal(SIGTERM)
+      let result = try await up.result(withinSeconds: 30)
+      #expect(result.status == 0 || milliseconds == 50, "it said: \(result.errors)")
+      #expect(result.output.isEmpty)
+      let temporary = carillon.folder.appendingPathComponent("tmp").path
+      #expect(try FileManager.default.contentsOfDirectory(atPath: temporary).isEmpty)
+    }
+  }
+
+  @Test func aFurtherOneRunsBesideTheFirstWhenAskedFor() async throws {
+    try await CarillonCommand.with { carillon in
+      let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+      let first = try carillon.start(flags)
+      let firstPlaces = try JSONValue(parsing: try await first.firstLine())
+      let second = try carillon.start(flags + ["--new"])
+      let secondPlaces = try JSONValue(parsing: try await second.firstLine())
+      #expect(firstPlaces["kafka"] != secondPlaces["kafka"])
+      try await second.stop()
+      // The tools still find the first.
+      #expect(try await carillon.run(["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"]).status == 0)
+      try await first.stop()
+    }
+  }
+}

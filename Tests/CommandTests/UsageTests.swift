@@ -1,0 +1,122 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What the command line promises to the person who types, and to the shell.
+@Suite struct UsageTests {
+  static let commands = ["up", "transform", "fan-out", "topics create", "publish", "events", "token", "token key", "settings"]
+
+  @Test func theHelpListsEveryCommand() async throws {
+    try await CarillonCommand.with { carillon in
+      let help = try await carillon.run(["--help"])
+      #expect(help.status == 0)
+      #expect(help.errors.isEmpty)
+      for command in Self.commands { #expect(help.output.contains("\n  \(command) "), "no '\(command)' in the help") }
+    }
+  }
+
+  @Test(arguments: commands) func everyCommandHasHelpWithItsSettings(command: String) async throws {
+    try await CarillonCommand.with { carillon in
+      let help = try await carillon.run(command.split(separator: " ").map(String.init) + ["--help"])
+      #expect(help.status == 0)
+      #expect(help.output.hasPrefix("carillon \(command): "))
+      #expect(help.output.contains("\nUsage: carillon \(command)"))
+      #expect(help.output.contains("\nExamples\n"))
+      #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 140 || $0.contains("carillon") })
+    }
+  }
+
+  @Test func theVersionIsPrinted() async throws {
+    try await CarillonCommand.with { carillon in
+      let version = try await carillon.run(["--version"])
+      #expect(version.status == 0)
+      #expect(version.lines.count == 1 && version.output.hasPrefix("carillon "))
+    }
+  }
+
+  @Test func theSettingsAreATable() async throws {
+    try await CarillonCommand.with { carillon in
+      let table = try await carillon.run(["settings", "--markdown"])
+      #expect(table.status == 0)
+      #expect(table.output.contains("| `kafka` | `--kafka` | `CARILLON_KAFKA` |"))
+      #expect(table.output.contains("| `fanout.window` | `--window` | `CARILLON_FANOUT_WINDOW` | `32` |"))
+    }
+  }
+
+  /// What is typed, and what standard error must say of it.
+  static let mistakes: [([String], String)] = [
+    ([], "which command?"),
+    (["pubish"], "did you mean 'publish'?"),
+    (["topics"], "'topics' needs one more word: topics create"),
+    (["publish", "--tittle", "x"], "did you mean '--title'?"),
+    (["events", "--limit", "0"], "--limit: '0' is not allowed"),
+    (["events", "--from", "yesterday"], "--from: 'yesterday' is not allowed"),
+    (["events", "--type", "deliverd"], "--type: 'deliverd' is not allowed"),
+    (["events", "--device", "12"], "--device: '12' is not allowed"),
+    (["transform", "--lanes", "none"], "--lanes: 'none' is not allowed"),
+    (["transform", "--admin", "nowhere"], "--admin: 'nowhere' is not allowed"),
+    (["fan-out", "--drain", "5"], "--drain: '5' is not allowed"),
+    (["publish", "--custom", "aps={}"], "--custom: 'aps={}' is not allowed"),
+    (["publish", "--expiration", "soon"], "--expiration: 'soon' is not allowed"),
+    (["token", "--app", "a"], "--token TOKEN is missing"),
+    (["token", "key"], "'token key' needs FILE"),
+    (["publish", "--config", "/nowhere/at/all"], "/nowhere/at/all: the configuration file cannot be read"),
+  ]
+
+  @Test(arguments: mistakes) func wrongUsageIsExplainedAndEndsWithTwo(arguments: [String], text: String) async throws {
+    try await CarillonCommand.with { carillon in
+      let result = try await carillon.run(arguments)
+      #expect(result.status == 2)
+      #expect(result.output.isEmpty)
+      #expect(result.errors.contains(text), "it said: \(result.errors)")
+      #expect(result.errors.hasPrefix("carillon: "))
+    }
+  }
+
+  @Test(arguments: ["publish", "events", "topics create", "transform", "fan-out"])
+  func withoutAClusterItSaysWhatToStart(command: String) async throws {
+    try await CarillonCommand.with { carillon in
+      var arguments = command.split(separator: " ").map(String.init)
+      if command == "publish" { arguments += ["--target", "user:ada", "--app", "com.example", "--body", "x"] }
+      let result = try await carillon.run(arguments)
+      #expect(result.status == 2)
+      #expect(result.errors.contains("start 'carillon up' on this machine, or give --kafka"))
+    }
+  }
+
+  @Test(arguments: [["--kafka", "127.0.0.1:1"], ["--redis", "127.0.0.1:1"]])
+  func oneOfKafkaAndRedisIsNotMixedWithWhatRunsHere(arguments: [String]) async throws {
+    try await CarillonCommand.with { carillon in
+      let result = try await carillon.run(["transform"] + arguments)
+      #expect(result.status == 2)
+      #expect(result.errors.contains("give both, or neither"))
+    }
+  }
+
+  @Test func aFileOfAnUpThatIsGoneIsNotBelieved() async throws {
+    try await CarillonCommand.with { carillon in
+      let folder = carillon.folder.appendingPathComponent("carillon")
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      // This process lives, but it began at another time.
+      let text = """
+        {"pid":\(getpid()),"began":1,"kafka":"127.0.0.1:1","redis":"redis://127.0.0.1:1","devices":"ws://127.0.0.1:1/v1/device","admin":"http://127.0.0.1:1"}
+        """
+      try Data(text.utf8).write(to: folder.appendingPathComponent("up.json"))
+      let result = try await carillon.run(["events"])
+      #expect(result.status == 2)
+      #expect(result.errors.contains("start 'carillon up'"))
+    }
+  }
+
+  @Test(arguments: [
+    ["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"], ["events"], ["topics", "create"],
+  ]) func aKafkaThatIsNotThereEndsWithThree(arguments: [String]) async throws {
+    try await CarillonCommand.with { carillon in
+      // The discard port, where nobody listens.
+      let result = try await carillon.run(arguments + ["--kafka", "127.0.0.1:9"])
+      #expect(result.status == 3)
+      #expect(result.output.isEmpty)
+      #expect(result.errors.contains("Kafka does not answer at 127.0.0.1:9"))
+    }
+  }
+}

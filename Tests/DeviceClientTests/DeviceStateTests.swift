@@ -1,0 +1,166 @@
+@testable import DeviceClient
+import EventLoop
+import Foundation
+import JSON
+import Notifications
+import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct DeviceStateTests {
+  private static func withFile(_ body: (String) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("device-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try await body(folder + "/state")
+  }
+
+  /// The file is copied while the device lives, at the moment when the cluster has its acknowledgement: what a kill would leave.
+  @Test func killedDeviceShowsNothingTwiceAndForgetsNoResponse() async throws {
+    try await Self.withFile { path in
+      try await ScriptedCluster.with { cluster, url in
+        let first = DeviceUnderTest(url) { $0.stateFile = path }
+        try await first.device.start()
+        await cluster.expect("hello")
+        await cluster.send(notify(1, id: "one", "a", revision: "1"), notify(2, id: "two", "b", revision: "2"))
+        await cluster.expect("ack")
+        try await first.device.open("b")
+        let response = await cluster.expect("response")[0]
+        await cluster.send(["type": "remove", "delivery": 3, "identifiers": ["c"], "revision": "5"])
+        await cluster.expect("ack", count: 2)
+        try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+
+        let second = DeviceUnderTest(url) { $0.stateFile = path + ".killed" }
+        try await second.device.start()
+        #expect(await second.device.delivered.map(\.identifier) == ["a"])
+        #expect(await cluster.expect("response", of: 1) == [response])
+        await cluster.send(
+          notify(1, id: "one", "a", revision: "1"), notify(2, id: "two", "b", revision: "2"), notify(3, id: "three", "c", revision: "4"),
+          notify(4, id: "four", "a", revision: "3"), to: 1)
+        await second.expect("dropped a known", "dropped b known", "dropped c stale", "updated a 3")
+        await second.close()
+        await first.close()
+      }
+    }
+  }
+
+  @Test func tornLineIsCutOffAndDamagedOnesArePassedOver() async throws {
+    try await Self.withFile { path in
+      var lines: [UInt8] = []
+      StateLines.append(.owner(device: DeviceUnderTest.token, application: "com.example.shop"), to: &lines)
+      StateLines.append(.took(try notifyFrame(notify(1, id: "one", revision: "1")), at: 1), to: &lines)
+      let damaged = lines.count + 30
+      StateLines.append(.took(try notifyFrame(notify(1, id: "two", revision: "1")), at: 1), to: &lines)
+      StateLines.append(.took(try notifyFrame(notify(1, id: "three", revision: "1")), at: 1), to: &lines)
+      lines[damaged] ^= 1
+      let whole = lines.count
+      StateLines.append(.took(try notifyFrame(notify(1, id: "four", revision: "1")), at: 1), to: &lines)
+      try Data(lines.dropLast(20)).write(to: URL(fileURLWithPath: path))
+      let file = StateFile(path: path)
+      let (records, count) = try await file.open()
+      #expect(count == 1)
+      #expect(records.count == 3)
+      // What comes next begins on a line of its own.
+      var more: [UInt8] = []
+      StateLines.append(.settled("x"), to: &more)
+      try await file.append(more)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(lines[..<whole] + more))
+      await file.end()
+      await file.disk.close()
+    }
+  }
+
+  @Test func stateFileHasOneDeviceAndOneProcess() async throws {
+    try await Self.withFile { path in
+      try await ScriptedCluster.with { cluster, url in
+        func failure(_ path: String, _ application: String = "com.example.shop") async -> DeviceError.Code? {
+          let other = DeviceUnderTest(url) {
+            $0.stateFile = path
+            $0.hello.application = application
+          }
+          var code: DeviceError.Code?
+          do throws(DeviceError) { try await other.device.start() } catch { code = error.code }
+          await other.close()
+          return code
+        }
+        let first = DeviceUnderTest(url) { $0.stateFile = path }
+        try await first.device.start()
+        await cluster.expect("hello")
+        #expect(await failure(path) == .stateInUse)
+        await first.close()
+        #expect(await failure(path, "com.example.other") == .stateUnusable)
+        try Data("my thesis\n".utf8).write(to: URL(fileURLWithPath: path + ".text"))
+        #expect(await failure(path + ".text") == .stateUnusable)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path + ".text")) == Data("my thesis\n".utf8))
+        #expect(await failure(path + "/none") == .stateUnusable)
+        #expect(await failure(path) == nil)
+      }
+    }
+  }
+
+  /// A snapshot takes the place of the lines once they are many times as long.
+  @Test func fileDoesNotGrowWithoutEndAndRemembersAll() async throws {
+    try await Self.withFile { path in
+      try await ScriptedCluster.with { cluster, url in
+        let device = DeviceUnderTest(url) { $0.stateFile = path }
+        try await device.device.start()
+        await cluster.expect("hello")
+        let body = String(repeating: "x", count: 20_000)
+        let count = 200
+        for number in 1...count {
+          let aps: JSONValue = ["alert": .string(body)]
+          await cluster.send(notify(Int64(number), id: "id-\(number)", "a", revision: NotificationStoreTests.revision(number), aps: aps))
+          if number % 20 == 0 { await eventually("\(number) shown") { device.story.count == number } }
+        }
+        let id = try await device.device.open("a")
+        await device.close()
+        let size = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
+        #expect(size < 2 << 20, "\(size) bytes for one notification in the list")
+        let again = DeviceUnderTest(url) { $0.stateFile = path }
+        try await again.device.start()
+        #expect(await again.device.delivered.isEmpty)
+        #expect(await cluster.expect("response", of: 1)[0]["response"]?.stringValue == id)
+        await cluster.send(notify(1, id: "id-7", "a", revision: NotificationStoreTests.revision(999)), to: 1)
+        await again.expect("dropped a known")
+        await again.close()
+      }
+    }
+  }
+
+  @Test func nothingIsToldBeforeItIsDurable() async throws {
+    let lane = JournalLane()
+    await lane.run { journal, jobs in
+      var told: [String] = []
+      journal.append(.settled("a"))
+      journal.whenDurable { told.append("a") }
+      journal.flush()
+      journal.append(.settled("b"))
+      journal.whenDurable { told.append("b") }
+      journal.flush()
+      #expect(told.isEmpty && jobs.count == 1, "one job at a time")
+      journal.finished(isDurable: true)
+      #expect(told == ["a"] && jobs.count == 2)
+      journal.whenDurable { told.append("c") }
+      journal.finished(isDurable: true)
+      #expect(told == ["a", "b", "c"] && jobs.count == 2 && journal.isIdle)
+      journal.append(.settled("d"))
+      journal.whenDurable { told.append("d") }
+      journal.flush()
+      journal.finished(isDurable: false)
+      journal.whenDurable { told.append("e") }
+      #expect(told == ["a", "b", "c"], "told though the disk has failed")
+    }
+    await lane.loop.close()
+  }
+}
+
+/// A journal whose jobs are noted and done by the test.
+private actor JournalLane {
+  nonisolated let loop = EventLoop(name: "journal")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  final class Jobs { var count = 0 }
+
+  func run(_ body: @Sendable (Journal, Jobs) -> Void) {
+    let jobs = Jobs()
+    body(Journal(perform: { _ in jobs.count += 1 }) { [] }, jobs)
+  }
+}

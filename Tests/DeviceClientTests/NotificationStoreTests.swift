@@ -1,0 +1,176 @@
+@testable import DeviceClient
+import JSON
+import Notifications
+import Testing
+import TestSupport
+
+@Suite struct NotificationStoreTests {
+  private static let now: Int64 = 1_700_000_000_000
+
+  /// Frames in any order, repeated, stale, expired, with removals, dismissals and kills between them.
+  @Test(arguments: 0..<100)
+  func eachIdIsShownAtMostOnceAndTheLastShownRevisionIsTheNewest(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    var store = NotificationStore()
+    var lines: [UInt8] = []
+    var shownIDs: [String: Int] = [:]
+    var lastShown: [String: String] = [:]
+    var newestSeen: [String: String] = [:]
+    var now = Self.now
+    for step in 0..<200 {
+      now += Int64.random(in: 0...2_000, using: &random)
+      let identifier = "thread-\(Int.random(in: 0..<6, using: &random))"
+      let revision = Self.revision(Int.random(in: 0..<40, using: &random))
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0:
+        let outcome = store.remove([identifier], revision: revision, now: now)
+        if case .removed = outcome { StateLines.append(.removed([identifier], revision: revision, at: now), to: &lines) }
+        newestSeen[identifier] = max(newestSeen[identifier] ?? "", revision)
+      case 1:
+        if !store.clear([identifier]).isEmpty { StateLines.append(.cleared([identifier]), to: &lines) }
+      case 2 where step % 5 == 0:
+        // Killed, and started again from its file.
+        store = NotificationStore()
+        for record in StateLines.read(lines).records { Self.apply(record, to: &store) }
+      default:
+        // The same revision of an identifier is always the same request.
+        let id = "\(identifier)-\(revision)"
+        let expiration = Int.random(in: 0..<4, using: &random) == 0 ? now / 1000 + Int64.random(in: -3...3, using: &random) : 0
+        let frame = try notifyFrame(notify(1, id: id, identifier, revision: revision, expiration: expiration))
+        let outcome = store.take(frame, now: now)
+        switch outcome {
+        case .shown, .updated:
+          StateLines.append(.took(frame, at: now), to: &lines)
+          shownIDs[id, default: 0] += 1
+          #expect(revision > (newestSeen[identifier] ?? ""), "a stale revision was shown")
+          #expect(expiration == 0 || expiration > now / 1000, "shown after its expiration")
+          lastShown[identifier] = revision
+        case .dropped(.expired):
+          StateLines.append(.noted(identifier: identifier, revision: revision, at: now), to: &lines)
+        case .dropped, .silent, .held: break
+        }
+        newestSeen[identifier] = max(newestSeen[identifier] ?? "", revision)
+      }
+    }
+    #expect(shownIDs.values.allSatisfy { $0 == 1 })
+    for notification in store.delivered { #expect(notification.frame.revision == lastShown[notification.identifier]) }
+    #expect(Set(store.delivered.map(\.identifier)).count == store.delivered.count, "an identifier stands in the list twice")
+  }
+
+  @Test func updateReplacesInPlaceAndIsPromotedToTheTop() throws {
+    var store = NotificationStore()
+    for (index, identifier) in ["a", "b", "c"].enumerated() {
+      _ = store.take(try notifyFrame(notify(1, id: "id-\(identifier)", identifier, revision: Self.revision(index))), now: Self.now)
+    }
+    let outcome = store.take(try notifyFrame(notify(2, id: "id-a2", "a", revision: Self.revision(9))), now: Self.now)
+    guard case .updated = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect(store.delivered.map(\.identifier) == ["a", "c", "b"])
+    #expect(store.delivered.first?.content.body == Self.revision(9))
+  }
+
+  @Test func dismissedAndRemovedOnesStayAway() throws {
+    var store = NotificationStore()
+    _ = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(2))), now: Self.now)
+    _ = store.clear(["a"])
+    #expect(store.take(try notifyFrame(notify(2, id: "one", "a", revision: Self.revision(2))), now: Self.now) == .dropped(.known))
+    #expect(store.take(try notifyFrame(notify(3, id: "zero", "a", revision: Self.revision(1))), now: Self.now) == .dropped(.stale))
+    guard case .removed(let gone) = store.remove(["a", "b"], revision: Self.revision(5), now: Self.now) else { return #expect(Bool(false)) }
+    #expect(gone.isEmpty)
+    #expect(store.take(try notifyFrame(notify(4, id: "four", "b", revision: Self.revision(4))), now: Self.now) == .dropped(.stale))
+    #expect(store.remove(["a", "b"], revision: Self.revision(5), now: Self.now) == .dropped(.known))
+    #expect(store.remove(["a", "b"], revision: Self.revision(4), now: Self.now) == .dropped(.stale))
+    #expect(store.delivered.isEmpty)
+  }
+
+  @Test func removalLeavesWhatIsNewer() throws {
+    var store = NotificationStore()
+    _ = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(7))), now: Self.now)
+    #expect(store.remove(["a"], revision: Self.revision(6), now: Self.now) == .dropped(.stale))
+    #expect(store.delivered.map(\.identifier) == ["a"])
+  }
+
+  @Test func nothingOlderComesToLightWhenTheNewestCameTooLate() throws {
+    var store = NotificationStore()
+    let late = try notifyFrame(notify(1, id: "late", "a", revision: Self.revision(5), expiration: Self.now / 1000))
+    #expect(store.take(late, now: Self.now) == .dropped(.expired))
+    #expect(store.take(late, now: Self.now) == .dropped(.expired), "what was never taken is not known")
+    #expect(store.take(try notifyFrame(notify(2, id: "old", "a", revision: Self.revision(4))), now: Self.now) == .dropped(.stale))
+  }
+
+  @Test func whatIsForgottenIsBoundedInNumberAndTime() throws {
+    var limits = NotificationStore.Limits()
+    (limits.ids, limits.identifiers, limits.delivered) = (10, 10, 3)
+    var store = NotificationStore(limits: limits)
+    store.rememberSeconds = 100
+    for index in 0..<50 { _ = store.take(try notifyFrame(notify(1, id: "id-\(index)", revision: Self.revision(index))), now: Self.now) }
+    #expect(store.ids.count == 10)
+    #expect(store.revisions.count == 10)
+    #expect(store.ids.evictions == 40)
+    #expect(store.delivered.map(\.id) == ["id-49", "id-48", "id-47"])
+    #expect(store.take(try notifyFrame(notify(1, id: "id-45", revision: Self.revision(45))), now: Self.now) == .dropped(.known))
+    let later = Self.now + 100_001
+    guard case .shown = store.take(try notifyFrame(notify(1, id: "id-45", revision: Self.revision(45))), now: later) else {
+      return #expect(Bool(false), "it is remembered for longer than was said")
+    }
+  }
+
+  @Test func agedTableForgetsTheOldestWhateverIsSetAnew() {
+    var table = AgedTable<Int>(limit: 3)
+    for round in 0..<1000 { for name in ["a", "b", "c"] { table.set(round, for: name, at: Int64(round)) } }
+    table.set(0, for: "a", at: 2000)
+    table.set(0, for: "d", at: 2000)
+    var names: [String] = []
+    table.forEach { name, _, _ in names.append(name) }
+    #expect(names == ["c", "a", "d"])
+    table.forget(before: 2000)
+    #expect(table["c"] == nil && table["a"] == 0 && table.count == 2)
+  }
+
+  @Test func notificationWithALocationTriggerWaitsUntilTheDeviceIsThere() throws {
+    var store = NotificationStore()
+    let trigger: JSONValue = ["type": "location", "repeats": false, "region": ["identifier": "shop"]]
+    let held = store.take(try notifyFrame(notify(1, id: "one", "a", revision: Self.revision(1), trigger: trigger)), now: Self.now)
+    guard case .held = held else { return #expect(Bool(false), "\(held)") }
+    #expect(store.delivered.isEmpty && store.pending.count == 1)
+    guard case .shown? = store.fire("a", now: Self.now) else { return #expect(Bool(false)) }
+    #expect(store.fire("a", now: Self.now) == nil)
+    let late = notify(2, id: "two", "b", revision: Self.revision(2), expiration: Self.now / 1000 + 5, trigger: trigger)
+    _ = store.take(try notifyFrame(late), now: Self.now)
+    #expect(store.fire("b", now: Self.now + 5_000) == .dropped(.expired))
+  }
+
+  @Test func presentationFollowsTheAuthorization() throws {
+    let everything: JSONValue = ["alert": "text", "sound": "bell", "badge": 3]
+    let content = NotificationContent(["aps": everything])
+    func names(_ status: Authorization.Status, _ content: NotificationContent, _ options: [Authorization.Option: Bool] = [:]) -> [String] {
+      Presentation(of: content, under: Authorization(status: status, options: options)).names
+    }
+    #expect(names(.authorized, content) == ["banner", "list", "sound", "badge"])
+    #expect(names(.authorized, content, [.alert: false, .sound: false]) == ["list", "badge"])
+    #expect(names(.provisional, content) == ["list"])
+    #expect(names(.denied, content) == [])
+    #expect(names(.notDetermined, content) == [])
+    #expect(names(.authorized, NotificationContent(["aps": ["alert": "text", "interruption-level": "passive", "sound": "s"]])) == ["list"])
+    #expect(names(.authorized, NotificationContent(["aps": ["badge": 1]])) == ["badge"])
+    #expect(NotificationContent(["aps": ["content-available": 1]]).isBackground)
+    var store = NotificationStore(authorization: Authorization(status: .denied))
+    guard case .silent = store.take(try notifyFrame(notify(1, id: "one", revision: "1")), now: Self.now) else {
+      return #expect(Bool(false), "shown though the person wants none")
+    }
+    #expect(store.delivered.count == 1)
+  }
+
+  // MARK: Parts
+
+  static func revision(_ number: Int) -> String { Revision(timestamp: UInt64(number), partition: 0, offset: 0).description }
+
+  private static func apply(_ record: StateRecord, to store: inout NotificationStore) {
+    switch record {
+    case .took(let frame, let at): _ = store.take(frame, now: at)
+    case .noted(let identifier, let revision, let at): store.restore(revision: revision, of: identifier, at: at)
+    case .removed(let identifiers, let revision, let at): _ = store.remove(identifiers, revision: revision, now: at)
+    case .cleared(let identifiers): _ = store.clear(identifiers)
+    default: break
+    }
+  }
+}

@@ -1,0 +1,57 @@
+@testable import DeviceClient
+import Notifications
+import Testing
+
+@Suite struct OutboxTests {
+  private func response(_ number: Int) -> ResponseFrame {
+    ResponseFrame(response: "r\(number)", receipt: "receipt", identifier: "a", action: "open")
+  }
+
+  @Test func responsesAreBoundedAndGoOutAFewAtATime() {
+    var outbox = ResponseOutbox(limit: 5, inFlightLimit: 2, resendMilliseconds: 100)
+    let taken = (0..<6).map { outbox.add(response($0)) }
+    #expect(taken == [true, true, true, true, true, false])
+    #expect(outbox.next(now: 0).map(\.response) == ["r0", "r1"])
+    #expect(outbox.next(now: 99).isEmpty)
+    #expect(outbox.settle("r0")?.response == "r0")
+    #expect(outbox.settle("r0") == nil)
+    #expect(outbox.next(now: 99).map(\.response) == ["r2"])
+    #expect(outbox.next(now: 100).map(\.response) == ["r1"], "unanswered for too long")
+    outbox.sessionEnded()
+    #expect(outbox.next(now: 101).map(\.response) == ["r1", "r2"])
+    #expect(outbox.waiting.map(\.response) == ["r1", "r2", "r3", "r4"])
+  }
+
+  @Test func changesBeforeAHelloAreAnsweredByTheWelcome() {
+    var changes = RegistrationChanges(limit: 4)
+    let before = changes.add(.categories([]), request: "before")
+    let bye = changes.add(.unregister, request: "bye")
+    changes.helloSent()
+    let after = changes.add(.categories([]), request: "after")
+    #expect(before && bye && after)
+    #expect(changes.welcomed() == ["before"])
+    #expect(changes.next().map(\.request) == ["bye", "after"])
+    #expect(changes.next().isEmpty)
+    changes.helloSent()
+    #expect(changes.welcomed() == ["after"])
+    #expect(changes.next().map(\.request) == ["bye"])
+    #expect(changes.settle("bye") == .unregister)
+    #expect(changes.settle("bye") == nil)
+    let taken = (0..<5).map { changes.add(.unregister, request: "\($0)") }
+    #expect(taken == [true, true, true, true, false])
+  }
+
+  @Test func waitsGrowUntilASessionHasStood() {
+    var plan = ReconnectionPlan()
+    #expect(plan.ended(code: 1006, sessionMilliseconds: nil, jitter: 1) == 500)
+    #expect(plan.ended(code: 1006, sessionMilliseconds: 10, jitter: 1) == 2000)
+    #expect(plan.failed(jitter: 1) == 4000)
+    #expect(plan.failed(jitter: 1, atLeast: 60_000) == 60_000)
+    #expect(plan.ended(code: 1006, sessionMilliseconds: 60_000, jitter: 1) == 500)
+    plan.goaway(1234)
+    #expect(plan.ended(code: 4007, sessionMilliseconds: 10, jitter: 1) == 1234)
+    #expect(plan.ended(code: 4007, sessionMilliseconds: 10, jitter: 0) == 0, "the word of an earlier goaway holds once")
+    plan.goaway(1234)
+    #expect(plan.ended(code: CloseCode.takenOver.rawValue, sessionMilliseconds: 10, jitter: 1) == nil)
+  }
+}

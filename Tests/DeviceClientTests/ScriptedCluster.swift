@@ -1,0 +1,218 @@
+import DeviceClient
+import EventLoop
+import Foundation
+import HTTP
+import JSON
+import Notifications
+import Synchronization
+import Testing
+
+/// A server of `carillon.v1` that does what a test says, on a real socket.
+actor ScriptedCluster {
+  nonisolated let loop = EventLoop(name: "scripted")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  private var server: HTTPServer?
+  private let script = Script()
+  private var sessions: [ScriptedSession] { script.sessions }
+
+  /// What connections and the test share: loop-confined.
+  private final class Script {
+    var welcome: JSONValue? = ScriptedCluster.welcome()
+    var sessions: [ScriptedSession] = []
+  }
+
+  static func welcome(now: Int64 = 1_700_000_000_000) -> JSONValue {
+    ["type": "welcome", "session": "s", "now": .integer(now), "pingSeconds": 30, "window": 32, "rememberSeconds": 2_592_000]
+  }
+
+  /// Listens; answers the URL.
+  func start() throws -> String {
+    var configuration = WebSocketConfiguration()
+    configuration.subprotocols = [DeviceProtocol.subprotocol]
+    var routes = HTTPRoutes()
+    routes.addWebSocket(DeviceProtocol.path, configuration) { [script] _ in
+      let session = ScriptedSession { [unowned script] in script.welcome?.text }
+      script.sessions.append(session)
+      return .accept(session)
+    }
+    let server = try HTTPServer(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0), routes: routes)
+    self.server = server
+    return "ws://\(server.localAddress)\(DeviceProtocol.path)"
+  }
+
+  /// What each hello is answered with; nil: nothing.
+  func answer(with welcome: JSONValue?) { script.welcome = welcome }
+
+  /// Sends frames to a session in one write.
+  func send(_ frames: JSONValue..., to session: Int = 0) { for frame in frames { sessions[session].send(frame.text) } }
+
+  func send(text: String, to session: Int = 0) { sessions[session].send(text) }
+
+  func close(_ code: UInt16, session: Int = 0) {
+    sessions[session].connection?.close(WebSocketCloseCode(rawValue: code), "", pending: .sent)
+  }
+
+  func cut(session: Int = 0) { sessions[session].connection?.abort() }
+
+  /// How many connections there have been.
+  var count: Int { sessions.count }
+
+  /// The frames that a session has sent so far, of one type.
+  func frames(_ type: String, of session: Int = 0) -> [JSONValue] {
+    guard sessions.indices.contains(session) else { return [] }
+    return sessions[session].frames.filter { $0["type"]?.stringValue == type }
+  }
+
+  /// Waits until a session has sent so many frames of a type, and answers them.
+  @discardableResult
+  func expect(_ type: String, of session: Int = 0, count number: Int = 1, _ location: SourceLocation = #_sourceLocation) async
+    -> [JSONValue]
+  {
+    await eventually("\(number) frames \(type) of session \(session)", location) { frames(type, of: session).count >= number }
+    return frames(type, of: session)
+  }
+
+  func stop() async {
+    await server?.close(withinMilliseconds: 1000)
+    server = nil
+  }
+
+  /// Runs a test with a cluster and ends it.
+  static func with(_ body: (ScriptedCluster, String) async throws -> Void) async throws {
+    let cluster = ScriptedCluster()
+    let url = try await cluster.start()
+    do {
+      try await body(cluster, url)
+    } catch {
+      await cluster.stop()
+      await cluster.loop.close()
+      throw error
+    }
+    await cluster.stop()
+    await cluster.loop.close()
+  }
+}
+
+/// One connection of the scripted cluster: loop-confined.
+private final class ScriptedSession: WebSocketHandler {
+  private(set) var connection: WebSocketConnection?
+  private(set) var frames: [JSONValue] = []
+  private let welcome: () -> String?
+
+  init(_ welcome: @escaping () -> String?) { self.welcome = welcome }
+
+  func send(_ text: String) { connection?.send(.text(text)) }
+
+  func webSocketOpened(_ connection: WebSocketConnection) { self.connection = connection }
+
+  func webSocketReceived(text: UnsafeRawBufferPointer) {
+    guard let frame = try? JSONValue(parsing: text) else { return }
+    frames.append(frame)
+    if frame["type"] == "hello", let welcome = welcome() { send(welcome) }
+  }
+
+  func webSocketReceived(binary: UnsafeRawBufferPointer) {}
+  func webSocketEnded(_ end: WebSocketEnd) { connection = nil }
+}
+
+/// A device on a loop of its own, and all that it has told.
+final class DeviceUnderTest: Sendable {
+  static let token = String(repeating: "ab", count: 32)
+
+  let loop: EventLoop
+  let device: Device
+  private let log: EventLog
+
+  final class EventLog: Sendable {
+    let events = Mutex<[DeviceEvent]>([])
+  }
+
+  init(_ url: String, _ change: (inout DeviceConfiguration) -> Void = { _ in }) {
+    guard let token = DeviceToken(Self.token) else { preconditionFailure("the token is one") }
+    var configuration = DeviceConfiguration(
+      url: url,
+      hello: Hello(device: token, application: "com.example.shop", user: "ada", categories: [Self.category]))
+    change(&configuration)
+    let log = EventLog()
+    self.log = log
+    loop = EventLoop(name: "device")
+    device = Device(configuration, on: loop) { event in log.events.withLock { $0.append(event) } }
+  }
+
+  static let category = NotificationCategory(
+    identifier: "reply", options: [.customDismissAction],
+    actions: [
+      NotificationAction(identifier: "reply", title: "Reply", textInput: .init()), NotificationAction(identifier: "like", title: "Like"),
+    ])
+
+  var events: [DeviceEvent] { log.events.withLock { $0 } }
+
+  /// What was told of notifications, as `shown order-7 r2`, `dropped order-7 stale` and so on.
+  var story: [String] {
+    events.compactMap { event in
+      switch event {
+      case .shown(let notification): "shown \(notification.identifier) \(notification.frame.revision)"
+      case .updated(let notification): "updated \(notification.identifier) \(notification.frame.revision)"
+      case .silent(let notification): "silent \(notification.identifier)"
+      case .held(let notification): "held \(notification.identifier)"
+      case .dropped(_, _, let identifiers, let reason): "dropped \(identifiers.joined(separator: " ")) \(reason.rawValue)"
+      case .removed(let identifiers, _): "removed \(identifiers.joined(separator: " "))"
+      case .accepted(.response): "accepted response"
+      case .accepted(.request): "accepted request"
+      case .refused(let frame): "refused \(frame.reason)"
+      case .unregistered: "unregistered"
+      default: nil
+      }
+    }
+  }
+
+  func expect(_ what: String..., location: SourceLocation = #_sourceLocation) async {
+    await eventually("\(what) in \(story)", location) { self.story == what }
+  }
+
+  func close() async {
+    await device.close()
+    await loop.close()
+  }
+}
+
+/// A frame `notify`.
+func notify(
+  _ delivery: Int64, id: String, _ identifier: String? = nil, revision: String, expiration: Int64 = 0, category: String? = nil,
+  aps: JSONValue? = nil, trigger: JSONValue? = nil
+) -> JSONValue {
+  var content: [JSONValue.Member] = [.init(key: "alert", value: ["title": .string("Order"), "body": .string(revision)])]
+  if let category { content.append(.init(key: "category", value: .string(category))) }
+  var members: [JSONValue.Member] = [
+    .init(key: "type", value: "notify"), .init(key: "delivery", value: .integer(delivery)), .init(key: "id", value: .string(id)),
+    .init(key: "identifier", value: .string(identifier ?? id)), .init(key: "revision", value: .string(revision)),
+    .init(key: "expiration", value: .integer(expiration)), .init(key: "priority", value: 10), .init(key: "pushType", value: "alert"),
+    .init(key: "payload", value: ["aps": aps ?? .object(content)]), .init(key: "receipt", value: .string("receipt-\(id)")),
+  ]
+  if let trigger { members.append(.init(key: "trigger", value: trigger)) }
+  return .object(members)
+}
+
+/// The frame of a `notify` as the device reads it.
+func notifyFrame(_ value: JSONValue) throws -> NotifyFrame {
+  var text = value.text
+  guard case .notify(let frame) = try text.withUTF8({ try ServerFrame(UnsafeRawBufferPointer($0)) }) else {
+    throw JSONError(reason: .notAnObject, offset: 0)
+  }
+  return frame
+}
+
+/// Waits until a condition holds, at most ten seconds.
+func eventually(
+  _ what: @autoclosure () -> String, _ location: SourceLocation = #_sourceLocation, _ condition: () async -> Bool
+) async {
+  let deadline = ContinuousClock.now + .seconds(10)
+  while await !condition() {
+    guard ContinuousClock.now < deadline else {
+      Issue.record("never came true: \(what())", sourceLocation: location)
+      return
+    }
+    try? await Task.sleep(for: .milliseconds(2))
+  }
+}

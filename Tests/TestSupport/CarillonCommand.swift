@@ -1,0 +1,181 @@
+public import Foundation
+import Synchronization
+
+/// The program as a real process, for tests: with an environment of its own, and a folder where a running `carillon up` would leave its file.
+public struct CarillonCommand: Sendable {
+  /// How a process ended, and what it wrote.
+  public struct Result: Sendable {
+    /// The exit code; 128 and the signal's number when a signal ended it.
+    public var status: Int32
+    /// Standard output.
+    public var output: String
+    /// Standard error.
+    public var errors: String
+    /// The lines of standard output.
+    public var lines: [String] { output.split(separator: "\n").map(String.init) }
+  }
+
+  /// The program: what `CARILLON_BINARY` names, else the debug build beside the tests.
+  public static let program: URL = {
+    if let path = ProcessInfo.processInfo.environment["CARILLON_BINARY"] { return URL(fileURLWithPath: path) }
+    let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    return package.appendingPathComponent(".build/debug/carillon")
+  }()
+
+  /// A folder of this command's own; removed by `end`.
+  public let folder: URL
+  private let started = Started()
+
+  private final class Started: Sendable {
+    let processes = Mutex<[RunningCommand]>([])
+  }
+
+  /// Makes the folder.
+  public init() throws {
+    folder = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-test-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+  }
+
+  /// Gives `body` commands with a folder of their own, and ends what is left of them.
+  public static func with<R>(_ body: (CarillonCommand) async throws -> R) async throws -> R {
+    let command = try CarillonCommand()
+    do {
+      let result = try await body(command)
+      await command.end()
+      return result
+    } catch {
+      await command.end()
+      throw error
+    }
+  }
+
+  /// Ends the processes that still run, which a failed test may leave, and removes the folder.
+  public func end() async {
+    for process in started.processes.withLock({ $0 }) { try? await process.stop() }
+    try? FileManager.default.removeItem(at: folder)
+  }
+
+  /// Runs the program to its end.
+  ///
+  /// - Parameters:
+  ///   - input: standard input; empty without it.
+  ///   - seconds: after so long it is killed, and the status is 137.
+  public func run(_ arguments: [String], environment: [String: String] = [:], input: String = "", withinSeconds seconds: Int = 60)
+    async throws
+    -> Result
+  {
+    let process = try start(arguments, environment: environment, input: input)
+    return try await process.result(withinSeconds: seconds)
+  }
+
+  /// Starts the program.
+  public func start(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws -> RunningCommand {
+    let process = try RunningCommand(arguments, environment: environment, input: input, folder)
+    started.processes.withLock { $0.append(process) }
+    return process
+  }
+
+  /// Writes a file into the folder and answers its path.
+  public func file(_ name: String, _ text: String) throws -> String {
+    let url = folder.appendingPathComponent(name)
+    try Data(text.utf8).write(to: url)
+    return url.path
+  }
+}
+
+/// A process that runs.
+///
+/// - Note: `@unchecked Sendable` because `Process` takes its own lock, and the files are only read.
+public final class RunningCommand: @unchecked Sendable {
+  private let process = Process()
+  private let output: URL
+  private let errors: URL
+
+  fileprivate init(_ arguments: [String], environment: [String: String], input: String, _ folder: URL) throws {
+    let name = UUID().uuidString
+    output = folder.appendingPathComponent("\(name).out")
+    errors = folder.appendingPathComponent("\(name).err")
+    let source = folder.appendingPathComponent("\(name).in")
+    try Data(input.utf8).write(to: source)
+    for url in [output, errors] { try Data().write(to: url) }
+    var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("CARILLON_") }
+    // Neither a cluster nor what one would leave is shared with anything else.
+    variables["XDG_RUNTIME_DIR"] = folder.path
+    let temporary = folder.appendingPathComponent("tmp")
+    try FileManager.default.createDirectory(at: temporary, withIntermediateDirectories: true)
+    variables["TMPDIR"] = temporary.path
+    process.executableURL = CarillonCommand.program
+    process.arguments = arguments
+    process.environment = variables.merging(environment) { $1 }
+    process.standardInput = try FileHandle(forReadingFrom: source)
+    process.standardOutput = try FileHandle(forWritingTo: output)
+    process.standardError = try FileHandle(forWritingTo: errors)
+    try process.run()
+  }
+
+  /// Its id.
+  public var pid: Int32 { process.processIdentifier }
+
+  /// Sends a signal; 0 only asks whether it lives.
+  public func signal(_ number: Int32) { kill(pid, number) }
+
+  /// What it has written to standard output.
+  public var outputSoFar: String { Self.text(output) }
+
+  /// What it has written to standard error.
+  public var errorsSoFar: String { Self.text(errors) }
+
+  /// Waits for the first whole line of standard output.
+  public func firstLine(withinSeconds seconds: Int = 60) async throws -> String {
+    var line: String?
+    try await wait(seconds, "a line on standard output") {
+      let text = outputSoFar
+      line = text.firstIndex(of: "\n").map { String(text[..<$0]) }
+      return line != nil || !process.isRunning
+    }
+    guard let line else { throw CommandFailure(description: "it ended without a line on standard output; it said: \(errorsSoFar)") }
+    return line
+  }
+
+  /// Waits until standard error has a text.
+  public func untilErrors(contain text: String, withinSeconds seconds: Int = 60) async throws {
+    try await wait(seconds, "'\(text)' on standard error") { errorsSoFar.contains(text) }
+  }
+
+  /// Waits for its end.
+  public func result(withinSeconds seconds: Int = 60) async throws -> CarillonCommand.Result {
+    do {
+      try await wait(seconds, "its end") { !process.isRunning }
+    } catch {
+      signal(SIGKILL)
+      process.waitUntilExit()
+    }
+    let status = process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+    return CarillonCommand.Result(status: status, output: Self.text(output), errors: Self.text(errors))
+  }
+
+  /// Ends it if it still runs, in order.
+  public func stop() async throws {
+    guard process.isRunning else { return }
+    signal(SIGTERM)
+    _ = try await result(withinSeconds: 30)
+  }
+
+  private func wait(_ seconds: Int, _ what: String, _ condition: () -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while !condition() {
+      if ContinuousClock.now > deadline {
+        throw CommandFailure(description: "\(what) did not come within \(seconds) s; standard error: \(errorsSoFar)")
+      }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+  }
+
+  private static func text(_ url: URL) -> String { (try? Data(contentsOf: url)).map { String(decoding: $0, as: UTF8.self) } ?? "" }
+}
+
+/// A process did not do what a test needs of it.
+public struct CommandFailure: Error, CustomStringConvertible {
+  /// What it did.
+  public var description: String
+}
