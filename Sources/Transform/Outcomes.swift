@@ -137,8 +137,9 @@ final class Outcomes {
       }
     }
     letter.error = "the record has \(record.value?.count ?? 0) bytes and does not fit into the dead letters: read it where it lies"
+    headers.copy(from: record)
     letter.forEachHeader { header, value in headers.append(header.name, value) }
-    return count(producer.produce(deadLetters, key: nil, value: nil, headers: headers, token: OutcomeToken.work(token).value))
+    return count(producer.produce(deadLetters, key: record.key, value: nil, headers: headers, token: OutcomeToken.work(token).value))
   }
 
   /// After so many tries a dead letter goes without its value.
