@@ -19,8 +19,8 @@ func library(_ name: String, pkgConfig: String? = nil, package: String) -> Targe
   .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: settings)
 }
 
 let package = Package(
@@ -73,7 +73,7 @@ let package = Package(
     tests("FanOutTests", ["FanOut", "Worker", "Redis", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
-    tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"]),
+    tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"], exclude: ["Clients"]),
   ],
   swiftLanguageModes: [.v6]
 )
