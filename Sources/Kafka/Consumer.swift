@@ -46,6 +46,8 @@ public final class Consumer {
   let client: ClientHandle
   var partitions = ConsumerPartitions()
   var isPausingAll = false
+  private var isHeld = false
+  private var holdTimer: Timer?
   private var handler: (any ConsumerHandler)?
   private let options: Options
   private let rebalances = RebalanceInbox()
@@ -190,7 +192,32 @@ public final class Consumer {
     guard state != .closed else { return }
     serveEvents()
     commits?.sendHeld()
-    serveRecords()
+    if !isHeld { serveRecords() }
+  }
+
+  /// Takes no records for a short while; `pauseAll` would throw away what was fetched ahead, and fetch it again.
+  ///
+  /// Meanwhile the consumer hears nothing of rebalances, so after a quarter of a second this becomes a pause by itself.
+  public func hold() {
+    loop.preconditionOnLoop()
+    guard state == .open, !isHeld, !isPausingAll else { return }
+    isHeld = true
+    let timer =
+      holdTimer
+      ?? Timer(on: loop) { [unowned self] in
+        pauseAll()
+        release()
+      }
+    holdTimer = timer
+    timer.start(after: 250)
+  }
+
+  /// Takes records again after `hold`.
+  public func release() {
+    guard isHeld else { return }
+    isHeld = false
+    holdTimer?.stop()
+    pipe?.wake()
   }
 
   private func serveEvents() {
@@ -399,6 +426,8 @@ public final class Consumer {
     rd_kafka_queue_destroy(events)
     pipe?.close()
     pipe = nil
+    holdTimer?.close()
+    holdTimer = nil
     handler = nil
     let ended = ended
     client.end(leavingGroup: true, discarding: records) { ended.open(true) }

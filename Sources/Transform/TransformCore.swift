@@ -73,7 +73,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   func consumerReceived(_ batch: RecordBatch) {
     guard !isClosing else { return }
     backlog.append((batch, 0))
-    if backlog.count == 1 { advance() } else { consumer?.pauseAll() }
+    if backlog.count == 1 { advance() } else { consumer?.hold() }
   }
 
   /// Begins what finds a place; when there is none left, or Redis is gone, the partitions wait.
@@ -95,9 +95,12 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       let isWhole = next == batch.count
       if isWhole { backlog.removeFirst() } else { backlog[0].next = next }
       if !begun.isEmpty { pipeline.take(batch, begun) }
-      if !isWhole { return consumer.pauseAll() }
+      if !isWhole { return consumer.hold() }
     }
-    if redis.isUp, !isClosing { consumer.resumeAll() }
+    if redis.isUp, !isClosing {
+      consumer.release()
+      consumer.resumeAll()
+    }
   }
 
   private func done(_ ticket: RecordTicket) {
