@@ -121,6 +121,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
     webSocket.maximumMessageBytes = settings.frameBytes
+    webSocket.tooBigCode = WebSocketCloseCode(rawValue: CloseCode.messageTooLarge.rawValue)
     webSocket.maximumOutboxBytes = settings.outboxBytes
     webSocket.outboxFullCode = WebSocketCloseCode(rawValue: CloseCode.slowConsumer.rawValue)
     webSocket.outboxFullReason = CloseCode.slowConsumer.reason

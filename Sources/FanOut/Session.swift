@@ -85,9 +85,9 @@ final class Session: WebSocketHandler {
     case (.greeting, .hello(let hello)):
       phase = .entering(hello)
       lane.enter(self)
-    case (.greeting, _): throw DeviceFrameError(frame: "hello", field: "type", rule: "The first frame is a hello.")
-    case (_, .hello): throw DeviceFrameError(frame: "hello", field: "type", rule: "A session has one hello.")
-    case (.entering, _): throw DeviceFrameError(frame: "hello", field: "type", rule: "The device waits for welcome before it sends more.")
+    case (.greeting, _): throw DeviceFrameError(frame: "", field: "type", rule: "The first frame is a hello.")
+    case (_, .hello): throw DeviceFrameError(frame: "", field: "type", rule: "A session has one hello.")
+    case (.entering, _): throw DeviceFrameError(frame: "", field: "type", rule: "The device waits for welcome before it sends more.")
     case (.open(let open), .ack(let ack)): acknowledge(ack, open)
     case (.open(let open), .response(let response)): lane.respond(response, self, open)
     case (.open(let open), .settings(let settings)): lane.change(.settings(settings), self, open)

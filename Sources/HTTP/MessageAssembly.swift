@@ -7,6 +7,7 @@ struct MessageAssembly {
     /// A client's frames are masked, a server's never.
     var expectsMask: Bool
     var maximumMessageBytes: Int
+    var tooBigCode = WebSocketCloseCode.messageTooBig
   }
 
   /// Where a whole payload lies.
@@ -66,7 +67,7 @@ struct MessageAssembly {
     default: return broken("a reserved opcode")
     }
     if chunk.length > UInt64(max(0, rules.maximumMessageBytes - message.count)) {
-      return WebSocketEnd(.messageTooBig, .messageTooBig, "at most \(rules.maximumMessageBytes) bytes")
+      return WebSocketEnd(.messageTooBig, rules.tooBigCode, "at most \(rules.maximumMessageBytes) bytes")
     }
     return nil
   }

@@ -2,8 +2,10 @@
 public struct WebSocketConfiguration: Sendable {
   /// The subprotocols spoken here; unless empty, a client must offer one of them. Its order decides.
   public var subprotocols: [String] = []
-  /// Bytes of a message, all its fragments together; beyond it the connection is closed with 1009.
+  /// Bytes of a message, all its fragments together; beyond it the connection is closed.
   public var maximumMessageBytes = 65_536
+  /// What a peer is told whose message is larger.
+  public var tooBigCode = WebSocketCloseCode.messageTooBig
   /// Bytes that may wait for a slow peer; must hold the largest frame that is sent.
   public var maximumOutboxBytes = 1_048_576
   /// What a peer is told whose outbox is full.

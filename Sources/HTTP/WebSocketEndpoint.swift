@@ -24,7 +24,8 @@ final class WebSocketEndpoint {
     self.loop = loop
     self.configuration = configuration
     self.sweep = sweep
-    rules = MessageAssembly.Rules(expectsMask: role == .server, maximumMessageBytes: configuration.maximumMessageBytes)
+    rules = MessageAssembly.Rules(
+      expectsMask: role == .server, maximumMessageBytes: configuration.maximumMessageBytes, tooBigCode: configuration.tooBigCode)
   }
 
   func takeReader() -> FrameReader { readers.take() }

@@ -92,6 +92,8 @@ public final class Producer {
       defaults: [
         "enable.idempotence": "true",
         "acks": "all",
+        // What brokers take by default, less what a batch needs around a record; librdkafka's own default is smaller.
+        "message.max.bytes": "1048000",
         "linger.ms": String(options.lingerMilliseconds),
         "message.timeout.ms": String(options.messageTimeoutMilliseconds),
         "batch.num.messages": "10000",

@@ -26,9 +26,21 @@ enum OutcomeToken {
 
 /// Says to Kafka what became of requests: events, deliveries and dead letters. Loop-confined.
 ///
-/// Each function answers how many records were produced whose reports are to be waited for, or nil when Kafka's queue was full. A
-/// delivery is not waited for: when it is lost the device finds the notification in its mailbox.
+/// Each function answers how many records were produced whose reports are to be waited for. A delivery is not waited for: when it is
+/// lost the device finds the notification in its mailbox.
 final class Outcomes {
+  /// What came of an outcome.
+  struct Produced {
+    /// Records whose reports will come.
+    var count = 0
+    /// Nothing is missing; else Kafka's queue was full, and the outcome is to be said again as a whole.
+    var isWhole = true
+
+    static func + (one: Produced, other: Produced) -> Produced {
+      Produced(count: one.count + other.count, isWhole: one.isWhole && other.isWhole)
+    }
+  }
+
   /// A request at one device.
   struct Subject {
     let token: UnsafeRawBufferPointer
@@ -58,19 +70,19 @@ final class Outcomes {
   var isFull: Bool { !producer.hasRoom }
 
   /// Something happened to a request at a device.
-  func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Int? {
+  func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Produced {
     produce(EventFacts(type, of: subject.entry, device: subject.token, revision: revision), key: subject.token, .work(subject.work))
   }
 
   /// A newer revision of the same collapse id is known.
-  func stale(_ subject: Subject, revision: Revision, by: NotificationID) -> Int? {
+  func stale(_ subject: Subject, revision: Revision, by: NotificationID) -> Produced {
     var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: revision)
     facts.details = .by(by)
     return produce(facts, key: subject.token, .work(subject.work))
   }
 
   /// What lay in the mailbox is replaced by the subject.
-  func collapsed(_ displaced: Verdict.Displaced, by subject: Subject) -> Int? {
+  func collapsed(_ displaced: Verdict.Displaced, by subject: Subject) -> Produced {
     var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: displaced.revision)
     facts.id = displaced.id
     facts.traceparent = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -88,31 +100,50 @@ final class Outcomes {
   }
 
   /// A person's devices were found: for none of them the request ends here.
-  func addressed(_ view: RequestView, devices: Int, token: Int32) -> Int? {
+  func addressed(_ view: RequestView, devices: Int, token: Int32) -> Produced {
     var facts = EventFacts(.addressed, of: view)
     facts.details = .addressed(devices: devices)
-    guard let first = produce(facts, key: view.envelope.target, .work(token)) else { return nil }
-    guard devices == 0 else { return first }
-    guard let second = produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .work(token)) else { return nil }
-    return first + second
+    let first = produce(facts, key: view.envelope.target, .work(token))
+    return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .work(token)) : first
   }
 
   /// A record breaks a rule: it is said, and the record goes to the dead letters as it was.
-  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, token: Int32) -> Int? {
+  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, token: Int32) -> Produced {
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
-    guard let said = produce(facts, key: envelope.target, .work(token)) else { return nil }
-    headers.copy(from: source)
-    DeadLetter.forEachHeader(
-      rejection, tries: tries, topic: source.topic,
-      position: SourcePosition(partition: source.partition, offset: source.offset, timestamp: source.timestamp)
-    ) { name, value in
-      headers.append(name, value)
-    }
-    let outcome = producer.produce(
-      deadLetters, key: source.key, value: source.value, headers: headers, token: OutcomeToken.work(token).value)
-    return isTaken(outcome) ? said + 1 : nil
+    let said = produce(facts, key: envelope.target, .work(token))
+    return said + bury(source, DeadLetter(rejection, tries: tries, source: coordinates(source)), tries: tries, token)
   }
+
+  private func coordinates(_ record: RecordView) -> SourceCoordinates {
+    SourceCoordinates(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+  }
+
+  /// Puts a record into the dead letters as it was.
+  ///
+  /// One that has no room there, since its own headers are more, or that the broker has refused several times, goes without its value:
+  /// the coordinates say where that lies.
+  private func bury(_ record: RecordView, _ letter: DeadLetter, tries: Int, _ token: Int32) -> Produced {
+    var letter = letter
+    if tries <= Self.triesWithValue {
+      headers.copy(from: record)
+      letter.forEachHeader { header, value in headers.append(header.name, value) }
+      switch producer.produce(deadLetters, key: record.key, value: record.value, headers: headers, token: OutcomeToken.work(token).value) {
+      case .taken: return Produced(count: 1)
+      case .full:
+        headers.removeAll()
+        return Produced(isWhole: false)
+      case .refused: headers.removeAll()
+      }
+    }
+    letter.error = "the record has \(record.value?.count ?? 0) bytes and does not fit into the dead letters: read it where it lies"
+    headers.copy(from: record)
+    letter.forEachHeader { header, value in headers.append(header.name, value) }
+    return count(producer.produce(deadLetters, key: record.key, value: nil, headers: headers, token: OutcomeToken.work(token).value))
+  }
+
+  /// After so many tries a dead letter goes without its value.
+  private static let triesWithValue = 3
 
   /// Sends an entry to the lane that has the device's session.
   func deliver(
@@ -124,16 +155,16 @@ final class Outcomes {
     record.withUnsafeBytes { _ = producer.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0) }
   }
 
-  private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Int? {
+  private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Produced {
     writer.write(facts, at: now())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     let outcome = writer.withValue { producer.produce(events, key: key, value: $0, headers: headers, token: token.value) }
-    return isTaken(outcome) ? 1 : nil
+    return count(outcome)
   }
 
-  private func isTaken(_ outcome: Producer.Outcome) -> Bool {
-    if case .taken = outcome { return true }
+  private func count(_ outcome: Producer.Outcome) -> Produced {
+    if case .taken = outcome { return Produced(count: 1) }
     headers.removeAll()
-    return false
+    return Produced(isWhole: false)
   }
 }

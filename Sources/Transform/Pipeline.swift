@@ -81,7 +81,7 @@ final class Pipeline: RedisReplyHandler {
       case .accepted(let view): accept(view, place, hold)
       case .rejected(let rejection, let envelope):
         metrics.rejected.increment()
-        settle(place, outcomes.reject(record, rejection, envelope, tries: 1, token: place))
+        settle(place, outcomes.reject(record, rejection, envelope, tries: works[place].tries + 1, token: place))
       }
       finish(place)
     }
@@ -303,7 +303,7 @@ final class Pipeline: RedisReplyHandler {
       guard case .accepted(let view) = RequestView.read(RequestRecord(record, topic: topic), limits: settings.limits) else { return }
       let rejection = Rejection(
         .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
-      settle(request.work, outcomes.reject(record, rejection, view.envelope, tries: 1, token: request.work))
+      settle(request.work, outcomes.reject(record, rejection, view.envelope, tries: works[request.work].tries + 1, token: request.work))
     }
   }
 
@@ -330,9 +330,10 @@ final class Pipeline: RedisReplyHandler {
 
   // MARK: Out
 
-  /// Notes how many records to Kafka an outcome has; nil: Kafka's queue was full.
-  private func settle(_ place: Int32, _ produced: Int?) {
-    if let produced { works[place].pending += produced } else { works[place].failed = true }
+  /// Notes how many records to Kafka an outcome has.
+  private func settle(_ place: Int32, _ produced: Outcomes.Produced) {
+    works[place].pending += produced.count
+    if !produced.isWhole { works[place].failed = true }
   }
 
   /// A record to Kafka that belongs to a work is durable, or is not.

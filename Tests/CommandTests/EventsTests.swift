@@ -86,6 +86,29 @@ import Testing
     }
   }
 
+  @Test func whatWasThereIsPutInTheOrderOfTime() async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        let prefix = KafkaFixture.unique("past") + "."
+        let topic = prefix + "events"
+        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 3) }
+        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 3)])
+        var records: [TestRecord] = []
+        for second in 10..<40 {
+          var record = event("queued", "2026-01-31T12:00:\(second).000Z", #"{"n":\#(second)}"#)
+          record.partition = Int32(second * 7 % 3)
+          records.append(record)
+        }
+        try await kafka.publish(records, to: topic)
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        let result = try await carillon.run([
+          "events", "--kafka", servers, "--topic-prefix", prefix, "--from", "beginning", "--until-idle", "300ms", "--json",
+        ])
+        #expect(try result.lines.map { try JSONValue(parsing: $0)["n"]?.integerValue } == (10..<40).map { Int64($0) })
+      }
+    }
+  }
+
   @Test func nothingFoundIsTheAnswerNo() async throws {
     try await withEvents { carillon, _, _, flags in
       let result = try await carillon.run(flags + ["--from", "beginning", "--type", "evicted", "--until-idle", "300ms"])

@@ -97,14 +97,20 @@ import Testing
     }
   }
 
-  @Test func aRemoveNamesItsIdentifiers() async throws {
+  @Test func aRemoveIsOneRequestForEachIdentifier() async throws {
     try await withRequests { carillon, kafka, topic, flags in
-      let result = try await carillon.run(
-        ["publish"] + flags + ["--target", "user:ada", "--app", "com.example", "--operation", "remove", "--identifiers", "order-7,order-8"])
+      let common = ["publish"] + flags + ["--target", "user:ada", "--app", "com.example", "--operation", "remove"]
+      let result = try await carillon.run(common + ["--identifiers", "order-7,order-8"])
       #expect(result.status == 0, "it said: \(result.errors)")
-      let record = try #require(try await kafka.records(of: topic, count: 1).first)
-      #expect(record.header("operation") == "remove")
-      #expect(record.text == #"{"identifiers":["order-7","order-8"]}"#)
+      #expect(Set(result.lines).count == 2)
+      let records = try await kafka.records(of: topic, count: 2)
+      #expect(records.map { $0.header("operation") } == ["remove", "remove"])
+      #expect(records.map { $0.header("apns-collapse-id") } == ["order-7", "order-8"])
+      #expect(records.allSatisfy { $0.value == nil })
+      let unnamed = try await carillon.run(common)
+      #expect(unnamed.status == 2 && unnamed.errors.contains("BadRequestPayload: identifiers"))
+      let one = try await carillon.run(common + ["--identifiers", "a,b", "--id", "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"])
+      #expect(one.status == 2 && one.errors.contains("--id is one request's"))
     }
   }
 

@@ -105,6 +105,7 @@ actor ConsumerLane {
   func pauseAll() { core?.consumer?.pauseAll() }
   func resumeAll() { core?.consumer?.resumeAll() }
   func pause(_ index: Int) { core?.consumer?.pause([index]) }
+  func isPaused(_ index: Int) -> Bool { core?.consumer?.isPaused(index) ?? false }
   func resume(_ index: Int) { core?.consumer?.resume([index]) }
   func holdBatches() { core?.holdsBatches = true }
   func holdRevocations() { core?.holdsRevocations = true }

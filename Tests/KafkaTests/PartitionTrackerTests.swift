@@ -100,6 +100,7 @@ private struct NaiveTracker {
     expectBeginning(&tracker, 1, 1, is: .full)
     tracker.finish(tickets[1])
     expectBeginning(&tracker, 0, 3, is: .full, "what is finished out of order still takes its place")
+    expectBeginning(&tracker, 1, 1, is: .full, "for all partitions too")
     tracker.finish(tickets[0])
     let ticket = begin(&tracker, 0, 3..<4)
     #expect(ticket.count == 1)

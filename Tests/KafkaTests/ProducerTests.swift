@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func retriesNeverRepeatARecord() async throws {
+  @Test func aRetriedRecordIsThereOnceAndInItsPlace() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let topic = try await kafka.topic()
       let lane = ProducerLane()

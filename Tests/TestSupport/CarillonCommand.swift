@@ -1,4 +1,5 @@
 public import Foundation
+import Synchronization
 
 /// The program as a real process, for tests: with an environment of its own, and a folder where a running `carillon up` would leave its file.
 public struct CarillonCommand: Sendable {
@@ -21,8 +22,13 @@ public struct CarillonCommand: Sendable {
     return package.appendingPathComponent(".build/debug/carillon")
   }()
 
-  /// A folder of this command's own; removed by `removeFolder`.
+  /// A folder of this command's own; removed by `end`.
   public let folder: URL
+  private let started = Started()
+
+  private final class Started: Sendable {
+    let processes = Mutex<[RunningCommand]>([])
+  }
 
   /// Makes the folder.
   public init() throws {
@@ -30,15 +36,24 @@ public struct CarillonCommand: Sendable {
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   }
 
-  /// Gives `body` commands with a folder of their own, and removes it.
+  /// Gives `body` commands with a folder of their own, and ends what is left of them.
   public static func with<R>(_ body: (CarillonCommand) async throws -> R) async throws -> R {
     let command = try CarillonCommand()
-    defer { command.removeFolder() }
-    return try await body(command)
+    do {
+      let result = try await body(command)
+      await command.end()
+      return result
+    } catch {
+      await command.end()
+      throw error
+    }
   }
 
-  /// Removes the folder.
-  public func removeFolder() { try? FileManager.default.removeItem(at: folder) }
+  /// Ends the processes that still run, which a failed test may leave, and removes the folder.
+  public func end() async {
+    for process in started.processes.withLock({ $0 }) { try? await process.stop() }
+    try? FileManager.default.removeItem(at: folder)
+  }
 
   /// Runs the program to its end.
   ///
@@ -55,7 +70,9 @@ public struct CarillonCommand: Sendable {
 
   /// Starts the program.
   public func start(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws -> RunningCommand {
-    try RunningCommand(arguments, environment: environment, input: input, folder)
+    let process = try RunningCommand(arguments, environment: environment, input: input, folder)
+    started.processes.withLock { $0.append(process) }
+    return process
   }
 
   /// Writes a file into the folder and answers its path.

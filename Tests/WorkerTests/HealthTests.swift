@@ -44,6 +44,8 @@ import Worker
     let health = Health()
     health.set("redis", ready: false, "one")
     let first = try conditions(health).conditions[0].since
+    let then = WallClock.milliseconds()
+    while WallClock.milliseconds() < then + 2 {}
     health.set("redis", ready: false, "two")
     #expect(try conditions(health).conditions[0].since == first)
     #expect(try conditions(health).conditions[0].reason == "two")

@@ -13,16 +13,21 @@ private final class LogPipe {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
     (reader, writer) = (ends[0], ends[1])
+    // Processes that other tests start meanwhile would hold the writing end open for as long as they live.
+    for end in ends { #expect(fcntl(end, F_SETFD, FD_CLOEXEC) == 0) }
   }
 
   deinit { close(reader) }
 
-  /// Everything until the writing end is closed.
+  /// Everything until the writing end is closed, or until nothing has come for a while: a process that was started between the pipe's
+  /// making and its marking may hold it.
   func rest() -> String {
     close(writer)
     var text: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while true {
+      var wanted = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+      guard poll(&wanted, 1, 3000) > 0 else { return String(decoding: text, as: UTF8.self) }
       let count = read(reader, &buffer, buffer.count)
       if count <= 0 { return String(decoding: text, as: UTF8.self) }
       text += buffer[..<count]

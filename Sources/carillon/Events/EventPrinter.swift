@@ -1,14 +1,17 @@
 import JSON
 import Notifications
 
-/// Writes events for a person or for a program.
+/// Makes lines of events, for a person or for a program.
 struct EventPrinter: ~Copyable {
   private var json = JSONWriter(capacity: 4096)
   /// What has a column, or is of no interest to a person.
   private static let columns: Set<String> = ["apnsId", "identifier", "device", "target", "application", "source", "revision", "worker"]
 
+  /// How much of an object or an array a person wants to see, in characters.
+  private static let longestDetail = 60
+
   /// One object: the attributes, the members of the value byte for byte, and where the record lies.
-  mutating func writeJSON(_ event: EventRecord) {
+  mutating func json(_ event: EventRecord) -> String {
     json.reset()
     json.openObject()
     for attribute in event.attributes {
@@ -30,12 +33,11 @@ struct EventPrinter: ~Copyable {
     json.member("offset", event.offset)
     json.closeObject()
     json.closeObject()
-    json.withUnsafeBytes { StandardOutput.write($0) }
-    StandardOutput.write("\n")
+    return json.text
   }
 
   /// One line: time, type, request, device or target, then what else the event says.
-  mutating func writeText(_ event: EventRecord) {
+  func text(_ event: EventRecord) -> String {
     let type = event.attribute(EventHeader.type.rawValue) ?? "(no type)"
     var line = Self.padded(event.attribute(EventHeader.time.rawValue) ?? "(no time)", 24)
     line += "  " + Self.padded(Self.shortType(type), 12)
@@ -43,10 +45,15 @@ struct EventPrinter: ~Copyable {
     line += "  " + Self.padded(Self.place(event), 17)
     if let identifier = event.text("identifier"), identifier != event.text("apnsId") { line += "  " + Self.word("identifier", identifier) }
     for member in event.members ?? [] where !Self.columns.contains(member.name) {
-      line += "  " + (member.text.map { Self.word(member.name, $0) } ?? "\(member.name)=\(String(decoding: member.source, as: UTF8.self))")
+      line += "  " + (member.text.map { Self.word(member.name, $0) } ?? "\(member.name)=\(Self.shortened(member.source))")
     }
     if event.members == nil { line += "  (its value is no JSON object)" }
-    StandardOutput.line(line)
+    return line
+  }
+
+  private static func shortened(_ source: UnsafeRawBufferPointer) -> String {
+    let text = String(decoding: source, as: UTF8.self)
+    return text.count > longestDetail ? text.prefix(longestDetail) + "…" : text
   }
 
   /// `carillon.delivered.v1` → `delivered`.

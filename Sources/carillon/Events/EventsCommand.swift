@@ -18,7 +18,7 @@ enum EventsCommand {
   static let command = Command(
     "events", "follows what happens to requests and devices",
     discussion:
-      "Prints events until it is ended, one a line, those of one device in their order: when, what, which request, which device, and what else the event says. With --json each is its value with the CloudEvents attributes (ce_…) and the record's partition and offset. The exit code is 1 when it ended by --until-idle without having found one.",
+      "Prints events until it is ended, one a line, those of one device in their order and older ones by their times: when, what, which request, which device, and what else the event says. With --json each is its value with the CloudEvents attributes (ce_…) and the record's partition and offset. The exit code is 1 when it ended by --until-idle without having found one.",
     groups: [SettingGroup("Events", [from, types, device, id, limit, idle]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("events", "what happens from now on"),

@@ -17,7 +17,7 @@ actor EventsLane {
   ) async throws -> Int {
     let reader = EventReader(on: loop, filter, isJSON: isJSON, limit: limit, idleMilliseconds: idleMilliseconds)
     var options = Consumer.Options()
-    options.reportsPartitionEnd = idleMilliseconds != nil
+    options.reportsPartitionEnd = true
     let consumer = try Consumer(on: loop, kafka, options, handler: reader)
     var failure: (any Error)?
     do {
@@ -43,8 +43,10 @@ private final class EventReader: ConsumerHandler {
   private let idleMilliseconds: Int?
   private var printer = EventPrinter()
   private var idle: Timer?
+  private var catchUp: Timer?
   /// Partitions whose end was not reached yet: what is there already is no silence.
   private var unread: Set<Int> = []
+  private var past = PastEvents()
   private var isEnded = false
   private var whenEnded: CheckedContinuation<Void, Never>?
 
@@ -55,6 +57,7 @@ private final class EventReader: ConsumerHandler {
     self.limit = limit ?? .max
     self.idleMilliseconds = idleMilliseconds
     if idleMilliseconds != nil { idle = Timer(on: loop) { [unowned self] in end() } }
+    catchUp = Timer(on: loop) { [unowned self] in endCatchUp() }
   }
 
   func untilEnd() async {
@@ -65,18 +68,31 @@ private final class EventReader: ConsumerHandler {
 
   func close() {
     idle?.close()
-    idle = nil
+    catchUp?.close()
+    (idle, catchUp) = (nil, nil)
   }
+
+  /// How long the first records may take before that is a silence, in milliseconds.
+  private static let patience = 10_000
+  /// How long the events of a partition that nobody can read may hold up those of the others, in milliseconds.
+  private static let catchUpMilliseconds = 2000
 
   private func waitOn() {
     if let idleMilliseconds { idle?.start(after: unread.isEmpty ? idleMilliseconds : max(idleMilliseconds, Self.patience)) }
+    if !unread.isEmpty { catchUp?.start(after: Self.catchUpMilliseconds) }
   }
 
-  /// How long the first records may take, in milliseconds.
-  private static let patience = 10_000
+  /// From now on each event is printed when it comes.
+  private func endCatchUp() {
+    unread.removeAll()
+    catchUp?.stop()
+    past.printAll()
+    StandardOutput.flush()
+  }
 
   private func end() {
     isEnded = true
+    past.printAll()
     StandardOutput.flush()
     let waiting = whenEnded
     whenEnded = nil
@@ -89,7 +105,8 @@ private final class EventReader: ConsumerHandler {
     for index in batch.indices where !isEnded {
       let event = EventRecord(batch[index])
       guard filter.admits(event) else { continue }
-      isJSON ? printer.writeJSON(event) : printer.writeText(event)
+      let line = isJSON ? printer.json(event) : printer.text(event)
+      if unread.isEmpty { StandardOutput.line(line) } else { past.add(line, event) }
       count += 1
       if count == limit { end() }
     }
@@ -100,7 +117,9 @@ private final class EventReader: ConsumerHandler {
   func consumerAssigned(_ partitions: [AssignedPartition]) { unread.formUnion(partitions.map(\.index)) }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
-    if unread.remove(partition.index) != nil { waitOn() }
+    guard unread.remove(partition.index) != nil else { return }
+    waitOn()
+    if unread.isEmpty { endCatchUp() }
   }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }

@@ -24,11 +24,14 @@ enum PublishCommand {
     let draft = try PublishSettings.draft(values, now: WallClock.milliseconds())
     let limits = RequestLimits(
       payloadBytes: values[RequestSettings.payloadBytes], voipPayloadBytes: max(5120, values[RequestSettings.payloadBytes]))
-    var single: RequestToSend?
+    var given: [RequestToSend]?
     if values[PublishSettings.lines] == nil {
-      let request = draft.record(line: 0)
-      if !values[PublishSettings.isUnchecked] { try checked(request, limits) }
-      single = request
+      guard draft.count == 1 || draft.headers[RequestHeader.id.name.description] == nil else {
+        throw UsageError(.contradiction, "--id is one request's, and each of several --identifiers is a request of its own")
+      }
+      let requests = draft.records(line: 0)
+      if !values[PublishSettings.isUnchecked] { for request in requests { try checked(request, limits) } }
+      given = requests
     } else if draft.headers[RequestHeader.id.name.description] != nil {
       throw UsageError(.contradiction, "--id is one request's: in --lines each line has its own 'id'")
     } else if values[PublishSettings.lines] == "-", values[PublishSettings.payload] == "-" {
@@ -41,8 +44,8 @@ enum PublishCommand {
     let lane = PublishLane(on: loop, topic: topic, isJSON: values[AnswerSettings.json])
     try await lane.start(kafka, timeoutMilliseconds: timeout)
     var refused = 0
-    if let single {
-      await lane.publish([single])
+    if let given {
+      await lane.publish(given)
     } else {
       var source = LineSource(draft: draft, limits: values[PublishSettings.isUnchecked] ? nil : limits)
       do {
@@ -55,7 +58,7 @@ enum PublishCommand {
     }
     let totals = await lane.finish(withinMilliseconds: timeout + 2000)
     await loop.close()
-    return try end(single, totals, refused, topic)
+    return try end(given, totals, refused, topic)
   }
 
   private static func checked(_ request: RequestToSend, _ limits: RequestLimits) throws(UsageError) {
@@ -66,16 +69,16 @@ enum PublishCommand {
     }
   }
 
-  private static func end(_ single: RequestToSend?, _ totals: PublishLane.Totals, _ refused: Int, _ topic: String) throws(Failure)
+  private static func end(_ given: [RequestToSend]?, _ totals: PublishLane.Totals, _ refused: Int, _ topic: String) throws(Failure)
     -> ExitCode
   {
     if let failure = totals.failure {
-      guard single == nil else { throw Failure(.dependencyMissing, "\(failure)") }
+      guard given?.count != 1 else { throw Failure(.dependencyMissing, "\(failure)") }
       throw Failure(
         .dependencyMissing,
         "Kafka did not acknowledge \(totals.failed) of \(totals.acknowledged + totals.failed) requests; they may be published again")
     }
-    if single == nil, StandardError.isTerminal || refused > 0 {
+    if given == nil, StandardError.isTerminal || refused > 0 {
       StandardError.line("\(totals.acknowledged) published to \(topic)" + (refused > 0 ? ", \(refused) lines wrong" : ""))
     }
     return refused > 0 ? .answerIsNo : .done
@@ -106,7 +109,7 @@ private struct LineSource {
       let now = WallClock.milliseconds()
       let hasMore = try reader.next { number, line in
         do throws(LineError) {
-          requests.append(try request(number, line, now))
+          requests += try self.requests(number, line, now)
         } catch {
           refused += 1
           StandardError.line("line \(number): \(error)")
@@ -119,17 +122,20 @@ private struct LineSource {
     }
   }
 
-  private func request(_ number: Int, _ line: UnsafeRawBufferPointer?, _ now: Int64) throws(LineError) -> RequestToSend {
+  private func requests(_ number: Int, _ line: UnsafeRawBufferPointer?, _ now: Int64) throws(LineError) -> [RequestToSend] {
     guard let line else { throw LineError(description: "it has more than \(LineReader.longestLine) bytes") }
     var request = try RequestLine.read(line, now: now)
     request.fill(from: draft)
-    let record = request.record(line: number)
+    guard request.count == 1 || request.headers[RequestHeader.id.name.description] == nil else {
+      throw LineError(description: "'id' is one request's, and each of several 'identifiers' is a request of its own")
+    }
+    let records = request.records(line: number)
     do throws(Rejection) {
-      if let limits { try record.check(limits) }
+      if let limits { for record in records { try record.check(limits) } }
     } catch {
       throw LineError(description: "\(error)")
     }
-    return record
+    return records
   }
 
   /// From the fifth second on, what has been done and how fast.

@@ -21,7 +21,7 @@ enum PublishSettings {
     "What to do: notify shows it, remove takes delivered ones away by --identifiers or --collapse-id.")
   static let identifiers = Setting<[String]>(
     "publish.identifiers", .repeated(.string("ID,…")), default: [],
-    "What a remove takes away: collapse ids, or apns-ids of requests without one.")
+    "What a remove takes away: collapse ids, or apns-ids of requests without one. Each is published as a request of its own.")
   static let headers = Setting<[String]>(
     "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
 

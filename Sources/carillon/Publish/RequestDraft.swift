@@ -31,10 +31,29 @@ struct RequestDraft: Sendable {
 
   private var isRemove: Bool { headers[RequestHeader.operation.name.description] == "remove" }
 
-  /// The record that it becomes: its id is made here when it has none.
+  /// How many requests it becomes: a remove is one for each of its identifiers.
+  var count: Int { isRemove ? max(1, removed.count) : 1 }
+
+  /// The records that it becomes: their ids are made here where there is none.
   ///
   /// - Parameter line: where it stands in its file; 0 for one that was given by flags.
-  func record(line: Int) -> RequestToSend {
+  func records(line: Int) -> [RequestToSend] {
+    guard isRemove, !removed.isEmpty else {
+      return [record(line: line, headers: headers, value: payload ?? (isRemove ? nil : content.payload))]
+    }
+    return removed.map { identifier in
+      var headers = headers
+      headers[RequestHeader.collapseID.name.description] = identifier
+      return record(line: line, headers: headers, value: payload)
+    }
+  }
+
+  /// What a remove takes away, however it was named.
+  private var removed: [String] {
+    (headers[RequestHeader.collapseID.name.description].map { [$0] } ?? []) + identifiers
+  }
+
+  private func record(line: Int, headers: [String: String], value: [UInt8]?) -> RequestToSend {
     var headers = headers
     let id = headers[RequestHeader.id.name.description] ?? NotificationID.random().description
     headers[RequestHeader.id.name.description] = id
@@ -45,13 +64,6 @@ struct RequestDraft: Sendable {
     }
     fields += headers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     return RequestToSend(line: line, id: id, key: Array((target ?? "").utf8), headers: fields, value: value)
-  }
-
-  private var value: [UInt8]? {
-    if let payload { return payload }
-    guard isRemove else { return content.payload }
-    guard !identifiers.isEmpty else { return nil }
-    return Array(JSONValue.object([.init(key: "identifiers", value: .array(identifiers.map { .string($0) }))]).text.utf8)
   }
 }
 

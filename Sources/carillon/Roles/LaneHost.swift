@@ -35,6 +35,7 @@ actor LaneHost {
   private let health: Health
   private let make: @Sendable (EventLoop, Logger, Health) -> any RunnableLane
   private var lane: (any RunnableLane)?
+  private var isStarting = false
   private var isStopping = false
 
   private static let firstRetry = 500
@@ -57,6 +58,8 @@ actor LaneHost {
   /// - Throws: only what trying again does not mend.
   func start() async throws -> SocketAddress? {
     health.watch(loop)
+    isStarting = true
+    defer { isStarting = false }
     var wait = Self.firstRetry
     while !isStopping {
       health.set("started", ready: false, "starting")
@@ -64,12 +67,15 @@ actor LaneHost {
       self.lane = lane
       do {
         let address = try await Task(executorPreference: loop) { try await lane.run() }.value
-        guard !isStopping else { return nil }
+        guard !isStopping else {
+          await drain(withinMilliseconds: 1000)
+          return nil
+        }
         health.set("started", ready: true)
         return address
       } catch {
         if isStopping { return nil }
-        await lane.drain(withinMilliseconds: 1000)
+        await drain(withinMilliseconds: 1000)
         self.lane = nil
         if Self.isFinal(error) { throw error }
         health.set("started", ready: false, "\(error)")
@@ -85,10 +91,21 @@ actor LaneHost {
   func stop(withinMilliseconds milliseconds: Int) async {
     isStopping = true
     health.set("draining", ready: false, "the process is ending")
-    if let lane { await Task(executorPreference: loop) { await lane.drain(withinMilliseconds: milliseconds) }.value }
+    await drain(withinMilliseconds: milliseconds)
+    // A start that is under way fails when its lane is drained, but it may have come to no more than its beginning by then. Without its
+    // loop it would never end.
+    while isStarting {
+      await drain(withinMilliseconds: 0)
+      try? await Task.sleep(for: .milliseconds(20))
+    }
     lane = nil
     health.unwatch(loop)
     await loop.close()
+  }
+
+  private func drain(withinMilliseconds milliseconds: Int) async {
+    guard let lane else { return }
+    await Task(executorPreference: loop) { await lane.drain(withinMilliseconds: milliseconds) }.value
   }
 
   private static func isFinal(_ error: any Error) -> Bool {

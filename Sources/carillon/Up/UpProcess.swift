@@ -77,7 +77,9 @@ struct UpProcess: Sendable {
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, redis: redis.address, keys: RedisKeys(), name: ClusterSettings.defaultName)
     let address = try await startLanes(place, at: try await listen.free(on: control), parts)
-    progress("devices at \(address); waiting for the transform worker's partitions (about 3 s)")
+    let isOther = !listen.isFixed && address != listen.wanted
+    progress("devices at \(address)" + (isOther ? ", for \(listen.wanted) is taken" : ""))
+    progress("waiting for the transform worker's partitions, about 3 s")
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
     return RunningCluster(
       kafka: broker.bootstrapServers.joined(separator: ","), redis: redis.address.description, devices: DeviceURL.text(address),

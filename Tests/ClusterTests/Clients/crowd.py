@@ -14,6 +14,7 @@ import sys
 import time
 import uuid
 
+import clients
 import confluent_kafka
 import websockets
 
@@ -190,6 +191,7 @@ class Plan:
 
 
 def problems(plan, devices):
+    places = {record["id"]: record["at"] for record in plan.records}
     once, maybe, newest, collapsing = plan.expectation()
     found = []
     for device in devices:
@@ -203,7 +205,10 @@ def problems(plan, devices):
                 found.append({"device": device.token[-6:], "twice": name})
         for collapse, record in newest[device.token].items():
             if device.shown.get(collapse) != record["id"]:
-                found.append({"device": device.token[-6:], "stale": collapse, "shown": device.shown.get(collapse), "newest": record["id"]})
+                shown = device.shown.get(collapse)
+                found.append({
+                    "device": device.token[-6:], "stale": collapse, "shown": shown, "at": places.get(shown), "newest": record["id"],
+                    "newest_at": record["at"], "was_shown": record["id"] in device.taken, "revision": device.newest.get(collapse)})
         for name in device.late:
             found.append({"device": device.token[-6:], "late": name})
     return found
@@ -220,7 +225,7 @@ async def publish(arguments, plan):
                 say(failed=str(error))
                 record["failed"] = True
             else:
-                record["at"] = (message.timestamp()[1], message.partition(), message.offset())
+                record["place"] = (message.partition(), message.offset())
 
         return report
 
@@ -245,6 +250,23 @@ async def publish(arguments, plan):
             await asyncio.sleep(max(0, ahead))
     await asyncio.get_running_loop().run_in_executor(None, producer.flush, 60)
     say(published=arguments.requests, percent=100)
+
+
+async def read_times(arguments, plan):
+    """The times that Kafka has given the requests, read back: not every broker tells them to the producer."""
+    topic = arguments.prefix + "requests"
+    reader = clients.Reader(arguments.kafka, [topic])
+    reading = asyncio.create_task(reader.run())
+    try:
+        def times():
+            found = {(record.partition, record.offset): record.timestamp for record in reader.records[topic]}
+            return found if all(record["place"] in found for record in plan.records) else None
+
+        found = await clients.until(times, "all requests are read back", 60)
+    finally:
+        reading.cancel()
+    for record in plan.records:
+        record["at"] = (found[record["place"]], *record["place"])
 
 
 async def main():
@@ -272,7 +294,8 @@ async def main():
     say(connected=len(devices))
     plan = Plan(arguments, devices)
     await publish(arguments, plan)
-    plan.records = [record for record in plan.records if "at" in record]
+    plan.records = [record for record in plan.records if "place" in record]
+    await read_times(arguments, plan)
     end = time.monotonic() + arguments.deadline
     found = problems(plan, devices)
     while found and time.monotonic() < end:

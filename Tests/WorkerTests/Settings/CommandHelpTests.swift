@@ -42,14 +42,14 @@ import Worker
                                       A property of librdkafka, passed on as it is.
                                       also --kafka.NAME VALUE, and kafka.NAME in the file
           --password TEXT             Redis' password.
-                                      a text that is not empty; CARILLON_REDIS_PASSWORD
+                                      CARILLON_REDIS_PASSWORD
           --pin N                     A secret number.
                                       a whole number from 1000 to 9999; default 1234; CARILLON_REDIS_PIN
 
         Everywhere
           --config FILE               File of settings, one 'key = value' a line. Flags and environment variables come
                                       before it.
-                                      a text that is not empty; CARILLON_CONFIG
+                                      CARILLON_CONFIG
           --help                      This text.
 
         Examples

@@ -46,6 +46,13 @@ enum ExampleProgram {
             .done
           },
           Command("topics create", "creates the topics", groups: [everywhere]) { _ in .done },
+          Command(
+            "move", "moves a partition",
+            arguments: [
+              Argument("TOPIC", "The topic."), Argument("PARTITION", "Its partition."), Argument("TO", "Where to.", count: .optional),
+            ],
+            groups: [everywhere]
+          ) { _ in .done },
           Command("check", "checks files", arguments: [files], groups: [everywhere]) { _ in .answerIsNo },
         ]),
     ])

@@ -63,6 +63,10 @@ import Worker
 
   @Test func argumentsAreBoundInOrder() throws {
     #expect(try Example.parse("explain abc --json")[Example.identifier] == ["abc"])
+    let values = try Example.parse("move t 3")
+    #expect(values[Argument("TOPIC", "")] == ["t"])
+    #expect(values[Argument("PARTITION", "")] == ["3"])
+    #expect(values[Argument("TO", "")] == [])
     #expect(try Example.parse("check a - -- --c")[Example.files] == ["a", "-", "--c"])
   }
 

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Takes notifications the whole way, from a producer to a device and back to the events, and holds all it sees against the contract.
+
+Standard output has one JSON object per line: a promise that was kept, then what the contract said, then the result. Exits 0 when every
+promise was kept; what broke the contract is told by a line of its own.
+"""
+import argparse
+import asyncio
+import itertools
+import json
+import sys
+import time
+import uuid
+
+from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
+
+CATEGORIES = [
+    {"identifier": "plain", "actions": [{"identifier": "open", "title": "Open", "options": ["foreground"]}]},
+    {
+        "identifier": "chat", "options": ["customDismissAction"],
+        "actions": [
+            {"identifier": "mute", "title": "Mute", "options": ["destructive"]},
+            {"identifier": "reply", "title": "Reply", "textInput": {"buttonTitle": "Send", "placeholder": "Text"}},
+        ],
+    },
+]
+HELLO = {
+    "platform": "linux", "locale": "de_AT", "timeZone": "Europe/Vienna", "categories": CATEGORIES,
+    "authorization": {"status": "authorized", "alert": True, "sound": True, "badge": True},
+}
+
+
+class WholeWay:
+    def __init__(self, arguments):
+        self.urls = itertools.cycle(arguments.devices_url)
+        self.window = arguments.window
+        self.contract = Contract(arguments.contract)
+        self.topics = {name: arguments.prefix + name for name in ("requests", "events", "devices", "dead-letters")}
+        self.reader = Reader(arguments.kafka, list(self.topics.values()))
+        self.producer = Producer(arguments.kafka, self.topics["requests"])
+        self.batches = Producer(arguments.kafka, self.topics["requests"], linger=200)
+
+    def device(self, **hello):
+        return Device(next(self.urls), self.contract, **{**HELLO, **hello})
+
+    def events(self, kind=None, **members):
+        found = [record for record in self.reader.records[self.topics["events"]] if kind is None or record.type == kind]
+        return [record for record in found if all(record.json.get(name) == value for name, value in members.items())]
+
+    async def event(self, kind, **members):
+        def seen():
+            return [(record.type, record.json) for record in self.events()][-6:]
+
+        return (await until(lambda: self.events(kind, **members), "event %s with %s" % (kind, members), 20, seen))[0]
+
+    async def respond(self, device, notify, action, text=None):
+        name = str(uuid.uuid4())
+        frame = {
+            "type": "response", "response": name, "receipt": notify["receipt"], "identifier": notify["identifier"], "action": action,
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        await device.send(frame if text is None else {**frame, "userText": text})
+        return name
+
+    # The promises.
+
+    async def a_response_becomes_an_event(self):
+        async with self.device(user="ada") as device:
+            name = await self.producer.notify("user:ada", aps={"category": "chat"})
+            notify = await device.frame("notify", id=name)
+            expect(notify["payload"]["custom"] == {"body": "hello"}, "the payload is as published", notify)
+            expect(notify["identifier"] == name and notify["priority"] == 10, "identifier and priority are as documented", notify)
+            delivered = await self.event("delivered", apnsId=name)
+            expect(delivered.json["device"] == device.token, "the event names the device", delivered.json)
+            response = await self.respond(device, notify, "reply", "thank you 🎉")
+            await device.frame("accepted", response=response)
+            event = (await self.event("response", apnsId=name)).json
+            expect(event["userText"] == "thank you 🎉" and event["action"] == "reply", "the event has the text", event)
+            # The device sends it again, as after a lost answer: the same answer, and the same event, which consumers can drop.
+            again = {"type": "response", "response": response, "receipt": notify["receipt"], "identifier": name, "action": "reply",
+                     "userText": "thank you 🎉"}
+            await device.send(again)
+            await until(lambda: len(device.of("accepted")) == 2, "a repeated response is accepted again")
+            marker = await self.producer.notify("user:ada", "marker")
+            await self.event("delivered", apnsId=marker)
+            ids = {record.headers["ce_id"] for record in self.events("response", apnsId=name)}
+            expect(len(ids) == 1, "a repeated response has the same ce_id", list(ids))
+
+    async def a_dismissal_is_an_event_only_when_asked_for(self):
+        async with self.device() as device:
+            target = "device:" + device.token
+            silent = await self.producer.notify(target, aps={"category": "plain"})
+            told = await self.producer.notify(target, aps={"category": "chat"})
+            for name in (silent, told):
+                notify = await device.frame("notify", id=name)
+                response = await self.respond(device, notify, "com.apple.UNNotificationDismissActionIdentifier")
+                await device.frame("accepted", response=response)
+            await self.event("dismissed", apnsId=told)
+            expect(not self.events("dismissed", apnsId=silent), "no event without customDismissAction")
+
+    async def what_is_wrong_with_a_response_is_said(self):
+        async with self.device() as device:
+            name = await self.producer.notify("device:" + device.token, aps={"category": "chat"})
+            notify = await device.frame("notify", id=name)
+            cases = [
+                ("sing", None, "UnknownAction", "action"), ("mute", "text", "UnexpectedUserText", "userText"),
+                ("reply", None, "MissingUserText", "userText"), ("reply", "x" * 5000, "UserTextTooLong", "userText"),
+            ]
+            for action, text, reason, field in cases:
+                name = str(uuid.uuid4())
+                frame = {"type": "response", "response": name, "receipt": notify["receipt"], "identifier": notify["identifier"],
+                         "action": action}
+                await device.socket.send(json.dumps(frame if text is None else {**frame, "userText": text}))
+                refused = await device.frame("refused", response=name)
+                expect((refused["reason"], refused["field"]) == (reason, field), "refused with reason and field", refused)
+            forged = {**notify, "receipt": notify["receipt"][:-4] + "AAAA"}
+            refused = await device.frame("refused", response=await self.respond(device, forged, "mute"))
+            expect(refused["reason"] == "BadReceipt", "a forged receipt is refused", refused)
+
+    async def a_second_connection_takes_over(self):
+        async with self.device() as first:
+            async with self.device(device=first.token) as second:
+                await until(lambda: first.closed, "the first connection is closed")
+                expect(first.closed[0] == 4004, "closed with 4004", first.closed)
+                name = await self.producer.notify("device:" + first.token)
+                await second.frame("notify", id=name)
+                expect(not first.of("notify"), "the first connection got nothing")
+
+    async def one_of_several_updates_in_a_batch_is_found(self):
+        async with self.device() as device:
+            pass
+        target = "device:" + device.token
+        names = [await self.batches.notify(target, "update %d" % number, apns_collapse_id="order-7") for number in range(8)]
+        await self.batches.flush()
+        other = await self.producer.notify(target, "other")
+        await self.event("queued", apnsId=other)
+        await self.event("queued", apnsId=names[-1])
+        async with self.device(device=device.token) as device:
+            await device.frame("notify", id=other)
+            await device.frame("notify", id=names[-1])
+            shown = [frame["id"] for frame in device.of("notify") if frame["identifier"] == "order-7"]
+            expect(shown == names[-1:], "an offline device finds only the newest", [names, shown])
+            await self.event("delivered", apnsId=names[-1])
+        for name in names[:-1]:
+            await self.event("collapsed", apnsId=name)
+        # Connected: the order is kept, and the last word is the newest.
+        async with self.device(device=device.token) as device:
+            names = [await self.batches.notify(target, "later %d" % number, apns_collapse_id="order-7") for number in range(8)]
+            await self.batches.flush()
+            await device.frame("notify", id=names[-1])
+            revisions = [frame["revision"] for frame in device.of("notify")]
+            expect(revisions == sorted(revisions), "revisions rise", revisions)
+
+    async def a_mailbox_comes_in_order_and_by_the_window(self):
+        async with self.device() as device:
+            pass
+        names = [await self.producer.notify("device:" + device.token, str(number)) for number in range(self.window * 4)]
+        await self.producer.flush()
+        for name in names:
+            await self.event("queued", apnsId=name)
+        connection = self.device(device=device.token)
+        connection.acknowledges = False
+        async with connection as device:
+            taken = 0
+            while taken < len(names):
+                await until(lambda: len(device.of("notify")) >= min(len(names), taken + self.window), "a window is filled", 20)
+                # What would come too much comes at once.
+                await asyncio.sleep(0.1)
+                notifies = device.of("notify")
+                expect(len(notifies) - taken <= self.window, "at most a window is unacknowledged", len(notifies) - taken)
+                step = self.window // 2 + 1
+                await device.send({"type": "ack", "deliveries": [frame["delivery"] for frame in notifies[taken:taken + step]]})
+                taken += min(step, len(notifies) - taken)
+            expect([frame["id"] for frame in device.of("notify")] == names, "in the order of publication, each once")
+
+    async def a_removal_reaches_the_device(self):
+        async with self.device() as device:
+            target = "device:" + device.token
+            name = await self.producer.notify(target, apns_collapse_id="order-9")
+            await device.frame("notify", id=name)
+            remove = str(uuid.uuid4())
+            headers = {"target": target, "apns-topic": APPLICATION, "apns-id": remove, "apns-collapse-id": "order-9", "operation": "remove"}
+            self.producer.publish(headers, b"", key=target)
+            frame = await device.frame("remove")
+            expect(frame["identifiers"] == ["order-9"], "the frame names what is to go", frame)
+
+    async def settings_and_leaving_are_told(self):
+        async with self.device(user="grace") as device:
+            await device.send({"type": "settings", "request": "s1", "authorization": {"status": "denied"}})
+            await device.frame("accepted", request="s1")
+            await self.event("settings-changed", device=device.token)
+            await device.send({"type": "unregister", "request": "u1"})
+            await device.frame("accepted", request="u1")
+            await until(lambda: device.closed, "an unregistered device is closed")
+            expect(device.closed[0] == 4013, "closed with 4013", device.closed)
+        await self.event("unregistered-device", device=device.token)
+        registrations = [record for record in self.reader.records[self.topics["devices"]] if record.key == device.token.encode()]
+        expect(registrations[-1].value is None, "its registration has no value any more")
+
+    async def a_bad_request_is_answered(self):
+        name = await self.producer.notify("device:" + "0" * 64, apns_priority="7", traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01")
+        rejected = await self.event("rejected", apnsId=name)
+        expect(rejected.json["reason"] == "BadPriority" and rejected.json["field"] == "apns-priority", "reason and field", rejected.json)
+        async with self.device() as device:
+            expired = await self.producer.notify("device:" + device.token, apns_expiration="1000000000")
+            await self.event("expired", apnsId=expired)
+            expect(not device.of("notify"), "nothing is shown after its expiration")
+        first = await self.producer.notify("device:" + "2" * 64)
+        await self.event("unregistered", apnsId=first)
+
+    def hold_records(self):
+        contract = self.contract
+        for record in self.reader.records[self.topics["events"]]:
+            contract.hold("eventHeaders", record.headers)
+            contract.hold("event." + record.type, record.json)
+        for record in self.reader.records[self.topics["devices"]]:
+            if record.value is not None:
+                contract.hold("registration", record.json)
+        for record in self.reader.records[self.topics["dead-letters"]]:
+            contract.hold("deadLetterHeaders", {k: v for k, v in record.headers.items() if k.startswith("carillon-dead-letter-")})
+        bad = {(r.headers["carillon-dead-letter-partition"], r.headers["carillon-dead-letter-offset"])
+               for r in self.reader.records[self.topics["dead-letters"]]}
+        for record in self.reader.records[self.topics["requests"]]:
+            if (str(record.partition), str(record.offset)) not in bad:
+                contract.hold("requestHeaders", record.headers)
+
+    async def run(self):
+        reading = asyncio.create_task(self.reader.run())
+        failed = []
+        promises = [
+            self.a_response_becomes_an_event, self.a_dismissal_is_an_event_only_when_asked_for, self.what_is_wrong_with_a_response_is_said,
+            self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,
+            self.a_mailbox_comes_in_order_and_by_the_window, self.a_removal_reaches_the_device, self.settings_and_leaving_are_told,
+            self.a_bad_request_is_answered,
+        ]
+        for promise in promises:
+            began = time.monotonic()
+            try:
+                await promise()
+                say(kept=promise.__name__, seconds=round(time.monotonic() - began, 2))
+            except Exception as error:  # noqa: BLE001 - each promise is judged for itself
+                failed.append(promise.__name__)
+                say(broken=promise.__name__, why="%s: %s" % (type(error).__name__, error))
+        await asyncio.sleep(0.3)
+        self.hold_records()
+        say(contract="broken" if self.contract.broken else "kept", held=self.contract.held, first=self.contract.broken[:10],
+            problems=len(self.contract.broken))
+        say(result="failed" if failed else "passed", failed=failed)
+        reading.cancel()
+        return 1 if failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kafka", required=True)
+    parser.add_argument("--prefix", required=True)
+    parser.add_argument("--devices-url", required=True, action="append")
+    parser.add_argument("--contract", required=True)
+    parser.add_argument("--window", type=int, default=32)
+    return asyncio.run(WholeWay(parser.parse_args()).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

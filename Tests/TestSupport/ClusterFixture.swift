@@ -1,0 +1,245 @@
+public import EventLoop
+import Glibc
+public import JSON
+import Kafka
+import Redis
+
+/// Which Kafka a cluster of processes runs on.
+public enum ClusterKafka: String, Sendable, CaseIterable {
+  /// A broker in the test's own process.
+  case embedded
+  /// The one that `CARILLON_TEST_KAFKA` names.
+  case real
+
+  /// Those that are there.
+  public static var available: [ClusterKafka] { KafkaFixture.realServers == nil ? [.embedded] : [.embedded, .real] }
+
+}
+
+/// What goes wrong around the test: its text says what, and shows the ends of the logs.
+public struct ClusterFailure: Error, CustomStringConvertible {
+  /// What happened.
+  public var description: String
+
+  /// A failure with this text.
+  public init(_ description: String) { self.description = description }
+}
+
+/// A cluster for one test: `carillon` processes on a Kafka with topics of their own and a private Redis.
+///
+/// Whatever it started is ended with it. When the test's body throws, the tails of all logs are printed.
+public actor ClusterFixture {
+  /// The loop that watches the processes.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  /// The bootstrap servers.
+  public nonisolated let kafka: String
+  /// What the topics' names begin with.
+  public nonisolated let prefix: String
+  private let redis: String
+  private let folder: String
+  private var processes: [ClusterProcess] = []
+
+  /// The Python that runs the clients of the tests; nil without one.
+  public static let python: String? = getenv("CARILLON_TEST_PYTHON").map { String(cString: $0) }
+  private static let topics = ["requests", "deliveries", "devices", "events", "dead-letters"]
+
+  private init(kafka: String, redis: String) throws {
+    self.kafka = kafka
+    self.redis = redis
+    prefix = KafkaFixture.unique("cluster") + "."
+    folder = try TemporaryFolder.make()
+    loop = EventLoop(name: "cluster")
+  }
+
+  /// Gives `body` a cluster with topics and without workers, and ends all that runs afterwards.
+  public static func with<R: Sendable>(
+    _ broker: ClusterKafka, partitions: Int32 = 4, _ body: @Sendable (ClusterFixture) async throws -> R
+  ) async throws -> R {
+    try await KafkaFixture.with(embeddedOnly: broker == .embedded) { kafka in
+      try await withRedis { redis in
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        print("this cluster runs on \(broker == .real ? "the real Kafka" : "an embedded broker") at \(servers)")
+        let cluster = try ClusterFixture(kafka: servers, redis: redis.address.description)
+        do {
+          if let embedded = kafka.embedded {
+            for topic in topics { try embedded.createTopic(cluster.prefix + topic, partitions: partitions) }
+          }
+          try await cluster.createTopics(partitions)
+          let result = try await body(cluster)
+          await cluster.end()
+          await cluster.loop.close()
+          return result
+        } catch {
+          await print("\(error)\n\(cluster.logs())")
+          await cluster.end()
+          await cluster.loop.close()
+          throw error
+        }
+      }
+    }
+  }
+
+  private func createTopics(_ partitions: Int32) async throws {
+    let process = try await start(
+      "topics", carillon(), ["topics", "create", "--kafka", kafka, "--topic-prefix", prefix, "--partitions", "\(partitions)", "--json"])
+    let exit = try await process.exit(withinSeconds: 60)
+    guard exit == .exited(0) else { throw ClusterFailure("topics create ended with \(exit)") }
+  }
+
+  /// Starts a transform worker, and answers when it is ready.
+  @discardableResult
+  public func transform(_ flags: [String] = []) async throws -> ClusterProcess {
+    try await worker("transform", ["--group", prefix + "transform"] + flags)
+  }
+
+  /// Starts a fan-out worker, and answers when it is ready.
+  @discardableResult
+  public func fanOut(_ flags: [String] = []) async throws -> ClusterProcess {
+    try await worker("fan-out", ["--listen", "127.0.0.1:0"] + flags)
+  }
+
+  private func worker(_ role: String, _ flags: [String]) async throws -> ClusterProcess {
+    let process = try await start(
+      "\(role)-\(processes.count)", carillon(),
+      [role, "--json", "--kafka", kafka, "--redis", redis, "--topic-prefix", prefix, "--admin", "127.0.0.1:0"] + flags)
+    try await process.line(withinSeconds: 60, "is ready") { $0["admin"] != nil }
+    return process
+  }
+
+  /// Starts a program of the Python that `CARILLON_TEST_PYTHON` names, with the cluster's Kafka and prefix as its first arguments.
+  public func client(_ script: String, _ arguments: [String]) async throws -> ClusterProcess {
+    guard let python = Self.python else { throw ClusterFailure("CARILLON_TEST_PYTHON names no Python") }
+    let name = script.split(separator: "/").last.map(String.init) ?? script
+    return try await start("\(name)-\(processes.count)", python, ["-u", script, "--kafka", kafka, "--prefix", prefix] + arguments)
+  }
+
+  private func start(_ name: String, _ program: String, _ arguments: [String]) async throws -> ClusterProcess {
+    let process = ClusterProcess(loop, name: name, log: "\(folder)/\(name).log")
+    processes.append(process)
+    try await process.launch(program, arguments)
+    return process
+  }
+
+  /// The ends of all logs.
+  public func logs(lines: Int = 30) -> String {
+    processes.map { "── \($0.name)\n" + $0.text.split(separator: "\n").suffix(lines).joined(separator: "\n") }.joined(separator: "\n")
+  }
+
+  /// Ends all processes; the loop is closed by its caller, who does not run on it.
+  private func end() async {
+    for process in processes { await process.kill() }
+    processes = []
+    TemporaryFolder.remove(folder)
+  }
+
+  /// The binary under test: `CARILLON_BINARY`, else the one that was built beside the tests.
+  private func carillon() throws -> String {
+    if let given = getenv("CARILLON_BINARY") { return String(cString: given) }
+    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/self/exe", &path, path.count)
+    let bundle = String(decoding: path.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let beside = bundle.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/carillon"
+    guard access(beside, X_OK) == 0 else { throw ClusterFailure("there is no \(beside); build it, or name one with CARILLON_BINARY") }
+    return beside
+  }
+}
+
+/// A process of a cluster: a worker, a tool or a client. Its standard output and error go to one log.
+public actor ClusterProcess {
+  /// The loop that watches it.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  /// What the log is called after.
+  public nonisolated let name: String
+  private nonisolated let log: String
+  private var child: ChildProcess?
+  private var ended: ChildExit?
+
+  fileprivate init(_ loop: EventLoop, name: String, log: String) { (self.loop, self.name, self.log) = (loop, name, log) }
+
+  fileprivate func launch(_ program: String, _ arguments: [String]) throws {
+    let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw ClusterFailure("cannot write \(log)") }
+    defer { close(descriptor) }
+    // It must not outlive a test process that is killed; a parent's thread counts as the parent, and the loop's lives long enough.
+    let wrapper = access("/usr/bin/setpriv", X_OK) == 0 ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : []
+    let words = wrapper + [program] + arguments
+    child = try ChildProcess.spawn(
+      on: loop, executable: words[0], arguments: Array(words.dropFirst()), output: .descriptor(descriptor)
+    ) { [self] exit in assumeIsolated { $0.ended = exit } }
+  }
+
+  /// All that it has written.
+  public nonisolated var text: String {
+    guard let file = fopen(log, "r") else { return "" }
+    defer { fclose(file) }
+    var (bytes, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+    while case let count = fread(&chunk, 1, chunk.count, file), count > 0 { bytes += chunk[..<count] }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// The objects among its lines.
+  public nonisolated var lines: [JSONValue] {
+    text.split(separator: "\n").filter { $0.hasPrefix("{") }.compactMap { try? JSONValue(parsing: String($0)) }
+  }
+
+  /// Waits for a line that is an object and passes `accepts`.
+  @discardableResult
+  public func line(
+    withinSeconds seconds: Int, _ what: String, _ accepts: @Sendable (JSONValue) -> Bool
+  ) async throws -> JSONValue {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while true {
+      let hasEnded = ended
+      if let found = lines.first(where: accepts) { return found }
+      if let hasEnded { throw ClusterFailure("\(name) ended (\(hasEnded)) before it \(what)") }
+      guard ContinuousClock.now < deadline else { throw ClusterFailure("\(name): not within \(seconds) s: it \(what)") }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+  }
+
+  /// Where devices connect to this fan-out worker.
+  public nonisolated var devices: String { lines.lazy.compactMap { $0["devices"]?.stringValue }.first ?? "" }
+
+  /// Waits for its end.
+  public func exit(withinSeconds seconds: Int) async throws -> ChildExit {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while ended == nil {
+      guard ContinuousClock.now < deadline else { throw ClusterFailure("\(name) has not ended within \(seconds) s") }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    return ended ?? .exited(-1)
+  }
+
+  /// Ends it as `kill -9` does, and answers when it has gone.
+  public func kill() async {
+    if ended == nil { child?.kill(SIGKILL) }
+    _ = try? await exit(withinSeconds: 10)
+  }
+}
+
+private enum TemporaryFolder {
+  static func make() throws -> String {
+    let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var name = Array("\(parent)/carillon-cluster-XXXXXX".utf8CString)
+    guard mkdtemp(&name) != nil else { throw ClusterFailure("cannot make a folder in \(parent)") }
+    return String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Removes it with the files in it.
+  static func remove(_ path: String) {
+    if let folder = opendir(path) {
+      while let entry = readdir(folder) {
+        let name = withUnsafePointer(to: &entry.pointee.d_name) {
+          String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+        }
+        unlink(path + "/" + name)
+      }
+      closedir(folder)
+    }
+    rmdir(path)
+  }
+}
