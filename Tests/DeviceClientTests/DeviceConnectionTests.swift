@@ -249,7 +249,7 @@ import Testing
   @Test func clusterThatDoesNotWelcomeIsLeftAndTriedAgain() async throws {
     try await ScriptedCluster.with { cluster, url in
       await cluster.answer(with: nil)
-      let device = DeviceUnderTest(url) { $0.connectMilliseconds = 100 }
+      let device = DeviceUnderTest(url) { $0.connectMilliseconds = 1_000 }
       try await device.device.start()
       await cluster.expect("hello", of: 0)
       await cluster.expect("hello", of: 1)
