@@ -23,7 +23,7 @@ import Testing
         await cluster.send(notify(1, id: "one", "a", revision: "1"), notify(2, id: "two", "b", revision: "2"))
         await cluster.expect("ack")
         try await first.device.open("b")
-        let response = await cluster.expect("response")[0]
+        let response = try #require(await cluster.expect("response").first)
         await cluster.send(["type": "remove", "delivery": 3, "identifiers": ["c"], "revision": "5"])
         await cluster.expect("ack", count: 2)
         try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
@@ -117,7 +117,7 @@ import Testing
         let again = DeviceUnderTest(url) { $0.stateFile = path }
         try await again.device.start()
         #expect(await again.device.delivered.isEmpty)
-        #expect(await cluster.expect("response", of: 1)[0]["response"]?.stringValue == id)
+        #expect(await cluster.expect("response", of: 1).first?["response"]?.stringValue == id)
         await cluster.send(notify(1, id: "id-7", "a", revision: NotificationStoreTests.revision(999)), to: 1)
         await again.expect("dropped a known")
         await again.close()

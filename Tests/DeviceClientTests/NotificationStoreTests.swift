@@ -20,7 +20,8 @@ import TestSupport
     for step in 0..<200 {
       now += Int64.random(in: 0...2_000, using: &random)
       let identifier = "thread-\(Int.random(in: 0..<6, using: &random))"
-      let revision = Self.revision(Int.random(in: 0..<40, using: &random))
+      let number = Int.random(in: 0..<40, using: &random)
+      let revision = Self.revision(number)
       switch Int.random(in: 0..<10, using: &random) {
       case 0:
         let outcome = store.remove([identifier], revision: revision, now: now)
@@ -33,8 +34,8 @@ import TestSupport
         store = NotificationStore()
         for record in StateLines.read(lines).records { Self.apply(record, to: &store) }
       default:
-        // The same revision of an identifier is always the same request.
-        let id = "\(identifier)-\(revision)"
+        // An id may be published again as a newer revision: that is no other notification.
+        let id = "\(identifier)-\(number % 25)"
         let expiration = Int.random(in: 0..<4, using: &random) == 0 ? now / 1000 + Int64.random(in: -3...3, using: &random) : 0
         let frame = try notifyFrame(notify(1, id: id, identifier, revision: revision, expiration: expiration))
         let outcome = store.take(frame, now: now)
@@ -47,6 +48,7 @@ import TestSupport
           lastShown[identifier] = revision
         case .dropped(.expired):
           StateLines.append(.noted(identifier: identifier, revision: revision, at: now), to: &lines)
+        case .dropped(.known): continue
         case .dropped, .silent, .held: break
         }
         newestSeen[identifier] = max(newestSeen[identifier] ?? "", revision)
@@ -124,6 +126,9 @@ import TestSupport
     #expect(names == ["c", "a", "d"])
     table.forget(before: 2000)
     #expect(table["c"] == nil && table["a"] == 0 && table.count == 2)
+    var small = AgedTable<Int>(limit: 2)
+    for name in ["a", "b", "a", "c"] { small.set(0, for: name, at: 0) }
+    #expect(small["a"] != nil && small["b"] == nil, "set anew, it is not the oldest any more")
   }
 
   @Test func notificationWithALocationTriggerWaitsUntilTheDeviceIsThere() throws {

@@ -115,6 +115,11 @@ public actor ClusterFixture {
     return try await start("\(name)-\(processes.count)", python, ["-u", script, "--kafka", kafka, "--prefix", prefix] + arguments)
   }
 
+  /// Starts a tool of the program with these arguments, the first of which is its name; nothing is added to them.
+  public func tool(_ arguments: [String]) async throws -> ClusterProcess {
+    try await start("\(arguments.first ?? "tool")-\(processes.count)", carillon(), arguments)
+  }
+
   private func start(_ name: String, _ program: String, _ arguments: [String]) async throws -> ClusterProcess {
     let process = ClusterProcess(loop, name: name, log: "\(folder)/\(name).log")
     processes.append(process)

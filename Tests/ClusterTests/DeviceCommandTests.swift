@@ -1,0 +1,77 @@
+import EventLoop
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+extension ClusterTests {
+  /// `carillon device` as a process, at a real fan-out worker.
+  @Suite(.serialized) struct DeviceCommandTests {
+    @Test func killedDeviceShowsNothingTwice() async throws {
+      let state = FileManager.default.temporaryDirectory.appendingPathComponent("device-\(UUID().uuidString).state").path
+      defer { try? FileManager.default.removeItem(atPath: state) }
+      try await ClusterFixture.with(.embedded) { cluster in
+        try await cluster.transform()
+        let devices = try await cluster.fanOut().devices
+        let arguments = [
+          "device", "--devices", devices, "--token", String(repeating: "c4", count: 32), "--app", "com.example.shop", "--user", "ada",
+          "--state", state, "--json",
+        ]
+        let publish = [
+          "publish", "--kafka", cluster.kafka, "--topic-prefix", cluster.prefix, "--target", "user:ada", "--app", "com.example.shop",
+          "--collapse-id", "order-7",
+        ]
+        // It shows, and the cluster never hears of it.
+        let first = try await cluster.tool(arguments + ["--no-ack"])
+        try await first.line(withinSeconds: 20, "is connected") { $0["event"] == "connected" }
+        let published = try await cluster.tool(publish + ["--title", "On its way"])
+        let exit = try await published.exit(withinSeconds: 30)
+        #expect(exit == .exited(0))
+        let shown = try await first.line(withinSeconds: 20, "shows it") { $0["event"] == "shown" }
+        await first.kill()
+
+        let second = try await cluster.tool(arguments)
+        let dropped = try await second.line(withinSeconds: 20, "gets it again") { $0["event"] == "dropped" }
+        #expect(dropped["id"] == shown["id"] && dropped["reason"] == "known")
+        let again = try await cluster.tool(publish + ["--title", "At the door"])
+        let exitAgain = try await again.exit(withinSeconds: 30)
+        #expect(exitAgain == .exited(0))
+        // The one that was shown before the kill is still in its list.
+        let updated = try await second.line(withinSeconds: 20, "updates it") { $0["event"] == "updated" }
+        #expect(updated["title"] == "At the door")
+        #expect(!second.lines.contains { $0["event"] == "shown" })
+      }
+    }
+
+    @Test func tokenThatIsTakenOverStaysAway() async throws {
+      try await ClusterFixture.with(.embedded) { cluster in
+        try await cluster.transform()
+        let devices = try await cluster.fanOut().devices
+        let arguments = [
+          "device", "--devices", devices, "--token", String(repeating: "c5", count: 32), "--app", "com.example.shop", "--json",
+        ]
+        let first = try await cluster.tool(arguments)
+        try await first.line(withinSeconds: 20, "is connected") { $0["event"] == "connected" }
+        let second = try await cluster.tool(arguments)
+        try await second.line(withinSeconds: 20, "is connected") { $0["event"] == "connected" }
+        let closed = try await first.line(withinSeconds: 20, "is closed") { $0["event"] == "closed" }
+        #expect(closed["name"] == "takenOver" && closed["reconnectAfterMs"] == .null)
+      }
+    }
+
+    @Test func deviceWithoutAClusterEndsWithItsCode() async throws {
+      try await ClusterFixture.with(.embedded) { cluster in
+        let token = ["--token", String(repeating: "c6", count: 32)]
+        let attempts: [(flags: [String], code: Int32)] = [
+          (token + ["--devices", "ws://127.0.0.1:1", "--connect-timeout", "500ms"], 3), (token + ["--devices", "http://127.0.0.1:1"], 2),
+          (["--token", "abc", "--devices", "ws://127.0.0.1:1"], 2),
+          (token + ["--devices", "ws://127.0.0.1:1", "--categories", "/nowhere"], 2),
+        ]
+        for (flags, code) in attempts {
+          let exit = try await cluster.tool(["device", "--app", "com.example.shop"] + flags).exit(withinSeconds: 20)
+          #expect(exit == .exited(code), "\(flags)")
+        }
+      }
+    }
+  }
+}
