@@ -36,6 +36,7 @@ actor ConsumerLane {
     var lost = 0
     var errors: [KafkaError] = []
     var ends: [Int64] = []
+    var pauses = 0
     var holdsBatches = false
     var batches: [RecordBatch] = []
     var onBatch: ((Core, RecordBatch) -> Void)?
@@ -122,6 +123,7 @@ actor ConsumerLane {
           if random.next() % 2 == 0 { consumer.resume([partition.index]) }
         } else if random.next() % 3 == 0 {
           consumer.pause([partition.index])
+          core.pauses += 1
         }
       }
       // Something must go on flowing, or no batch comes to decide on.
@@ -141,6 +143,7 @@ actor ConsumerLane {
   var errors: [KafkaError] { core?.errors ?? [] }
   var ends: [Int64] { core?.ends ?? [] }
   var lost: Int { core?.lost ?? 0 }
+  var pauses: Int { core?.pauses ?? 0 }
   var inFlight: Int { core?.committer?.inFlight ?? 0 }
 
   /// The held batches, read again now.
