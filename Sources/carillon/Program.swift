@@ -14,8 +14,8 @@ enum Program {
       .init(
         "Tools",
         [
-          TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, TokenCommand.command,
-          TokenCommand.createKey,
+          TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
+          TokenCommand.command, TokenCommand.createKey,
         ]),
       .init("Documentation", [SettingsCommand.command]),
     ])
