@@ -24,6 +24,8 @@ public struct Explanation: Sendable, Equatable {
 
 /// A request as it stands in its record.
 public struct PublishedRequest: Sendable, Equatable {
+  /// Its apns-id, given or derived.
+  public var id: NotificationID
   /// Where it lies.
   public var source: SourceCoordinates
   /// `device:…`, `user:…`, or whatever was given instead.

@@ -44,13 +44,14 @@ extension PublishedRequest {
         var identifier: String?
         view.forEachIdentifier { identifier = $0.characters }
         return PublishedRequest(
-          source: source, target: view.envelope.target.characters, application: view.application.characters,
+          id: view.envelope.id, source: source, target: view.envelope.target.characters, application: view.application.characters,
           identifier: identifier == view.envelope.id.description ? nil : identifier, isDerivedID: view.envelope.isDerivedID,
           operation: view.operation == .remove ? "remove" : "notify", end: rules.end(of: view), broken: nil,
           origin: Self.origin(view.envelope, rules))
       case .rejected(let rejection, let envelope):
         return PublishedRequest(
-          source: source, target: envelope.target.characters, application: record.header(RequestHeader.topic.name.description)?.characters,
+          id: envelope.id, source: source, target: envelope.target.characters,
+          application: record.header(RequestHeader.topic.name.description)?.characters,
           identifier: envelope.collapseID.isEmpty ? nil : envelope.collapseID.characters, isDerivedID: envelope.isDerivedID,
           operation: nil, end: nil, broken: rejection.rule.description, origin: Self.origin(envelope, rules))
       }

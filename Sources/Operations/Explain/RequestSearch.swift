@@ -138,11 +138,7 @@ final class RequestSearch {
     let stretches = try await admin.stretches(of: topic, TimeRange(from: timeline.published.map { $0 - Self.clocks }))
     try await reader.read(stretches, "dead letters") { [self] record in
       guard let letter = DeadLetter(headers: record.texts), isWanted(record, buriedAs: letter) else { return }
-      var step = Step(
-        name: Step.deadLetter, time: record.timestamp, topic: topic, partition: record.partition, offset: record.offset,
-        details: [Step.Detail("reason", letter.reason), Step.Detail("tries", String(letter.tries))])
-      if let error = letter.error { step.details.append(Step.Detail("error", error)) }
-      timeline.add(step)
+      timeline.add(Step(letter, record))
     }
   }
 

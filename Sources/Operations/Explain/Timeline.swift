@@ -1,3 +1,4 @@
+import Kafka
 public import Notifications
 
 /// Puts together what was found about a request: records in any order in, an explanation out. A value.
@@ -33,10 +34,10 @@ public struct Timeline: Sendable {
   /// A record of the requests topic.
   public mutating func add(_ request: PublishedRequest) {
     let position = request.source.position
-    if !requests.contains(request) { requests.append(request) }
+    if request.id == id, !requests.contains(request) { requests.append(request) }
     let step = Step(
       name: "published", time: position.timestamp, topic: request.source.topic, partition: position.partition, offset: position.offset,
-      details: request.details)
+      details: other(request.id) + request.details)
     add(Entry(step: step))
   }
 
@@ -44,12 +45,17 @@ public struct Timeline: Sendable {
   public mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
     let step = Step(
       name: event.type?.rawValue ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
-      device: event.device, worker: event.worker, details: event.details, type: event.type)
+      device: event.device, worker: event.worker, details: other(event.id) + event.details, type: event.type)
     add(Entry(step: step, eventID: event.eventID, source: event.source))
   }
 
   /// A record of another topic: a delivery, a dead letter.
   public mutating func add(_ step: Step) { add(Entry(step: step)) }
+
+  /// What belongs to another request says so.
+  private func other(_ other: NotificationID?) -> [Step.Detail] {
+    other.map { $0 == id ? [] : [Step.Detail("apnsId", $0.description)] } ?? []
+  }
 
   // MARK: What is still to be found
 
@@ -193,6 +199,14 @@ extension Step {
   /// The value of a detail.
   public func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
 
+  /// A record in the dead letters.
+  init(_ letter: DeadLetter, _ record: RecordView) {
+    self.init(
+      name: Self.deadLetter, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
+      details: [Detail("reason", letter.reason), Detail("tries", String(letter.tries))])
+    if let error = letter.error { details.append(Detail("error", error)) }
+  }
+
   fileprivate var rank: Int {
     switch (name, type) {
     case ("published", _): 0
@@ -212,7 +226,7 @@ extension PublishedRequest {
     add("identifier", identifier)
     if operation != "notify" { add("operation", operation) }
     add("until", end.map(Timestamp.text))
-    if isDerivedID { add("apnsId", "derived from where the record lies") }
+    if isDerivedID { add("id", "derived from where the record lies") }
     add("breaks", broken)
     add("origin", origin.map { "\($0.topic)/\($0.position.partition)@\($0.position.offset)" })
     return details

@@ -3,7 +3,7 @@ public import Kafka
 
 /// How far a reader has come, by the offsets of what it reads.
 public struct ReadingProgress: Sendable, Hashable {
-  /// What is read, as a person calls it: `events`.
+  /// What is done, as a person calls it: `reading events`.
   public var what: String
   /// Offsets that lie behind it.
   public var read: Int64
@@ -165,7 +165,7 @@ private final class Reading: ConsumerHandler {
         complaint ?? KafkaError(.timedOut, "read \(missing.map(\.description) ?? what)", message: "no record came for \(silence / 1_000) s")
       )
     } else if outcome == nil {
-      onProgress?(ReadingProgress(what: what, read: read, total: wanted.values.reduce(0) { $0 + Int64($1.count) }))
+      onProgress?(ReadingProgress(what: "reading \(what)", read: read, total: wanted.values.reduce(0) { $0 + Int64($1.count) }))
     }
   }
 

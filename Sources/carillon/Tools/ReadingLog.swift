@@ -14,6 +14,6 @@ final class ReadingLog: Sendable {
       last = (progress.what, percent)
       return true
     }
-    if isNew { StandardError.line("reading \(progress.what): \(progress.read) of \(progress.total) (\(percent) %)") }
+    if isNew { StandardError.line("\(progress.what): \(progress.read) of \(progress.total) (\(percent) %)") }
   }
 }
