@@ -96,7 +96,8 @@ extension FanOutCore {
     }
     settlements.add(
       Settlements.Settlement(
-        generation: session.generation, token: open.token, number: number, revision: entry.revision, head: entry.head, type: type, isKnown: isKnown))
+        generation: session.generation, token: open.token, number: number, revision: entry.revision, head: entry.head, type: type,
+        isKnown: isKnown))
   }
 
   /// The device did not take it: what it knows it has been given before, by an earlier session.

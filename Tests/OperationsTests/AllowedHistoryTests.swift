@@ -290,7 +290,11 @@ import Testing
   @Test mutating func whatWasPublishedBeforeOrAfterTheRange() {
     history.tell(.queued, 1, source: 5_000, at: 10)
     history.tell(.delivered, 1, source: 5_000, at: 20)
+    history.tell(.updated, 1, source: 5_000, at: 30)
     history.tell(.collapsed, 2, source: 5_001, at: 20, .namesSuccessor)
+    history.tell(.delivered, 5, collapse: 7, source: 6_000, at: 20)
+    history.tell(.delivered, 4, collapse: 7, source: 5_003, at: 900_000)
+    for id in 4...5 { history.tell(.response, id, source: 5_000, at: 900_000, number: 5) }
     history.rules.beginsAtBeginning = false
     history.publish(3)
     history.tell(.duplicate, 3, at: 10)

@@ -100,7 +100,7 @@ struct DeviceJudge {
         if newest.map({ shows[next].isNewer(than: $0) }) ?? true { newest = shows[next] }
         next += 1
       }
-      if let newest, newest.isNewer(than: show) {
+      if let newest, newest.isNewer(than: show), rules.isAudited(show) {
         let detail = "\(show.time - newest.time) ms after \(newest.id)"
         findings.add(.stale, Violation(.stale, show.id, detail, [newest, show]))
       }
@@ -194,8 +194,9 @@ struct DeviceJudge {
       var end = start + 1
       while end < responses.count, responses[end].number == responses[start].number { end += 1 }
       let first = responses[start]
-      if responses[start..<end].contains(where: { $0.statement != first.statement }) {
-        findings.add(.responseTwice, Violation(.responseTwice, first.id, "", responses[start..<end]))
+      let all = responses[start..<end]
+      if all.contains(where: { $0.statement != first.statement }), all.contains(where: rules.isAudited) {
+        findings.add(.responseTwice, Violation(.responseTwice, first.id, "", all))
       }
       start = end
     }

@@ -52,7 +52,7 @@ struct RequestJudge {
       judgeRequest(facts[start..<end], of: facts, &findings, handOn)
       start = end
     }
-    if shows > 1 { judgeShows(facts.filter(\.isNewShow), &findings) }
+    if shows > 1, facts.contains(where: { $0.kind == .request }) { judgeShows(facts.filter(\.isNewShow), &findings) }
   }
 
   // MARK: A request

@@ -75,9 +75,10 @@ public struct Timeline: Sendable {
     return sources
   }
 
-  /// The earliest time at which it was published, by the records and by the events.
+  /// When it was published first, by its records; where there are none, by the events.
   var published: Int64? {
-    (requests.map(\.source.position.timestamp) + entries.compactMap { $0.source?.position.timestamp }).filter { $0 > 0 }.min()
+    requests.map(\.source.position.timestamp).filter { $0 > 0 }.min()
+      ?? entries.compactMap { $0.source?.position.timestamp }.filter { $0 > 0 }.min()
   }
 
   /// The targets that its records give.
