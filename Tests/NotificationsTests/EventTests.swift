@@ -45,6 +45,13 @@ import Testing
     #expect(try told(replayed, topic: "other.requests").eventID == first.eventID)
   }
 
+  @Test func aDeliveryThatTheDeviceHadSaysSoAndIsTheSameHappening() throws {
+    var known = try facts(.delivered)
+    known.details = .reason("known")
+    #expect(try told(known).reason == "known")
+    #expect(try told(known).eventID == told(try facts(.delivered)).eventID)
+  }
+
   @Test func differentHappeningsHaveDifferentIDs() throws {
     var all: [EventFacts] = [try facts(.delivered), try facts(.updated), try facts(.delivered, device: String(repeating: "ab", count: 32))]
     for change in 0..<6 {

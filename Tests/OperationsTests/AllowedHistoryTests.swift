@@ -315,10 +315,11 @@ import Testing
 
   @Test mutating func whatIsOlderIsDeliveredFirst() {
     // Mailboxes are read from the oldest on: earlier ones may take the device long.
-    for id in 1...3 { history.publish(id) }
-    for id in 1...3 { history.tell(.queued, id, at: 10) }
+    for id in 1...4 { history.publish(id) }
+    for id in 1...4 { history.tell(.queued, id, at: 10) }
     history.tell(.delivered, 1, at: 20)
-    history.tell(.delivered, 2, at: 900_000)
-    expect(history, [.delivered: 2, .pending: 1])
+    history.tell(.delivered, 2, at: 400_000)
+    history.tell(.delivered, 4, at: 900_000)
+    expect(history, [.delivered: 3, .pending: 1])
   }
 }
