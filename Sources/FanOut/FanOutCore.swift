@@ -25,6 +25,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   private var consumer: Consumer?
   private var server: HTTPServer?
   private let sweepTimer: Timer
+  private(set) var watchOrNil: RedisWatch?
 
   /// The partition of `deliveries` that this lane reads.
   private(set) var partition: Int32 = -1
@@ -50,7 +51,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     redis = RedisConnection(
       on: loop,
       RedisConfiguration(
-        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536, scripts: SessionScripts.all + LaneScripts.all))
+        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536, scripts: SessionScripts.all + LaneScripts.all + [MarkerStore.script]))
     mailbox = Mailbox(redis, settings.keys)
     membership = LaneMembership(on: loop, redis, name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     receipts = Receipts(key: settings.receiptKey)
@@ -66,11 +67,21 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     return settlementsOrNil
   }
 
+  /// Whether Redis has what it should.
+  var watch: RedisWatch {
+    guard let watchOrNil else { preconditionFailure("a device has said something, so the lane was started") }
+    return watchOrNil
+  }
+
   // MARK: Starting
 
   /// Connects, takes a partition, reads it from its end, and only then lets devices in.
   func start() async throws {
-    watchRedis()
+    let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, try Admin(settings.kafka)) { [unowned self] in
+      runTask?(.look)
+    }
+    watchOrNil = watch
+    watchRedis(watch)
     let producer = try Producer(on: loop, settings.kafka, handler: self)
     self.producer = producer
     let events = try EventProducer(settings, producer)
@@ -97,16 +108,21 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     logger.info("devices may connect", ["address": "\(localAddress)", "partition": "\(partition)"])
   }
 
-  private func watchRedis() {
+  private func watchRedis(_ watch: RedisWatch) {
     let (logger, health, address) = (logger, health, settings.redis)
     health.set("redis", ready: false, "connecting to \(address)")
     health.set("kafka", ready: false, "connecting")
     redis.onUp = { [unowned self] in
-      health.set("redis", ready: true)
       logger.info("Redis answers", ["address": "\(address)"])
+      watch.lost()
       if redis.epoch > 0 { lookAfterAll("Redis was away") }
     }
+    watch.onFinding = { lack in
+      health.set("redis", ready: lack == nil, lack ?? "")
+      if let lack { logger.warning("Redis is not whole", ["reason": lack]) }
+    }
     redis.onDown = { error in
+      watch.lost()
       health.set("redis", ready: false, "\(error)")
       logger.warning("Redis is gone; devices stay connected", ["error": "\(error)"])
     }
@@ -237,6 +253,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     await server?.close(withinMilliseconds: min(milliseconds, 5_000))
     _ = await producer?.flush(withinMilliseconds: milliseconds)
     await membership.leave()
+    await watchOrNil?.close()
     sweepTimer.close()
     await consumer?.close()
     await producer?.close(withinMilliseconds: 5_000)

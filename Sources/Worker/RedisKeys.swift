@@ -7,10 +7,14 @@ import Notifications
 /// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` audience, `r` registration, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id |
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the tokens of a person's devices for an application, in the order of their bytes |
+/// | `k{B}` | hash | the markers of a bucket: `v` version of this layout, `qN` and `dN` how far partition N of requests and of devices is applied |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds |
 ///
 /// `B` is the bucket: the hash tag that puts the keys of one script call into one slot of a Redis Cluster. A device's bucket is a
 /// hash of its token, a user's one of the user's id. The number of buckets is fixed for the cluster's life.
+///
+/// A bucket without `k{B}` is one that Redis has lost, or has never had: no script works on it. A marker is an offset 8, below which every
+/// outcome is durable, and the timestamp 8 of the record below it.
 ///
 /// Fields of a device, all in network byte order:
 ///
@@ -47,6 +51,15 @@ public struct RedisKeys: Sendable {
 
   /// The devices of a person for an application.
   public func audience(user: String, application: String) -> String { "u{\(bucket(user))}\(application)/\(user)" }
+
+  /// The markers of a bucket.
+  public func markers(_ bucket: Int) -> String { "k{\(bucket)}" }
+
+  /// The markers of the bucket that a device lies in.
+  public func markers(ofDevice token: String) -> String { markers(bucket(token)) }
+
+  /// What the field `v` of the markers says: the version of all this.
+  public static let layoutVersion = 1
 
   private func bucket(_ name: String) -> Int {
     var name = name
