@@ -75,7 +75,7 @@ extension FanOutCore {
 
   /// What scripts work on.
   private func keys(of token: String) -> [RedisArgument] {
-    [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token)), .text(settings.keys.markers(ofDevice: token))]
+    [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token)), .text(settings.keys.guardKey(ofDevice: token))]
   }
 
   /// Where Redis has lost what it had nothing is written to it before it was rebuilt.

@@ -48,7 +48,8 @@ public final class Consumer {
 
   let client: ClientHandle
   var partitions = ConsumerPartitions()
-  var isPausingAll = false
+  /// Whether `pauseAll` holds.
+  public internal(set) var isPausingAll = false
   private var isHeld = false
   private var holdTimer: Timer?
   private var handler: (any ConsumerHandler)?
@@ -360,7 +361,8 @@ public final class Consumer {
       let isCooperative = rd_kafka_rebalance_protocol(client.pointer).map { String(cString: $0) } == "COOPERATIVE"
       if change.isAssignment, options.offersPartitions {
         // The group waits for an answer of any kind; what is read is added when the handler has said where to begin.
-        report(.of(rd_kafka_incremental_assign(client.pointer, PartitionList([]).pointer), "take partitions"))
+        let none = PartitionList(capacity: 0)
+        withExtendedLifetime(none) { report(.of(rd_kafka_incremental_assign(client.pointer, none.pointer), "take partitions")) }
         offer(change.partitions.partitions.map { partitions.offer($0, client: client.pointer) })
       } else if change.isAssignment {
         let operation = "take partitions"

@@ -94,7 +94,7 @@ struct JudgeCalls: ~Copyable {
         key("m", bucket, token)
       }
     }
-    key("k", bucket, UnsafeRawBufferPointer(start: nil, count: 0))
+    key(keys.isRebuilding ? "b" : "k", bucket, UnsafeRawBufferPointer(start: nil, count: 0))
     command.append(now)
     command.append(settings.longestLifetime * 1000)
     command.append(settings.mailboxBound)

@@ -305,7 +305,7 @@ final class Pipeline: RedisReplyHandler {
         continue
       }
       apply(verdict, to: request)
-      if let element = reply[index], let surplus = element[4], surplus.count > 0 { evict(surplus, request) }
+      if !outcomes.isSilent, let element = reply[index], let surplus = element[4], surplus.count > 0 { evict(surplus, request) }
       if works[request.work].audience != nil {
         works[request.work].audience?.unjudged -= 1
         if case .foreign = verdict {} else { works[request.work].audience?.devices += 1 }

@@ -46,7 +46,7 @@ struct RegistryCalls: ~Copyable {
     command.begin(RegistryScript.apply, keys: 3)
     command.append(keys.device(device))
     command.append(keys.mailbox(device))
-    command.append(keys.markers(ofDevice: device))
+    command.append(keys.guardKey(ofDevice: device))
     command.append(owner)
     command.append(Registration.field(digest: digest, partition: record.partition, offset: record.offset))
     command.append(rememberedMilliseconds)
