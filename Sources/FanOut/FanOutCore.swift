@@ -117,9 +117,12 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
       watch.lost()
       if redis.epoch > 0 { lookAfterAll("Redis was away") }
     }
-    watch.onFinding = { lack in
+    var hadLack = false
+    watch.onFinding = { [unowned self] lack in
       health.set("redis", ready: lack == nil, lack ?? "")
       if let lack { logger.warning("Redis is not whole", ["reason": lack]) }
+      if lack == nil, hadLack { lookAfterAll("Redis is whole again") }
+      hadLack = lack != nil
     }
     redis.onDown = { error in
       watch.lost()
