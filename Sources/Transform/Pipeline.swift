@@ -226,6 +226,7 @@ final class Pipeline: RedisReplyHandler {
   }
 
   private func audienceCame(_ place: Int32, _ reply: RedisReplyView) {
+    if reply.integer == -2 { return lost([place]) }
     guard let hold = works[place].hold, reply.kind == .array else { return fail(place) }
     let record = hold.records[works[place].index]
     topic.withUnsafeBytes { topic in

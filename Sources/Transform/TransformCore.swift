@@ -42,7 +42,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     self.logger = logger
     self.health = health
     self.metrics = metrics
-    let scripts = [JudgeScript.script, JudgeScript.evict, RegistryScript.apply, MarkerStore.script]
+    let scripts = [JudgeScript.script, JudgeScript.evict, AudienceCalls.script, RegistryScript.apply, MarkerStore.script]
     redis = RedisConnection(
       on: loop, RedisConfiguration(settings.redis, clientName: "carillon-transform", maximumInFlight: 65_536, scripts: scripts))
     markers = MarkerStore(redis, settings.keys)

@@ -51,7 +51,7 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
       on: loop,
       RedisConfiguration(
         settings.redis, clientName: "carillon-rebuild", maximumInFlight: 65_536,
-        scripts: [JudgeScript.script, RegistryScript.apply, MarkerStore.script]))
+        scripts: [JudgeScript.script, AudienceCalls.script, RegistryScript.apply, MarkerStore.script]))
     markers = MarkerStore(redis, settings.keys)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     let proxy = SilentProducer()
