@@ -244,6 +244,7 @@ public final class Consumer {
         deliver()
         rebalance()
       }
+      if rebalances.takeTopicsGone() { topicsGone() }
       guard count > 0, let message else {
         deliver()
         return
@@ -262,6 +263,10 @@ public final class Consumer {
     guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return takeError(message, index) }
     guard index >= 0, partitions[index].state == .owned, state == .open else { return rd_kafka_message_destroy(message) }
     let offset = message.pointee.offset
+    if partitions[index].isDoubtful {
+      rd_kafka_message_destroy(message)
+      return begunAnew(index)
+    }
     if offset < partitions[index].next {
       guard wasTruncated(index) else { return rd_kafka_message_destroy(message) }
       begunAnew(index)
@@ -299,6 +304,12 @@ public final class Consumer {
     var high: Int64 = 0
     let code = rd_kafka_get_watermark_offsets(client.pointer, name.topic, name.partition, &low, &high)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 && high < partitions[index].next
+  }
+
+  /// Partitions on offer begin again with the next record, which shows whether the topic is still the same.
+  private func topicsGone() {
+    guard options.offersPartitions else { return }
+    for index in partitions.ownedIndexes { partitions[index].isDoubtful = true }
   }
 
   private func begunAnew(_ index: Int) {

@@ -12,6 +12,8 @@ struct ConsumerPartitions {
     /// The offset after the last record that was given to the handler in this assignment; -1 before the first.
     var next: Int64 = -1
     var isPaused = false
+    /// The topic was said to be gone: what comes now may be of another one.
+    var isDoubtful = false
   }
 
   /// A topic whose librdkafka handle is held, so that its address in messages stands for it as long as the consumer lives.
@@ -56,6 +58,7 @@ struct ConsumerPartitions {
     all[index].startOffset = startOffset
     all[index].next = -1
     all[index].isPaused = false
+    all[index].isDoubtful = false
     return index
   }
 

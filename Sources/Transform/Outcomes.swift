@@ -90,15 +90,15 @@ final class Outcomes {
     facts.id = displaced.id
     facts.traceparent = UnsafeRawBufferPointer(start: nil, count: 0)
     facts.source = SourcePosition(
-      partition: Int32(clamping: displaced.revision.partition), offset: Int64(clamping: displaced.revision.offset),
+      partition: Int32(clamping: displaced.revision.sourcePartition), offset: Int64(clamping: displaced.revision.offset),
       timestamp: Int64(clamping: displaced.revision.timestamp))
     facts.details = .by(subject.entry.id)
     return produce(facts, key: subject.token, .work(subject.work))
   }
 
   /// The mailbox was full, and the subject the oldest: the subject's `work` is the number of the eviction.
-  func evicted(_ subject: Subject) {
-    let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: Revision(subject.entry.source))
+  func evicted(_ subject: Subject, revision: Revision?) {
+    let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: revision)
     _ = produce(facts, key: subject.token, .eviction(Int(subject.work)))
   }
 

@@ -64,6 +64,9 @@ final class Ownership {
     for partition in partitions where held[partition.index]?.partition.generation == partition.generation { held[partition.index] = nil }
   }
 
+  /// How often the topic of a partition was made anew.
+  func era(_ index: Int) -> UInt32 { held[index]?.marker.era ?? 0 }
+
   /// Compares the markers of what is owned, and begins what is offered.
   ///
   /// - Parameter isNew: whether no partition of the cluster was ever worked on, which is asked when buckets are missing.
@@ -120,7 +123,11 @@ final class Ownership {
   /// Has all buckets agree on where each partition begins, and begins it there.
   private func begin(_ offers: [AssignedPartition], _ markers: [[Marker?]], _ consumer: Consumer) async -> Finding {
     guard !offers.isEmpty else { return Self.finding(consumer) }
-    let starts = zip(offers, markers).map { anew.contains($0.topicPartition) ? .beginning : Self.start($1) }
+    let starts = zip(offers, markers).map { offer, markers in
+      let start = Self.start(markers)
+      guard anew.contains(offer.topicPartition) else { return start }
+      return Marker(offset: 0, timestamp: -1, era: (markers.compactMap { $0?.era }.max() ?? 0) + 1)
+    }
     var changes: [Int: [MarkerChange]] = [:]
     for (place, offer) in offers.enumerated() {
       for (bucket, marker) in markers[place].enumerated() where marker != starts[place] {
@@ -190,7 +197,7 @@ final class Ownership {
       guard let each = held[offset.partition], each.partition.generation == offset.generation, each.pending == nil,
         offset.offset > each.marker.offset
       else { continue }
-      let new = Marker(offset: offset.offset, timestamp: offset.timestamp)
+      let new = Marker(offset: offset.offset, timestamp: offset.timestamp, era: each.marker.era)
       changes.append(MarkerChange(field: each.field, expected: each.marker, new: new))
       raised.append(offset)
       held[offset.partition]?.pending = new

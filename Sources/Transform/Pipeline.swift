@@ -108,7 +108,7 @@ final class Pipeline: RedisReplyHandler {
       let start = hold.arena.count
       DeviceToken.append(token, to: &hold.arena)
       let span = ArenaSpan(start: start, count: hold.arena.count - start)
-      guard let (entry, terms) = entry(view, hold) else { return }
+      guard let (entry, terms) = entry(view, hold, works[place].era) else { return }
       works[place].pending += 1
       judging.add(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
     case .user:
@@ -123,7 +123,7 @@ final class Pipeline: RedisReplyHandler {
   }
 
   /// Writes the request's delivery entry, and what the judge needs beside it.
-  private func entry(_ view: RequestView, _ hold: BatchHold) -> (ArenaSpan, DeviceRequest.Terms)? {
+  private func entry(_ view: RequestView, _ hold: BatchHold, _ era: UInt32) -> (ArenaSpan, DeviceRequest.Terms)? {
     var entry = DeliveryEntry(view)
     var withdraws: NotificationID?
     let start = hold.arena.count
@@ -141,7 +141,7 @@ final class Pipeline: RedisReplyHandler {
     let terms = DeviceRequest.Terms(
       application: StableHash.hash(view.application), user: view.target.userHash, time: view.envelope.source.timestamp,
       withdraws: withdraws, id: entry.id.hash64, source: sourceHash(view.envelope), isExpired: end <= WallClock.seconds(),
-      revision: view.envelope.revision)
+      revision: view.envelope.revision.inEra(era))
     return (ArenaSpan(start: start, count: hold.arena.count - start), terms)
   }
 
@@ -240,7 +240,7 @@ final class Pipeline: RedisReplyHandler {
       let isWhole = tokens.count < AudienceCalls.pageSize
       works[place].audience?.isWhole = isWhole
       works[place].audience?.last = tokens.last ?? ArenaSpan()
-      if !tokens.isEmpty, let (entry, terms) = entry(view, hold) {
+      if !tokens.isEmpty, let (entry, terms) = entry(view, hold, works[place].era) {
         for token in tokens {
           works[place].pending += 1
           works[place].audience?.unjudged += 1
@@ -386,10 +386,11 @@ final class Pipeline: RedisReplyHandler {
       let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
       guard let eviction = evictions.begin(token, surplus) else { return }
       metrics.evicted.increment(by: eviction.entries.count)
-      for entry in eviction.entries {
+      for (entry, revision) in zip(eviction.entries, eviction.revisions) {
         entry.withUnsafeBytes { entry in
           guard let view = DeliveryEntryView(entry) else { return }
-          outcomes.evicted(Outcomes.Subject(token: token, entry: view, work: Int32(eviction.number)))
+          let revision = revision.withUnsafeBytes { Revision(bytes: $0) }
+          outcomes.evicted(Outcomes.Subject(token: token, entry: view, work: Int32(eviction.number)), revision: revision)
         }
       }
     }

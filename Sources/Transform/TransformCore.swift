@@ -19,8 +19,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private var pipeline: Pipeline?
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
-  /// Which of the consumer's partitions are of `devices`, by index.
-  private var isRegistry: [Bool] = []
+  /// What is to know of the consumer's partitions for each record, by index.
+  private var partitions: [(isRegistry: Bool, era: UInt32)] = []
   /// Whether Redis has what was written to it: the markers were compared since its connection came up.
   private var isSound = false
   /// Counts what makes the markers doubtful, so that a comparison knows whether it still holds.
@@ -135,6 +135,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       let before = doubts
       let finding = await ownership.check(consumer) { [self] in try await isNewCluster() }
       guard before == doubts else { continue }
+      for partition in consumer.assignment { partitions[partition.index].era = ownership.era(partition.index) }
       switch finding {
       case .sound:
         if !isSound { sound() }
@@ -248,7 +249,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
         }
         switch committer.begin(record) {
         case .begun(let ticket):
-          begun.append(BegunRecord(index: next, ticket: ticket, isRegistration: isRegistry[record.partitionIndex]))
+          let place = partitions[record.partitionIndex]
+          begun.append(BegunRecord(index: next, ticket: ticket, isRegistration: place.isRegistry, era: place.era))
         case .ignored: break
         case .full: break scan
         }
@@ -310,14 +312,14 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
 
   func consumerOffered(_ partitions: [AssignedPartition]) { runTask?(.check) }
 
-  func consumerAssigned(_ partitions: [AssignedPartition]) {
-    committer?.assigned(partitions)
-    for partition in partitions {
-      while isRegistry.count <= partition.index { isRegistry.append(false) }
-      isRegistry[partition.index] = partition.topicPartition.topic == settings.topics.devices
+  func consumerAssigned(_ assigned: [AssignedPartition]) {
+    committer?.assigned(assigned)
+    for partition in assigned {
+      while partitions.count <= partition.index { partitions.append((false, 0)) }
+      partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
     }
     health.set("kafka", ready: true)
-    logger.info("partitions assigned", ["partitions": names(partitions)])
+    logger.info("partitions assigned", ["partitions": names(assigned)])
     if !redis.isUp || !isSound || !backlog.isEmpty { consumer?.pauseAll() }
   }
 

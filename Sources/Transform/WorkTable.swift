@@ -26,6 +26,8 @@ struct BegunRecord {
   let ticket: RecordTicket
   /// It comes from `devices`.
   let isRegistration: Bool
+  /// How often its topic was made anew.
+  var era: UInt32 = 0
 }
 
 /// A record on its way through the stage, from its arrival until its outcomes are durable.
@@ -36,6 +38,8 @@ struct Work {
   var index = 0
   /// It is a registration, of `devices`.
   var isRegistration = false
+  /// How often its topic was made anew.
+  var era: UInt32 = 0
   /// What the tracker wants back when it is done.
   var ticket: RecordTicket?
   /// Outcomes that are not yet known: calls to Redis and records to Kafka.
@@ -69,7 +73,7 @@ struct WorkTable {
 
   /// Takes a place for a record.
   mutating func add(_ hold: BatchHold, _ begun: BegunRecord, arrived: UInt64) -> Int32 {
-    let work = Work(hold: hold, index: begun.index, isRegistration: begun.isRegistration, ticket: begun.ticket, arrived: arrived)
+    let work = Work(hold: hold, index: begun.index, isRegistration: begun.isRegistration, era: begun.era, ticket: begun.ticket, arrived: arrived)
     count += 1
     if let place = free.popLast() {
       places[Int(place)] = work

@@ -19,7 +19,7 @@ import Notifications
 /// hash of its token, a user's one of the user's id. The number of buckets is fixed for the cluster's life.
 ///
 /// A bucket without `k{B}` is one that Redis has lost, or has never had: no script works on it. A marker is an offset 8, below which every
-/// outcome is durable, and the timestamp 8 of the record below it.
+/// outcome is durable, the timestamp 8 of the record below it, and how often the topic was made anew 4.
 ///
 /// Fields of a device, all in network byte order:
 ///

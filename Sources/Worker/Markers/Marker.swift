@@ -1,6 +1,6 @@
 /// How far a partition is applied: below the offset every outcome is durable, in Redis and in Kafka.
 public struct Marker: Equatable, Sendable {
-  static let byteCount = 16
+  static let byteCount = 20
   /// Nothing is applied.
   public static let beginning = Marker(offset: 0, timestamp: -1)
 
@@ -9,10 +9,14 @@ public struct Marker: Equatable, Sendable {
   /// Of the record below the offset, by which a topic that was made anew is known; -1 where there is none.
   public var timestamp: Int64
 
+  /// How often the topic was made anew: offsets of one era say nothing about those of another.
+  public var era: UInt32
+
   /// A marker from its parts.
-  public init(offset: Int64, timestamp: Int64) {
+  public init(offset: Int64, timestamp: Int64, era: UInt32 = 0) {
     self.offset = offset
     self.timestamp = timestamp
+    self.era = era
   }
 
   /// Reads the form that Redis keeps; nil for anything else.
@@ -20,11 +24,13 @@ public struct Marker: Equatable, Sendable {
     guard bytes.count == Self.byteCount else { return nil }
     offset = Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
     timestamp = Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
+    era = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 16, as: UInt32.self))
   }
 
   /// The form that Redis keeps.
   public var bytes: [UInt8] {
     withUnsafeBytes(of: offset.bigEndian, Array.init) + withUnsafeBytes(of: timestamp.bigEndian, Array.init)
+      + withUnsafeBytes(of: era.bigEndian, Array.init)
   }
 
   /// Where reading begins: at the record below, whose timestamp tells whether this is still the same topic; nil for the oldest.
