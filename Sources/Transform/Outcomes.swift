@@ -119,6 +119,19 @@ final class Outcomes {
     return said + bury(source, DeadLetter(rejection, tries: tries, source: coordinates(source)), tries: tries, token)
   }
 
+  /// A record cannot be processed: it is said, and the record goes to the dead letters as it was.
+  func condemn(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, token: Int32) -> Produced {
+    if isSilent { return Produced() }
+    var said = Produced()
+    if let envelope {
+      var facts = EventFacts(.rejected, of: envelope)
+      facts.details = .rejected(
+        Rejection(.internalServerError, field: "", rule: "The cluster could not process the record; the dead letters have it, and say why."))
+      said = produce(facts, key: envelope.target, .work(token))
+    }
+    return said + bury(source, DeadLetter(poison: error, tries: tries, source: coordinates(source)), tries: 1, token)
+  }
+
   private func coordinates(_ record: RecordView) -> SourceCoordinates {
     SourceCoordinates(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
   }

@@ -32,6 +32,7 @@ final class Ownership {
   }
 
   private let store: MarkerStore
+  private let crashes: CrashWatch
   private let topics: Topics
   private var held: [Int: Held] = [:]
   /// Partitions whose topic was found to be made anew: their markers begin again.
@@ -41,6 +42,8 @@ final class Ownership {
   private var isChecking = false
   /// Whether some partition's first record has not come yet.
   private(set) var hasUnconfirmed = false
+  /// Told what is suspected of the partitions that begin.
+  var onSuspicion: ((CrashWatch.Suspicion) -> Void)?
   /// Markers were found that this lane has not left so.
   var onDoubt: (() -> Void)?
   /// Told when partitions start again from an earlier offset.
@@ -48,8 +51,9 @@ final class Ownership {
   /// Told how many marker calls were made.
   var onRaised: ((_ partitions: Int) -> Void)?
 
-  init(_ store: MarkerStore, _ topics: Topics) {
+  init(_ store: MarkerStore, _ crashes: CrashWatch, _ topics: Topics) {
     self.store = store
+    self.crashes = crashes
     self.topics = topics
   }
 
@@ -137,6 +141,11 @@ final class Ownership {
     if !changes.isEmpty {
       let written = await store.write(changes)
       if !written.isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
+    }
+    do {
+      onSuspicion?(try await crashes.began(zip(offers, starts).map { (field($0.topicPartition), $1.offset) }))
+    } catch {
+      return .again(afterMilliseconds: 200, "\(error)")
     }
     for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }

@@ -82,10 +82,43 @@ final class Pipeline: RedisReplyHandler {
     send()
   }
 
+  /// Takes a record that is not to be worked on.
+  func condemn(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
+    let hold = BatchHold(batch, arena: ByteBuffer(capacity: 64))
+    let place = works.add(hold, begun, arrived: loop.milliseconds())
+    works[place].fault = "the processes of its workers ended while they worked on it"
+    works[place].faults = tries
+    works[place].isCondemned = true
+    start(place)
+  }
+
+  /// Sends a record to the dead letters; nothing of it is looked at but its headers.
+  private func bury(_ place: Int32, _ record: RecordView) {
+    let error = works[place].fault ?? "it could not be processed"
+    works[place].pending += 1
+    metrics.condemned.increment()
+    topic.withUnsafeBytes { topic in
+      let envelope = RequestEnvelope(RequestRecord(record, topic: topic))
+      settle(place, outcomes.condemn(record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, token: place))
+    }
+    finish(place)
+  }
+
+  /// Something went wrong that lies in the record, or in what Redis has of its devices: no waiting mends it.
+  private func fault(_ place: Int32, _ what: String) {
+    works[place].fault = what
+    works[place].faults += 1
+    if works[place].faults >= settings.tries { works[place].isCondemned = true }
+  }
+
+  /// Whether an answer of Redis is about the call and not about Redis.
+  private static func isFault(_ error: RedisError) -> Bool { error.code == .wrongType || error.code == .rejected }
+
   /// Reads a record and has it judged; its outcomes are noted as pending.
   private func start(_ place: Int32) {
     guard let hold = works[place].hold else { return }
     let record = hold.records[works[place].index]
+    if works[place].isCondemned { return bury(place, record) }
     if works[place].isRegistration { return register(place, record) }
     metrics.requests.increment()
     topic.withUnsafeBytes { topic in
@@ -110,7 +143,7 @@ final class Pipeline: RedisReplyHandler {
       let span = ArenaSpan(start: start, count: hold.arena.count - start)
       guard let (entry, terms) = entry(view, hold, works[place].era) else { return }
       works[place].pending += 1
-      judging.add(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
+      judge(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
     case .user:
       guard isRegistryWhole else {
         works[place].pending += 1
@@ -155,6 +188,10 @@ final class Pipeline: RedisReplyHandler {
       bytes.storeBytes(of: Int64(envelope.source.partition), toByteOffset: 24, as: Int64.self)
       return UInt32(truncatingIfNeeded: StableHash.hash(UnsafeRawBufferPointer(bytes)))
     }
+  }
+
+  private func judge(_ request: DeviceRequest) {
+    if works[request.work].isSuspect { judging.add(alone: request) } else { judging.add(request) }
   }
 
   /// Sends what was noted for the judge.
@@ -244,7 +281,7 @@ final class Pipeline: RedisReplyHandler {
         for token in tokens {
           works[place].pending += 1
           works[place].audience?.unjudged += 1
-          judging.add(DeviceRequest(work: place, hold: hold, token: token, entry: entry, terms: terms))
+          judge(DeviceRequest(work: place, hold: hold, token: token, entry: entry, terms: terms))
         }
         send()
       }
@@ -285,8 +322,16 @@ final class Pipeline: RedisReplyHandler {
     let number = token & Tag.mask
     metrics.redisFailures.increment()
     switch token & ~Tag.mask {
-    case Tag.judge: for request in judging.take(Int(number)) { fail(request.work) }
-    case Tag.audience, Tag.registration, Tag.membership: fail(Int32(truncatingIfNeeded: number))
+    case Tag.judge:
+      let requests = judging.take(Int(number))
+      for request in requests {
+        if Self.isFault(error), requests.count == 1 { fault(request.work, "\(error)") }
+        if Self.isFault(error) { works[request.work].isSuspect = true }
+        fail(request.work)
+      }
+    case Tag.audience, Tag.registration, Tag.membership:
+      if Self.isFault(error) { fault(Int32(truncatingIfNeeded: number), "\(error)") }
+      fail(Int32(truncatingIfNeeded: number))
     case Tag.evict: evictions.ended(Int(number))
     default: break
     }
@@ -302,6 +347,7 @@ final class Pipeline: RedisReplyHandler {
     unroute(&verdicts, requests)
     for (index, request) in requests.enumerated() {
       guard let verdict = verdicts[index] else {
+        fault(request.work, "the judge's answer cannot be read")
         fail(request.work)
         continue
       }
@@ -410,8 +456,11 @@ final class Pipeline: RedisReplyHandler {
   }
 
   /// A record to Kafka that belongs to a work is durable, or is not.
-  func reported(_ place: Int32, failed: Bool) {
-    if failed { works[place].failed = true }
+  func reported(_ place: Int32, failure: KafkaError.Code?) {
+    if let failure {
+      if failure == .messageTooLarge, !works[place].isCondemned { fault(place, "an event of it is too large for Kafka") }
+      works[place].failed = true
+    }
     finish(place)
   }
 

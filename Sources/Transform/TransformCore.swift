@@ -13,6 +13,11 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private let metrics: TransformMetrics
   private let redis: RedisConnection
   private let ownership: Ownership
+  private let crashes: CrashWatch
+  /// Records that are still to be worked on one at a time.
+  private var careful = 0
+  private var isMarking = false
+  private var condemned: [String: Int64] = [:]
   private let markers: MarkerStore
   private var admin: Admin?
   private var producer: Producer?
@@ -42,11 +47,12 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     self.logger = logger
     self.health = health
     self.metrics = metrics
-    let scripts = [JudgeScript.script, JudgeScript.evict, AudienceCalls.script, RegistryScript.apply, MarkerStore.script]
+    let scripts = [JudgeScript.script, JudgeScript.evict, AudienceCalls.script, CrashWatch.script, CrashWatch.markScript, RegistryScript.apply, MarkerStore.script]
     redis = RedisConnection(
       on: loop, RedisConfiguration(settings.redis, clientName: "carillon-transform", maximumInFlight: 65_536, scripts: scripts))
     markers = MarkerStore(redis, settings.keys)
-    ownership = Ownership(markers, settings.topics)
+    crashes = CrashWatch(redis)
+    ownership = Ownership(markers, crashes, settings.topics)
     var fire: () -> Void = {}
     checkTimer = Timer(on: loop) { fire() }
     fire = { [unowned self] in runTask?(.check) }
@@ -107,6 +113,12 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   // MARK: Markers
 
   private func watchMarkers() {
+    ownership.onSuspicion = { [unowned self] suspicion in
+      condemned.merge(suspicion.condemned) { $1 }
+      guard suspicion.isCareful else { return }
+      careful = CrashWatch.carefulRecords
+      logger.warning("workers have ended at these records again and again: they are worked on one at a time", ["records": careful])
+    }
     ownership.onDoubt = { [unowned self] in doubt("the markers are not as they were left") }
     ownership.onRaised = { [metrics] in metrics.markersRaised.increment(by: $0) }
     ownership.onReturn = { [unowned self] partition, from, to in
@@ -238,6 +250,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     guard let committer, let consumer, let pipeline else { return }
     while let (batch, first) = backlog.first {
       guard redis.isUp, isSound else { return consumer.pauseAll() }
+      if careful > 0 { return advanceCarefully(batch, first, committer, pipeline) }
       var begun: [BegunRecord] = []
       begun.reserveCapacity(batch.count - first)
       var next = first
@@ -267,6 +280,30 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     }
   }
 
+  /// Works on one record, after Redis has noted which; the next comes when it is done.
+  private func advanceCarefully(_ batch: RecordBatch, _ index: Int, _ committer: OffsetCommitter, _ pipeline: Pipeline) {
+    consumer?.hold()
+    guard !isMarking, pipeline.isIdle else { return }
+    backlog[0].next += 1
+    if backlog[0].next == batch.count { backlog.removeFirst() }
+    let record = batch[index]
+    let partition = TopicPartition(record.topic, record.partition)
+    guard !ownership.hasUnconfirmed || isWork(record), case .begun(let ticket) = committer.begin(record) else { return advance() }
+    let place = partitions[record.partitionIndex]
+    let begun = BegunRecord(index: index, ticket: ticket, isRegistration: place.isRegistry, era: place.era)
+    let field = ownership.field(partition)
+    isMarking = true
+    crashes.mark(field, record.offset) { [self] isNoted in
+      isMarking = false
+      careful -= 1
+      if careful == 0, isNoted { crashes.cleared(consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []) }
+      guard condemned[field] == record.offset else { return pipeline.take(batch, [begun]) }
+      condemned[field] = nil
+      logger.error("no worker survives this record: it goes to the dead letters", ["partition": "\(partition)", "offset": record.offset])
+      pipeline.condemn(batch, begun, tries: CrashWatch.suspectedAfter + CrashWatch.condemnedAfter)
+    }
+  }
+
   /// Whether the first record that is read of a partition fits the marker at which reading began.
   private func isWork(_ record: RecordView) -> Bool {
     let index = record.partitionIndex
@@ -285,7 +322,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     committer?.finish(ticket)
     guard let committer, let pipeline else { return }
     // Half of the places, so that a batch is worth its turn.
-    if !backlog.isEmpty, committer.span <= settings.inFlight / 2 { advance() }
+    if !backlog.isEmpty, careful > 0 ? pipeline.isIdle : committer.span <= settings.inFlight / 2 { advance() }
     if pipeline.isIdle, let waiting = whenIdle {
       whenIdle = nil
       waiting.resume()
@@ -297,7 +334,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   func producerDelivered(_ reports: [DeliveryReport]) {
     for report in reports {
       switch OutcomeToken(report.token) {
-      case .work(let place): pipeline?.reported(place, failed: report.failure != nil)
+      case .work(let place): pipeline?.reported(place, failure: report.failure)
       case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
       case nil: if report.failure != nil { metrics.deliveriesLost.increment() }
       }
@@ -326,7 +363,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
     logger.info(isLost ? "partitions lost" : "partitions revoked", ["partitions": names(partitions)])
     guard let committer else { return revocation.finish() }
-    if isLost { ownership.revoked(partitions) }
+    if isLost { ownership.revoked(partitions) } else { crashes.cleared(partitions.map { ownership.field($0.topicPartition) }) }
     committer.revoked(partitions, isLost: isLost, revocation: revocation)
   }
 
@@ -360,7 +397,9 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       deadline.close()
     }
     checkTimer.stop()
+    let fields = consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []
     await consumer?.close()
+    crashes.cleared(fields)
     committer?.close()
     while registryWaits > 0 || isChecking { await pause(20) }
     await admin?.close()

@@ -46,6 +46,13 @@ struct Work {
   var pending = 0
   /// Something did not work; the whole is done again when nothing is pending any more.
   var failed = false
+  /// What went wrong that no waiting mends, and how often.
+  var fault: String?
+  var faults = 0
+  /// It failed together with others: next time it is judged alone, which shows whose fault it was.
+  var isSuspect = false
+  /// It goes to the dead letters.
+  var isCondemned = false
   /// How often it was done again.
   var tries = 0
   /// For a `user:` target: how many devices it went to so far.

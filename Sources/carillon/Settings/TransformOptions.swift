@@ -18,7 +18,11 @@ enum TransformOptions {
     "device.remembered-revisions", .integer(1...10_000), default: 256,
     "Newest revisions that are remembered for each device, one for each collapse id, against stale updates.")
 
-  static let stage = SettingGroup("Transform", [group, inFlight, mailbox, rememberedIDs, rememberedRevisions])
+  static let tries = Setting(
+    "transform.tries", .integer(1...100), default: 5,
+    "Tries of a record that cannot be processed, before it goes to the dead letters. A dependency that is down does not count.")
+
+  static let stage = SettingGroup("Transform", [group, inFlight, tries, mailbox, rememberedIDs, rememberedRevisions])
 }
 
 extension TransformSettings {
@@ -31,5 +35,6 @@ extension TransformSettings {
       oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000), mailboxBound: values[TransformOptions.mailbox],
       rememberedIDs: values[TransformOptions.rememberedIDs], rememberedRevisions: values[TransformOptions.rememberedRevisions],
       inFlight: values[TransformOptions.inFlight], cluster: place.name, worker: worker)
+    tries = values[TransformOptions.tries]
   }
 }
