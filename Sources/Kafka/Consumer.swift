@@ -26,6 +26,9 @@ public final class Consumer {
     /// Partitions of the group are offered to the handler, who says by `begin` where reading starts, instead of being read at once from
     /// the offset that the group has committed. Works with cooperative assignment only.
     public var offersPartitions = false
+    /// Partitions of other topics that come and go with one of the group's, as if the group had given them: what belongs together stays
+    /// together, whatever the group's strategy balances. Only with `offersPartitions`.
+    public var companions: @Sendable (TopicPartition) -> [TopicPartition] = { _ in [] }
     /// How long the handler may take to consent to a revocation, in milliseconds.
     public var revocationTimeoutMilliseconds = 5_000
 
@@ -374,7 +377,7 @@ public final class Consumer {
         // The group waits for an answer of any kind; what is read is added when the handler has said where to begin.
         let none = PartitionList(capacity: 0)
         withExtendedLifetime(none) { report(.of(rd_kafka_incremental_assign(client.pointer, none.pointer), "take partitions")) }
-        offer(change.partitions.partitions.map { partitions.offer($0, client: client.pointer) })
+        offer(withCompanions(change).map { partitions.offer($0, client: client.pointer) })
       } else if change.isAssignment {
         let operation = "take partitions"
         report(
@@ -383,7 +386,7 @@ public final class Consumer {
         _ = own(change.partitions.partitions.map { ($0, nil) })
       } else {
         let operation = "give partitions up"
-        let known = change.partitions.partitions.compactMap { partitions.index(of: $0) }
+        let known = withCompanions(change).compactMap { partitions.index(of: $0) }
         for index in known where partitions[index].state == .offered { partitions.withdraw(index) }
         let indexes = known.filter { partitions[$0].state == .owned }
         disown(indexes, isLost: change.isLost) { [self] in
@@ -396,6 +399,11 @@ public final class Consumer {
         }
       }
     }
+  }
+
+  private func withCompanions(_ change: RebalanceInbox.Change) -> [TopicPartition] {
+    let given = change.partitions.partitions
+    return given + given.flatMap { options.companions($0) }
   }
 
   private func report(_ error: KafkaError?) {

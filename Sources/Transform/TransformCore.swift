@@ -14,6 +14,9 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private let redis: RedisConnection
   private let ownership: Ownership
   private let crashes: CrashWatch
+  private var requestPartitions = 0
+  private var devicePartitions = 0
+  private var sessionMilliseconds = TransformCore.leastSessionByDefault
   /// Records that are still to be worked on one at a time.
   private var careful = 0
   private var isMarking = false
@@ -74,13 +77,47 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     }
     self.pipeline = pipeline
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    sessionMilliseconds = await sessionTimeout()
+    try await countPartitions()
     try join()
   }
+
+  /// A partition of `devices` belongs to the owner of the partition of requests with the same number, modulo their count: the group's
+  /// strategy would balance both topics as if their partitions were alike.
+  private func countPartitions() async throws {
+    guard let admin else { return }
+    requestPartitions = try await admin.describe(topic: settings.topics.requests).partitions.count
+    devicePartitions = try await admin.describe(topic: settings.topics.devices).partitions.count
+  }
+
+  /// The wanted session timeout, or the shortest that the brokers allow.
+  private func sessionTimeout() async -> Int {
+    let wanted = settings.sessionMilliseconds
+    guard let admin, let cluster = try? await admin.describeCluster(), !cluster.isEmbedded, let broker = cluster.brokers.keys.min() else {
+      return wanted
+    }
+    let text = try? await admin.settings(ofBroker: broker)["group.min.session.timeout.ms"]
+    // Where the brokers do not tell, the value that they have by default is the safe one.
+    let least = text.flatMap { Int($0) } ?? Self.leastSessionByDefault
+    guard wanted < least else { return wanted }
+    logger.warning(
+      "the brokers allow no shorter session: a worker that was killed is noticed later; set group.min.session.timeout.ms there",
+      ["wantedMs": wanted, "ms": least])
+    return least
+  }
+
+  private static let leastSessionByDefault = 6_000
 
   /// Makes a consumer, and joins the group.
   private func join() throws {
     var options = Consumer.Options(group: settings.group)
     options.offersPartitions = true
+    let (requests, devices) = (requestPartitions, devicePartitions)
+    options.companions = { [topics = settings.topics] partition in
+      guard partition.topic == topics.requests else { return [] }
+      return stride(from: Int(partition.partition), to: devices, by: max(requests, 1)).map { TopicPartition(topics.devices, Int32($0)) }
+    }
+    options.sessionTimeoutMilliseconds = sessionMilliseconds
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
@@ -90,7 +127,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     // Markers stand for what is durable, so they are raised first; then the group may know.
     committer.prepare = { [unowned self] in ownership.raise($0, $1) }
     self.committer = committer
-    try consumer.subscribe([settings.topics.requests, settings.topics.devices])
+    try consumer.subscribe([settings.topics.requests])
   }
 
   private func watchRedis() {
