@@ -93,9 +93,9 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   /// The wanted session timeout, or the shortest that the brokers allow.
   private func sessionTimeout() async -> Int {
     let wanted = settings.sessionMilliseconds
-    guard let admin, let cluster = try? await admin.describeCluster(), !cluster.isEmbedded, let broker = cluster.brokers.keys.min() else {
-      return wanted
-    }
+    guard let admin, let cluster = try? await admin.describeCluster(), let broker = cluster.brokers.keys.min() else { return wanted }
+    // The embedded broker forgets members that are silent while their group forms, which takes it three seconds.
+    if cluster.isEmbedded { return max(wanted, Self.leastSessionByDefault) }
     let text = try? await admin.settings(ofBroker: broker)["group.min.session.timeout.ms"]
     // Where the brokers do not tell, the value that they have by default is the safe one.
     let least = text.flatMap { Int($0) } ?? Self.leastSessionByDefault
