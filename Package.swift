@@ -49,11 +49,12 @@ let package = Package(
 
     module("Transform", ["Worker", "EventLoop", "Cryptography", "JSON", "Kafka", "Redis", "Notifications"]),
     module("FanOut", ["Worker", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications"]),
+    module("Operations", ["Worker", "EventLoop", "JSON", "Kafka", "Notifications"]),
 
     .executableTarget(
       name: "carillon",
       dependencies: [
-        "Transform", "FanOut", "Worker", "DeviceClient", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis",
+        "Transform", "FanOut", "Operations", "Worker", "DeviceClient", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis",
         "Notifications",
       ],
       swiftSettings: settings),
@@ -71,6 +72,7 @@ let package = Package(
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("TransformTests", ["Transform", "Worker", "Redis", "EventLoop", "Notifications", "TestSupport"]),
     tests("FanOutTests", ["FanOut", "Worker", "Redis", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
+    tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
     tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"], exclude: ["Clients"]),

@@ -84,7 +84,9 @@ extension FanOutCore {
 
   // MARK: Acknowledgements
 
-  func settle(_ entry: SessionFlow.InFlight, number: UInt64, as type: EventType, _ session: Session, _ open: OpenSession) {
+  func settle(
+    _ entry: SessionFlow.InFlight, number: UInt64, as type: EventType, isKnown: Bool = false, _ session: Session, _ open: OpenSession
+  ) {
     var type = type
     if type == .delivered || type == .updated {
       metrics.acknowledged.increment()
@@ -94,7 +96,8 @@ extension FanOutCore {
     }
     settlements.add(
       Settlements.Settlement(
-        generation: session.generation, token: open.token, number: number, revision: entry.revision, head: entry.head, type: type))
+        generation: session.generation, token: open.token, number: number, revision: entry.revision, head: entry.head, type: type,
+        isKnown: isKnown))
   }
 
   /// The device did not take it: what it knows it has been given before, by an earlier session.
@@ -106,6 +109,6 @@ extension FanOutCore {
       case .stale: .collapsed
       case .expired: .expired
       }
-    settle(entry, number: number, as: type, session, open)
+    settle(entry, number: number, as: type, isKnown: reason == .known, session, open)
   }
 }

@@ -51,7 +51,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     redis = RedisConnection(
       on: loop,
       RedisConfiguration(
-        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536, scripts: SessionScripts.all + LaneScripts.all + [MarkerStore.script]))
+        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536,
+        scripts: SessionScripts.all + LaneScripts.all + [MarkerStore.script]))
     mailbox = Mailbox(redis, settings.keys)
     membership = LaneMembership(on: loop, redis, name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     receipts = Receipts(key: settings.receiptKey)

@@ -14,6 +14,8 @@ final class Settlements {
     let revision: Revision
     let head: [UInt8]
     let type: EventType
+    /// The device has not taken it again, since it had it from an earlier session.
+    let isKnown: Bool
   }
 
   private let events: EventProducer
@@ -44,7 +46,8 @@ final class Settlements {
         // Heads are copies of entries that were read before.
         guard let entry = DeliveryEntryView(head) else { return true }
         let device = UnsafeRawBufferPointer(token)
-        let facts = EventFacts(settlement.type, of: entry, device: device, revision: settlement.revision)
+        var facts = EventFacts(settlement.type, of: entry, device: device, revision: settlement.revision)
+        if settlement.isKnown { facts.details = .reason("known") }
         return events.say(facts, key: device, token: EventProducer.Tag.settlement | UInt64(place))
       }
     }

@@ -112,8 +112,7 @@ extension Admin {
     try await settings(RD_KAFKA_RESOURCE_BROKER, String(id), "describe the settings of broker \(id)")
   }
 
-  private func settings(_ kind: rd_kafka_ResourceType_t, _ name: String, _ operation: String) async throws(KafkaError) -> [String: String]
-  {
+  private func settings(_ kind: rd_kafka_ResourceType_t, _ name: String, _ operation: String) async throws(KafkaError) -> [String: String] {
     let timeout = timeoutMilliseconds
     return try await call(operation) { client throws(KafkaError) in
       var resource = rd_kafka_ConfigResource_new(kind, name)

@@ -324,6 +324,28 @@ public final class Consumer {
     _ = own([(name, nil)])
   }
 
+  /// The offsets that the group has committed; partitions without one are left out.
+  ///
+  /// Unlike the administration's question this one waits for a group's coordinator that is only starting.
+  public func committed(_ wanted: [TopicPartition], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError) -> [TopicPartition: Int64]
+  {
+    try requireOpen("ask for committed offsets")
+    let client = client
+    return try await NamedThread.run("kafka-committed") {
+      let list = PartitionList(wanted)
+      let code = rd_kafka_committed(client.pointer, list.pointer, timeoutMilliseconds)
+      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(KafkaError(code, "ask for committed offsets")) }
+      var offsets: [TopicPartition: Int64] = [:]
+      for element in list.elements {
+        if element.err != RD_KAFKA_RESP_ERR_NO_ERROR {
+          return .failure(KafkaError(element.err, "ask for the committed offset of \(element.topicPartition)"))
+        }
+        if element.offset >= 0 { offsets[element.topicPartition] = element.offset }
+      }
+      return .success(offsets)
+    }
+  }
+
   // MARK: Partitions on offer
 
   private func offer(_ indexes: [Int]) { if !indexes.isEmpty { handler?.consumerOffered(indexes.map { partitions.assigned($0) }) } }

@@ -220,7 +220,9 @@ final class Ownership {
       let isUnknown = written.failure != nil || written.lostBuckets > 0
       var done: [CommitOffset] = []
       for (place, offset) in raised.enumerated() where !isUnknown && !refused.contains(place) {
-        guard let each = held[offset.partition], each.partition.generation == offset.generation, let pending = each.pending else { continue }
+        guard let each = held[offset.partition], each.partition.generation == offset.generation, let pending = each.pending else {
+          continue
+        }
         held[offset.partition]?.marker = pending
         held[offset.partition]?.pending = nil
         done.append(offset)

@@ -99,7 +99,9 @@ final class Pipeline: RedisReplyHandler {
     metrics.condemned.increment()
     topic.withUnsafeBytes { topic in
       let envelope = RequestEnvelope(RequestRecord(record, topic: topic))
-      settle(place, outcomes.condemn(record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, token: place))
+      settle(
+        place,
+        outcomes.condemn(record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, token: place))
     }
     finish(place)
   }

@@ -50,7 +50,10 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     self.logger = logger
     self.health = health
     self.metrics = metrics
-    let scripts = [JudgeScript.script, JudgeScript.evict, AudienceCalls.script, CrashWatch.script, CrashWatch.markScript, RegistryScript.apply, MarkerStore.script]
+    let scripts = [
+      JudgeScript.script, JudgeScript.evict, AudienceCalls.script, CrashWatch.script, CrashWatch.markScript, RegistryScript.apply,
+      MarkerStore.script,
+    ]
     redis = RedisConnection(
       on: loop, RedisConfiguration(settings.redis, clientName: "carillon-transform", maximumInFlight: 65_536, scripts: scripts))
     markers = MarkerStore(redis, settings.keys)
@@ -218,12 +221,12 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
 
   /// Whether no partition was ever worked on, so that an empty Redis is a new one.
   private func isNewCluster() async throws -> Bool {
-    guard let admin else { return false }
+    guard let admin, let consumer else { return false }
     let topics = try await admin.describeCluster().topics
     let partitions = [settings.topics.requests, settings.topics.devices].flatMap { name in
       topics[name]?.partitions.map { TopicPartition(name, $0.id) } ?? []
     }
-    return try await admin.committed(group: settings.group, of: partitions).isEmpty
+    return try await consumer.committed(partitions).isEmpty
   }
 
   /// Waits until Redis has all registrations that Kafka has now, whoever applies them; until then no audience is looked up.

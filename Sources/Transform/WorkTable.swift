@@ -80,7 +80,8 @@ struct WorkTable {
 
   /// Takes a place for a record.
   mutating func add(_ hold: BatchHold, _ begun: BegunRecord, arrived: UInt64) -> Int32 {
-    let work = Work(hold: hold, index: begun.index, isRegistration: begun.isRegistration, era: begun.era, ticket: begun.ticket, arrived: arrived)
+    let work = Work(
+      hold: hold, index: begun.index, isRegistration: begun.isRegistration, era: begun.era, ticket: begun.ticket, arrived: arrived)
     count += 1
     if let place = free.popLast() {
       places[Int(place)] = work

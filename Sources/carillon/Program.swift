@@ -14,8 +14,8 @@ enum Program {
       .init(
         "Tools",
         [
-          TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, TokenCommand.command,
-          TokenCommand.createKey, RebuildCommand.command,
+          TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
+          AuditCommand.command, RebuildCommand.command, TokenCommand.command, TokenCommand.createKey,
         ]),
       .init("Documentation", [SettingsCommand.command]),
     ])

@@ -156,6 +156,7 @@ public final class MarkerStore: RedisReplyHandler {
     ended(number)
   }
 
+  /// The answer of a bucket.
   public func redisReplied(token: UInt64, reply: RedisReplyView) {
     let (number, bucket) = (UInt32(truncatingIfNeeded: token >> 32), Int(token & 0xFFFF_FFFF))
     guard let operation = operations[number] else { return }
@@ -173,6 +174,7 @@ public final class MarkerStore: RedisReplyHandler {
     ended(number)
   }
 
+  /// A bucket did not answer.
   public func redisFailed(token: UInt64, error: RedisError) {
     let number = UInt32(truncatingIfNeeded: token >> 32)
     operations[number]?.failure = error

@@ -39,13 +39,15 @@ struct EventPrinter: ~Copyable {
   /// One line: time, type, request, device or target, then what else the event says.
   func text(_ event: EventRecord) -> String {
     let type = event.attribute(EventHeader.type.rawValue) ?? "(no type)"
-    var line = Self.padded(event.attribute(EventHeader.time.rawValue) ?? "(no time)", 24)
-    line += "  " + Self.padded(Self.shortType(type), 12)
-    line += "  " + Self.padded(event.text("apnsId") ?? "-", 36)
-    line += "  " + Self.padded(Self.place(event), 17)
-    if let identifier = event.text("identifier"), identifier != event.text("apnsId") { line += "  " + Self.word("identifier", identifier) }
+    var line = TerminalText.padded(event.attribute(EventHeader.time.rawValue) ?? "(no time)", 24)
+    line += "  " + TerminalText.padded(Self.shortType(type), 12)
+    line += "  " + TerminalText.padded(event.text("apnsId") ?? "-", 36)
+    line += "  " + TerminalText.padded(Self.place(event), 17)
+    if let identifier = event.text("identifier"), identifier != event.text("apnsId") {
+      line += "  " + TerminalText.word("identifier", identifier)
+    }
     for member in event.members ?? [] where !Self.columns.contains(member.name) {
-      line += "  " + (member.text.map { Self.word(member.name, $0) } ?? "\(member.name)=\(Self.shortened(member.source))")
+      line += "  " + (member.text.map { TerminalText.word(member.name, $0) } ?? "\(member.name)=\(Self.shortened(member.source))")
     }
     if event.members == nil { line += "  (its value is no JSON object)" }
     return line
@@ -57,26 +59,10 @@ struct EventPrinter: ~Copyable {
   }
 
   /// `carillon.delivered.v1` → `delivered`.
-  private static func shortType(_ type: String) -> String { EventType(cloudEventsType: type)?.rawValue ?? visible(type) }
+  private static func shortType(_ type: String) -> String { EventType(cloudEventsType: type)?.rawValue ?? TerminalText.visible(type) }
 
   /// A device by both ends of its token, else the target.
   private static func place(_ event: EventRecord) -> String {
-    guard let device = event.text("device") else { return event.text("target").map(visible) ?? "-" }
-    return device.utf8.count > 20 ? "\(device.prefix(8))…\(device.suffix(8))" : visible(device)
-  }
-
-  private static func word(_ name: String, _ value: String) -> String {
-    let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }
-    return "\(name)=" + (isPlain ? value : JSONValue.string(visible(value)).text)
-  }
-
-  /// Without what could move a terminal's cursor or change its state: texts come from devices and producers.
-  private static func visible(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { (0x7F...0x9F).contains($0.value) || $0.value < 0x20 ? "\u{FFFD}" : $0 }))
-  }
-
-  private static func padded(_ text: String, _ width: Int) -> String {
-    let missing = width - text.count
-    return missing > 0 ? text + String(repeating: " ", count: missing) : text
+    event.text("device").map(TerminalText.device) ?? event.text("target").map(TerminalText.visible) ?? "-"
   }
 }

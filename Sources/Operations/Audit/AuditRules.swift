@@ -1,0 +1,42 @@
+/// What an audit takes for granted, in milliseconds.
+public struct AuditRules: Sendable {
+  /// When reading began, since 1970: what has not happened by then may yet happen.
+  public var now: Int64
+  /// So young a request may still be under way.
+  public var grace: Int64
+  /// How far two clocks of the cluster may be apart.
+  public var clockSlack: Int64
+  /// How long an acknowledgement may be under way, and how long a session may take to find what it has missed: the time of a takeover.
+  public var takeover: Int64
+  /// Whether a request that waits for its device is a violation.
+  public var forbidsPending: Bool
+  /// Whether the requests were read from their very beginning, so that there is no earlier one of the same apns-id.
+  public var beginsAtBeginning: Bool
+  /// The offsets of the requests that are audited, by partition.
+  public var requests: [Int32: Range<Int64>]
+
+  /// Rules with the defaults of the command line.
+  public init(
+    now: Int64, grace: Int64 = 30_000, clockSlack: Int64 = 5_000, takeover: Int64 = 180_000, forbidsPending: Bool = false,
+    beginsAtBeginning: Bool = false, requests: [Int32: Range<Int64>] = [:]
+  ) {
+    self.now = now
+    self.grace = grace
+    self.clockSlack = clockSlack
+    self.takeover = takeover
+    self.forbidsPending = forbidsPending
+    self.beginsAtBeginning = beginsAtBeginning
+    self.requests = requests
+  }
+
+  /// Whether the record that a fact comes from first is one of those audited.
+  func isAudited(_ fact: AuditFact) -> Bool {
+    fact.flags.contains(.isOfTopic) && requests[fact.sourcePartition]?.contains(fact.sourceOffset) == true
+  }
+
+  /// Whether what should follow may still be under way.
+  func isYoung(_ time: Int64) -> Bool { time > now - grace }
+
+  /// How much later a thing must be told than another, so that it was later.
+  var certainlyLater: Int64 { takeover + clockSlack }
+}

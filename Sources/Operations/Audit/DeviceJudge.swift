@@ -1,0 +1,223 @@
+import Notifications
+
+/// Judges devices, each by all that is told of it: order, endings that no event tells, registrations, responses. A value.
+///
+/// What is not told is derived so: a newer revision of the identifier that entered the mailbox means collapsed; else an end that has
+/// passed means expired; else it is pending. It was *overlooked*, which is a loss, when the device acknowledged later ones at two moments
+/// that lie further apart than a takeover takes, both while it waited: mailboxes are read from the oldest on, and every session looks
+/// into its mailbox at its start and from time to time, so it would have been among the first at the latter of the two.
+struct DeviceJudge {
+  let rules: AuditRules
+
+  /// Judges all of these facts, which it puts in order: all those of a device must be among them.
+  func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
+    facts.sort(by: Self.precedes)
+    var start = 0
+    while start < facts.count {
+      var end = start + 1
+      while end < facts.count, facts[end].device == facts[start].device { end += 1 }
+      judge(facts[start..<end], &findings)
+      start = end
+    }
+  }
+
+  /// By device and identifier, then by time.
+  private static func precedes(_ a: AuditFact, _ b: AuditFact) -> Bool {
+    if a.device != b.device { return a.device < b.device }
+    if a.identifier != b.identifier { return a.identifier < b.identifier }
+    if a.time != b.time { return a.time < b.time }
+    return (a.partition, a.offset, a.kind.rawValue) < (b.partition, b.offset, b.kind.rawValue)
+  }
+
+  private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+    var hasOpen = false
+    var needsRegistrations = false
+    var responses = 0
+    for fact in facts {
+      switch fact.kind {
+      case .open: hasOpen = true
+      case .unregistered, .refused: needsRegistrations = true
+      case .response, .dismissed: responses += 1
+      default: break
+      }
+    }
+    let taken = hasOpen ? Taken(facts) : Taken([])
+    var start = facts.startIndex
+    while start < facts.endIndex {
+      var end = start + 1
+      while end < facts.endIndex, facts[end].identifier == facts[start].identifier { end += 1 }
+      if facts[start].identifier != 0 { judgeIdentifier(facts[start..<end], taken, &findings) }
+      start = end
+    }
+    if needsRegistrations { judgeRegistrations(facts, &findings) }
+    if responses > 1 { judgeResponses(facts, &findings) }
+  }
+
+  // MARK: Order
+
+  private func judgeIdentifier(_ facts: ArraySlice<AuditFact>, _ taken: Taken, _ findings: inout AuditFindings) {
+    var newest = Newest()
+    var shows = 0
+    for fact in facts {
+      switch fact.kind {
+      case .queued, .delivered, .updated, .removed, .expired: newest.take(fact)
+      default: break
+      }
+      if fact.isNewShow { shows += 1 }
+    }
+    for fact in facts {
+      if fact.kind == .open {
+        judgeOpen(fact, hasSuccessor: newest.hasNewer(than: fact), taken, &findings)
+      } else if fact.kind == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.hasNewer(than: fact) {
+        findings.add(.collapsedByNothing, Violation(.collapsedByNothing, fact.id, "", facts.filter { $0.id == fact.id }))
+      }
+    }
+    if shows > 1 { judgeShows(facts.filter(\.isNewShow), &findings) }
+  }
+
+  /// The newest revision that entered the mailbox: within a partition the offset decides, else the revision.
+  private struct Newest {
+    private var order: Revision?
+    private var offsets: [Int32: Int64] = [:]
+
+    mutating func take(_ fact: AuditFact) {
+      if order.map({ $0 < fact.order }) ?? true { order = fact.order }
+      offsets[fact.sourcePartition] = max(offsets[fact.sourcePartition] ?? -1, fact.sourceOffset)
+    }
+
+    func hasNewer(than fact: AuditFact) -> Bool {
+      if let offset = offsets[fact.sourcePartition], offset > fact.sourceOffset { return true }
+      return order.map { $0 > fact.order } ?? false
+    }
+  }
+
+  /// Who acknowledges may be late by a takeover; so much later than a newer one it was shown later too.
+  private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
+    var newest: AuditFact?
+    var next = 0
+    for show in shows {
+      while shows[next].time < show.time - rules.certainlyLater {
+        if newest.map({ shows[next].isNewer(than: $0) }) ?? true { newest = shows[next] }
+        next += 1
+      }
+      if let newest, newest.isNewer(than: show), rules.isAudited(show) {
+        let detail = "\(show.time - newest.time) ms after \(newest.id)"
+        findings.add(.stale, Violation(.stale, show.id, detail, [newest, show]))
+      }
+    }
+  }
+
+  // MARK: Endings
+
+  private func judgeOpen(_ open: AuditFact, hasSuccessor: Bool, _ taken: Taken, _ findings: inout AuditFindings) {
+    if hasSuccessor {
+      findings.derived += 1
+      return findings.count(.collapsed)
+    }
+    if let (first, last) = taken.later(than: open, until: min(open.number, rules.now)), last.time - first.time > rules.certainlyLater {
+      findings.count(.lost)
+      let detail = "later ones were acknowledged \(first.time - open.time) ms and \(last.time - open.time) ms after it was queued"
+      return findings.add(.overlooked, Violation(.overlooked, open.id, detail, [open, first, last]))
+    }
+    if open.number <= rules.now {
+      findings.derived += 1
+      return findings.count(.expired)
+    }
+    findings.count(.pending)
+    if rules.forbidsPending { findings.add(.pending, Violation(.pending, open.id, "queued \(rules.now - open.time) ms ago", [open])) }
+  }
+
+  /// What the device has acknowledged, in the order of time.
+  private struct Taken {
+    private let facts: [AuditFact]
+    /// Looked at to find one with a later revision: they nearly always are.
+    private static let steps = 64
+
+    init(_ facts: ArraySlice<AuditFact>) {
+      self.facts = facts.filter { $0.isShow || $0.kind == .removed }.sorted { $0.time < $1.time }
+    }
+
+    /// The first and the last acknowledgement of a later revision while this one waited.
+    func later(than open: AuditFact, until end: Int64) -> (AuditFact, AuditFact)? {
+      let order = open.order
+      let begin = facts.place { $0.time < open.time }
+      let stop = facts.place { $0.time < end }
+      guard begin < stop, let first = facts[begin..<stop].prefix(Self.steps).first(where: { $0.order > order }),
+        let last = facts[begin..<stop].suffix(Self.steps).last(where: { $0.order > order })
+      else { return nil }
+      return (first, last)
+    }
+  }
+
+  // MARK: Registrations
+
+  /// A device that got something before and after it was declared unknown, and that did not register anew between, was known all the time.
+  private func judgeRegistrations(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+    let changes = Moments(facts.filter { $0.kind == .registered || $0.kind == .unregisteredDevice })
+    let queued = Moments(facts.filter { $0.kind == .queued })
+    let slack = rules.clockSlack
+    for fact in facts where fact.kind == .unregistered || fact.kind == .refused {
+      guard fact.kind == .refused || rules.isAudited(fact), let before = queued.last(before: fact.time - slack),
+        let after = queued.first(from: fact.time + slack + 1), changes.first(from: before - slack) ?? .max > after + slack
+      else { continue }
+      let word = fact.kind == .refused ? "registered for another application" : "unregistered"
+      let detail = "\(word), though something was queued \(fact.time - before) ms before and \(after - fact.time) ms after"
+      findings.add(.wronglyUnregistered, Violation(.wronglyUnregistered, fact.id, detail, [fact]))
+    }
+  }
+
+  /// Times in order.
+  private struct Moments {
+    private let times: [Int64]
+
+    init(_ facts: [AuditFact]) { times = facts.map(\.time).sorted() }
+
+    func first(from time: Int64) -> Int64? {
+      let place = times.place { $0 < time }
+      return place < times.count ? times[place] : nil
+    }
+
+    func last(before time: Int64) -> Int64? {
+      let place = times.place { $0 < time }
+      return place > 0 ? times[place - 1] : nil
+    }
+  }
+
+  // MARK: Responses
+
+  /// A response has one event, told any number of times.
+  private func judgeResponses(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+    let responses = facts.filter { ($0.kind == .response || $0.kind == .dismissed) && $0.number != 0 }
+      .sorted { ($0.number, $0.time, $0.offset) < ($1.number, $1.time, $1.offset) }
+    var start = 0
+    while start < responses.count {
+      var end = start + 1
+      while end < responses.count, responses[end].number == responses[start].number { end += 1 }
+      let first = responses[start]
+      let all = responses[start..<end]
+      if all.contains(where: { $0.statement != first.statement }), all.contains(where: rules.isAudited) {
+        findings.add(.responseTwice, Violation(.responseTwice, first.id, "", all))
+      }
+      start = end
+    }
+  }
+}
+
+extension AuditFact {
+  /// Within a partition the offset decides, else the revision.
+  fileprivate func isNewer(than other: AuditFact) -> Bool {
+    sourcePartition == other.sourcePartition ? sourceOffset > other.sourceOffset : order > other.order
+  }
+}
+
+extension Array {
+  /// The place of the first element that does not belong to the beginning, all of which passes `isBefore`.
+  fileprivate func place(_ isBefore: (Element) -> Bool) -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if isBefore(self[middle]) { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}

@@ -1,0 +1,156 @@
+import JSON
+import Kafka
+import Notifications
+import Worker
+
+/// Reads facts out of records.
+struct FactReader {
+  private let rules: RequestRules
+  private let requestsTopic: [UInt8]
+  private static let types: [(name: StaticString, type: EventType)] = EventType.allCases.map { ($0.cloudEventsType, $0) }
+
+  init(_ rules: RequestRules) {
+    self.rules = rules
+    requestsTopic = Array(rules.topics.requests.utf8)
+  }
+
+  // MARK: Requests
+
+  /// A record of the requests topic.
+  func request(_ record: RecordView) -> AuditFact {
+    requestsTopic.withUnsafeBytes { topic in
+      var fact = request(RequestRecord(record, topic: topic), AuditFact(.request))
+      (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, record.timestamp)
+      return fact
+    }
+  }
+
+  /// A record of the dead letters; nil when its headers do not say where it comes from.
+  func deadLetter(_ record: RecordView) -> AuditFact? {
+    guard let letter = DeadLetter(headers: record.texts) else { return nil }
+    var topic = letter.source.topic
+    var fact = topic.withUTF8 {
+      request(RequestRecord(record, topic: UnsafeRawBufferPointer($0), position: letter.source.position), AuditFact(.deadLetter))
+    }
+    (fact.partition, fact.offset, fact.time, fact.device, fact.flags) = (record.partition, record.offset, record.timestamp, 0, [])
+    return fact
+  }
+
+  private func request(_ request: RequestRecord, _ fact: AuditFact) -> AuditFact {
+    var fact = fact
+    let envelope: RequestEnvelope
+    switch RequestView.read(request, limits: rules.limits) {
+    case .accepted(let view):
+      envelope = view.envelope
+      fact.number = rules.end(of: view)
+      view.forEachIdentifier { fact.identifier = max(1, StableHash.hash($0)) }
+      if view.operation == .remove { fact.flags.insert(.isRemoval) }
+      switch view.target {
+      case .device(let token): fact.device = max(1, DeviceToken.hash(token))
+      case .user: fact.flags.insert(.isForUser)
+      }
+    case .rejected(_, let rejected):
+      envelope = rejected
+      fact.flags.insert(.isBroken)
+      fact.number = .max
+    }
+    if envelope.origin?.purpose == .redrive { fact.flags.insert(.isRedrive) }
+    if envelope.sourceTopic.isEmpty { fact.flags.insert(.isOfTopic) }
+    fact.id = envelope.id
+    (fact.sourcePartition, fact.sourceOffset) = (envelope.source.partition, envelope.source.offset)
+    fact.revision = envelope.revision.timestamp
+    return fact
+  }
+
+  // MARK: Events
+
+  /// What a record of the events topic is.
+  enum EventReading {
+    case fact(AuditFact)
+    /// An event that has nothing to do with it.
+    case other
+    /// No event.
+    case unreadable
+  }
+
+  /// A record of the events topic.
+  func event(_ record: RecordView) -> EventReading {
+    var type: EventType?
+    var hasType = false
+    var (statement, time): (UInt64?, Int64?) = (nil, nil)
+    record.forEachHeader { name, value in
+      guard let value else { return }
+      // `ce_type`, `ce_time`, `ce_id`: told apart by few characters.
+      guard name[0] == 0x63, name[1] == 0x65, name[2] == 0x5F else { return }
+      switch String(cString: name + 3) {
+      case "type":
+        hasType = true
+        type = Self.types.first { value.count == $0.name.utf8CodeUnitCount && value.elementsEqual($0.name.buffer) }?.type
+      case "time": time = Timestamp.parse(value)
+      case "id": statement = StableHash.hash(value)
+      default: break
+      }
+    }
+    guard hasType, let statement, let value = record.value else { return .unreadable }
+    guard let type, let kind = AuditFact.Kind(type) else { return .other }
+    var fact = AuditFact(kind)
+    (fact.partition, fact.offset, fact.statement, fact.time) = (record.partition, record.offset, statement, time ?? record.timestamp)
+    guard (try? read(value, &fact)) != nil else { return .unreadable }
+    if type.isAboutDevice { return fact.device == 0 ? .unreadable : .fact(fact) }
+    return fact.sourceOffset < 0 || fact.id == AuditFact(kind).id ? .unreadable : .fact(fact)
+  }
+
+  private func read(_ value: UnsafeRawBufferPointer, _ fact: inout AuditFact) throws(JSONError) {
+    var scanner = JSONScanner(value)
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let span = try scanner.skip()
+      if scanner.matches(key, "apnsId") {
+        if let id = scanner.unescapedBytes(span).flatMap(NotificationID.init(text:)) { fact.id = id }
+      } else if scanner.matches(key, "device") {
+        fact.device = max(1, hash(span, scanner))
+      } else if scanner.matches(key, "identifier") {
+        fact.identifier = max(1, hash(span, scanner))
+      } else if scanner.matches(key, "revision") {
+        if let revision = scanner.unescapedBytes(span).flatMap(Revision.init(text:)) { fact.revision = revision.timestamp }
+      } else if scanner.matches(key, "worker") {
+        fact.worker = UInt32(truncatingIfNeeded: hash(span, scanner))
+      } else if scanner.matches(key, "source") {
+        try readSource(scanner.scanner(of: span), &fact)
+      } else if scanner.matches(key, "devices") {
+        fact.number = scanner.integer(span) ?? 0
+      } else if scanner.matches(key, "response") {
+        fact.number = Int64(bitPattern: max(1, hash(span, scanner)))
+      } else if scanner.matches(key, "by") {
+        fact.flags.insert(.namesSuccessor)
+      } else if scanner.matches(key, "reason") {
+        if scanner.matches(span, "known") { fact.flags.insert(.isKnown) }
+        if scanner.matches(span, "DeviceTokenNotForTopic") { fact.flags.insert(.isForOtherApplication) }
+      }
+    }
+    try scanner.finish()
+  }
+
+  private func readSource(_ source: JSONScanner, _ fact: inout AuditFact) throws(JSONError) {
+    var scanner = source
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let span = try scanner.skip()
+      if scanner.matches(key, "topic") {
+        if scanner.unescapedBytes(span)?.elementsEqual(requestsTopic) == true { fact.flags.insert(.isOfTopic) }
+      } else if scanner.matches(key, "partition") {
+        if let partition = scanner.integer(span).flatMap({ Int32(exactly: $0) }) { fact.sourcePartition = partition }
+      } else if scanner.matches(key, "offset") {
+        if let offset = scanner.integer(span) { fact.sourceOffset = offset }
+      }
+    }
+  }
+
+  private func hash(_ span: JSONSpan, _ scanner: JSONScanner) -> UInt64 {
+    scanner.unescapedBytes(span).map { StableHash.hash($0) } ?? scanner.text(span).map { StableHash.hash($0) } ?? 0
+  }
+}
+
+extension StaticString {
+  fileprivate var buffer: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: utf8Start, count: utf8CodeUnitCount) }
+}

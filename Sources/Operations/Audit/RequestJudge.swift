@@ -1,0 +1,266 @@
+import Notifications
+
+/// Judges requests, each by all that is told of its apns-id. A value: facts in, findings and what is left for the devices' judge out.
+///
+/// A *request* is an apns-id and the place that its record came from first; a record that comes again (a replay) is the same one. On
+/// each device it may end once, and these go together:
+///
+/// - What a device says it shows outweighs every ending: the race between a delivery and its replacement, expiration, eviction or
+///   withdrawal is nobody's fault.
+/// - Endings that mean "not shown" go together with each other and with `queued`, and so does `duplicate`: after a loss of Redis
+///   the other record may have been judged first.
+/// - `rejected` goes with nothing, unless the record was mended and redriven, or the rejection was of a device whose registration has
+///   changed since, which the devices' judge looks into.
+struct RequestJudge {
+  let rules: AuditRules
+
+  /// Judges all of these facts, which it puts in order: all those of an id must be among them.
+  func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings, handOn: (AuditFact) -> Void) {
+    facts.sort(by: Self.precedes)
+    var start = 0
+    while start < facts.count {
+      var end = start + 1
+      while end < facts.count, facts[end].id == facts[start].id { end += 1 }
+      judge(facts[start..<end], &findings, handOn)
+      start = end
+    }
+  }
+
+  /// By request, the records before the events, then by device and time.
+  private static func precedes(_ a: AuditFact, _ b: AuditFact) -> Bool {
+    if a.id != b.id { return a.id < b.id }
+    if a.sourceOffset != b.sourceOffset { return a.sourceOffset < b.sourceOffset }
+    if a.sourcePartition != b.sourcePartition { return a.sourcePartition < b.sourcePartition }
+    if a.device != b.device, a.kind != .request, b.kind != .request { return a.device < b.device }
+    if (a.kind == .request) != (b.kind == .request) { return a.kind == .request }
+    if a.time != b.time { return a.time < b.time }
+    return (a.partition, a.offset, a.kind.rawValue) < (b.partition, b.offset, b.kind.rawValue)
+  }
+
+  /// All facts of one id.
+  private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void) {
+    var start = facts.startIndex
+    var shows = 0
+    while start < facts.endIndex {
+      var end = start
+      while end < facts.endIndex, facts[end].sourceOffset == facts[start].sourceOffset,
+        facts[end].sourcePartition == facts[start].sourcePartition
+      {
+        if facts[end].isNewShow { shows += 1 }
+        end += 1
+      }
+      judgeRequest(facts[start..<end], of: facts, &findings, handOn)
+      start = end
+    }
+    if shows > 1, facts.contains(where: { $0.kind == .request }) { judgeShows(facts.filter(\.isNewShow), &findings) }
+  }
+
+  // MARK: A request
+
+  private func judgeRequest(
+    _ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void
+  ) {
+    var events = facts.startIndex
+    while events < facts.endIndex, facts[events].kind == .request { events += 1 }
+    let records = facts[..<events]
+    guard let first = records.first else {
+      // It was published before or after the range, or by nobody.
+      if let event = facts.first(where: { rules.isAudited($0) && $0.kind != .deadLetter }) {
+        findings.add(.unknownRequest, Violation(.unknownRequest, event.id, "no such record at \(event.sourceText)", facts))
+      }
+      return
+    }
+    findings.requests += 1
+    var request = Request(first, isYoung: records.contains { rules.isYoung($0.time) })
+    for record in records {
+      request.end = max(request.end, record.number)
+      if record.flags.contains(.isRedrive) { request.isRedriven = true }
+    }
+
+    var addressed: Int64?
+    var (rejection, isUnregistered, isDead): (AuditFact?, Bool, Bool) = (nil, false, false)
+    var start = events
+    var devices = 0
+    while start < facts.endIndex {
+      var end = start + 1
+      while end < facts.endIndex, facts[end].device == facts[start].device { end += 1 }
+      let run = facts[start..<end]
+      start = end
+      findings.repeats += repeats(run)
+      if run[run.startIndex].device != 0 {
+        devices += 1
+        judgeDevice(run, request, rejection, facts, all, &findings, handOn)
+        continue
+      }
+      for fact in run {
+        switch fact.kind {
+        case .addressed: addressed = max(addressed ?? 0, fact.number)
+        case .rejected: rejection = fact
+        case .unregistered: isUnregistered = true
+        case .deadLetter: isDead = true
+        default: break
+        }
+      }
+    }
+
+    // How many devices have no outcome of their own.
+    var missing = 1
+    if request.isForUser, let addressed {
+      missing = addressed == 0 && !isUnregistered ? 1 : max(0, Int(clamping: addressed) - devices)
+    } else if !request.isForUser, devices > 0 {
+      missing = 0
+    }
+    if let rejection {
+      let isOfSome = rejection.flags.contains(.isForOtherApplication) && (devices > 0 || addressed != nil)
+      findings.count(.rejected, isOfSome ? missing : devices == 0 ? 1 : 0)
+      // Of a person's devices some may be registered for another application; how many, is not told.
+      if !isOfSome || addressed != nil || !request.isForUser { return }
+    }
+    if isUnregistered, devices == 0, missing == 0 { findings.count(.unregistered) }
+    guard missing > 0 else { return }
+    if isDead, devices == 0 {
+      findings.count(.dead)
+    } else if request.isYoung {
+      findings.count(.inFlight, missing)
+    } else {
+      findings.count(.lost, missing)
+      let detail =
+        addressed.map { "\(missing) of \($0) devices have no outcome" } ?? (devices == 0 ? "" : "it is not said for how many devices it is")
+      findings.add(.lost, Violation(.lost, first.id, detail, facts))
+    }
+  }
+
+  private struct Request {
+    let device: UInt64
+    let isForUser: Bool
+    let isBroken: Bool
+    let isRemoval: Bool
+    let isYoung: Bool
+    var isRedriven = false
+    var end: Int64
+
+    init(_ record: AuditFact, isYoung: Bool) {
+      device = record.device
+      isForUser = record.flags.contains(.isForUser)
+      isBroken = record.flags.contains(.isBroken)
+      isRemoval = record.flags.contains(.isRemoval)
+      end = record.number
+      self.isYoung = isYoung
+    }
+  }
+
+  /// Events that tell what another of them told.
+  private func repeats(_ run: ArraySlice<AuditFact>) -> Int {
+    guard run.count > 1 else { return 0 }
+    let statements = run.lazy.filter { $0.kind != .deadLetter }.map(\.statement)
+    return run.count { $0.kind != .deadLetter } - Set(statements).count
+  }
+
+  // MARK: A request on a device
+
+  private func judgeDevice(
+    _ run: ArraySlice<AuditFact>, _ request: Request, _ rejection: AuditFact?, _ facts: ArraySlice<AuditFact>,
+    _ all: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void
+  ) {
+    let device = run[run.startIndex].device
+    var kinds: Set<AuditFact.Kind> = []
+    var queued: AuditFact?
+    for fact in run {
+      kinds.insert(fact.kind)
+      if fact.kind == .queued { queued = fact }
+      if fact.isShow || fact.kind == .removed, fact.flags.contains(.isKnown) { findings.known += 1 }
+      if fact.kind == .collapsed, !fact.flags.contains(.namesSuccessor) { findings.staleDropped += 1 }
+    }
+    let isTaken = !kinds.isDisjoint(with: [.queued, .delivered, .updated, .removed, .response, .dismissed])
+    if !request.isForUser, !request.isBroken, request.device != device, isTaken {
+      findings.add(.wrongDevice, Violation(.wrongDevice, facts[facts.startIndex].id, "", facts))
+    }
+    if let rejection, isTaken, !request.isRedriven {
+      if rejection.flags.contains(.isForOtherApplication) {
+        var refused = rejection
+        (refused.kind, refused.device) = (.refused, device)
+        handOn(refused)
+      } else {
+        findings.add(.contradiction, Violation(.contradiction, rejection.id, "rejected, and yet it came to a device", facts))
+      }
+    }
+    let outcome = outcome(kinds)
+    if let outcome {
+      findings.count(outcome)
+    } else if var open = queued {
+      // Its ending, if it has one, is to be seen in what else happened to the device.
+      open.kind = .open
+      open.number = request.end
+      handOn(open)
+    }
+    judgeEnd(run, request, facts, &findings)
+    if outcome == .duplicate { judgeDuplicate(run, request, all, &findings) }
+  }
+
+  private func outcome(_ kinds: Set<AuditFact.Kind>) -> AuditFindings.Outcome? {
+    if kinds.contains(.updated) { return .updated }
+    if kinds.contains(.delivered) { return .delivered }
+    if kinds.contains(.removed) { return .removed }
+    // Who has answered has seen it; the acknowledgement may be lost with its session.
+    if kinds.contains(.response) || kinds.contains(.dismissed) { return .delivered }
+    if kinds.contains(.expired) { return .expired }
+    if kinds.contains(.evicted) { return .evicted }
+    if kinds.contains(.collapsed) { return .collapsed }
+    if kinds.contains(.filtered) { return .filtered }
+    if kinds.contains(.unregistered) { return .unregistered }
+    if kinds.contains(.canceled) { return .canceled }
+    return kinds.contains(.duplicate) && !kinds.contains(.queued) ? .duplicate : nil
+  }
+
+  /// What is told of a request must fit its end.
+  private func judgeEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+    guard !request.isBroken, !request.isRemoval else { return }
+    let wasShown = run.contains(where: \.isShow)
+    for fact in run {
+      let late = fact.time.subtractingReportingOverflow(request.end).partialValue
+      if fact.isNewShow, request.end < fact.time, late > rules.clockSlack {
+        // The time is that of the acknowledgement: it may have been under way.
+        if late > rules.certainlyLater {
+          findings.add(.shownLate, Violation(.shownLate, fact.id, "acknowledged \(late) ms after its end", facts))
+        } else {
+          findings.acknowledgedLate += 1
+        }
+      } else if fact.kind == .expired, !wasShown, fact.time < request.end - rules.clockSlack {
+        findings.add(.expiredEarly, Violation(.expiredEarly, fact.id, "\(request.end - fact.time) ms before its end", facts))
+      }
+    }
+  }
+
+  /// Somewhere there must be the one that it is a duplicate of.
+  private func judgeDuplicate(
+    _ run: ArraySlice<AuditFact>, _ request: Request, _ all: ArraySlice<AuditFact>, _ findings: inout AuditFindings
+  ) {
+    guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
+    let hasOther = all.contains { other in
+      other.device == duplicate.device && other.kind != .duplicate && other.kind != .request
+        && (other.sourceOffset, other.sourcePartition) != (duplicate.sourceOffset, duplicate.sourcePartition)
+    }
+    if !hasOther { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", all)) }
+  }
+
+  // MARK: An id on a device
+
+  /// A device says once that it shows an id: again by the same worker it is a repeat of the same event, by another one it is shown again.
+  private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
+    let shows = shows.sorted { ($0.device, $0.time, $0.offset) < ($1.device, $1.time, $1.offset) }
+    var start = 0
+    while start < shows.count {
+      var end = start + 1
+      while end < shows.count, shows[end].device == shows[start].device { end += 1 }
+      let first = shows[start]
+      if shows[start..<end].contains(where: { $0.statement != first.statement || $0.worker != first.worker }) {
+        findings.add(.shownTwice, Violation(.shownTwice, first.id, "", shows[start..<end]))
+      }
+      start = end
+    }
+  }
+}
+
+extension AuditFact {
+  fileprivate var sourceText: String { "partition \(sourcePartition), offset \(sourceOffset)" }
+}

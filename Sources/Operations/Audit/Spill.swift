@@ -1,0 +1,116 @@
+import Glibc
+
+/// Why what is too much for memory cannot be put aside.
+public struct SpillError: Error, CustomStringConvertible {
+  /// The system's error number.
+  public let code: Int32
+  /// What went wrong and what to do.
+  public let description: String
+
+  init(_ what: String, _ folder: String) {
+    code = errno
+    description = "\(what) in \(folder): \(String(cString: strerror(code))); give a folder with more room by --spill, or a shorter range"
+  }
+}
+
+/// Facts in parts, by a hash: what does not fit into its part's little memory goes to one file, which has no name from its first moment on,
+/// so that nothing is left however the process ends. Then each part is taken out again by itself.
+struct Spill: ~Copyable {
+  private struct Extent {
+    let offset: Int64
+    let count: Int
+  }
+
+  /// How many parts there are.
+  let parts: Int
+  private let folder: String
+  private let chunk: Int
+  private var waiting: [[AuditFact]]
+  private var extents: [[Extent]]
+  private var descriptor: Int32 = -1
+  private var size: Int64 = 0
+
+  /// What waits in memory at most, in bytes.
+  private static let memory = 16 << 20
+  /// What one part should have, in bytes: it is taken out as a whole.
+  private static let part = 8 << 20
+
+  /// Makes parts for about so many facts.
+  init(expecting count: Int64, in folder: String) {
+    self.folder = folder
+    var parts = 16
+    while parts < 1024, Int64(parts) * Int64(Self.part) < count * Int64(MemoryLayout<AuditFact>.stride) { parts *= 2 }
+    self.parts = parts
+    chunk = Self.memory / parts / MemoryLayout<AuditFact>.stride
+    waiting = Array(repeating: [], count: parts)
+    extents = Array(repeating: [], count: parts)
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// How many bytes went to the file.
+  var bytesOnDisk: Int64 { size }
+
+  /// Puts a fact into the part of a hash.
+  mutating func add(_ fact: AuditFact, hash: UInt64) throws(SpillError) {
+    // The upper half of a product has the mixed bits.
+    let part = Int((hash &* 0x9E37_79B9_7F4A_7C15) >> 32) & (parts - 1)
+    waiting[part].append(fact)
+    if waiting[part].count >= chunk { try write(part) }
+  }
+
+  private mutating func write(_ part: Int) throws(SpillError) {
+    if descriptor < 0 { try create() }
+    let count = waiting[part].count
+    var failed = false
+    waiting[part].withUnsafeBytes { bytes in
+      var done = 0
+      while done < bytes.count, !failed {
+        let written = pwrite(descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done, off_t(size) + off_t(done))
+        if written > 0 { done += written } else { failed = written == 0 || errno != EINTR }
+      }
+    }
+    if failed { throw SpillError("a spill file cannot be written", folder) }
+    extents[part].append(Extent(offset: size, count: count))
+    size += Int64(count * MemoryLayout<AuditFact>.stride)
+    waiting[part].removeAll(keepingCapacity: true)
+  }
+
+  private mutating func create() throws(SpillError) {
+    var name = Array("\(folder)/carillon-audit-XXXXXX".utf8CString)
+    descriptor = mkstemp(&name)
+    guard descriptor >= 0 else { throw SpillError("a spill file cannot be made", folder) }
+    unlink(name)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+  }
+
+  /// Takes a part out; it is empty afterwards.
+  mutating func take(_ part: Int) throws(SpillError) -> [AuditFact] {
+    let stored = extents[part]
+    var rest: [AuditFact] = []
+    swap(&rest, &waiting[part])
+    guard !stored.isEmpty else { return rest }
+    extents[part] = []
+    let count = stored.reduce(rest.count) { $0 + $1.count }
+    var failed = false
+    let (descriptor, stride) = (descriptor, MemoryLayout<AuditFact>.stride)
+    let facts = [AuditFact](unsafeUninitializedCapacity: count) { buffer, initialized in
+      let bytes = UnsafeMutableRawBufferPointer(buffer)
+      var place = 0
+      for extent in stored {
+        var done = 0
+        while done < extent.count * stride, !failed {
+          let target = bytes.baseAddress?.advanced(by: place + done)
+          let read = pread(descriptor, target, extent.count * stride - done, off_t(extent.offset) + off_t(done))
+          if read > 0 { done += read } else { failed = read == 0 || errno != EINTR }
+        }
+        if failed { return }
+        place += extent.count * stride
+      }
+      for (index, fact) in rest.enumerated() { buffer.initializeElement(at: place / stride + index, to: fact) }
+      initialized = count
+    }
+    if failed { throw SpillError("a spill file cannot be read", folder) }
+    return facts
+  }
+}

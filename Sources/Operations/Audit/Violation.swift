@@ -1,0 +1,109 @@
+public import Notifications
+
+/// Something that must not have happened.
+public struct Violation: Sendable, Hashable {
+  /// The kinds that there are, by the words of the JSON.
+  public enum Kind: String, Sendable, CaseIterable {
+    /// A request, or a device of its audience, has no outcome.
+    case lost
+    /// The device was served afterwards, for longer than a takeover takes, and never got it.
+    case overlooked
+    /// It waits for its device, and was said not to.
+    case pending
+    /// Outcomes that exclude each other.
+    case contradiction
+    /// Told of a device that the request does not name.
+    case wrongDevice
+    /// An event about a request that is not in the topic.
+    case unknownRequest
+    /// The same apns-id twice on the screen of one device.
+    case shownTwice
+    /// Acknowledged so long after its end that it was shown after it.
+    case shownLate
+    /// Declared expired before its end.
+    case expiredEarly
+    /// A revision came after a newer one of the same identifier.
+    case stale
+    /// Declared collapsed, though nothing newer is there.
+    case collapsedByNothing
+    /// Declared a duplicate, though there is no other.
+    case duplicateOfNothing
+    /// Declared unregistered, though the device was registered before and afterwards.
+    case wronglyUnregistered
+    /// The same response of the person twice, as two.
+    case responseTwice
+
+    /// What it means, as a sentence.
+    public var sentence: String {
+      switch self {
+      case .lost: "the request has no outcome"
+      case .overlooked: "the device was given newer ones, and never this one"
+      case .pending: "it still waits for its device"
+      case .contradiction: "its outcomes exclude each other"
+      case .wrongDevice: "it came to a device that it does not name"
+      case .unknownRequest: "the event names a request that is not there"
+      case .shownTwice: "the device showed it twice"
+      case .shownLate: "it was shown after its end"
+      case .expiredEarly: "it was declared expired before its end"
+      case .stale: "it was shown after a newer one of the same identifier"
+      case .collapsedByNothing: "it was declared collapsed, and there is nothing newer"
+      case .duplicateOfNothing: "it was declared a duplicate, and there is no other"
+      case .wronglyUnregistered: "its device was declared unregistered, and is registered"
+      case .responseTwice: "the same response arrived twice"
+      }
+    }
+  }
+
+  /// A record that has to do with it.
+  public struct Place: Sendable, Hashable {
+    /// The topics that records are read from.
+    public enum Topic: Sendable, Hashable {
+      /// The requests.
+      case requests
+      /// The events.
+      case events
+      /// The dead letters.
+      case deadLetters
+    }
+
+    /// The topic.
+    public var topic: Topic
+    /// The partition.
+    public var partition: Int32
+    /// The offset.
+    public var offset: Int64
+  }
+
+  /// Its kind.
+  public var kind: Kind
+  /// The request.
+  public var id: NotificationID
+  /// What was found, in words.
+  public var detail: String
+  /// The records that say so.
+  public var places: [Place]
+
+  /// Records at most that are named for one violation.
+  static let mostPlaces = 64
+
+  init(_ kind: Kind, _ id: NotificationID, _ detail: String = "", _ facts: some Sequence<AuditFact>) {
+    self.kind = kind
+    self.id = id
+    self.detail = detail
+    places = []
+    for fact in facts where places.count < Self.mostPlaces {
+      let place = Place(topic: fact.topic, partition: fact.partition, offset: fact.offset)
+      if fact.offset >= 0, !places.contains(place) { places.append(place) }
+    }
+  }
+}
+
+extension AuditFact {
+  fileprivate var topic: Violation.Place.Topic {
+    switch kind {
+    case .request: .requests
+    case .deadLetter: .deadLetters
+    default: .events
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Kafka
+public import Notifications
+public import Worker
+
+/// What tools need to know of the cluster's settings to read a request as the workers do.
+public struct RequestRules: Sendable {
+  /// The cluster's topics.
+  public var topics: Topics
+  /// The limits of requests.
+  public var limits: RequestLimits
+  /// How long a request with `apns-expiration: 0` may be tried.
+  public var expiration: ExpirationRule
+
+  /// The rules of a cluster.
+  public init(topics: Topics = Topics(), limits: RequestLimits = RequestLimits(), oneAttemptSeconds: Int64 = 30) {
+    self.topics = topics
+    self.limits = limits
+    expiration = ExpirationRule(oneAttemptSeconds: oneAttemptSeconds)
+  }
+
+  /// Lends a record of the requests topic as the workers read it.
+  func withReading<R>(of record: RecordView, _ body: (RequestReading) -> R) -> R {
+    var topic = topics.requests
+    return topic.withUTF8 { topic in
+      body(RequestView.read(RequestRecord(record, topic: UnsafeRawBufferPointer(topic)), limits: limits))
+    }
+  }
+
+  /// From when a request may not be shown, in milliseconds since 1970.
+  func end(of request: RequestView) -> Int64 {
+    let seconds = expiration.end(expiration: request.expiration, published: request.envelope.source.timestamp)
+    return seconds.multipliedReportingOverflow(by: 1000).overflow ? .max : seconds * 1000
+  }
+}
+
+extension PublishedRequest {
+  /// Reads a record of the requests topic.
+  init(_ record: RecordView, _ rules: RequestRules) {
+    let source = SourceCoordinates(
+      topic: rules.topics.requests, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+    self = rules.withReading(of: record) { reading in
+      switch reading {
+      case .accepted(let view):
+        var identifier: String?
+        view.forEachIdentifier { identifier = $0.characters }
+        return PublishedRequest(
+          id: view.envelope.id, source: source, target: view.envelope.target.characters, application: view.application.characters,
+          identifier: identifier == view.envelope.id.description ? nil : identifier, isDerivedID: view.envelope.isDerivedID,
+          operation: view.operation == .remove ? "remove" : "notify", end: rules.end(of: view), broken: nil,
+          origin: Self.origin(view.envelope, rules))
+      case .rejected(let rejection, let envelope):
+        return PublishedRequest(
+          id: envelope.id, source: source, target: envelope.target.characters,
+          application: record.header(RequestHeader.topic.name.description)?.characters,
+          identifier: envelope.collapseID.isEmpty ? nil : envelope.collapseID.characters, isDerivedID: envelope.isDerivedID,
+          operation: nil, end: nil, broken: rejection.rule.description, origin: Self.origin(envelope, rules))
+      }
+    }
+  }
+
+  private static func origin(_ envelope: RequestEnvelope, _ rules: RequestRules) -> SourceCoordinates? {
+    guard envelope.origin != nil else { return nil }
+    let topic = envelope.sourceTopic.isEmpty ? rules.topics.requests : envelope.sourceTopic.characters
+    return SourceCoordinates(topic: topic, position: envelope.source)
+  }
+}

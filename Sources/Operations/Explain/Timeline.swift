@@ -1,0 +1,256 @@
+import Kafka
+public import Notifications
+
+/// Puts together what was found about a request: records in any order in, an explanation out. A value.
+public struct Timeline: Sendable {
+  private struct Entry {
+    var step: Step
+    var eventID: String?
+    var source: SourceCoordinates?
+  }
+
+  private struct Place: Hashable {
+    let topic: String
+    let partition: Int32
+    let offset: Int64
+  }
+
+  /// The request.
+  public let id: NotificationID
+  private var requests: [PublishedRequest] = []
+  private var entries: [Entry] = []
+  private var places: Set<Place> = []
+
+  /// A timeline without anything found.
+  public init(_ id: NotificationID) { self.id = id }
+
+  // MARK: What was found
+
+  private mutating func add(_ entry: Entry) {
+    let place = Place(topic: entry.step.topic, partition: entry.step.partition, offset: entry.step.offset)
+    if places.insert(place).inserted { entries.append(entry) }
+  }
+
+  /// A record of the requests topic.
+  public mutating func add(_ request: PublishedRequest) {
+    let position = request.source.position
+    if request.id == id, !requests.contains(request) { requests.append(request) }
+    let step = Step(
+      name: "published", time: position.timestamp, topic: request.source.topic, partition: position.partition, offset: position.offset,
+      details: other(request.id) + request.details)
+    add(Entry(step: step))
+  }
+
+  /// An event, and where it lies.
+  public mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
+    let step = Step(
+      name: event.type?.rawValue ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
+      device: event.device, worker: event.worker, details: other(event.id) + event.details, type: event.type)
+    add(Entry(step: step, eventID: event.eventID, source: event.source))
+  }
+
+  /// A record of another topic: a delivery, a dead letter.
+  public mutating func add(_ step: Step) { add(Entry(step: step)) }
+
+  /// What belongs to another request says so.
+  private func other(_ other: NotificationID?) -> [Step.Detail] {
+    other.map { $0 == id ? [] : [Step.Detail("apnsId", $0.description)] } ?? []
+  }
+
+  // MARK: What is still to be found
+
+  /// Whether nothing was found.
+  public var isEmpty: Bool { entries.isEmpty }
+
+  /// Sources in this topic that events name, and whose records were not added yet.
+  func unreadSources(in topic: String) -> [SourcePosition] {
+    var sources: [SourcePosition] = []
+    for source in entries.compactMap(\.source) where source.topic == topic {
+      let position = source.position
+      let place = Place(topic: topic, partition: position.partition, offset: position.offset)
+      if !places.contains(place), !sources.contains(where: { $0.partition == position.partition && $0.offset == position.offset }) {
+        sources.append(position)
+      }
+    }
+    return sources
+  }
+
+  /// When it was published first, by its records; where there are none, by the events.
+  var published: Int64? {
+    requests.map(\.source.position.timestamp).filter { $0 > 0 }.min()
+      ?? entries.compactMap { $0.source?.position.timestamp }.filter { $0 > 0 }.min()
+  }
+
+  /// The targets that its records give.
+  var targets: [String] { requests.map(\.target) }
+
+  /// Whether it may lie in the dead letters.
+  var mayBeDead: Bool { !entries.contains { $0.step.type != nil && $0.step.type != .rejected } }
+
+  // MARK: The explanation
+
+  /// What is to be said of it, when now is so many milliseconds since 1970.
+  public func explanation(now: Int64, searched: [String] = []) -> Explanation {
+    var explanation = Explanation(id: id)
+    explanation.requests = requests.sorted { $0.source.position.timestamp < $1.source.position.timestamp }
+    explanation.searched = searched
+    explanation.steps = steps()
+    let end = requests.compactMap(\.end).max()
+    explanation.devices = devices(explanation.steps, end: end, now: now)
+    explanation.state = state(explanation, end: end)
+    return explanation
+  }
+
+  private func steps() -> [Step] {
+    // A step is later than what it follows from, even within the same millisecond.
+    let ordered = entries.enumerated().sorted { one, other in
+      let (a, b) = (one.element.step, other.element.step)
+      if a.time != b.time { return (a.time ?? .max) < (b.time ?? .max) }
+      if a.rank != b.rank { return a.rank < b.rank }
+      if a.topic == b.topic, a.partition == b.partition { return a.offset < b.offset }
+      return one.offset < other.offset
+    }
+    var told: Set<String> = []
+    var last: [String: Int64] = [:]
+    let published = published
+    return ordered.map { _, entry in
+      var step = entry.step
+      if let eventID = entry.eventID { step.isRepeat = !told.insert(eventID).inserted }
+      if let time = step.time {
+        // What happens on a device follows what happened there, or else to the request.
+        let before = step.device.flatMap { last[$0] } ?? last[""]
+        step.sincePrevious = before.map { time - $0 }
+        step.sincePublication = published.map { time - $0 }
+        last[step.device ?? ""] = time
+      }
+      return step
+    }
+  }
+
+  private func devices(_ steps: [Step], end: Int64?, now: Int64) -> [DeviceOutcome] {
+    var outcomes: [DeviceOutcome] = []
+    var places: [String: Int] = [:]
+    for step in steps where step.type != nil {
+      guard let device = step.device else { continue }
+      let place = places[device] ?? outcomes.count
+      if place == outcomes.count {
+        places[device] = place
+        outcomes.append(DeviceOutcome(device: device, state: .other))
+      }
+      let state = DeviceOutcome.State(step.type)
+      guard let state, state.weight > outcomes[place].state.weight else { continue }
+      outcomes[place] = DeviceOutcome(device: device, state: state, time: step.time, sincePublication: step.sincePublication)
+    }
+    for place in outcomes.indices where outcomes[place].state == .queued {
+      if let end, end <= now { outcomes[place].state = .overdue }
+    }
+    return outcomes
+  }
+
+  private func state(_ explanation: Explanation, end: Int64?) -> RequestState {
+    guard explanation.isFound else { return .unknown }
+    if !explanation.devices.isEmpty {
+      let open = explanation.devices.count { $0.state == .queued || $0.state == .overdue }
+      let addressed = explanation.steps.filter { $0.type == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
+      let missing = max(0, (addressed ?? 0) - explanation.devices.count)
+      let unsummed = requests.contains { $0.target.hasPrefix("user:") && $0.broken == nil } && addressed == nil
+      if open + missing == 0, !unsummed { return .ended }
+      return .underWay(open: open + missing, of: explanation.devices.count + missing, end: end)
+    }
+    if let step = explanation.steps.last(where: { $0.type == .rejected }) { return .rejected(step.detail("reason") ?? "no reason given") }
+    if explanation.steps.contains(where: { $0.type == .unregistered }) { return .unregistered }
+    if let step = explanation.steps.last(where: { $0.name == Step.deadLetter }) { return .dead(step.detail("reason") ?? "no reason given") }
+    return .unprocessed
+  }
+}
+
+extension DeviceOutcome.State {
+  init?(_ type: EventType?) {
+    switch type {
+    case .queued: self = .queued
+    case .delivered: self = .delivered
+    case .updated: self = .updated
+    case .removed: self = .removed
+    case .collapsed: self = .collapsed
+    case .expired: self = .expired
+    case .evicted: self = .evicted
+    case .filtered, .canceled: self = .filtered
+    case .duplicate: self = .duplicate
+    case .unregistered: self = .unregistered
+    default: return nil
+    }
+  }
+
+  /// What the device says it has outweighs what the cluster says it will not get; that outweighs the hope.
+  var weight: Int {
+    switch self {
+    case .other: 0
+    case .queued, .overdue: 1
+    case .duplicate: 2
+    case .collapsed, .expired, .evicted, .filtered, .unregistered: 3
+    case .delivered, .updated, .removed: 4
+    }
+  }
+}
+
+extension Step {
+  static let deadLetter = "dead letter"
+  static let routed = "routed"
+
+  /// The value of a detail.
+  public func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
+
+  /// A record in the dead letters.
+  init(_ letter: DeadLetter, _ record: RecordView) {
+    self.init(
+      name: Self.deadLetter, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
+      details: [Detail("reason", letter.reason), Detail("tries", String(letter.tries))])
+    if let error = letter.error { details.append(Detail("error", error)) }
+  }
+
+  fileprivate var rank: Int {
+    switch (name, type) {
+    case ("published", _): 0
+    case (_, .queued), (_, .rejected): 1
+    case (Self.routed, _): 2
+    case (_, .response), (_, .dismissed): 4
+    default: 3
+    }
+  }
+}
+
+extension PublishedRequest {
+  var details: [Step.Detail] {
+    var details = [Step.Detail("target", target)]
+    func add(_ name: String, _ value: String?) { if let value { details.append(Step.Detail(name, value)) } }
+    add("application", application)
+    add("identifier", identifier)
+    if operation != "notify" { add("operation", operation) }
+    add("until", end.map(Timestamp.text))
+    if isDerivedID { add("id", "derived from where the record lies") }
+    add("breaks", broken)
+    add("origin", origin.map { "\($0.topic)/\($0.position.partition)@\($0.position.offset)" })
+    return details
+  }
+}
+
+extension Event {
+  var details: [Step.Detail] {
+    var details: [Step.Detail] = []
+    func add(_ name: String, _ value: String?) { if let value { details.append(Step.Detail(name, value)) } }
+    add("devices", devices.map(String.init))
+    add("by", by?.description)
+    add("reason", reason)
+    add("field", field)
+    add("rule", rule)
+    add("response", response)
+    add("action", action)
+    add("userText", userText)
+    add("at", at.map(Timestamp.text))
+    return details
+  }
+}
+
+extension Step.Detail {
+  init(_ name: String, _ value: String) { self.init(name: name, value: value) }
+}

@@ -1,0 +1,38 @@
+import Kafka
+import Notifications
+
+extension RequestRecord {
+  /// A consumed record of the requests topic, read in place.
+  init(_ record: RecordView, topic: UnsafeRawBufferPointer) {
+    self.init(
+      record, topic: topic, position: SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp))
+  }
+
+  /// A consumed record as if it lay elsewhere: what a dead letter says of itself.
+  init(_ record: RecordView, topic: UnsafeRawBufferPointer, position: SourcePosition) {
+    var headers = RequestHeaders()
+    record.forEachHeader { name, value in
+      if let value { headers.take(name: name, value: value) }
+    }
+    self.init(key: record.key ?? .nothing, value: record.value ?? .nothing, headers: headers, topic: topic, position: position)
+  }
+}
+
+extension RecordView {
+  /// The headers as texts, in their order; those without a value are left out.
+  var texts: [(name: String, value: String)] {
+    var texts: [(name: String, value: String)] = []
+    forEachHeader { name, value in
+      if let value { texts.append((String(cString: name), String(decoding: value, as: UTF8.self))) }
+    }
+    return texts
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// No bytes.
+  static var nothing: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
+
+  /// The bytes as text.
+  var characters: String { String(decoding: self, as: UTF8.self) }
+}

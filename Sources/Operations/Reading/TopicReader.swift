@@ -1,0 +1,224 @@
+public import EventLoop
+public import Kafka
+
+/// How far a reader has come, by the offsets of what it reads.
+public struct ReadingProgress: Sendable, Hashable {
+  /// What is done, as a person calls it: `reading events`.
+  public var what: String
+  /// Offsets that lie behind it.
+  public var read: Int64
+  /// Offsets that there are to read.
+  public var total: Int64
+}
+
+/// Reads stretches of topics, each to its end, and then stops: by plain assignment, in no group, committing nothing. Loop-confined.
+///
+/// Records are handed out as they come, and librdkafka's bounded queue is all that waits behind the one who takes them; so memory stays
+/// the same however much is read. Records of one partition come in their order, partitions in any.
+public final class TopicReader {
+  private let loop: EventLoop
+  private let kafka: KafkaConfiguration
+  private let silenceMilliseconds: Int
+  /// Told at most once a second while something is read, and not at all when that takes less.
+  public var onProgress: ((ReadingProgress) -> Void)?
+
+  /// What waits in memory at most, in kilobytes, and what one request for a partition may bring, in bytes: less than for a worker, since
+  /// the one who reads is as fast as Kafka is.
+  private static let bounds = ["queued.max.messages.kbytes": "32768", "fetch.message.max.bytes": "524288", "fetch.max.bytes": "16777216"]
+
+  /// Makes a reader; it connects when it reads.
+  ///
+  /// - Parameter silenceMilliseconds: how long Kafka may give nothing, though there is more, before reading fails.
+  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, silenceMilliseconds: Int = 60_000) {
+    self.loop = loop
+    self.kafka = kafka.merging(Self.bounds.merging(kafka.properties) { $1 })
+    self.silenceMilliseconds = silenceMilliseconds
+  }
+
+  /// Reads these stretches, at most one of a partition.
+  ///
+  /// - Parameters:
+  ///   - what: what is read, for the progress.
+  ///   - body: gets each record; a view is valid during the call.
+  public func read(_ stretches: [TopicStretch], _ what: String, _ body: @escaping (RecordView) -> Void) async throws(KafkaError) {
+    loop.preconditionOnLoop()
+    let stretches = stretches.filter { !$0.offsets.isEmpty }
+    guard !stretches.isEmpty else { return }
+    let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
+    var options = Consumer.Options()
+    // Transactions leave offsets without a record, at the very end too.
+    options.reportsPartitionEnd = true
+    let consumer = try Consumer(on: loop, kafka, options, handler: reading)
+    var failure: KafkaError?
+    do throws(KafkaError) {
+      try await consumer.assign(stretches.map { ($0.partition, .offset($0.offsets.lowerBound)) })
+      failure = await reading.untilEnd(of: consumer)
+    } catch {
+      failure = error
+    }
+    reading.close()
+    await consumer.close(withinMilliseconds: 2_000)
+    if let failure { throw failure }
+  }
+
+  /// Reads single records, which may lie anywhere; those that are gone are left out.
+  public func read(at places: [(partition: TopicPartition, offset: Int64)], _ what: String, _ body: @escaping (RecordView) -> Void)
+    async throws(KafkaError)
+  {
+    var wanted: [TopicPartition: [Int64]] = [:]
+    for place in places where place.offset >= 0 { wanted[place.partition, default: []].append(place.offset) }
+    for (partition, offsets) in wanted { wanted[partition] = Set(offsets).sorted() }
+    // Each round has one stretch of a partition, in which lie as many as are near each other.
+    while !wanted.isEmpty {
+      var stretches: [TopicStretch] = []
+      var offsets: Set<Place> = []
+      for (partition, all) in wanted {
+        let near = all.prefix { $0 - (all.first ?? 0) < Self.nearby }
+        for offset in near { offsets.insert(Place(partition: partition, offset: offset)) }
+        if let first = near.first, let last = near.last { stretches.append(TopicStretch(partition, first, last + 1)) }
+        wanted[partition] = near.count == all.count ? nil : Array(all.dropFirst(near.count))
+      }
+      try await read(stretches, what) { record in
+        let place = Place(partition: TopicPartition(record.topic, record.partition), offset: record.offset)
+        if offsets.contains(place) { body(record) }
+      }
+    }
+  }
+
+  private struct Place: Hashable {
+    let partition: TopicPartition
+    let offset: Int64
+  }
+
+  /// Reading over so many records costs less than another round.
+  private static let nearby: Int64 = 2_000
+}
+
+/// One run of a reader.
+private final class Reading: ConsumerHandler {
+  private struct Part {
+    let offsets: Range<Int64>
+    var position: Int64
+    var isDone = false
+  }
+
+  private let loop: EventLoop
+  private let what: String
+  private let body: (RecordView) -> Void
+  private let onProgress: ((ReadingProgress) -> Void)?
+  private let silence: Int
+  private let wanted: [TopicPartition: Range<Int64>]
+  /// By the consumer's numbers of the partitions.
+  private var parts: [Part?] = []
+  private var left: Int
+  private var finished: [Int] = []
+  private var complaint: KafkaError?
+  private var outcome: KafkaError??
+  private var waiting: CheckedContinuation<KafkaError?, Never>?
+  private var timer: Timer?
+  private var quietSeconds = 0
+  private var lastRead: Int64 = 0
+  private weak var consumer: Consumer?
+
+  init(
+    on loop: EventLoop, _ stretches: [TopicStretch], _ what: String, _ silence: Int, _ onProgress: ((ReadingProgress) -> Void)?,
+    _ body: @escaping (RecordView) -> Void
+  ) {
+    self.loop = loop
+    self.what = what
+    self.body = body
+    self.onProgress = onProgress
+    self.silence = silence
+    wanted = Dictionary(stretches.map { ($0.partition, $0.offsets) }) { first, _ in first }
+    left = wanted.count
+    timer = Timer(on: loop) { [unowned self] in tick() }
+    timer?.start(after: 1_000, repeating: 1_000)
+  }
+
+  func untilEnd(of consumer: Consumer) async -> KafkaError? {
+    self.consumer = consumer
+    if let outcome { return outcome }
+    return await withCheckedContinuation { waiting = $0 }
+  }
+
+  func close() {
+    timer?.close()
+    timer = nil
+  }
+
+  private func end(_ error: KafkaError?) {
+    guard outcome == nil else { return }
+    outcome = .some(error)
+    waiting?.resume(returning: error)
+    waiting = nil
+  }
+
+  private var read: Int64 { parts.reduce(0) { sum, part in sum + (part.map { $0.position - $0.offsets.lowerBound } ?? 0) } }
+
+  private func tick() {
+    let read = read
+    quietSeconds = read == lastRead ? quietSeconds + 1 : 0
+    lastRead = read
+    if quietSeconds * 1_000 >= silence {
+      let missing = parts.indices.first { parts[$0]?.isDone == false }.flatMap { consumer?.assignment(of: $0) }
+      end(
+        complaint ?? KafkaError(.timedOut, "read \(missing.map(\.description) ?? what)", message: "no record came for \(silence / 1_000) s")
+      )
+    } else if outcome == nil {
+      onProgress?(ReadingProgress(what: "reading \(what)", read: read, total: wanted.values.reduce(0) { $0 + Int64($1.count) }))
+    }
+  }
+
+  private func advance(_ index: Int, to offset: Int64) {
+    guard parts.indices.contains(index), let part = parts[index], !part.isDone else { return }
+    parts[index]?.position = min(offset, part.offsets.upperBound)
+    guard offset >= part.offsets.upperBound else { return }
+    parts[index]?.isDone = true
+    finished.append(index)
+    left -= 1
+    if left == 0 { end(nil) }
+  }
+
+  func consumerReceived(_ batch: RecordBatch) {
+    for place in batch.indices {
+      let record = batch[place]
+      let index = record.partitionIndex
+      guard outcome == nil, parts.indices.contains(index), let part = parts[index], !part.isDone else { continue }
+      if part.offsets.contains(record.offset) { body(record) }
+      advance(index, to: record.offset + 1)
+    }
+    rest()
+  }
+
+  func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    advance(partition.index, to: offset)
+    rest()
+  }
+
+  /// What is written behind the end meanwhile need not come.
+  private func rest() {
+    guard !finished.isEmpty, outcome == nil else { return }
+    consumer?.pause(finished)
+    finished = []
+  }
+
+  func consumerAssigned(_ partitions: [AssignedPartition]) {
+    for partition in partitions {
+      while parts.count <= partition.index { parts.append(nil) }
+      // One whose log was cut comes again.
+      guard parts[partition.index] == nil, let offsets = wanted[partition.topicPartition] else { continue }
+      parts[partition.index] = Part(offsets: offsets, position: offsets.lowerBound)
+    }
+  }
+
+  func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+
+  func consumerFailed(_ error: KafkaError) {
+    complaint = error
+    if error.isFatal || error.code == .unknownPartition || error.code == .unknownTopic { end(error) }
+  }
+}
+
+extension Consumer {
+  fileprivate func assignment(of index: Int) -> TopicPartition? { assignment.first { $0.index == index }?.topicPartition }
+}

@@ -1,0 +1,52 @@
+public import Kafka
+
+/// Consecutive records of one partition.
+public struct TopicStretch: Sendable, Hashable {
+  /// The partition.
+  public var partition: TopicPartition
+  /// Its offsets, as far as there are records at them.
+  public var offsets: Range<Int64>
+
+  /// A stretch; one that ends before it begins is empty.
+  public init(_ partition: TopicPartition, _ from: Int64, _ to: Int64) {
+    self.partition = partition
+    offsets = from..<max(from, to)
+  }
+}
+
+/// When the records of interest were written, in milliseconds since 1970.
+public struct TimeRange: Sendable, Hashable {
+  /// The first moment; nil: from the beginning.
+  public var from: Int64?
+  /// The first moment that does not belong to it any more; nil: to what is there now.
+  public var to: Int64?
+
+  /// A range of its ends.
+  public init(from: Int64? = nil, to: Int64? = nil) {
+    self.from = from
+    self.to = to
+  }
+
+  /// Whether a moment belongs to it.
+  public func contains(_ time: Int64) -> Bool { time >= from ?? .min && time < to ?? .max }
+}
+
+extension Admin {
+  /// Where the records of a time lie in a topic, as the partitions are at this moment.
+  ///
+  /// The embedded broker finds no offsets by time: there the answer is all records, of which the reader takes those of the time.
+  public func stretches(of topic: String, _ range: TimeRange = TimeRange()) async throws(KafkaError) -> [TopicStretch] {
+    let partitions = try await describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+    let ends = try await ends(of: partitions)
+    var (from, to): ([TopicPartition: Int64], [TopicPartition: Int64]) = ([:], [:])
+    if range.from != nil || range.to != nil, try await !isEmbeddedBroker() {
+      if let time = range.from { from = try await offsets(of: partitions, at: time) }
+      if let time = range.to { to = try await offsets(of: partitions, at: time) }
+    }
+    return partitions.compactMap { partition in
+      guard let ends = ends[partition] else { return nil }
+      let first = max(ends.lowerBound, from[partition] ?? ends.lowerBound)
+      return TopicStretch(partition, first, min(ends.upperBound, to[partition] ?? ends.upperBound))
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import EventLoop
+import Glibc
+import Kafka
+import Operations
+import Worker
+
+/// `carillon audit`.
+enum AuditCommand {
+  private static let from = Setting<Moment?>("audit.from", .past, "Requests published from this time on. Absent: all that are there.")
+  private static let to = Setting<Moment?>("audit.to", .past, "Requests published before this time. Absent: up to now.")
+  private static let grace = Setting(
+    "audit.grace", .duration(.zero...(.seconds(86_400))), default: .seconds(30),
+    "A request so young that has no outcome is in flight, and not lost.")
+  private static let clockSlack = Setting(
+    "audit.clock-slack", .duration(.zero...(.seconds(3600))), default: .seconds(5),
+    "How far the clocks of the cluster's machines may be apart.")
+  private static let takeover = Setting(
+    "audit.takeover", .duration(.zero...(.seconds(86_400))), default: .seconds(180),
+    "How long an acknowledgement may be under way, and a session may take to find what it has missed: at least --refresh and --acknowledge of the fan-out together."
+  )
+  private static let isPendingAllowed = Setting(
+    "audit.pending", .boolean, default: true, "With --no-pending a request that still waits for its device is a violation.")
+  private static let limit = Setting(
+    "audit.limit", .integer(0...10_000), default: 20, "Violations that are told in full, with their timelines; further ones are counted.")
+  private static let spill = Setting<String?>(
+    "audit.spill", .string("FOLDER"),
+    "Where a range that does not fit into memory is put, 200 to 400 bytes for a request. Absent: $TMPDIR, else /tmp.")
+
+  static let command = Command(
+    "audit", "proves that no request was lost, shown twice, late or stale, or shows where",
+    discussion:
+      "Reads the requests of a range, and all that was told of them up to now, and judges: each request ended in one of the allowed ways on each of its devices; none was shown twice, after its end, or after a newer one of the same identifier; what was declared collapsed, expired, duplicate or unregistered was so; each response arrived once. Prints how the requests ended, and each violation with what the topics say of it. The exit code is 1 when there is a violation. With --json each violation is an object, and the last one has the counts. Memory is bounded whatever the range: it is put aside on disk.",
+    groups: [
+      SettingGroup("Audit", [from, to, grace, clockSlack, takeover, isPendingAllowed, limit, spill]), AnswerSettings.group,
+      RequestSettings.group, ClusterSettings.kafkaGroup,
+    ],
+    examples: [
+      Example("audit --from 1h", "the last hour"),
+      Example("audit --from 2026-01-31T00:00:00Z --to 2026-02-01T00:00:00Z --json", "a day, for a script"),
+      Example("audit --no-pending --grace 0", "after a test whose devices are all connected"),
+    ]
+  ) { try await run($0) }
+
+  private static func run(_ values: SettingValues) async throws -> ExitCode {
+    let now = WallClock.milliseconds()
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-audit")
+    var settings = AuditSettings()
+    settings.published = TimeRange(from: values[from]?.before(now: now), to: values[to]?.before(now: now))
+    if let from = settings.published.from, let to = settings.published.to, from >= to {
+      throw UsageError(.contradiction, "--from must lie before --to")
+    }
+    settings.grace = Int64(values[grace].wholeMilliseconds)
+    settings.clockSlack = Int64(values[clockSlack].wholeMilliseconds)
+    settings.takeover = Int64(values[takeover].wholeMilliseconds)
+    settings.forbidsPending = !values[isPendingAllowed]
+    settings.limit = values[limit]
+    settings.spillFolder = values[spill] ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    let loop = EventLoop(name: "audit")
+    let log = ReadingLog()
+    let auditor = Auditor(on: loop, kafka, RequestRules(values), settings) { log.say($0) }
+    let report: AuditReport
+    do {
+      report = try await auditor.audit()
+    } catch let error as KafkaError {
+      throw kafka.failure(error)
+    }
+    await loop.close()
+    let printer = AuditPrinter(timelines: TimelinePrinter(prefix: values[ClusterSettings.topicPrefix]))
+    for line in values[AnswerSettings.json] ? printer.json(report) : printer.text(report) { StandardOutput.line(line) }
+    return report.findings.violationCount == 0 ? .done : .answerIsNo
+  }
+}

@@ -1,0 +1,100 @@
+import JSON
+import Notifications
+import Operations
+
+/// What an audit has found, for a person or for a program.
+struct AuditPrinter {
+  let timelines: TimelinePrinter
+
+  // MARK: For a person
+
+  /// Each violation with its records, then the counts.
+  func text(_ report: AuditReport) -> [String] {
+    let findings = report.findings
+    var lines: [String] = []
+    for (violation, timeline) in zip(findings.violations, report.timelines) {
+      lines.append("VIOLATION \(violation.kind.rawValue)  \(violation.id)  \(violation.kind.sentence)\(detail(violation))")
+      for step in timeline.steps { lines.append("  " + timelines.line(step)) }
+    }
+    let further = findings.violationCount - findings.violations.count
+    if further > 0 { lines.append("… and \(further) further violations") }
+    if !lines.isEmpty { lines.append("") }
+    lines.append(
+      "\(findings.requests) requests in \(findings.records) records, \(findings.events) events, \(findings.deadLetters) dead letters")
+    for outcome in AuditFindings.Outcome.allCases {
+      let count = findings.outcomes[outcome] ?? 0
+      // That nothing was lost is what was asked.
+      if count > 0 || outcome == .lost { lines.append(row(count, outcome.words)) }
+    }
+    for (count, what) in [
+      (findings.derived, "of these endings follow from what else happened, and no event tells them"),
+      (findings.repeats, "events were told again"), (findings.known, "deliveries were dropped by devices that had them"),
+      (findings.staleDropped, "stale deliveries were dropped by devices"),
+      (findings.acknowledgedLate, "were acknowledged after their end, and may have been shown before"),
+      (findings.unreadable, "records are no events"),
+    ] where count > 0 { lines.append(row(count, what)) }
+    for kind in Violation.Kind.allCases {
+      if let count = findings.counts[kind] { lines.append(row(count, "VIOLATIONS \(kind.rawValue): \(kind.sentence)")) }
+    }
+    if findings.violationCount == 0 { lines.append(row(0, "violations")) }
+    return lines
+  }
+
+  private func detail(_ violation: Violation) -> String { violation.detail.isEmpty ? "" : ": \(violation.detail)" }
+
+  private func row(_ count: Int, _ what: String) -> String { TerminalText.aligned("\(count)", 10) + "  " + what }
+
+  // MARK: For a program
+
+  /// An object for each violation, then one with the counts.
+  func json(_ report: AuditReport) -> [String] {
+    let findings = report.findings
+    var lines = zip(findings.violations, report.timelines).map { violation, timeline in
+      JSONValue.object([
+        .init(key: "violation", value: .string(violation.kind.rawValue)), .init(key: "apnsId", value: .string(violation.id.description)),
+        .init(key: "sentence", value: .string(violation.kind.sentence)), .init(key: "detail", value: .string(violation.detail)),
+        .init(key: "steps", value: .array(timeline.steps.map(timelines.json))),
+      ]).text
+    }
+    let outcomes = AuditFindings.Outcome.allCases.map { outcome in
+      JSONValue.Member(key: outcome.rawValue, value: .integer(Int64(findings.outcomes[outcome] ?? 0)))
+    }
+    let kinds = Violation.Kind.allCases.compactMap { kind in
+      findings.counts[kind].map { JSONValue.Member(key: kind.rawValue, value: .integer(Int64($0))) }
+    }
+    var summary: [JSONValue.Member] = []
+    for (key, count) in [
+      ("violations", findings.violationCount), ("requests", findings.requests), ("records", findings.records), ("events", findings.events),
+      ("deadLetters", findings.deadLetters), ("derived", findings.derived), ("repeats", findings.repeats), ("known", findings.known),
+      ("staleDropped", findings.staleDropped), ("acknowledgedLate", findings.acknowledgedLate), ("unreadable", findings.unreadable),
+    ] { summary.append(.init(key: key, value: .integer(Int64(count)))) }
+    summary.append(.init(key: "spilledBytes", value: .integer(report.spilled)))
+    summary.append(.init(key: "outcomes", value: .object(outcomes)))
+    summary.append(.init(key: "kinds", value: .object(kinds)))
+    lines.append(JSONValue.object(summary).text)
+    return lines
+  }
+}
+
+extension AuditFindings.Outcome {
+  /// What happened, after the number.
+  fileprivate var words: String {
+    switch self {
+    case .delivered: "delivered"
+    case .updated: "delivered in place of an older one"
+    case .removed: "removed"
+    case .collapsed: "collapsed: a newer one took their place"
+    case .expired: "expired"
+    case .evicted: "evicted from a full mailbox"
+    case .filtered: "filtered"
+    case .duplicate: "duplicates"
+    case .unregistered: "unregistered: there is no such device"
+    case .canceled: "canceled"
+    case .rejected: "rejected"
+    case .dead: "in the dead letters"
+    case .pending: "pending: they wait for their devices"
+    case .inFlight: "in flight"
+    case .lost: "lost"
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import JSON
+import Notifications
+import Operations
+
+/// What was found about a request, for a person or for a program.
+struct TimelinePrinter {
+  /// What the names of all topics begin with: left away where a person reads them.
+  let prefix: String
+
+  // MARK: For a person
+
+  /// A line for each step, then how it stands.
+  func text(_ explanation: Explanation, now: Int64) -> [String] { explanation.steps.map(line) + words(explanation, now: now) }
+
+  /// When, how long since the step before and since the publication, what, on which device, where it is written, who told it, what else.
+  func line(_ step: Step) -> String {
+    var line = TerminalText.padded(step.time.map(Timestamp.text) ?? "(no time)", 24)
+    line += TerminalText.aligned(step.sincePrevious.map { ($0 < 0 ? "" : "+") + Self.duration($0) } ?? "", 12)
+    line += TerminalText.aligned(step.sincePublication.map(Self.duration) ?? "", 11)
+    line += "  " + TerminalText.padded(TerminalText.visible(step.name), 12)
+    line += "  " + TerminalText.padded(step.device.map(TerminalText.device) ?? "-", 17)
+    line += "  " + TerminalText.padded(place(step), 18)
+    line += "  " + (step.worker.map(TerminalText.visible) ?? "-")
+    for detail in step.details { line += "  " + TerminalText.word(detail.name, detail.value) }
+    if step.isRepeat { line += "  (told again)" }
+    return line
+  }
+
+  private func place(_ step: Step) -> String {
+    let topic = step.topic.hasPrefix(prefix) ? String(step.topic.dropFirst(prefix.utf8.count)) : step.topic
+    return "\(TerminalText.visible(topic))/\(step.partition)@\(step.offset)"
+  }
+
+  /// `12 ms`, `3.4 s`, `2 h 5 min`.
+  static func duration(_ milliseconds: Int64) -> String {
+    let (sign, count) = (milliseconds < 0 ? "-" : "", milliseconds.magnitude)
+    switch count {
+    case ..<10_000: return "\(sign)\(count) ms"
+    case ..<120_000: return "\(sign)\(count / 1000).\(count % 1000 / 100) s"
+    case ..<7_200_000: return "\(sign)\(count / 60_000) min"
+    case ..<172_800_000: return "\(sign)\(count / 3_600_000) h \(count / 60_000 % 60) min"
+    default: return "\(sign)\(count / 86_400_000) d \(count / 3_600_000 % 24) h"
+    }
+  }
+
+  /// How it stands, in sentences.
+  private func words(_ explanation: Explanation, now: Int64) -> [String] {
+    var words: [String] = []
+    switch explanation.state {
+    case .unknown: words.append("Nothing was found.")
+    case .unprocessed: words.append("It was published, and nothing has happened to it yet: no worker has come to it, or it was lost.")
+    case .rejected(let reason): words.append("It was rejected: \(TerminalText.visible(reason)).")
+    case .dead(let reason): words.append("It could not be processed, and lies in the dead letters: \(TerminalText.visible(reason)).")
+    case .unregistered: words.append("It was for nobody: the person has no registered device.")
+    case .underWay(let open, let all, let end):
+      let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
+      words.append("It is still under way to \(open) of \(all) \(all == 1 ? "device" : "devices")\(until).")
+    case .ended: break
+    }
+    if explanation.requests.isEmpty, explanation.isFound { words.append("Its own record is no longer in the topic.") }
+    for outcome in explanation.devices.prefix(Self.mostDevices) { words.append(sentence(outcome)) }
+    let further = explanation.devices.count - Self.mostDevices
+    if further > 0 { words.append("… and \(further) further devices") }
+    return words
+  }
+
+  /// Sentences about devices at most: a person has few.
+  private static let mostDevices = 20
+
+  private func sentence(_ outcome: DeviceOutcome) -> String {
+    let after = outcome.sincePublication.map { " \(Self.duration($0)) after its publication" } ?? ""
+    let what =
+      switch outcome.state {
+      case .queued: "queued\(after), and waits for the device"
+      case .overdue: "queued\(after), and its time is over: it is not shown any more"
+      case .delivered: "delivered\(after)"
+      case .updated: "delivered\(after), in place of an older one"
+      case .removed: "removed\(after)"
+      case .collapsed: "collapsed\(after): a newer one took its place"
+      case .expired: "expired\(after)"
+      case .evicted: "evicted\(after): the mailbox was full"
+      case .filtered: "filtered\(after)"
+      case .duplicate: "a duplicate: the device had this apns-id from another record"
+      case .unregistered: "unregistered: there is no such device"
+      case .other: "no outcome is known"
+      }
+    return "\(TerminalText.device(outcome.device)): \(what)"
+  }
+
+  // MARK: For a program
+
+  /// One object: the request, how it stands, the devices, the steps.
+  func json(_ explanation: Explanation) -> JSONValue {
+    var members: [JSONValue.Member] = [
+      .init(key: "apnsId", value: .string(explanation.id.description)), .init(key: "state", value: .string(word(explanation.state))),
+    ]
+    if case .underWay(let open, let all, let end) = explanation.state {
+      members.append(.init(key: "open", value: .integer(Int64(open))))
+      members.append(.init(key: "of", value: .integer(Int64(all))))
+      if let end { members.append(.init(key: "until", value: .string(Timestamp.text(end)))) }
+    }
+    if case .rejected(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
+    if case .dead(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
+    members.append(.init(key: "devices", value: .array(explanation.devices.map(json))))
+    members.append(.init(key: "steps", value: .array(explanation.steps.map(json))))
+    if !explanation.isFound { members.append(.init(key: "searched", value: .array(explanation.searched.map { .string($0) }))) }
+    return .object(members)
+  }
+
+  private func word(_ state: RequestState) -> String {
+    switch state {
+    case .unknown: "unknown"
+    case .unprocessed: "unprocessed"
+    case .rejected: "rejected"
+    case .dead: "dead"
+    case .unregistered: "unregistered"
+    case .underWay: "underWay"
+    case .ended: "ended"
+    }
+  }
+
+  private func json(_ outcome: DeviceOutcome) -> JSONValue {
+    var members: [JSONValue.Member] = [
+      .init(key: "device", value: .string(outcome.device)), .init(key: "state", value: .string(outcome.state.rawValue)),
+    ]
+    if let time = outcome.time { members.append(.init(key: "time", value: .string(Timestamp.text(time)))) }
+    if let since = outcome.sincePublication { members.append(.init(key: "sincePublicationMs", value: .integer(since))) }
+    return .object(members)
+  }
+
+  func json(_ step: Step) -> JSONValue {
+    var members: [JSONValue.Member] = [.init(key: "step", value: .string(step.name))]
+    func add(_ name: String, _ value: JSONValue?) { if let value { members.append(.init(key: name, value: value)) } }
+    add("time", step.time.map { .string(Timestamp.text($0)) })
+    add("sincePreviousMs", step.sincePrevious.map { .integer($0) })
+    add("sincePublicationMs", step.sincePublication.map { .integer($0) })
+    add("device", step.device.map { .string($0) })
+    add("worker", step.worker.map { .string($0) })
+    add("topic", .string(step.topic))
+    add("partition", .integer(Int64(step.partition)))
+    add("offset", .integer(step.offset))
+    if step.isRepeat { add("again", .bool(true)) }
+    if !step.details.isEmpty { add("details", .object(step.details.map { .init(key: $0.name, value: .string($0.value)) })) }
+    return .object(members)
+  }
+}

@@ -1,0 +1,324 @@
+import Testing
+
+@testable import Operations
+
+/// What may happen in a cluster that keeps its guarantees, faults and races included: an audit finds nothing in it.
+@Suite struct AllowedHistoryTests {
+  private var history = AuditHistory()
+
+  private func expect(
+    _ history: AuditHistory, _ outcomes: [AuditFindings.Outcome: Int], sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    #expect(history.violations == [], sourceLocation: sourceLocation)
+    #expect(history.outcomes == outcomes, sourceLocation: sourceLocation)
+  }
+
+  @Test mutating func queuedAndDelivered() {
+    history.publish(1)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    expect(history, [.delivered: 1])
+  }
+
+  @Test(arguments: [
+    (AuditFact.Kind.expired, AuditFindings.Outcome.expired), (.evicted, .evicted), (.filtered, .filtered), (.unregistered, .unregistered),
+    (.canceled, .canceled),
+  ]) func anEndingWithoutAShow(kind: AuditFact.Kind, outcome: AuditFindings.Outcome) {
+    var history = history
+    history.publish(1, end: 1_000)
+    history.tell(.queued, 1, at: 10)
+    history.tell(kind, 1, at: 2_000)
+    expect(history, [outcome: 1])
+  }
+
+  @Test mutating func redeliveredRecordsRepeatTheirEvents() {
+    history.publish(1)
+    for time in [10, 4_000, 9_000] as [Int64] { history.tell(.queued, 1, at: time, worker: UInt32(time)) }
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.delivered, 1, at: 5_000)
+    expect(history, [.delivered: 1])
+    #expect(history.findings().repeats == 3)
+  }
+
+  @Test mutating func aReplayIsTheSameRequest() {
+    history.publish(1)
+    history.publish(1, offset: 500, source: 1, at: 60_000)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.queued, 1, at: 60_010)
+    expect(history, [.delivered: 1])
+    #expect(history.findings().requests == 1)
+  }
+
+  @Test mutating func aProducerPublishesTwice() {
+    history.publish(1)
+    history.publish(1, offset: 2)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.duplicate, 1, source: 2, at: 30)
+    expect(history, [.delivered: 1, .duplicate: 1])
+  }
+
+  @Test mutating func theDuplicateWasJudgedFirstAfterALossOfRedis() {
+    history.publish(1)
+    history.publish(1, offset: 2)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.duplicate, 1, source: 2, at: 30)
+    history.tell(.queued, 1, source: 2, at: 5_000)
+    history.tell(.delivered, 1, source: 2, at: 5_010, .isKnown)
+    history.tell(.duplicate, 1, at: 5_020)
+    expect(history, [.delivered: 2])
+    #expect(history.findings().known == 1)
+  }
+
+  @Test mutating func collapsedInTheMailbox() {
+    for id in 1...3 { history.publish(id, collapse: 7, at: Int64(id)) }
+    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.tell(.collapsed, 1, collapse: 7, at: 20, .namesSuccessor)
+    history.tell(.queued, 2, collapse: 7, at: 20)
+    history.tell(.collapsed, 2, collapse: 7, at: 30, .namesSuccessor)
+    history.tell(.queued, 3, collapse: 7, at: 30)
+    history.tell(.delivered, 3, collapse: 7, at: 40)
+    expect(history, [.collapsed: 2, .delivered: 1])
+  }
+
+  @Test mutating func collapsedAfterItWasRouted() {
+    history.publish(1, collapse: 7)
+    history.publish(2, collapse: 7)
+    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.tell(.collapsed, 1, collapse: 7, at: 20, .namesSuccessor)
+    history.tell(.queued, 2, collapse: 7, at: 20)
+    history.tell(.delivered, 1, collapse: 7, at: 21)
+    history.tell(.updated, 2, collapse: 7, at: 22)
+    expect(history, [.delivered: 1, .updated: 1])
+  }
+
+  @Test mutating func aStaleRecordComesLast() {
+    history.publish(2, collapse: 7)
+    history.publish(1, collapse: 7)
+    history.tell(.queued, 2, collapse: 7, at: 10)
+    history.tell(.delivered, 2, collapse: 7, at: 20)
+    history.tell(.collapsed, 1, collapse: 7, at: 300_000, .namesSuccessor)
+    expect(history, [.delivered: 1, .collapsed: 1])
+  }
+
+  @Test mutating func theDeviceDropsAStaleOne() {
+    history.publish(1, collapse: 7)
+    history.publish(2, collapse: 7)
+    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.tell(.queued, 2, collapse: 7, at: 20)
+    history.tell(.delivered, 2, collapse: 7, at: 30)
+    history.tell(.collapsed, 1, collapse: 7, at: 31)
+    expect(history, [.delivered: 1, .collapsed: 1])
+    #expect(history.findings().staleDropped == 1)
+  }
+
+  @Test mutating func aNewerOneQueuedMeansCollapsed() {
+    history.publish(1, collapse: 7)
+    history.publish(2, collapse: 7)
+    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.tell(.queued, 2, collapse: 7, at: 20)
+    expect(history, [.collapsed: 1, .pending: 1])
+    #expect(history.findings().derived == 1)
+  }
+
+  @Test mutating func pastItsEndMeansExpired() {
+    history.publish(1, end: 1_000)
+    history.tell(.queued, 1, at: 10)
+    expect(history, [.expired: 1])
+  }
+
+  @Test mutating func anOldAcknowledgementComesAfterANewerOne() {
+    history.publish(1, collapse: 7)
+    history.publish(2, collapse: 7)
+    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.tell(.queued, 2, collapse: 7, at: 20)
+    history.tell(.delivered, 2, collapse: 7, at: 30, worker: 2)
+    // Its lane was frozen with the acknowledgement in its socket.
+    history.tell(.delivered, 1, collapse: 7, at: 50_000, worker: 1)
+    expect(history, [.delivered: 2])
+  }
+
+  @Test mutating func theAcknowledgementWasLostAndTheDeviceHadItAlready() {
+    history.publish(1)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.updated, 1, at: 20, worker: 1)
+    history.tell(.delivered, 1, at: 500_000, worker: 2, .isKnown)
+    history.tell(.delivered, 1, at: 900_000, worker: 3, .isKnown)
+    expect(history, [.updated: 1])
+  }
+
+  @Test mutating func theOnlyAcknowledgementSaysThatItWasKnown() {
+    history.publish(1)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 500_000, .isKnown)
+    expect(history, [.delivered: 1])
+  }
+
+  @Test mutating func whoHasAnsweredHasSeenIt() {
+    history.publish(1)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.response, 1, at: 20, number: 5)
+    history.tell(.response, 1, at: 900, number: 5)
+    history.tell(.dismissed, 1, at: 950, number: 6)
+    expect(history, [.delivered: 1])
+    #expect(history.findings().repeats == 1)
+  }
+
+  @Test mutating func whatTheDeviceSaysOutweighsTheEnding() {
+    for (id, kind) in [AuditFact.Kind.expired, .evicted, .filtered, .unregistered, .collapsed].enumerated() {
+      history.publish(id, collapse: 7, end: 60_000)
+      history.tell(.queued, id, collapse: 7, at: 10)
+      history.tell(.delivered, id, collapse: 7, at: 30)
+      history.tell(kind, id, collapse: 7, at: 60_000, .namesSuccessor)
+    }
+    history.publish(9, collapse: 7)
+    history.tell(.queued, 9, collapse: 7, at: 31)
+    history.tell(.updated, 9, collapse: 7, at: 40)
+    expect(history, [.delivered: 5, .updated: 1])
+  }
+
+  @Test mutating func acknowledgedALittleAfterItsEnd() {
+    history.publish(1, end: 1_000)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 50_000)
+    expect(history, [.delivered: 1])
+    #expect(history.findings().acknowledgedLate == 1)
+  }
+
+  @Test mutating func aPersonsDevices() {
+    history.publish(1, for: nil)
+    for device in 1...3 as ClosedRange<UInt64> { history.tell(.queued, 1, on: device, at: 10) }
+    history.tell(.delivered, 1, on: 2, at: 20)
+    history.tell(.addressed, 1, on: 0, at: 15, number: 3)
+    expect(history, [.delivered: 1, .pending: 2])
+  }
+
+  @Test mutating func aPersonWithoutDevices() {
+    history.publish(1, for: nil)
+    history.tell(.addressed, 1, on: 0, at: 10, number: 0)
+    history.tell(.unregistered, 1, on: 0, at: 10)
+    expect(history, [.unregistered: 1])
+  }
+
+  @Test mutating func aDeviceLeftBeforeTheRecordCameAgain() {
+    history.publish(1, for: nil)
+    for device in 1...3 as ClosedRange<UInt64> { history.tell(.delivered, 1, on: device, at: 10) }
+    history.tell(.addressed, 1, on: 0, at: 15, number: 2)
+    expect(history, [.delivered: 3])
+  }
+
+  @Test mutating func oneOfAPersonsDevicesBelongsToAnotherApplication() {
+    history.publish(1, for: nil)
+    history.tell(.delivered, 1, at: 10)
+    history.tell(.rejected, 1, on: 0, at: 10, .isForOtherApplication)
+    history.tell(.addressed, 1, on: 0, at: 11, number: 2)
+    expect(history, [.delivered: 1, .rejected: 1])
+  }
+
+  @Test mutating func rejected() {
+    history.publish(1, .isBroken)
+    history.tell(.rejected, 1, on: 0, at: 10)
+    history.publish(2, for: nil)
+    history.tell(.rejected, 2, on: 0, at: 10)
+    expect(history, [.rejected: 2])
+  }
+
+  @Test mutating func inTheDeadLettersWithoutAnEvent() {
+    history.publish(1)
+    history.tell(.deadLetter, 1, on: 0, at: 10)
+    expect(history, [.dead: 1])
+  }
+
+  @Test mutating func rejectedMendedAndRedriven() {
+    history.publish(1, .isBroken)
+    history.tell(.rejected, 1, on: 0, at: 10)
+    history.publish(1, offset: 50, source: 1, at: 60_000, .isRedrive)
+    history.tell(.queued, 1, at: 60_010)
+    history.tell(.delivered, 1, at: 60_020)
+    #expect(history.violations == [])
+    #expect(history.outcomes[.delivered] == 1)
+  }
+
+  @Test mutating func removed() {
+    history.publish(1)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    history.publish(2, collapse: nil, at: 100, .isRemoval)
+    history.tell(.queued, 2, at: 110)
+    history.tell(.removed, 2, at: 120)
+    history.tell(.removed, 2, at: 500, .isKnown)
+    expect(history, [.delivered: 1, .removed: 1])
+  }
+
+  @Test mutating func aRemovalTakesItOutOfTheMailbox() {
+    history.publish(1, collapse: 7)
+    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.publish(2, collapse: 7, .isRemoval)
+    history.tell(.collapsed, 1, collapse: 7, at: 20, .namesSuccessor)
+    history.tell(.queued, 2, collapse: 7, at: 20)
+    expect(history, [.collapsed: 1, .pending: 1])
+  }
+
+  @Test mutating func theRegistrationChangedWhileTheRecordCameAgain() {
+    history.publish(1)
+    history.tell(.queued, 90, source: 1_500, at: 0)
+    history.tell(.unregistered, 1, at: 100_000)
+    history.tell(.registered, 0, at: 110_000)
+    history.tell(.queued, 1, at: 120_000)
+    history.tell(.delivered, 1, at: 120_010)
+    history.publish(2)
+    history.tell(.rejected, 2, on: 0, at: 100_000, .isForOtherApplication)
+    history.tell(.queued, 2, at: 120_000)
+    history.tell(.delivered, 2, at: 120_010)
+    #expect(history.violations == [])
+    #expect(history.outcomes[.delivered] == 2)
+  }
+
+  @Test mutating func aYoungRequestIsInFlight() {
+    history.publish(1, at: AuditHistory.hour - 10_000)
+    history.publish(2, for: nil, at: AuditHistory.hour - 10_000)
+    history.tell(.queued, 2, at: AuditHistory.hour - 9_000)
+    // The newer one that takes its place has not been told yet.
+    history.publish(3, collapse: 7)
+    history.tell(.queued, 3, collapse: 7, at: 10)
+    history.tell(.collapsed, 3, collapse: 7, at: AuditHistory.hour - 1_000, .namesSuccessor)
+    expect(history, [.inFlight: 2, .pending: 1, .collapsed: 1])
+  }
+
+  @Test mutating func whatWasPublishedBeforeOrAfterTheRange() {
+    history.tell(.queued, 1, source: 5_000, at: 10)
+    history.tell(.delivered, 1, source: 5_000, at: 20)
+    history.tell(.updated, 1, source: 5_000, at: 30)
+    history.tell(.collapsed, 2, source: 5_001, at: 20, .namesSuccessor)
+    history.tell(.delivered, 5, collapse: 7, source: 6_000, at: 20)
+    history.tell(.delivered, 4, collapse: 7, source: 5_003, at: 900_000)
+    for id in 4...5 { history.tell(.response, id, source: 5_000, at: 900_000, number: 5) }
+    history.rules.beginsAtBeginning = false
+    history.publish(3)
+    history.tell(.duplicate, 3, at: 10)
+    expect(history, [.duplicate: 1])
+    #expect(history.findings().requests == 1)
+  }
+
+  @Test mutating func itWaitsThoughTheDeviceTookAnotherAndLeft() {
+    history.publish(1)
+    history.publish(2)
+    history.publish(3)
+    for id in 1...3 { history.tell(.queued, id, at: 10) }
+    history.tell(.delivered, 2, at: 20)
+    // Within the time of a takeover nothing can be said.
+    history.tell(.delivered, 3, at: 60_000)
+    expect(history, [.delivered: 2, .pending: 1])
+  }
+
+  @Test mutating func whatIsOlderIsDeliveredFirst() {
+    // Mailboxes are read from the oldest on: earlier ones may take the device long.
+    for id in 1...3 { history.publish(id) }
+    for id in 1...3 { history.tell(.queued, id, at: 10) }
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.delivered, 2, at: 900_000)
+    expect(history, [.delivered: 2, .pending: 1])
+  }
+}

@@ -1,0 +1,123 @@
+import Kafka
+import Notifications
+import Testing
+
+@testable import Operations
+
+@Suite struct TimelineTests {
+  private static let id = NotificationID(high: 1, low: 2)
+  private static let start: Int64 = 1_700_000_000_000
+  private var timeline = Timeline(id)
+
+  private mutating func publish(
+    _ target: String = "user:ada", offset: Int64 = 7, at time: Int64 = 0, end: Int64 = 60_000, broken: String? = nil
+  ) {
+    timeline.add(
+      PublishedRequest(
+        id: Self.id, source: SourceCoordinates(topic: "r", partition: 0, offset: offset, timestamp: Self.start + time), target: target,
+        application: "com.example", identifier: nil, isDerivedID: false, operation: "notify", end: Self.start + end, broken: broken,
+        origin: nil))
+  }
+
+  private mutating func tell(_ type: EventType, on device: String? = "d1", at time: Int64, offset: Int64, _ more: String = "") throws {
+    let device = device.map { #""device":"\#($0)","# } ?? ""
+    let value = #"""
+      {"apnsId":"\#(Self.id)",\#(device)"worker":"w","source":{"topic":"r","partition":0,"offset":7,"timestamp":\#(Self.start)}\#(more)}
+      """#
+    let headers = [
+      ("ce_specversion", "1.0"), ("ce_id", "\(type) \(device)"), ("ce_type", type.cloudEventsType.description), ("ce_source", "/c"),
+      ("ce_time", Timestamp.text(Self.start + time)),
+    ]
+    var text = value
+    let event = try text.withUTF8 { try Event(headers: headers.map { (name: $0.0, value: $0.1) }, value: UnsafeRawBufferPointer($0)) }
+    timeline.add(event, topic: "e", partition: 3, offset: offset, timestamp: 0)
+  }
+
+  private func explanation(at time: Int64 = 30_000) -> Explanation { timeline.explanation(now: Self.start + time) }
+
+  @Test mutating func stepsAreInTheOrderOfTimeWithTheirLatencies() throws {
+    try tell(.delivered, on: "d2", at: 40, offset: 3)
+    try tell(.queued, on: "d1", at: 10, offset: 1)
+    try tell(.queued, on: "d2", at: 12, offset: 2)
+    publish()
+    try tell(.delivered, on: "d1", at: 35, offset: 4)
+    let steps = explanation().steps
+    #expect(steps.map(\.name) == ["published", "queued", "queued", "delivered", "delivered"])
+    #expect(steps.map(\.sincePublication) == [0, 10, 12, 35, 40])
+    // Since what happened on the same device.
+    #expect(steps.map(\.sincePrevious) == [nil, 10, 12, 25, 28])
+    #expect(steps.map(\.worker) == [nil, "w", "w", "w", "w"])
+    #expect(steps.last.map { [$0.topic, "\($0.partition)", "\($0.offset)"] } == ["e", "3", "3"])
+  }
+
+  @Test mutating func whatWasToldAgainIsMarkedAndARecordIsTakenOnce() throws {
+    publish()
+    try tell(.queued, at: 10, offset: 1)
+    try tell(.queued, at: 90, offset: 2)
+    try tell(.queued, at: 90, offset: 2)
+    #expect(explanation().steps.map(\.isRepeat) == [false, false, true])
+  }
+
+  @Test mutating func itIsUnderWayUntilEachDeviceHasAnOutcome() throws {
+    publish()
+    #expect(explanation().state == .unprocessed)
+    try tell(.queued, on: "d1", at: 10, offset: 1)
+    // For how many devices it is, is not known yet.
+    #expect(explanation().state == .underWay(open: 1, of: 1, end: Self.start + 60_000))
+    try tell(.addressed, on: nil, at: 11, offset: 2, #","devices":2"#)
+    #expect(explanation().state == .underWay(open: 2, of: 2, end: Self.start + 60_000))
+    try tell(.delivered, on: "d1", at: 12, offset: 3)
+    try tell(.queued, on: "d2", at: 13, offset: 4)
+    #expect(explanation().state == .underWay(open: 1, of: 2, end: Self.start + 60_000))
+    #expect(explanation().devices.map(\.state) == [.delivered, .queued])
+    #expect(explanation(at: 60_000).devices.map(\.state) == [.delivered, .overdue])
+    try tell(.expired, on: "d2", at: 61_000, offset: 5)
+    #expect(explanation().state == .ended)
+    #expect(explanation().devices.map(\.state) == [.delivered, .expired])
+  }
+
+  @Test mutating func whatTheDeviceSaysOutweighsAnEnding() throws {
+    publish("device:d1")
+    try tell(.queued, at: 10, offset: 1)
+    try tell(.delivered, at: 20, offset: 2)
+    try tell(.collapsed, at: 30, offset: 3)
+    try tell(.dismissed, at: 40, offset: 4)
+    #expect(explanation().devices.map(\.state) == [.delivered])
+    #expect(explanation().devices.first?.sincePublication == 20)
+  }
+
+  @Test mutating func endingsWithoutADevice() throws {
+    publish()
+    try tell(.addressed, on: nil, at: 11, offset: 2, #","devices":0"#)
+    try tell(.unregistered, on: nil, at: 11, offset: 3)
+    #expect(explanation().state == .unregistered)
+    timeline = Timeline(Self.id)
+    try tell(.rejected, on: nil, at: 11, offset: 3, #","reason":"BadPriority""#)
+    #expect(explanation().state == .rejected("BadPriority"))
+    timeline = Timeline(Self.id)
+    publish()
+    timeline.add(
+      Step(name: Step.deadLetter, time: 1, topic: "x", partition: 0, offset: 0, details: [Step.Detail("reason", "Poison")]))
+    #expect(explanation().state == .dead("Poison"))
+  }
+
+  @Test mutating func theRequestsThatEventsNameAreStillToBeRead() throws {
+    try tell(.queued, at: 10, offset: 1)
+    #expect(timeline.unreadSources(in: "r").map(\.offset) == [7])
+    #expect(timeline.unreadSources(in: "elsewhere").isEmpty)
+    #expect(timeline.published == Self.start)
+    publish()
+    #expect(timeline.unreadSources(in: "r").isEmpty)
+  }
+}
+
+@Suite struct BackwardsTests {
+  @Test func theNewestComeFirstAndNothingTwice() {
+    let (a, b) = (TopicPartition("t", 0), TopicPartition("t", 1))
+    var rounds = Backwards([TopicStretch(a, 5, 100), TopicStretch(b, 0, 8), TopicStretch(b, 3, 3)], first: 10)
+    #expect(rounds.next() == [TopicStretch(a, 90, 100), TopicStretch(b, 0, 8)])
+    #expect(rounds.next() == [TopicStretch(a, 50, 90)])
+    #expect(rounds.next() == [TopicStretch(a, 5, 50)])
+    #expect(rounds.next() == nil)
+  }
+}

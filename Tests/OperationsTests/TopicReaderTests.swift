@@ -1,0 +1,93 @@
+import EventLoop
+import Kafka
+import TestSupport
+import Testing
+
+@testable import Operations
+
+@Suite struct TopicReaderTests {
+  private actor Lane {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    func read(_ stretches: [TopicStretch], _ kafka: KafkaFixture) async throws -> [TestRecord] {
+      let (reader, all) = (TopicReader(on: loop, kafka.configuration), Records())
+      try await reader.read(stretches, "records") { all.records.append(TestRecord($0)) }
+      return all.records
+    }
+
+    func read(at places: [(partition: TopicPartition, offset: Int64)], _ kafka: KafkaFixture) async throws -> [TestRecord] {
+      let (reader, all) = (TopicReader(on: loop, kafka.configuration), Records())
+      try await reader.read(at: places, "records") { all.records.append(TestRecord($0)) }
+      return all.records
+    }
+
+    func fail(_ stretches: [TopicStretch], _ kafka: KafkaConfiguration) async throws {
+      let reader = TopicReader(on: loop, kafka, silenceMilliseconds: 2_000)
+      try await reader.read(stretches, "records") { _ in }
+    }
+  }
+
+  private final class Records { var records: [TestRecord] = [] }
+
+  private func records(_ count: Int, partitions: Int32) -> [TestRecord] {
+    (0..<count).map { TestRecord(key: nil, "\($0)", partition: Int32($0) % partitions) }
+  }
+
+  @Test func whatIsThereAtTheStartIsReadAndNothingElse() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic("stretches", partitions: 3)
+      try await kafka.publish(records(300, partitions: 3), to: topic)
+      let stretches = try await kafka.admin.stretches(of: topic)
+      #expect(stretches.map(\.offsets) == [0..<100, 0..<100, 0..<100])
+      try await kafka.publish(records(30, partitions: 3), to: topic)
+      let lane = Lane(kafka.loop)
+      let all = try await lane.read(stretches, kafka)
+      #expect(all.count == 300)
+      for partition in 0..<3 as Range<Int32> {
+        // Each partition in its own order.
+        #expect(all.filter { $0.partition == partition }.map(\.offset) == (0..<100).map { Int64($0) })
+      }
+      let some = try await lane.read([TopicStretch(TopicPartition(topic, 1), 40, 43), TopicStretch(TopicPartition(topic, 2), 7, 7)], kafka)
+      #expect(some.map(\.offset) == [40, 41, 42])
+      #expect(try await lane.read([], kafka).isEmpty)
+    }
+  }
+
+  @Test func recordsAreFoundWhereTheyLie() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic("places", partitions: 2)
+      try await kafka.publish(records(6_000, partitions: 2), to: topic)
+      let places = [(0, 5), (0, 2_999), (1, 0), (1, 2_500), (0, 5), (1, 99_999)].map {
+        (partition: TopicPartition(topic, Int32($0.0)), offset: Int64($0.1))
+      }
+      let found = try await Lane(kafka.loop).read(at: places.dropLast(), kafka)
+      #expect(Set(found.map(\.text)) == ["10", "5998", "1", "5001"])
+      #expect(found.count == 4)
+    }
+  }
+
+  @Test func recordsOfATimeAreFound() async throws {
+    try await KafkaFixture.with { kafka in
+      // The embedded broker finds nothing by time: it gives all, and the reader judges by the records' own times.
+      guard kafka.embedded == nil else { return }
+      let topic = try await kafka.topic("times")
+      let base: Int64 = 1_700_000_000_000
+      try await kafka.publish((0..<100).map { TestRecord("\($0)", partition: 0, timestamp: base + Int64($0) * 1_000) }, to: topic)
+      let stretches = try await kafka.admin.stretches(of: topic, TimeRange(from: base + 20_000, to: base + 30_000))
+      #expect(stretches.map(\.offsets) == [20..<30])
+      #expect(try await kafka.admin.stretches(of: topic, TimeRange(from: base + 999_000)).map(\.offsets) == [100..<100])
+    }
+  }
+
+  @Test func silenceIsAnError() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic("silence")
+      try await kafka.publish(records(10, partitions: 1), to: topic)
+      let stretches = try await kafka.admin.stretches(of: topic)
+      try kafka.embedded?.takeDown()
+      await #expect(throws: KafkaError.self) { try await Lane(kafka.loop).fail(stretches, kafka.configuration) }
+    }
+  }
+}

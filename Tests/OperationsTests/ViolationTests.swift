@@ -1,0 +1,217 @@
+import Notifications
+import Testing
+
+@testable import Operations
+
+/// What must not happen, planted: an audit finds each of it, and nothing else.
+@Suite struct ViolationTests {
+  private var history = AuditHistory()
+
+  @Test mutating func aRequestWithoutAnyEventIsLost() {
+    history.publish(1)
+    history.publish(2)
+    history.tell(.delivered, 2, at: 10)
+    let findings = history.findings()
+    #expect(findings.violations.map(\.kind) == [.lost])
+    #expect(findings.violations.first?.id == AuditHistory.id(1))
+    #expect(findings.violations.first?.places == [.init(topic: .requests, partition: 0, offset: 1)])
+    #expect(findings.outcomes == [.lost: 1, .delivered: 1])
+  }
+
+  @Test mutating func oneOfAPersonsDevicesIsLost() {
+    history.publish(1, for: nil)
+    history.tell(.delivered, 1, on: 1, at: 10)
+    history.tell(.queued, 1, on: 2, at: 10)
+    history.tell(.addressed, 1, on: 0, at: 11, number: 4)
+    #expect(history.violations == [.lost])
+    #expect(history.outcomes == [.delivered: 1, .pending: 1, .lost: 2])
+  }
+
+  @Test mutating func aPersonsRequestWithoutItsSumIsLost() {
+    history.publish(1, for: nil)
+    history.tell(.delivered, 1, at: 10)
+    #expect(history.violations == [.lost])
+  }
+
+  @Test mutating func aPersonWithoutDevicesHasAnEnding() {
+    history.publish(1, for: nil)
+    history.tell(.addressed, 1, on: 0, at: 11, number: 0)
+    #expect(history.violations == [.lost])
+  }
+
+  @Test mutating func rejectedAndDelivered() {
+    history.publish(1)
+    history.tell(.rejected, 1, on: 0, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    #expect(history.violations == [.contradiction])
+  }
+
+  @Test mutating func deliveredToADeviceThatTheRequestDoesNotName() {
+    history.publish(1, for: 1)
+    history.tell(.delivered, 1, on: 1, at: 20)
+    history.tell(.delivered, 1, on: 2, at: 20)
+    #expect(history.violations == [.wrongDevice])
+  }
+
+  @Test mutating func anEventOfARequestThatIsNotThere() {
+    history.tell(.delivered, 1, at: 20)
+    #expect(history.violations == [.unknownRequest])
+  }
+
+  @Test mutating func anEventThatNamesAnotherRecordThanTheRequestsOwn() {
+    history.publish(1)
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.queued, 1, source: 2, at: 10)
+    #expect(history.violations == [.unknownRequest])
+  }
+
+  @Test mutating func shownTwiceAsTwoEvents() {
+    history.publish(1)
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.updated, 1, at: 30)
+    #expect(history.violations == [.shownTwice])
+  }
+
+  @Test mutating func shownTwiceByTwoWorkers() {
+    history.publish(1)
+    history.tell(.delivered, 1, at: 20, worker: 1)
+    history.tell(.delivered, 1, at: 30, worker: 2)
+    #expect(history.violations == [.shownTwice])
+  }
+
+  @Test mutating func aDuplicateIsShownAsWell() {
+    history.publish(1)
+    history.publish(1, offset: 2)
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.delivered, 1, source: 2, at: 90_000)
+    let findings = history.findings()
+    #expect(findings.violations.map(\.kind) == [.shownTwice])
+    #expect(findings.violations.first?.places.count == 2)
+  }
+
+  @Test mutating func shownLongAfterItsEnd() {
+    history.publish(1, end: 1_000)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 66_001)
+    #expect(history.violations == [.shownLate])
+  }
+
+  @Test mutating func expiredBeforeItsEnd() {
+    history.publish(1, end: 100_000)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.expired, 1, at: 90_000)
+    #expect(history.violations == [.expiredEarly])
+  }
+
+  @Test mutating func anOlderOneIsShownLongAfterANewerOne() {
+    history.publish(1, collapse: 7)
+    history.publish(2, collapse: 7)
+    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.tell(.queued, 2, collapse: 7, at: 20)
+    history.tell(.delivered, 2, collapse: 7, at: 30)
+    history.tell(.updated, 1, collapse: 7, at: 65_031)
+    let findings = history.findings()
+    #expect(findings.violations.map(\.kind) == [.stale])
+    #expect(findings.violations.first?.id == AuditHistory.id(1))
+    #expect(findings.violations.first?.detail.contains(AuditHistory.id(2).description) == true)
+  }
+
+  @Test mutating func theNewestIsDeclaredCollapsed() {
+    history.publish(1, collapse: 7)
+    history.publish(2, collapse: 7)
+    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.tell(.delivered, 1, collapse: 7, at: 15)
+    history.tell(.queued, 2, collapse: 7, at: 20)
+    history.tell(.collapsed, 2, collapse: 7, at: 30, .namesSuccessor)
+    #expect(history.violations == [.collapsedByNothing])
+  }
+
+  @Test mutating func collapsedByOneOfAnotherDevice() {
+    history.publish(1, collapse: 7)
+    history.publish(2, for: 2, collapse: 7)
+    history.tell(.collapsed, 1, collapse: 7, at: 10, .namesSuccessor)
+    history.tell(.delivered, 2, on: 2, collapse: 7, at: 20)
+    #expect(history.violations == [.collapsedByNothing])
+  }
+
+  @Test mutating func aDuplicateOfNothing() {
+    history.publish(1)
+    history.tell(.duplicate, 1, at: 10)
+    #expect(history.violations == [.duplicateOfNothing])
+  }
+
+  @Test mutating func duplicatesOfEachOther() {
+    history.publish(1)
+    history.publish(1, offset: 2)
+    history.tell(.duplicate, 1, at: 10)
+    history.tell(.duplicate, 1, source: 2, at: 10)
+    #expect(history.violations == [.duplicateOfNothing, .duplicateOfNothing])
+  }
+
+  @Test mutating func overlookedWhileTheDeviceWasServed() {
+    history.publish(1)
+    history.publish(2)
+    history.publish(3)
+    for id in 1...3 { history.tell(.queued, id, at: 10) }
+    history.tell(.delivered, 2, at: 20)
+    history.tell(.delivered, 3, at: 70_000)
+    #expect(history.violations == [.overlooked])
+    #expect(history.outcomes == [.delivered: 2, .lost: 1])
+  }
+
+  @Test mutating func overlookedBeforeItExpired() {
+    history.publish(1, end: 80_000)
+    history.publish(2)
+    history.publish(3)
+    for id in 1...3 { history.tell(.queued, id, at: 10) }
+    history.tell(.delivered, 2, at: 20)
+    history.tell(.delivered, 3, at: 70_000)
+    #expect(history.violations == [.overlooked])
+    // What was acknowledged after its end says nothing.
+    history.facts[0].number = AuditHistory.beginning + 60_000
+    #expect(history.violations == [])
+    #expect(history.outcomes == [.delivered: 2, .expired: 1])
+  }
+
+  @Test mutating func pendingWhereNothingMayBe() {
+    history.publish(1)
+    history.tell(.queued, 1, at: 10)
+    #expect(history.violations == [])
+    history.rules.forbidsPending = true
+    #expect(history.violations == [.pending])
+  }
+
+  @Test(arguments: [AuditFact.Kind.unregistered, .rejected]) func aRegisteredDeviceIsDeclaredUnknown(kind: AuditFact.Kind) {
+    var history = history
+    history.tell(.registered, 0, at: 0)
+    for id in 1...3 { history.publish(id, at: Int64(id) * 100_000) }
+    history.tell(.delivered, 1, at: 100_020)
+    history.tell(.queued, 1, at: 100_010)
+    history.tell(kind, 2, on: kind == .rejected ? 0 : 1, at: 200_010, .isForOtherApplication)
+    history.tell(.queued, 3, at: 300_010)
+    history.tell(.delivered, 3, at: 300_020)
+    // A rejection is of the device only where the request came to it as well.
+    if kind == .rejected { history.tell(.queued, 2, at: 290_000) }
+    #expect(history.violations == [.wronglyUnregistered])
+    history.tell(.registered, 0, at: 250_000)
+    #expect(history.violations == [])
+  }
+
+  @Test mutating func theSameResponseAsTwoEvents() {
+    history.publish(1)
+    history.publish(2)
+    for id in 1...2 {
+      history.tell(.delivered, id, at: 20)
+      history.tell(.response, id, at: 30, number: 5)
+    }
+    #expect(history.violations == [.responseTwice])
+  }
+
+  @Test mutating func onlyTheFirstViolationsAreToldAndAllAreCounted() {
+    for id in 1...50 { history.publish(id) }
+    let findings = history.findings(limit: 3)
+    #expect(findings.violations.count == 3)
+    #expect(findings.counts == [.lost: 50])
+    #expect(findings.violationCount == 50)
+  }
+}
