@@ -70,7 +70,7 @@ let package = Package(
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("TransformTests", ["Transform", "Worker", "Redis", "EventLoop", "Notifications", "TestSupport"]),
-    tests("FanOutTests", ["FanOut", "Worker", "Redis", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
+    tests("FanOutTests", ["FanOut", "Worker", "Redis", "Kafka", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
     tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"], exclude: ["Clients"]),
