@@ -46,13 +46,16 @@ extension FanOutCore {
     let token = hello.device.text
     let presence = Presence(partition: partition, generation: session.generation)
     var registration = hello.registration(since: WallClock.milliseconds())
-    let keys: [RedisArgument] = [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))]
+    let keys = self.keys(of: token)
     var digest = digestBytes(registration)
     var answer = try await redis.call(SessionScripts.enter, keys: keys, arguments: [.bytes(presence.bytes), .bytes(digest)])
     // Between the publication and this call another session of the device may have registered differently: the last hello wins.
     for _ in 0..<3 where answer.array?.first?.integer != 1 {
+      try requireBucket(answer)
+      // What Redis may have lost is not published anew as if it were of today.
+      guard watch.isRegistryWhole else { throw RedisError(.notConnected, "the registry is being restored") }
       let standing = answer.array.flatMap { $0.count > 1 ? $0[1].bytes.flatMap(Owner.init) : nil }
-      if let standing, standing.user == userHash(registration), standing.application == StableHash.hash(registration.application) {
+      if let standing, standing.user == Owner(registration).user, standing.application == StableHash.hash(registration.application) {
         registration.since = Int64(clamping: standing.since)
       }
       if holdsPlace {
@@ -64,7 +67,7 @@ extension FanOutCore {
       digest = digestBytes(registration)
       answer = try await redis.call(SessionScripts.enter, keys: keys, arguments: [.bytes(presence.bytes), .bytes(digest)])
     }
-    guard let parts = answer.array, parts.count == 5, parts[0].integer == 1, let owner = parts[2].bytes.flatMap(Owner.init) else {
+    guard let parts = answer.array, parts.count == 6, parts[0].integer == 1, let owner = parts[2].bytes.flatMap(Owner.init) else {
       throw RedisError(.rejected, "the device's registration did not stand; another session may be registering it")
     }
     // The audience lies in another slot than the device: every hello makes sure of it.
@@ -76,9 +79,22 @@ extension FanOutCore {
     guard sessions[session.generation] != nil else { return runTask?(.leave(token: token, session.generation)) ?? () }
     registration.since = Int64(clamping: owner.since)
     let open = OpenSession(
-      token: token, registration: registration, owner: owner,
+      token: token, registration: registration, owner: owner, registeredAt: Self.offset(parts[5]) ?? 0, epoch: redis.epoch,
       flow: SessionFlow(first: RandomBytes.number() >> 20, window: settings.window))
     welcome(session, open, gap: parts[3].bytes ?? [])
+  }
+
+  /// What scripts work on.
+  private func keys(of token: String) -> [RedisArgument] {
+    [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token)), .text(settings.keys.guardKey(ofDevice: token))]
+  }
+
+  /// Where Redis has lost what it had nothing is written to it before it was rebuilt.
+  private func requireBucket(_ answer: RedisValue) throws(RedisError) {
+    guard answer.array?.first?.integer != -2 else {
+      watch.lost()
+      throw RedisError(.notConnected, "Redis has lost what it had; 'carillon rebuild' restores it from Kafka")
+    }
   }
 
   /// The device's former session ends: here, or by way of its lane's partition.
@@ -113,8 +129,6 @@ extension FanOutCore {
 
   // MARK: Registration
 
-  private func userHash(_ registration: Registration) -> UInt64 { registration.user.map { StableHash.user($0) } ?? 0 }
-
   private func digestBytes(_ registration: Registration) -> [UInt8] { withUnsafeBytes(of: registration.digest.bigEndian, Array.init) }
 
   /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its mailbox and its person's audience.
@@ -128,10 +142,9 @@ extension FanOutCore {
     registration.write(to: &json)
     let value = json.withUnsafeBytes { Array($0) }
     let place = try await eventProducer.publish(value, of: token)
-    let owner = Owner(
-      user: userHash(registration), since: UInt64(clamping: registration.since), application: StableHash.hash(registration.application))
+    let owner = Owner(registration)
     let audience = registration.user.map { settings.keys.audience(user: $0, application: registration.application) } ?? ""
-    let applied = try await apply(owner.bytes, digestBytes(registration), place, audience, token)
+    let applied = try await apply(owner.bytes, registration.field(partition: place.partition, offset: place.offset), audience, token)
     guard let applied else { return }
     if let former = Owner(applied.owner), former.user != 0, former.user != owner.user { try await purge(token, of: former.user) }
     if !audience.isEmpty { _ = try await redis.command("ZADD", .text(audience), 0, .text(token)) }
@@ -143,13 +156,12 @@ extension FanOutCore {
 
   /// What stood before, or nil when a later registration stands.
   private func apply(
-    _ owner: [UInt8], _ digest: [UInt8], _ place: (partition: Int32, offset: Int64), _ audience: String, _ token: String
+    _ owner: [UInt8], _ registration: [UInt8], _ audience: String, _ token: String
   ) async throws -> (owner: [UInt8], audience: String)? {
-    let registration =
-      digest + withUnsafeBytes(of: place.partition.bigEndian, Array.init) + withUnsafeBytes(of: place.offset.bigEndian, Array.init)
     let answer = try await redis.call(
-      SessionScripts.register, keys: [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))],
+      RegistryScript.apply, keys: keys(of: token),
       arguments: [.bytes(owner), .bytes(registration), .integer(settings.longestLifetime * 1000), .text(audience)])
+    try requireBucket(answer)
     guard let parts = answer.array, parts.count == 3, parts[0].integer == 1 else { return nil }
     return (parts[1].bytes ?? [], parts[2].text ?? "")
   }
@@ -272,7 +284,7 @@ extension FanOutCore {
       registering += 1
       defer { registering -= 1 }
       let place = try await eventProducer.publish(nil, of: open.token)
-      let applied = try await apply([], [UInt8](repeating: 0, count: 8), place, "", open.token)
+      let applied = try await apply([], Registration.field(partition: place.partition, offset: place.offset), "", open.token)
       if let applied {
         try await purge(open.token, of: nil)
         if !applied.audience.isEmpty { _ = try await redis.command("ZREM", .text(applied.audience), .text(open.token)) }
@@ -301,14 +313,42 @@ extension FanOutCore {
   func refresh(_ generation: UInt64) async {
     guard let session = sessions[generation], let open = session.open, redis.isUp else { return }
     let presence = Presence(partition: partition, generation: generation)
-    let answer = try? await redis.call(
-      SessionScripts.refresh, keys: [.text(settings.keys.device(open.token)), .text(settings.keys.mailbox(open.token))],
-      arguments: [.bytes(presence.bytes)])
+    let answer = try? await redis.call(SessionScripts.refresh, keys: keys(of: open.token), arguments: [.bytes(presence.bytes)])
     guard sessions[generation] != nil, let parts = answer?.array, let state = parts.first?.integer else { return }
     switch state {
-    case 1: if parts.count > 1, (parts[1].integer ?? 0) > 0 { session.perform(open.flow.look(), open) }
-    case 0: session.close(.takenOver)
-    default: session.close(.registrationLost)
+    case 1:
+      if parts.count > 2, isBehind(parts[2], open) { return await registerAgain(session, open) }
+      if parts.count > 1, (parts[1].integer ?? 0) > 0 { session.perform(open.flow.look(), open) }
+    case 0:
+      // What a Redis that has lost something says of another session may be long over: the device asks again.
+      session.close(redis.epoch == open.epoch ? .takenOver : .serviceUnavailable)
+    case -1:
+      if parts.count > 1, isBehind(parts[1], open) { return await registerAgain(session, open) }
+      session.close(.registrationLost)
+    default: watch.lost()
+    }
+  }
+
+  /// Whether another registration stands than the session's, and an older one: Redis has lost the session's.
+  private func isBehind(_ standing: RedisValue, _ open: OpenSession) -> Bool {
+    guard let bytes = standing.bytes, let offset = Self.offset(standing) else { return true }
+    return Array(bytes[..<8]) != digestBytes(open.registration) && offset <= open.registeredAt
+  }
+
+  /// The offset in what the field `r` says.
+  private static func offset(_ registration: RedisValue) -> Int64? {
+    guard let bytes = registration.bytes, bytes.count == 20 else { return nil }
+    return bytes[12...].reduce(0) { $0 << 8 | Int64($1) }
+  }
+
+  /// Publishes the session's registration anew; it belongs to its user since when it did.
+  private func registerAgain(_ session: Session, _ open: OpenSession) async {
+    do {
+      try await register(open.registration)
+      guard sessions[session.generation] != nil else { return }
+      runTask?(.refresh(session.generation))
+    } catch {
+      logger.warning("a registration that Redis has lost could not be restored", ["error": "\(error)"])
     }
   }
 
@@ -319,7 +359,6 @@ extension FanOutCore {
     let presence = Presence(partition: partition, generation: generation)
     // When it fails the presence stays until the device's next hello; until then its records go to nobody, and wait in the mailbox.
     _ = try? await redis.call(
-      SessionScripts.leave, keys: [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))],
-      arguments: [.bytes(presence.bytes), .integer(settings.longestLifetime * 1000)])
+      SessionScripts.leave, keys: keys(of: token), arguments: [.bytes(presence.bytes), .integer(settings.longestLifetime * 1000)])
   }
 }

@@ -32,6 +32,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   var counted = HTTPServerStatistics()
   /// Registrations that wait for Kafka.
   var registering = 0
+  private(set) var watchOrNil: RedisWatch?
 
   /// The partition of `deliveries` that this lane reads.
   private(set) var partition: Int32 = -1
@@ -59,7 +60,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     redis = RedisConnection(
       on: loop,
       RedisConfiguration(
-        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536, scripts: SessionScripts.all + LaneScripts.all))
+        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536,
+        scripts: SessionScripts.all + LaneScripts.all + [MarkerStore.script]))
     mailbox = Mailbox(redis, settings.keys)
     membership = LaneMembership(on: loop, redis, name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     receipts = Receipts(key: settings.receiptKey)
@@ -79,11 +81,21 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     return settlementsOrNil
   }
 
+  /// Whether Redis has what it should.
+  var watch: RedisWatch {
+    guard let watchOrNil else { preconditionFailure("a device has said something, so the lane was started") }
+    return watchOrNil
+  }
+
   // MARK: Starting
 
   /// Connects, takes a partition, reads it from its end, and only then lets devices in.
   func start() async throws {
-    watchRedis()
+    let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, try Admin(settings.kafka)) { [unowned self] in
+      runTask?(.look)
+    }
+    watchOrNil = watch
+    watchRedis(watch)
     let producer = try Producer(on: loop, settings.kafka, handler: self)
     self.producer = producer
     let events = try EventProducer(settings, producer)
@@ -111,16 +123,24 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     logger.info("devices may connect", ["address": "\(localAddress)", "partition": "\(partition)"])
   }
 
-  private func watchRedis() {
+  private func watchRedis(_ watch: RedisWatch) {
     let (logger, health, address) = (logger, health, settings.redis)
     health.set("redis", ready: false, "connecting to \(address)")
     health.set("kafka", ready: false, "connecting")
     redis.onUp = { [unowned self] in
-      health.set("redis", ready: true)
       logger.info("Redis answers", ["address": "\(address)"])
+      watch.lost()
       if redis.epoch > 0 { lookAfterAll("Redis was away") }
     }
+    var hadLack = false
+    watch.onFinding = { [unowned self] lack in
+      health.set("redis", ready: lack == nil, lack ?? "")
+      if let lack { logger.warning("Redis is not whole", ["reason": lack]) }
+      if lack == nil, hadLack { lookAfterAll("Redis is whole again") }
+      hadLack = lack != nil
+    }
     redis.onDown = { error in
+      watch.lost()
       health.set("redis", ready: false, "\(error)")
       logger.warning("Redis is gone; devices stay connected", ["error": "\(error)"])
     }
@@ -249,6 +269,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     await server?.close(withinMilliseconds: min(left, 3_000))
     _ = await producer?.flush(withinMilliseconds: max(0, milliseconds - Int(loop.milliseconds() - beginning)))
     await membership.leave()
+    await watchOrNil?.close()
     sweepTimer.close()
     gateTimer.close()
     await consumer?.close()

@@ -141,6 +141,10 @@ final class OpenSession {
   /// Where the registration lies in `devices`: what later ones must come after.
   var owner: Owner
   var flow: SessionFlow
+  /// Where the last record of `devices` lies that this session has published or found.
+  var registeredAt: Int64
+  /// How often the connection to Redis had broken when the session began.
+  let epoch: UInt64
   /// Which revisions were evicted, until the device has been told and has answered anything.
   var gap: [UInt8] = []
   /// Frames that were refused.
@@ -155,7 +159,9 @@ final class OpenSession {
   private var frames = 0
   private var framesSecond = UInt32.max
 
-  init(token: String, registration: Registration, owner: Owner, flow: SessionFlow) {
+  init(token: String, registration: Registration, owner: Owner, registeredAt: Int64, epoch: UInt64, flow: SessionFlow) {
+    self.registeredAt = registeredAt
+    self.epoch = epoch
     self.token = token
     tokenHash = StableHash.hash(token)
     self.registration = registration

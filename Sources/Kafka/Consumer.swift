@@ -23,6 +23,9 @@ public final class Consumer {
     public var reportsPartitionEnd = false
     /// Records taken in one turn of the loop at most.
     public var recordsPerTurn = 1_000
+    /// Partitions of the group are offered to the handler, who says by `begin` where reading starts, instead of being read at once from
+    /// the offset that the group has committed. Works with cooperative assignment only.
+    public var offersPartitions = false
     /// How long the handler may take to consent to a revocation, in milliseconds.
     public var revocationTimeoutMilliseconds = 5_000
 
@@ -45,7 +48,8 @@ public final class Consumer {
 
   let client: ClientHandle
   var partitions = ConsumerPartitions()
-  var isPausingAll = false
+  /// Whether `pauseAll` holds.
+  public internal(set) var isPausingAll = false
   private var isHeld = false
   private var holdTimer: Timer?
   private var handler: (any ConsumerHandler)?
@@ -301,8 +305,52 @@ public final class Consumer {
     deliver()
     let name = partitions[index].topicPartition
     handler?.consumerFailed(KafkaError(.logTruncated, "consume \(name)"))
+    if options.offersPartitions { return startAgain(index) }
     handler?.consumerRevoked([partitions.assigned(index)], isLost: true, revocation: Revocation {})
     _ = own([(name, nil)])
+  }
+
+  // MARK: Partitions on offer
+
+  private func offer(_ indexes: [Int]) { if !indexes.isEmpty { handler?.consumerOffered(indexes.map { partitions.assigned($0) }) } }
+
+  /// The partitions that the handler has been offered and has not begun.
+  public var offers: [AssignedPartition] {
+    loop.preconditionOnLoop()
+    return partitions.all.indices.filter { partitions[$0].state == .offered }.map { partitions.assigned($0) }
+  }
+
+  /// Reads an offered partition from an offset on, and tells the handler that it is assigned.
+  ///
+  /// - Parameter offset: where the log has no such offset any more `auto.offset.reset` decides; nil for the oldest record.
+  /// - Returns: false when the offer has passed.
+  @discardableResult
+  public func begin(_ offer: AssignedPartition, at offset: Int64?) -> Bool {
+    loop.preconditionOnLoop()
+    guard state == .open, partitions.all.indices.contains(offer.index), partitions[offer.index].state == .offered,
+      partitions[offer.index].generation == offer.generation
+    else { return false }
+    let list = PartitionList(capacity: 1)
+    list.add(offer.topicPartition, offset: offset ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
+    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "begin \(offer.topicPartition)") {
+      report(error)
+      return false
+    }
+    _ = own([(offer.topicPartition, offset)])
+    return true
+  }
+
+  /// Stops reading a partition of the group and offers it to the handler again, who is told that the former assignment is lost: what was
+  /// read of it counts no more.
+  public func startAgain(_ index: Int) {
+    loop.preconditionOnLoop()
+    guard state == .open, partitions.all.indices.contains(index), partitions[index].state == .owned else { return }
+    let former = partitions.assigned(index)
+    resume([index])
+    let list = PartitionList([former.topicPartition])
+    report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "start \(former.topicPartition) again"))
+    handler?.consumerRevoked([former], isLost: true, revocation: Revocation {})
+    offer([partitions.offer(former.topicPartition, client: client.pointer)])
   }
 
   // MARK: Rebalances
@@ -311,7 +359,12 @@ public final class Consumer {
     while revoking == nil, state == .open, let change = rebalances.next() {
       let list = change.partitions.pointer
       let isCooperative = rd_kafka_rebalance_protocol(client.pointer).map { String(cString: $0) } == "COOPERATIVE"
-      if change.isAssignment {
+      if change.isAssignment, options.offersPartitions {
+        // The group waits for an answer of any kind; what is read is added when the handler has said where to begin.
+        let none = PartitionList(capacity: 0)
+        withExtendedLifetime(none) { report(.of(rd_kafka_incremental_assign(client.pointer, none.pointer), "take partitions")) }
+        offer(change.partitions.partitions.map { partitions.offer($0, client: client.pointer) })
+      } else if change.isAssignment {
         let operation = "take partitions"
         report(
           isCooperative
@@ -319,11 +372,15 @@ public final class Consumer {
         _ = own(change.partitions.partitions.map { ($0, nil) })
       } else {
         let operation = "give partitions up"
-        let indexes = change.partitions.partitions.compactMap { partitions.index(of: $0) }.filter { partitions[$0].state == .owned }
+        let known = change.partitions.partitions.compactMap { partitions.index(of: $0) }
+        for index in known where partitions[index].state == .offered { partitions.withdraw(index) }
+        let indexes = known.filter { partitions[$0].state == .owned }
         disown(indexes, isLost: change.isLost) { [self] in
+          // What was only offered was never assigned here, and librdkafka refuses a list with anything that is not.
+          let list = PartitionList(indexes.map { partitions[$0].topicPartition })
           report(
             isCooperative
-              ? .of(rd_kafka_incremental_unassign(client.pointer, change.partitions.pointer), operation)
+              ? .of(rd_kafka_incremental_unassign(client.pointer, list.pointer), operation)
               : .of(rd_kafka_assign(client.pointer, nil), operation))
         }
       }

@@ -2,7 +2,7 @@ import CRdKafka
 
 /// A consumer's partitions by index, and the way from a message to its index: a value.
 struct ConsumerPartitions {
-  enum State { case absent, owned, revoking }
+  enum State { case absent, offered, owned, revoking }
 
   struct Partition {
     let topicPartition: TopicPartition
@@ -57,6 +57,19 @@ struct ConsumerPartitions {
     all[index].next = -1
     all[index].isPaused = false
     return index
+  }
+
+  /// Begins a new generation of the partition, in which nothing is read before it is assigned.
+  mutating func offer(_ partition: TopicPartition, client: OpaquePointer) -> Int {
+    let index = assign(partition, startOffset: nil, client: client)
+    all[index].state = .offered
+    return index
+  }
+
+  /// Takes an offer back.
+  mutating func withdraw(_ index: Int) {
+    all[index].state = .absent
+    all[index].generation &+= 1
   }
 
   private mutating func add(_ partition: TopicPartition, _ client: OpaquePointer) -> Int {

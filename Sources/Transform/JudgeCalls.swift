@@ -86,7 +86,7 @@ struct JudgeCalls: ~Copyable {
   }
 
   private mutating func write(_ requests: [DeviceRequest], _ bucket: Int, _ now: Int64) {
-    command.begin(JudgeScript.script, keys: 2 * requests.count)
+    command.begin(JudgeScript.script, keys: 2 * requests.count + 1)
     for request in requests {
       request.hold.arena.withUnsafeBytes { arena in
         let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
@@ -94,6 +94,7 @@ struct JudgeCalls: ~Copyable {
         key("m", bucket, token)
       }
     }
+    key(keys.isRebuilding ? "b" : "k", bucket, UnsafeRawBufferPointer(start: nil, count: 0))
     command.append(now)
     command.append(settings.longestLifetime * 1000)
     command.append(settings.mailboxBound)

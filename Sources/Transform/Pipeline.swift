@@ -19,6 +19,9 @@ final class Pipeline: RedisReplyHandler {
   private var judging: JudgeCalls
   private var audiences: AudienceCalls
   private var evictions: Evictions
+  private var registrations: RegistryCalls
+  /// Requests for people, while the registry is not whole.
+  private var withoutAudience: [Int32] = []
   /// Records to be done again, when Redis and Kafka take work.
   private var again: [Int32] = []
   private let retry: Timer
@@ -27,12 +30,20 @@ final class Pipeline: RedisReplyHandler {
   private let expiration: ExpirationRule
   /// Hands a record's ticket back: it is done.
   var onDone: ((RecordTicket) -> Void)?
+  /// Redis has answered that it does not have a bucket.
+  var onLost: (() -> Void)?
+  /// A record of `devices` cannot be read; it is passed over.
+  var onUnreadableRegistration: ((RecordView, String) -> Void)?
+  /// Whether work may be done again: Redis answers, and has what was written to it.
+  var mayWork: () -> Bool = { true }
 
   /// What a call to Redis was for, in the upper half of its token.
   private enum Tag {
     static let judge: UInt64 = 1 << 32
     static let audience: UInt64 = 2 << 32
     static let evict: UInt64 = 3 << 32
+    static let registration: UInt64 = 4 << 32
+    static let membership: UInt64 = 5 << 32
     static let mask: UInt64 = 0xFFFF_FFFF
   }
 
@@ -45,6 +56,7 @@ final class Pipeline: RedisReplyHandler {
     judging = JudgeCalls(settings)
     audiences = AudienceCalls(settings.keys)
     evictions = Evictions(settings.keys)
+    registrations = RegistryCalls(settings)
     topic = Array(settings.topics.requests.utf8)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     var fire: () -> Void = {}
@@ -56,15 +68,17 @@ final class Pipeline: RedisReplyHandler {
   func close() {
     retry.close()
     onDone = nil
+    onLost = nil
+    onUnreadableRegistration = nil
   }
 
   // MARK: In
 
   /// Takes the records of a batch whose tickets the tracker has given.
-  func take(_ batch: RecordBatch, _ begun: [(index: Int, ticket: RecordTicket)]) {
+  func take(_ batch: RecordBatch, _ begun: [BegunRecord]) {
     let hold = BatchHold(batch, arena: ByteBuffer(capacity: 64 << 10))
     let now = loop.milliseconds()
-    for (index, ticket) in begun { start(works.add(hold, index: index, ticket: ticket, arrived: now)) }
+    for record in begun { start(works.add(hold, record, arrived: now)) }
     send()
   }
 
@@ -72,6 +86,7 @@ final class Pipeline: RedisReplyHandler {
   private func start(_ place: Int32) {
     guard let hold = works[place].hold else { return }
     let record = hold.records[works[place].index]
+    if works[place].isRegistration { return register(place, record) }
     metrics.requests.increment()
     topic.withUnsafeBytes { topic in
       let request = RequestRecord(record, topic: topic)
@@ -97,6 +112,11 @@ final class Pipeline: RedisReplyHandler {
       works[place].pending += 1
       judging.add(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
     case .user:
+      guard isRegistryWhole else {
+        works[place].pending += 1
+        withoutAudience.append(place)
+        return
+      }
       works[place].audience = Work.Audience()
       nextPage(view, place, hold)
     }
@@ -142,6 +162,54 @@ final class Pipeline: RedisReplyHandler {
     judging.send(over: redis, to: self, tag: Tag.judge, now: WallClock.seconds()) { refused in
       for request in refused { fail(request.work) }
     }
+  }
+
+  // MARK: The registry
+
+  /// Applies a registration of `devices`, which a lane may have applied already.
+  private func register(_ place: Int32, _ record: RecordView) {
+    works[place].pending += 1
+    switch registrations.send(record, over: redis, to: self, token: Tag.registration | UInt64(UInt32(bitPattern: place))) {
+    case .sent: break
+    case .notTaken: fail(place)
+    case .unreadable(let why):
+      onUnreadableRegistration?(record, why)
+      finish(place)
+    }
+  }
+
+  private func registered(_ place: Int32, _ reply: RedisReplyView) {
+    guard let hold = works[place].hold else { return }
+    switch reply[0]?.integer {
+    case 1:
+      let token = Tag.membership | UInt64(UInt32(bitPattern: place))
+      let sent = registrations.follow(hold.records[works[place].index], former: reply[2]?.bytes, over: redis, to: self, token: token)
+      works[place].pending += sent.count
+      if !sent.isWhole { works[place].failed = true }
+    case -2: return lost([place])
+    default: break
+    }
+    finish(place)
+  }
+
+  /// Whether all registrations that there are have got into Redis, as far as is known; until then nobody's devices are looked up.
+  var isRegistryWhole = false {
+    didSet {
+      guard isRegistryWhole, !withoutAudience.isEmpty else { return }
+      var waiting: [Int32] = []
+      swap(&waiting, &withoutAudience)
+      for place in waiting {
+        start(place)
+        finish(place)
+      }
+      send()
+    }
+  }
+
+  /// Redis does not have the bucket any more: nothing is judged until it has.
+  private func lost(_ places: [Int32]) {
+    onLost?()
+    for place in places { fail(place) }
   }
 
   // MARK: Devices of a person
@@ -206,6 +274,8 @@ final class Pipeline: RedisReplyHandler {
     case Tag.judge: judged(judging.take(Int(number)), reply)
     case Tag.audience: audienceCame(Int32(truncatingIfNeeded: number), reply)
     case Tag.evict: evictions.ended(Int(number))
+    case Tag.registration: registered(Int32(truncatingIfNeeded: number), reply)
+    case Tag.membership: finish(Int32(truncatingIfNeeded: number))
     default: break
     }
   }
@@ -215,13 +285,14 @@ final class Pipeline: RedisReplyHandler {
     metrics.redisFailures.increment()
     switch token & ~Tag.mask {
     case Tag.judge: for request in judging.take(Int(number)) { fail(request.work) }
-    case Tag.audience: fail(Int32(truncatingIfNeeded: number))
+    case Tag.audience, Tag.registration, Tag.membership: fail(Int32(truncatingIfNeeded: number))
     case Tag.evict: evictions.ended(Int(number))
     default: break
     }
   }
 
   private func judged(_ requests: [DeviceRequest], _ reply: RedisReplyView) {
+    if reply[0]?.integer == -2 { return lost(requests.map(\.work)) }
     var verdicts: [Verdict?] = []
     verdicts.reserveCapacity(requests.count)
     for index in requests.indices {
@@ -234,7 +305,7 @@ final class Pipeline: RedisReplyHandler {
         continue
       }
       apply(verdict, to: request)
-      if let element = reply[index], let surplus = element[4], surplus.count > 0 { evict(surplus, request) }
+      if !outcomes.isSilent, let element = reply[index], let surplus = element[4], surplus.count > 0 { evict(surplus, request) }
       if works[request.work].audience != nil {
         works[request.work].audience?.unjudged -= 1
         if case .foreign = verdict {} else { works[request.work].audience?.devices += 1 }
@@ -372,7 +443,7 @@ final class Pipeline: RedisReplyHandler {
 
   private func retryFired() {
     isRetrying = false
-    guard redis.isUp, !outcomes.isFull else { return scheduleRetry(5) }
+    guard redis.isUp, mayWork(), !outcomes.isFull else { return scheduleRetry(5) }
     var places: [Int32] = []
     swap(&places, &again)
     for place in places {

@@ -13,6 +13,8 @@ public struct TransformMetrics: Sendable {
   let retries: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
+  let markersRaised: Counter
+  let returns: Counter
   let latency: Histogram
 
   /// Makes the lane's cells.
@@ -28,6 +30,8 @@ public struct TransformMetrics: Sendable {
     retries = registry.make(MetricNames.retries)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)
+    markersRaised = registry.make(MetricNames.markersRaised)
+    returns = registry.make(MetricNames.returns)
     latency = registry.make(MetricNames.latency)
   }
 }

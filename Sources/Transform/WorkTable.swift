@@ -19,12 +19,23 @@ struct ArenaSpan {
   var count = 0
 }
 
+/// A record of a batch whose place the tracker has given.
+struct BegunRecord {
+  /// Its place in the batch.
+  let index: Int
+  let ticket: RecordTicket
+  /// It comes from `devices`.
+  let isRegistration: Bool
+}
+
 /// A record on its way through the stage, from its arrival until its outcomes are durable.
 struct Work {
   /// The batch it came with; nil while the place is free.
   var hold: BatchHold?
   /// Its place in the batch.
   var index = 0
+  /// It is a registration, of `devices`.
+  var isRegistration = false
   /// What the tracker wants back when it is done.
   var ticket: RecordTicket?
   /// Outcomes that are not yet known: calls to Redis and records to Kafka.
@@ -57,8 +68,8 @@ struct WorkTable {
   private(set) var count = 0
 
   /// Takes a place for a record.
-  mutating func add(_ hold: BatchHold, index: Int, ticket: RecordTicket, arrived: UInt64) -> Int32 {
-    let work = Work(hold: hold, index: index, ticket: ticket, arrived: arrived)
+  mutating func add(_ hold: BatchHold, _ begun: BegunRecord, arrived: UInt64) -> Int32 {
+    let work = Work(hold: hold, index: begun.index, isRegistration: begun.isRegistration, ticket: begun.ticket, arrived: arrived)
     count += 1
     if let place = free.popLast() {
       places[Int(place)] = work

@@ -25,6 +25,12 @@ public enum MetricNames {
   /// Delivery records that did not reach Kafka.
   public static let deliveriesLost = Metric<Counter>(
     "carillon_transform_deliveries_lost_total", "Delivery records that Kafka did not take; their devices find them in the mailbox.")
+  /// Markers raised.
+  public static let markersRaised = Metric<Counter>(
+    "carillon_transform_markers_raised_total", "Partitions whose markers were raised in all buckets of Redis.")
+  /// Partitions that went back.
+  public static let returns = Metric<Counter>(
+    "carillon_transform_returns_total", "Partitions that went back to an earlier offset because Redis had lost something.")
   /// From arrival to durable outcomes.
   public static let latency = Metric<Histogram>(
     "carillon_transform_record_seconds", "From a record's arrival at the worker until its outcomes are durable.")

@@ -15,7 +15,7 @@ enum Program {
         "Tools",
         [
           TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, TokenCommand.command,
-          TokenCommand.createKey,
+          TokenCommand.createKey, RebuildCommand.command,
         ]),
       .init("Documentation", [SettingsCommand.command]),
     ])

@@ -18,6 +18,7 @@ actor LaneFixture {
   nonisolated let redis: PrivateServer
   nonisolated let metrics = MetricRegistry()
   nonisolated let topics: Topics
+  nonisolated let health = Health()
   private nonisolated let lane: FanOutLane
   private let devices = Devices()
   private var address: SocketAddress?
@@ -37,7 +38,7 @@ actor LaneFixture {
       admission: .anyone, receiptKey: [1, 2, 3], worker: "test/0")
     change(&settings)
     lane = FanOutLane(
-      settings, on: EventLoop(name: "lane"), logger: .silent, health: Health(), metrics: FanOutMetrics(metrics))
+      settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: FanOutMetrics(metrics))
   }
 
   /// Runs `body` beside a lane that has started, and drains it afterwards.
@@ -64,6 +65,7 @@ actor LaneFixture {
   private func start() async throws {
     let lane = lane
     address = try await Task(executorPreference: lane.loop) { try await lane.start() }.value
+    await eventually("the lane is ready") { $0.health.isReady }
     var configuration = WebSocketConfiguration()
     configuration.subprotocols = [DeviceProtocol.subprotocol]
     devices.client = WebSocketClient(on: loop, configuration: configuration)
