@@ -73,7 +73,7 @@ let package = Package(
     tests("FanOutTests", ["FanOut", "Worker", "Redis", "Kafka", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
-    tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"], exclude: ["Clients"]),
+    tests("ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"], exclude: ["Clients"]),
   ],
   swiftLanguageModes: [.v6]
 )
