@@ -347,25 +347,4 @@ private let upgradeRequest = [
       #expect(await fixture.statistics.open == 0)
     }
   }
-
-  @Test func randomBytesNeverTrap() async throws {
-    let seeds = exchanges.map { Array($0.request.utf8) }
-    try await ServerFixture.with(small()) { fixture, port in
-      var random = SeededRandom(seed: 7)
-      for round in 0..<3000 {
-        var bytes = seeds[round % seeds.count]
-        for _ in 0..<Int.random(in: 1...6, using: &random) where !bytes.isEmpty {
-          let position = Int.random(in: 0..<bytes.count, using: &random)
-          switch Int.random(in: 0..<3, using: &random) {
-          case 0: bytes[position] = .random(in: .min ... .max, using: &random)
-          case 1: bytes.remove(at: position)
-          default: bytes.insert(contentsOf: (0..<3).map { _ in UInt8.random(in: .min ... .max, using: &random) }, at: position)
-          }
-        }
-        let socket = try RawSocket(port: port)
-        try? socket.send(bytes)
-      }
-      #expect(await fixture.wait { $0.statistics.accepted == 3000 && $0.statistics.open == 0 })
-    }
-  }
 }
