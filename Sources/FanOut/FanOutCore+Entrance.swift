@@ -9,22 +9,27 @@ import Worker
 
 /// From the hello to the welcome: credential, registration, presence, the former session, the first page.
 extension FanOutCore {
-  /// The hello has come: its work waits for Redis and Kafka, so it is done by a task of the lane's actor.
-  func enter(_ session: Session) { runTask?(.enter(session.generation)) }
-
+  /// The hello's turn has come: its work waits for Redis and Kafka, so it is done by a task of the lane's actor.
   func performEntrance(_ generation: UInt64) async {
+    var holdsPlace = true
+    defer { if holdsPlace { entranceEnded() } }
     guard let session = sessions[generation], case .entering(let hello) = session.phase else { return }
     guard admits(hello) else {
       metrics.unauthorized.increment()
       return session.close(.unauthorized)
     }
     do {
-      try await enter(session, hello)
+      try await enter(session, hello, &holdsPlace)
+    } catch let error as Overload {
+      sendAway(session, at: error.limit)
     } catch {
       logger.warning("a device could not enter", ["error": "\(error)"])
-      session.close(.serviceUnavailable)
+      sendAway(session, .serviceUnavailable, comeBackAfter: gate.comeBack(now: loop.milliseconds(), atLeast: 2000))
     }
   }
+
+  /// Unique among all sessions that there ever were.
+  func newGeneration() -> UInt64 { RandomBytes.number() }
 
   private func admits(_ hello: Hello) -> Bool {
     switch settings.admission {
@@ -35,7 +40,9 @@ extension FanOutCore {
     }
   }
 
-  private func enter(_ session: Session, _ hello: Hello) async throws {
+  /// - Parameter holdsPlace: whether it has its place among the hellos that are worked on: those that wait for Kafka give it up, so that
+  ///   devices whose registration stands still enter while Kafka is away.
+  private func enter(_ session: Session, _ hello: Hello, _ holdsPlace: inout Bool) async throws {
     let token = hello.device.text
     let presence = Presence(partition: partition, generation: session.generation)
     var registration = hello.registration(since: WallClock.milliseconds())
@@ -50,6 +57,10 @@ extension FanOutCore {
       let standing = answer.array.flatMap { $0.count > 1 ? $0[1].bytes.flatMap(Owner.init) : nil }
       if let standing, standing.user == Owner(registration).user, standing.application == StableHash.hash(registration.application) {
         registration.since = Int64(clamping: standing.since)
+      }
+      if holdsPlace {
+        holdsPlace = false
+        entranceEnded()
       }
       try await register(registration)
       guard sessions[session.generation] != nil else { return }
@@ -123,6 +134,9 @@ extension FanOutCore {
   /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its mailbox and its person's audience.
   func register(_ registration: Registration, saying type: EventType = .registered) async throws {
     guard let eventProducer else { return }
+    guard registering < Self.mostRegistering else { throw Overload(limit: .registrations) }
+    registering += 1
+    defer { registering -= 1 }
     let token = registration.device.text
     var json = JSONWriter(capacity: 512)
     registration.write(to: &json)
@@ -154,10 +168,26 @@ extension FanOutCore {
 
   /// Removes from the mailbox what is for a person who has the device no more (all, for nil), after Kafka has its events.
   private func purge(_ token: String, of user: UInt64?) async throws {
-    guard let eventProducer else { return }
     let mailbox = RedisArgument.text(settings.keys.mailbox(token))
-    let answer = try await redis.call(SessionScripts.page, keys: [mailbox], arguments: [100_000])
-    guard let parts = answer.array, parts.count > 1 else { return }
+    // What stays lies before the next page.
+    var staying = 0
+    while true {
+      let answer = try await redis.call(
+        SessionScripts.page, keys: [mailbox], arguments: [.integer(Int64(Self.purgePage)), .integer(Int64(staying))])
+      guard let parts = answer.array, parts.count > 1 else { return }
+      let gone = end(parts, token, of: user)
+      staying += parts.count / 2 - gone.count
+      if !gone.isEmpty {
+        guard await producer?.flush(withinMilliseconds: 10_000) == true else { return }
+        _ = try await redis.command(["HDEL", mailbox] + gone)
+      }
+      if parts.count / 2 < Self.purgePage { return }
+    }
+  }
+
+  /// Says the end of a page's entries; answers the revisions of those that Kafka's queue has taken.
+  private func end(_ parts: [RedisValue], _ token: String, of user: UInt64?) -> [RedisArgument] {
+    guard let eventProducer else { return [] }
     var gone: [RedisArgument] = []
     for index in stride(from: 0, to: parts.count - 1, by: 2) {
       guard let revision = parts[index].bytes, let entry = parts[index + 1].bytes else { continue }
@@ -174,8 +204,7 @@ extension FanOutCore {
       }
       if isGone { gone.append(.bytes(revision)) }
     }
-    guard !gone.isEmpty, await producer?.flush(withinMilliseconds: 10_000) == true else { return }
-    _ = try await redis.command(["HDEL", mailbox] + gone)
+    return gone
   }
 
   /// Tells that a device's registration has changed.
@@ -205,16 +234,37 @@ extension FanOutCore {
 
   // MARK: Later changes
 
-  func change(_ change: RegistrationChange, _ session: Session, _ open: OpenSession) { runTask?(.change(session.generation, change)) }
+  /// Registrations that may wait for Kafka at a time.
+  private static let mostRegistering = 1024
+  /// Entries of a mailbox that are ended at a time.
+  private static let purgePage = 100
+
+  func change(_ change: RegistrationChange, _ session: Session, _ open: OpenSession) {
+    guard beginsChange(session, open) else { return }
+    runTask?(.change(session.generation, change))
+  }
+
+  private func beginsChange(_ session: Session, _ open: OpenSession) -> Bool {
+    guard open.changes < OpenSession.mostChanges else {
+      metrics.limited(.changes)
+      session.close(.tooManyFrames)
+      return false
+    }
+    open.changes += 1
+    return true
+  }
 
   func performChange(_ generation: UInt64, _ change: RegistrationChange) async {
     guard let session = sessions[generation], let open = session.open else { return }
+    defer { open.changes -= 1 }
     var registration = open.registration
     change.apply(to: &registration)
     open.registration = registration
     do {
       try await register(registration, saying: .settingsChanged)
       accepted(request: change.request, session)
+    } catch let error as Overload {
+      sendAway(session, at: error.limit)
     } catch {
       logger.warning("a registration could not be changed", ["error": "\(error)"])
       session.close(.serviceUnavailable)
@@ -222,12 +272,17 @@ extension FanOutCore {
   }
 
   func unregister(_ frame: UnregisterFrame, _ session: Session, _ open: OpenSession) {
+    guard beginsChange(session, open) else { return }
     runTask?(.unregister(session.generation, frame.request))
   }
 
   func performUnregistration(_ generation: UInt64, _ request: String?) async {
     guard let session = sessions[generation], let open = session.open, let eventProducer else { return }
+    defer { open.changes -= 1 }
     do {
+      guard registering < Self.mostRegistering else { throw Overload(limit: .registrations) }
+      registering += 1
+      defer { registering -= 1 }
       let place = try await eventProducer.publish(nil, of: open.token)
       let applied = try await apply([], Registration.field(partition: place.partition, offset: place.offset), "", open.token)
       if let applied {
@@ -236,9 +291,9 @@ extension FanOutCore {
         say(.unregisteredDevice, open.registration, [], place)
       }
       accepted(request: request, session)
-      metrics.closed(.unregistered)
-      session.connection?.close(
-        WebSocketCloseCode(rawValue: CloseCode.unregistered.rawValue), CloseCode.unregistered.reason, pending: .sent)
+      session.close(.unregistered, pending: .sent)
+    } catch let error as Overload {
+      sendAway(session, at: error.limit)
     } catch {
       logger.warning("a device could not be unregistered", ["error": "\(error)"])
       session.close(.serviceUnavailable)

@@ -47,7 +47,7 @@ enum SessionScripts {
 
   /// The oldest entries of the mailbox.
   ///
-  /// Keys: the mailbox only. Arguments: how many. Answers revision, entry, revision, entry, … in order.
+  /// Keys: the mailbox only. Arguments: how many; behind how many (0 when absent). Answers revision, entry, revision, entry, … in order.
   static let page = RedisScript(
     """
     local all = redis.call('HKEYS', KEYS[1])
@@ -59,10 +59,10 @@ enum SessionScripts {
       return o < o2
     end
     table.sort(all, earlier)
-    local answer = {}
-    for i = 1, math.min(#all, tonumber(ARGV[1])) do
-      answer[2 * i - 1] = all[i]
-      answer[2 * i] = redis.call('HGET', KEYS[1], all[i])
+    local answer, behind = {}, tonumber(ARGV[2] or 0)
+    for i = 1, math.min(#all - behind, tonumber(ARGV[1])) do
+      answer[2 * i - 1] = all[behind + i]
+      answer[2 * i] = redis.call('HGET', KEYS[1], all[behind + i])
     end
     return answer
     """)
