@@ -71,11 +71,11 @@ let package = Package(
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("TransformTests", ["Transform", "Worker", "Redis", "EventLoop", "Notifications", "TestSupport"]),
-    tests("FanOutTests", ["FanOut", "Worker", "Redis", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
+    tests("FanOutTests", ["FanOut", "Worker", "Redis", "Kafka", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
-    tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"], exclude: ["Clients"]),
+    tests("ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"], exclude: ["Clients"]),
   ],
   swiftLanguageModes: [.v6]
 )

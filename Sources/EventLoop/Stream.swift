@@ -128,6 +128,12 @@ public final class Stream: HandleOwner {
     return socketAddress(handle.pointer, uv_tcp_getpeername)
   }
 
+  /// The peer's network, as long as the connection stands: without making a text of the address.
+  public var peerNetwork: PeerNetwork? {
+    guard !isGone, !handle.isClosing else { return nil }
+    return withSocketAddress(handle.pointer, uv_tcp_getpeername) { PeerNetwork($0) }
+  }
+
   // MARK: Reading
 
   /// Hands what comes to the handler from now on.
@@ -314,12 +320,19 @@ public final class Stream: HandleOwner {
 func socketAddress(
   _ socket: UnsafeMutablePointer<uv_tcp_t>,
   _ ask: (UnsafePointer<uv_tcp_t>, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<Int32>) -> Int32
-) -> SocketAddress? {
+) -> SocketAddress? { withSocketAddress(socket, ask) { SocketAddress($0) } }
+
+/// Lends what `uv_tcp_getsockname` or `uv_tcp_getpeername` say of a socket; nil when they say nothing, or `body` does.
+func withSocketAddress<R>(
+  _ socket: UnsafeMutablePointer<uv_tcp_t>,
+  _ ask: (UnsafePointer<uv_tcp_t>, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<Int32>) -> Int32,
+  _ body: (UnsafePointer<sockaddr>) -> R?
+) -> R? {
   var storage = sockaddr_storage()
   var size = Int32(MemoryLayout<sockaddr_storage>.size)
   return withUnsafeMutablePointer(to: &storage) { pointer in
     pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
-      ask(socket, raw, &size) == 0 ? SocketAddress(raw) : nil
+      ask(socket, raw, &size) == 0 ? body(raw) : nil
     }
   }
 }

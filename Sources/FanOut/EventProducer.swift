@@ -19,6 +19,8 @@ final class EventProducer {
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 64)
+  /// An event was not taken.
+  var onFull: (() -> Void)?
 
   init(_ settings: FanOutSettings, _ producer: Producer) throws(KafkaError) {
     self.producer = producer
@@ -35,6 +37,7 @@ final class EventProducer {
     let outcome = writer.withValue { producer.produce(topic, key: key, value: $0, headers: headers, token: token) }
     if case .taken = outcome { return true }
     headers.removeAll()
+    onFull?()
     return false
   }
 

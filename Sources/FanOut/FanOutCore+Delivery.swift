@@ -16,7 +16,9 @@ extension FanOutCore {
     case .takeover: session.close(.takenOver)
     case .reregistered: session.perform(open.flow.look(), open)
     case .notify, .remove:
-      guard let entry = delivery.entry, isFor(open, entry), !expiration.isPast(entry, now: WallClock.seconds()) else { return }
+      guard !open.isLeaving, let entry = delivery.entry, isFor(open, entry), !expiration.isPast(entry, now: WallClock.seconds()) else {
+        return
+      }
       let number = open.flow.live(delivery.revision, now: seconds) { head(of: entry, in: value.dropFirst(DeliveryRecord.headBytes)) }
       if let number { send(entry, delivery.revision, number, session, open) }
     }
@@ -24,7 +26,9 @@ extension FanOutCore {
 
   /// An entry of a page; what is past its time is told and deleted instead of sent.
   func paged(_ generation: UInt64, _ revision: Revision, _ bytes: UnsafeRawBufferPointer) {
-    guard let session = sessions[generation], let open = session.open, let entry = DeliveryEntryView(bytes) else { return }
+    guard let session = sessions[generation], let open = session.open, !open.isLeaving, let entry = DeliveryEntryView(bytes) else {
+      return
+    }
     let number = open.flow.paged(revision, now: seconds) { head(of: entry, in: bytes[...]) }
     guard let number else { return }
     if expiration.isPast(entry, now: WallClock.seconds()) {
@@ -52,6 +56,7 @@ extension FanOutCore {
   func deleted(_ generation: UInt64, _ numbers: [UInt64]) {
     guard let open = sessions[generation]?.open else { return }
     for number in numbers { open.flow.deleted(number) }
+    if let session = sessions[generation] { session.perform(open.flow.afterDeletions(), open) }
   }
 
   /// A request for a person is not for whoever has the device now.
@@ -74,6 +79,7 @@ extension FanOutCore {
       ServerFrames.remove(entry, revision: revision, delivery: number, to: &frames)
       metrics.removals.increment()
     }
+    open.sent()
     session.connection?.send(frame())
   }
 
@@ -94,10 +100,10 @@ extension FanOutCore {
       let isRemoval = entry.head.withUnsafeBytes { DeliveryEntryView($0)?.kind == .remove }
       if isRemoval { type = .removed }
     }
-    settlements.add(
-      Settlements.Settlement(
-        generation: session.generation, token: open.token, number: number, revision: entry.revision, head: entry.head, type: type,
-        isKnown: isKnown))
+    let settlement = Settlements.Settlement(
+      generation: session.generation, token: open.token, number: number, revision: entry.revision, head: entry.head, type: type,
+      isKnown: isKnown)
+    if !settlements.add(settlement) { sendAway(session, at: .settlements) }
   }
 
   /// The device did not take it: what it knows it has been given before, by an earlier session.

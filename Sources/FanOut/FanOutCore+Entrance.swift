@@ -9,22 +9,27 @@ import Worker
 
 /// From the hello to the welcome: credential, registration, presence, the former session, the first page.
 extension FanOutCore {
-  /// The hello has come: its work waits for Redis and Kafka, so it is done by a task of the lane's actor.
-  func enter(_ session: Session) { runTask?(.enter(session.generation)) }
-
+  /// The hello's turn has come: its work waits for Redis and Kafka, so it is done by a task of the lane's actor.
   func performEntrance(_ generation: UInt64) async {
+    var holdsPlace = true
+    defer { if holdsPlace { entranceEnded() } }
     guard let session = sessions[generation], case .entering(let hello) = session.phase else { return }
     guard admits(hello) else {
       metrics.unauthorized.increment()
       return session.close(.unauthorized)
     }
     do {
-      try await enter(session, hello)
+      try await enter(session, hello, &holdsPlace)
+    } catch let error as Overload {
+      sendAway(session, at: error.limit)
     } catch {
       logger.warning("a device could not enter", ["error": "\(error)"])
-      session.close(.serviceUnavailable)
+      sendAway(session, .serviceUnavailable, comeBackAfter: gate.comeBack(now: loop.milliseconds(), atLeast: 2000))
     }
   }
+
+  /// Unique among all sessions that there ever were.
+  func newGeneration() -> UInt64 { RandomBytes.number() }
 
   private func admits(_ hello: Hello) -> Bool {
     switch settings.admission {
@@ -35,25 +40,34 @@ extension FanOutCore {
     }
   }
 
-  private func enter(_ session: Session, _ hello: Hello) async throws {
+  /// - Parameter holdsPlace: whether it has its place among the hellos that are worked on: those that wait for Kafka give it up, so that
+  ///   devices whose registration stands still enter while Kafka is away.
+  private func enter(_ session: Session, _ hello: Hello, _ holdsPlace: inout Bool) async throws {
     let token = hello.device.text
     let presence = Presence(partition: partition, generation: session.generation)
     var registration = hello.registration(since: WallClock.milliseconds())
-    let keys: [RedisArgument] = [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))]
+    let keys = self.keys(of: token)
     var digest = digestBytes(registration)
     var answer = try await redis.call(SessionScripts.enter, keys: keys, arguments: [.bytes(presence.bytes), .bytes(digest)])
     // Between the publication and this call another session of the device may have registered differently: the last hello wins.
     for _ in 0..<3 where answer.array?.first?.integer != 1 {
+      try requireBucket(answer)
+      // What Redis may have lost is not published anew as if it were of today.
+      guard watch.isRegistryWhole else { throw RedisError(.notConnected, "the registry is being restored") }
       let standing = answer.array.flatMap { $0.count > 1 ? $0[1].bytes.flatMap(Owner.init) : nil }
-      if let standing, standing.user == userHash(registration), standing.application == StableHash.hash(registration.application) {
+      if let standing, standing.user == Owner(registration).user, standing.application == StableHash.hash(registration.application) {
         registration.since = Int64(clamping: standing.since)
+      }
+      if holdsPlace {
+        holdsPlace = false
+        entranceEnded()
       }
       try await register(registration)
       guard sessions[session.generation] != nil else { return }
       digest = digestBytes(registration)
       answer = try await redis.call(SessionScripts.enter, keys: keys, arguments: [.bytes(presence.bytes), .bytes(digest)])
     }
-    guard let parts = answer.array, parts.count == 5, parts[0].integer == 1, let owner = parts[2].bytes.flatMap(Owner.init) else {
+    guard let parts = answer.array, parts.count == 6, parts[0].integer == 1, let owner = parts[2].bytes.flatMap(Owner.init) else {
       throw RedisError(.rejected, "the device's registration did not stand; another session may be registering it")
     }
     // The audience lies in another slot than the device: every hello makes sure of it.
@@ -65,9 +79,22 @@ extension FanOutCore {
     guard sessions[session.generation] != nil else { return runTask?(.leave(token: token, session.generation)) ?? () }
     registration.since = Int64(clamping: owner.since)
     let open = OpenSession(
-      token: token, registration: registration, owner: owner,
+      token: token, registration: registration, owner: owner, registeredAt: Self.offset(parts[5]) ?? 0, epoch: redis.epoch,
       flow: SessionFlow(first: RandomBytes.number() >> 20, window: settings.window))
     welcome(session, open, gap: parts[3].bytes ?? [])
+  }
+
+  /// What scripts work on.
+  private func keys(of token: String) -> [RedisArgument] {
+    [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token)), .text(settings.keys.guardKey(ofDevice: token))]
+  }
+
+  /// Where Redis has lost what it had nothing is written to it before it was rebuilt.
+  private func requireBucket(_ answer: RedisValue) throws(RedisError) {
+    guard answer.array?.first?.integer != -2 else {
+      watch.lost()
+      throw RedisError(.notConnected, "Redis has lost what it had; 'carillon rebuild' restores it from Kafka")
+    }
   }
 
   /// The device's former session ends: here, or by way of its lane's partition.
@@ -102,22 +129,22 @@ extension FanOutCore {
 
   // MARK: Registration
 
-  private func userHash(_ registration: Registration) -> UInt64 { registration.user.map { StableHash.user($0) } ?? 0 }
-
   private func digestBytes(_ registration: Registration) -> [UInt8] { withUnsafeBytes(of: registration.digest.bigEndian, Array.init) }
 
   /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its mailbox and its person's audience.
   func register(_ registration: Registration, saying type: EventType = .registered) async throws {
     guard let eventProducer else { return }
+    guard registering < Self.mostRegistering else { throw Overload(limit: .registrations) }
+    registering += 1
+    defer { registering -= 1 }
     let token = registration.device.text
     var json = JSONWriter(capacity: 512)
     registration.write(to: &json)
     let value = json.withUnsafeBytes { Array($0) }
     let place = try await eventProducer.publish(value, of: token)
-    let owner = Owner(
-      user: userHash(registration), since: UInt64(clamping: registration.since), application: StableHash.hash(registration.application))
+    let owner = Owner(registration)
     let audience = registration.user.map { settings.keys.audience(user: $0, application: registration.application) } ?? ""
-    let applied = try await apply(owner.bytes, digestBytes(registration), place, audience, token)
+    let applied = try await apply(owner.bytes, registration.field(partition: place.partition, offset: place.offset), audience, token)
     guard let applied else { return }
     if let former = Owner(applied.owner), former.user != 0, former.user != owner.user { try await purge(token, of: former.user) }
     if !audience.isEmpty { _ = try await redis.command("ZADD", .text(audience), 0, .text(token)) }
@@ -129,23 +156,38 @@ extension FanOutCore {
 
   /// What stood before, or nil when a later registration stands.
   private func apply(
-    _ owner: [UInt8], _ digest: [UInt8], _ place: (partition: Int32, offset: Int64), _ audience: String, _ token: String
+    _ owner: [UInt8], _ registration: [UInt8], _ audience: String, _ token: String
   ) async throws -> (owner: [UInt8], audience: String)? {
-    let registration =
-      digest + withUnsafeBytes(of: place.partition.bigEndian, Array.init) + withUnsafeBytes(of: place.offset.bigEndian, Array.init)
     let answer = try await redis.call(
-      SessionScripts.register, keys: [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))],
+      RegistryScript.apply, keys: keys(of: token),
       arguments: [.bytes(owner), .bytes(registration), .integer(settings.longestLifetime * 1000), .text(audience)])
+    try requireBucket(answer)
     guard let parts = answer.array, parts.count == 3, parts[0].integer == 1 else { return nil }
     return (parts[1].bytes ?? [], parts[2].text ?? "")
   }
 
   /// Removes from the mailbox what is for a person who has the device no more (all, for nil), after Kafka has its events.
   private func purge(_ token: String, of user: UInt64?) async throws {
-    guard let eventProducer else { return }
     let mailbox = RedisArgument.text(settings.keys.mailbox(token))
-    let answer = try await redis.call(SessionScripts.page, keys: [mailbox], arguments: [100_000])
-    guard let parts = answer.array, parts.count > 1 else { return }
+    // What stays lies before the next page.
+    var staying = 0
+    while true {
+      let answer = try await redis.call(
+        SessionScripts.page, keys: [mailbox], arguments: [.integer(Int64(Self.purgePage)), .integer(Int64(staying))])
+      guard let parts = answer.array, parts.count > 1 else { return }
+      let gone = end(parts, token, of: user)
+      staying += parts.count / 2 - gone.count
+      if !gone.isEmpty {
+        guard await producer?.flush(withinMilliseconds: 10_000) == true else { return }
+        _ = try await redis.command(["HDEL", mailbox] + gone)
+      }
+      if parts.count / 2 < Self.purgePage { return }
+    }
+  }
+
+  /// Says the end of a page's entries; answers the revisions of those that Kafka's queue has taken.
+  private func end(_ parts: [RedisValue], _ token: String, of user: UInt64?) -> [RedisArgument] {
+    guard let eventProducer else { return [] }
     var gone: [RedisArgument] = []
     for index in stride(from: 0, to: parts.count - 1, by: 2) {
       guard let revision = parts[index].bytes, let entry = parts[index + 1].bytes else { continue }
@@ -162,8 +204,7 @@ extension FanOutCore {
       }
       if isGone { gone.append(.bytes(revision)) }
     }
-    guard !gone.isEmpty, await producer?.flush(withinMilliseconds: 10_000) == true else { return }
-    _ = try await redis.command(["HDEL", mailbox] + gone)
+    return gone
   }
 
   /// Tells that a device's registration has changed.
@@ -193,16 +234,37 @@ extension FanOutCore {
 
   // MARK: Later changes
 
-  func change(_ change: RegistrationChange, _ session: Session, _ open: OpenSession) { runTask?(.change(session.generation, change)) }
+  /// Registrations that may wait for Kafka at a time.
+  private static let mostRegistering = 1024
+  /// Entries of a mailbox that are ended at a time.
+  private static let purgePage = 100
+
+  func change(_ change: RegistrationChange, _ session: Session, _ open: OpenSession) {
+    guard beginsChange(session, open) else { return }
+    runTask?(.change(session.generation, change))
+  }
+
+  private func beginsChange(_ session: Session, _ open: OpenSession) -> Bool {
+    guard open.changes < OpenSession.mostChanges else {
+      metrics.limited(.changes)
+      session.close(.tooManyFrames)
+      return false
+    }
+    open.changes += 1
+    return true
+  }
 
   func performChange(_ generation: UInt64, _ change: RegistrationChange) async {
     guard let session = sessions[generation], let open = session.open else { return }
+    defer { open.changes -= 1 }
     var registration = open.registration
     change.apply(to: &registration)
     open.registration = registration
     do {
       try await register(registration, saying: .settingsChanged)
       accepted(request: change.request, session)
+    } catch let error as Overload {
+      sendAway(session, at: error.limit)
     } catch {
       logger.warning("a registration could not be changed", ["error": "\(error)"])
       session.close(.serviceUnavailable)
@@ -210,23 +272,28 @@ extension FanOutCore {
   }
 
   func unregister(_ frame: UnregisterFrame, _ session: Session, _ open: OpenSession) {
+    guard beginsChange(session, open) else { return }
     runTask?(.unregister(session.generation, frame.request))
   }
 
   func performUnregistration(_ generation: UInt64, _ request: String?) async {
     guard let session = sessions[generation], let open = session.open, let eventProducer else { return }
+    defer { open.changes -= 1 }
     do {
+      guard registering < Self.mostRegistering else { throw Overload(limit: .registrations) }
+      registering += 1
+      defer { registering -= 1 }
       let place = try await eventProducer.publish(nil, of: open.token)
-      let applied = try await apply([], [UInt8](repeating: 0, count: 8), place, "", open.token)
+      let applied = try await apply([], Registration.field(partition: place.partition, offset: place.offset), "", open.token)
       if let applied {
         try await purge(open.token, of: nil)
         if !applied.audience.isEmpty { _ = try await redis.command("ZREM", .text(applied.audience), .text(open.token)) }
         say(.unregisteredDevice, open.registration, [], place)
       }
       accepted(request: request, session)
-      metrics.closed(.unregistered)
-      session.connection?.close(
-        WebSocketCloseCode(rawValue: CloseCode.unregistered.rawValue), CloseCode.unregistered.reason, pending: .sent)
+      session.close(.unregistered, pending: .sent)
+    } catch let error as Overload {
+      sendAway(session, at: error.limit)
     } catch {
       logger.warning("a device could not be unregistered", ["error": "\(error)"])
       session.close(.serviceUnavailable)
@@ -246,14 +313,42 @@ extension FanOutCore {
   func refresh(_ generation: UInt64) async {
     guard let session = sessions[generation], let open = session.open, redis.isUp else { return }
     let presence = Presence(partition: partition, generation: generation)
-    let answer = try? await redis.call(
-      SessionScripts.refresh, keys: [.text(settings.keys.device(open.token)), .text(settings.keys.mailbox(open.token))],
-      arguments: [.bytes(presence.bytes)])
+    let answer = try? await redis.call(SessionScripts.refresh, keys: keys(of: open.token), arguments: [.bytes(presence.bytes)])
     guard sessions[generation] != nil, let parts = answer?.array, let state = parts.first?.integer else { return }
     switch state {
-    case 1: if parts.count > 1, (parts[1].integer ?? 0) > 0 { session.perform(open.flow.look(), open) }
-    case 0: session.close(.takenOver)
-    default: session.close(.registrationLost)
+    case 1:
+      if parts.count > 2, isBehind(parts[2], open) { return await registerAgain(session, open) }
+      if parts.count > 1, (parts[1].integer ?? 0) > 0 { session.perform(open.flow.look(), open) }
+    case 0:
+      // What a Redis that has lost something says of another session may be long over: the device asks again.
+      session.close(redis.epoch == open.epoch ? .takenOver : .serviceUnavailable)
+    case -1:
+      if parts.count > 1, isBehind(parts[1], open) { return await registerAgain(session, open) }
+      session.close(.registrationLost)
+    default: watch.lost()
+    }
+  }
+
+  /// Whether another registration stands than the session's, and an older one: Redis has lost the session's.
+  private func isBehind(_ standing: RedisValue, _ open: OpenSession) -> Bool {
+    guard let bytes = standing.bytes, let offset = Self.offset(standing) else { return true }
+    return Array(bytes[..<8]) != digestBytes(open.registration) && offset <= open.registeredAt
+  }
+
+  /// The offset in what the field `r` says.
+  private static func offset(_ registration: RedisValue) -> Int64? {
+    guard let bytes = registration.bytes, bytes.count == 20 else { return nil }
+    return bytes[12...].reduce(0) { $0 << 8 | Int64($1) }
+  }
+
+  /// Publishes the session's registration anew; it belongs to its user since when it did.
+  private func registerAgain(_ session: Session, _ open: OpenSession) async {
+    do {
+      try await register(open.registration)
+      guard sessions[session.generation] != nil else { return }
+      runTask?(.refresh(session.generation))
+    } catch {
+      logger.warning("a registration that Redis has lost could not be restored", ["error": "\(error)"])
     }
   }
 
@@ -264,7 +359,6 @@ extension FanOutCore {
     let presence = Presence(partition: partition, generation: generation)
     // When it fails the presence stays until the device's next hello; until then its records go to nobody, and wait in the mailbox.
     _ = try? await redis.call(
-      SessionScripts.leave, keys: [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token))],
-      arguments: [.bytes(presence.bytes), .integer(settings.longestLifetime * 1000)])
+      SessionScripts.leave, keys: keys(of: token), arguments: [.bytes(presence.bytes), .integer(settings.longestLifetime * 1000)])
   }
 }

@@ -8,6 +8,7 @@ extension FanOutCore {
   func respond(_ frame: ResponseFrame, _ session: Session, _ open: OpenSession) {
     guard responses.hasRoom(session.generation) else {
       // The device resends what was not accepted, and waits for what was.
+      metrics.limited(.responses)
       return session.close(.tooManyResponses)
     }
     let verdict: ResponseVerdict? = receipts.withReceipt(frame.receipt) { receipt in

@@ -25,6 +25,14 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   private var consumer: Consumer?
   private var server: HTTPServer?
   private let sweepTimer: Timer
+  let gateTimer: Timer
+  /// Who may say hello, and when.
+  var gate: EntranceGate
+  /// What the server had counted at the last look.
+  var counted = HTTPServerStatistics()
+  /// Registrations that wait for Kafka.
+  var registering = 0
+  private(set) var watchOrNil: RedisWatch?
 
   /// The partition of `deliveries` that this lane reads.
   private(set) var partition: Int32 = -1
@@ -32,6 +40,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   var sessions: [UInt64: Session] = [:]
   /// Sessions by the second of the refresh period in which they look after themselves.
   private var wheel: [[UInt64]]
+  /// Sessions that look after themselves out of turn, a part of them each second.
+  private var overdue: [UInt64] = []
   /// Seconds since the lane's start.
   private(set) var seconds: UInt32 = 0
   var frames = JSONWriter(capacity: 8192)
@@ -50,15 +60,20 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     redis = RedisConnection(
       on: loop,
       RedisConfiguration(
-        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536, scripts: SessionScripts.all + LaneScripts.all))
+        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536,
+        scripts: SessionScripts.all + LaneScripts.all + [MarkerStore.script]))
     mailbox = Mailbox(redis, settings.keys)
     membership = LaneMembership(on: loop, redis, name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     receipts = Receipts(key: settings.receiptKey)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     wheel = Array(repeating: [], count: max(1, settings.refreshSeconds))
+    gate = EntranceGate(perSecond: settings.reconnectsPerSecond, waitMilliseconds: settings.helloSeconds * 500)
     var sweep: () -> Void = {}
+    var advance: () -> Void = {}
     sweepTimer = Timer(on: loop) { sweep() }
+    gateTimer = Timer(on: loop) { advance() }
     sweep = { [unowned self] in self.sweep() }
+    advance = { [unowned self] in advanceGate() }
   }
 
   var settlements: Settlements {
@@ -66,16 +81,27 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     return settlementsOrNil
   }
 
+  /// Whether Redis has what it should.
+  var watch: RedisWatch {
+    guard let watchOrNil else { preconditionFailure("a device has said something, so the lane was started") }
+    return watchOrNil
+  }
+
   // MARK: Starting
 
   /// Connects, takes a partition, reads it from its end, and only then lets devices in.
   func start() async throws {
-    watchRedis()
+    let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, try Admin(settings.kafka)) { [unowned self] in
+      runTask?(.look)
+    }
+    watchOrNil = watch
+    watchRedis(watch)
     let producer = try Producer(on: loop, settings.kafka, handler: self)
     self.producer = producer
     let events = try EventProducer(settings, producer)
     eventProducer = events
     settlementsOrNil = Settlements(events, mailbox)
+    events.onFull = { [metrics] in metrics.limited(.events) }
     mailbox.answers = Mailbox.Answers(
       entry: { [unowned self] in paged($0, $1, $2) }, pageEnded: { [unowned self] in pageEnded($0, isWhole: $1) },
       pageFailed: { [unowned self] in pageFailed($0) }, deleted: { [unowned self] in deleted($0, $1) })
@@ -97,16 +123,24 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     logger.info("devices may connect", ["address": "\(localAddress)", "partition": "\(partition)"])
   }
 
-  private func watchRedis() {
+  private func watchRedis(_ watch: RedisWatch) {
     let (logger, health, address) = (logger, health, settings.redis)
     health.set("redis", ready: false, "connecting to \(address)")
     health.set("kafka", ready: false, "connecting")
     redis.onUp = { [unowned self] in
-      health.set("redis", ready: true)
       logger.info("Redis answers", ["address": "\(address)"])
+      watch.lost()
       if redis.epoch > 0 { lookAfterAll("Redis was away") }
     }
+    var hadLack = false
+    watch.onFinding = { [unowned self] lack in
+      health.set("redis", ready: lack == nil, lack ?? "")
+      if let lack { logger.warning("Redis is not whole", ["reason": lack]) }
+      if lack == nil, hadLack { lookAfterAll("Redis is whole again") }
+      hadLack = lack != nil
+    }
     redis.onDown = { error in
+      watch.lost()
       health.set("redis", ready: false, "\(error)")
       logger.warning("Redis is gone; devices stay connected", ["error": "\(error)"])
     }
@@ -117,6 +151,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   private func listen() throws {
     var configuration = HTTPServerConfiguration()
     configuration.maximumConnections = settings.connections
+    configuration.maximumConnectionsPerAddress = settings.connectionsPerAddress
     configuration.reusePort = settings.sharesPort
     var webSocket = WebSocketConfiguration()
     webSocket.subprotocols = [DeviceProtocol.subprotocol]
@@ -129,11 +164,6 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     var routes = HTTPRoutes()
     routes.addWebSocket(DeviceProtocol.path, webSocket) { [unowned self] _ in admit() }
     server = try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
-  }
-
-  private func admit() -> WebSocketAdmission {
-    if isDraining || !redis.isUp { return .refuse(.serviceUnavailable, "Come back later.\n", retryAfterSeconds: 5) }
-    return .accept(Session(self, generation: RandomBytes.number(), helloDeadline: seconds + UInt32(settings.helloSeconds)))
   }
 
   /// Where devices connect, with the port that was taken for 0.
@@ -168,8 +198,14 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     let slot = Int(seconds) % wheel.count
     wheel[slot].removeAll { sessions[$0] == nil }
     for generation in wheel[slot] { lookAfter(generation) }
+    for generation in overdue.suffix(max(Self.overduePerSecond, overdue.count / 5)) { lookAfter(generation) }
+    overdue.removeLast(min(overdue.count, max(Self.overduePerSecond, overdue.count / 5)))
     if settlements.hasUnsaid { settlements.sayAgain() }
+    metrics.settlements.set(settlements.count)
+    if let server { countRefusals(server.statistics) }
   }
+
+  private static let overduePerSecond = 500
 
   private func lookAfter(_ generation: UInt64) {
     guard let session = sessions[generation], let open = session.open else { return }
@@ -183,7 +219,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   private func lookAfterAll(_ reason: String) {
     guard !sessions.isEmpty else { return }
     logger.warning("sessions look after their mailboxes", ["reason": reason])
-    for generation in sessions.keys { lookAfter(generation) }
+    overdue = sessions.keys.shuffled()
   }
 
   // MARK: Kafka
@@ -227,17 +263,15 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   func drain(withinMilliseconds milliseconds: Int) async {
     isDraining = true
     server?.stopAccepting()
-    for session in sessions.values {
-      frames.reset()
-      ServerFrames.goaway(
-        reconnectAfterMilliseconds: Int.random(in: 0...max(1, settings.reconnectMilliseconds)), reason: "draining", to: &frames)
-      session.connection?.send(frame())
-      session.connection?.close(WebSocketCloseCode(rawValue: CloseCode.draining.rawValue), CloseCode.draining.reason, pending: .sent)
-    }
-    await server?.close(withinMilliseconds: min(milliseconds, 5_000))
-    _ = await producer?.flush(withinMilliseconds: milliseconds)
+    let beginning = loop.milliseconds()
+    await sendAllAway(withinMilliseconds: milliseconds)
+    let left = max(0, milliseconds - Int(loop.milliseconds() - beginning))
+    await server?.close(withinMilliseconds: min(left, 3_000))
+    _ = await producer?.flush(withinMilliseconds: max(0, milliseconds - Int(loop.milliseconds() - beginning)))
     await membership.leave()
+    await watchOrNil?.close()
     sweepTimer.close()
+    gateTimer.close()
     await consumer?.close()
     await producer?.close(withinMilliseconds: 5_000)
     redis.close()

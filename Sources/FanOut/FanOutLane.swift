@@ -42,6 +42,7 @@ public actor FanOutLane {
   private func perform(_ task: LaneTask) async {
     guard let core else { return }
     switch task {
+    case .look: await core.watch.check()
     case .enter(let generation): await core.performEntrance(generation)
     case .refresh(let generation): await core.refresh(generation)
     case .change(let generation, let change): await core.performChange(generation, change)
@@ -62,6 +63,8 @@ public actor FanOutLane {
 
 /// What takes more than a turn of the loop: it waits for Redis and Kafka, in a task of the lane's actor.
 enum LaneTask: Sendable {
+  /// Whether Redis has what it should.
+  case look
   /// A hello has come.
   case enter(UInt64)
   /// A session looks after its presence and its mailbox.

@@ -17,6 +17,9 @@ public struct FanOutMetrics: Sendable {
   let foreignRecords: Counter
   let takeovers: Counter
   let unauthorized: Counter
+  let waitingHellos: Gauge
+  let settlements: Gauge
+  private let limits: [Limit: Counter]
   private let closes: [CloseCode: Counter]
   private let ends: [WebSocketEnd.Cause: Counter]
 
@@ -35,9 +38,14 @@ public struct FanOutMetrics: Sendable {
     unauthorized = registry.make(MetricNames.frames, "unauthorized")
     badRecords = registry.make(MetricNames.records, "unreadable")
     foreignRecords = registry.make(MetricNames.records, "no such session")
+    waitingHellos = registry.make(MetricNames.waitingHellos)
+    settlements = registry.make(MetricNames.settlements)
+    limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })
     closes = Dictionary(uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, "\($0.name)")) })
     ends = Dictionary(uniqueKeysWithValues: WebSocketEnd.Cause.allCases.map { ($0, registry.make(MetricNames.ended, $0.rawValue)) })
   }
+
+  func limited(_ limit: Limit, by number: Int = 1) { limits[limit]?.increment(by: number) }
 
   func closed(_ code: CloseCode) { closes[code]?.increment() }
 

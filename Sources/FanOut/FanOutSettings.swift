@@ -47,10 +47,16 @@ public struct FanOutSettings: Sendable {
   public var frameBytes = 64 << 10
   /// Connections at most.
   public var connections = 50_000
+  /// Connections at most of one address; 0 for no bound, as it must be behind a proxy.
+  public var connectionsPerAddress = 0
+  /// Frames that a device may send in a second, besides one for each that it was sent.
+  public var framesPerSecond = 500
   /// Whether several lanes and processes listen at the same port.
   public var sharesPort = false
-  /// How long devices are told to wait before they come back after a drain, in milliseconds: each a random time up to this.
-  public var reconnectMilliseconds = 10_000
+  /// What the returns of a drained lane's devices are spread over at least, in milliseconds.
+  public var reconnectMilliseconds = 1_000
+  /// Devices that a lane lets in each second at most, and that it sends away each second when it drains.
+  public var reconnectsPerSecond = 2_000
   /// How long a silent lane counts as alive, in milliseconds.
   public var laneMilliseconds = 10_000
   /// How long Redis and Kafka may take to answer at the start, in milliseconds.

@@ -34,6 +34,9 @@ final class Session: WebSocketHandler {
   /// What the session is when notifications flow; nil before and after.
   var open: OpenSession? { if case .open(let open) = phase { open } else { nil } }
 
+  /// Whether its hello is being worked on, or waits for that.
+  var isEntering: Bool { if case .entering = phase { true } else { false } }
+
   // MARK: The connection
 
   func webSocketOpened(_ connection: WebSocketConnection) {
@@ -42,6 +45,10 @@ final class Session: WebSocketHandler {
   }
 
   func webSocketReceived(text: UnsafeRawBufferPointer) {
+    if let open, !open.takesFrame(at: lane.seconds, lane.settings.framesPerSecond) {
+      lane.metrics.limited(.frames)
+      return close(.tooManyFrames)
+    }
     do throws(DeviceFrameError) {
       try received(try DeviceFrame(text))
     } catch {
@@ -72,9 +79,12 @@ final class Session: WebSocketHandler {
   }
 
   /// Closes with a code of the protocol's table; nothing more is received.
-  func close(_ code: CloseCode, _ reason: String? = nil) {
+  ///
+  /// - Parameter pending: what becomes of frames that wait to be sent.
+  func close(_ code: CloseCode, _ reason: String? = nil, pending: WebSocketConnection.Pending = .dropped) {
+    guard let connection, connection.isOpen else { return }
     lane.metrics.closed(code)
-    connection?.close(WebSocketCloseCode(rawValue: code.rawValue), reason ?? code.reason)
+    connection.close(WebSocketCloseCode(rawValue: code.rawValue), reason ?? code.reason, pending: pending)
   }
 
   // MARK: Frames
@@ -131,17 +141,44 @@ final class OpenSession {
   /// Where the registration lies in `devices`: what later ones must come after.
   var owner: Owner
   var flow: SessionFlow
+  /// Where the last record of `devices` lies that this session has published or found.
+  var registeredAt: Int64
+  /// How often the connection to Redis had broken when the session began.
+  let epoch: UInt64
   /// Which revisions were evicted, until the device has been told and has answered anything.
   var gap: [UInt8] = []
   /// Frames that were refused.
   var errors = 0
   static let mostErrors = 100
+  /// Changes of the registration that are under way.
+  var changes = 0
+  static let mostChanges = 8
+  /// It was told to go: it is sent nothing more.
+  var isLeaving = false
+  /// Frames that it may send in this second.
+  private var frames = 0
+  private var framesSecond = UInt32.max
 
-  init(token: String, registration: Registration, owner: Owner, flow: SessionFlow) {
+  init(token: String, registration: Registration, owner: Owner, registeredAt: Int64, epoch: UInt64, flow: SessionFlow) {
+    self.registeredAt = registeredAt
+    self.epoch = epoch
     self.token = token
     tokenHash = StableHash.hash(token)
     self.registration = registration
     self.owner = owner
     self.flow = flow
   }
+
+  /// Whether a further frame of the device is within its bound: so many in a second, and one for each that it was sent.
+  func takesFrame(at second: UInt32, _ perSecond: Int) -> Bool {
+    if second != framesSecond {
+      framesSecond = second
+      frames = max(frames, perSecond)
+    }
+    frames -= 1
+    return frames >= 0
+  }
+
+  /// It was sent one that wants an answer.
+  func sent() { frames = min(frames + 1, 1 << 20) }
 }

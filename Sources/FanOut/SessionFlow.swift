@@ -61,6 +61,9 @@ struct SessionFlow {
 
   private func isUnderWay(_ revision: Revision) -> Bool { entries.contains { $0.revision == revision && $0.phase != .gone } }
 
+  /// What is acknowledged but not yet in Kafka is remembered, too, and bounded by this.
+  private var hasRoom: Bool { unacknowledged < window && entries.count < 4 * window }
+
   /// Notes that one is sent now; answers its number.
   private mutating func send(_ revision: Revision, _ head: [UInt8], _ now: UInt32) -> UInt64 {
     entries.append(InFlight(revision: revision, head: head, sentAt: now))
@@ -73,7 +76,7 @@ struct SessionFlow {
     switch mode {
     case .live:
       if isUnderWay(revision) { return nil }
-      guard unacknowledged < window else {
+      guard hasRoom else {
         mode = .behind
         return nil
       }
@@ -100,7 +103,7 @@ struct SessionFlow {
   /// Asks for a page when the mode wants one and there is room.
   private mutating func advance() -> Action {
     // Half a window, so that a page is worth its round trip.
-    guard mode == .behind, unacknowledged <= window / 2 else { return .nothing }
+    guard mode == .behind, unacknowledged <= window / 2, hasRoom else { return .nothing }
     mode = .reading(missed: false)
     // What is under way lies at the front of the mailbox until it is deleted there.
     return .page(count: entries.count(where: { $0.phase != .gone }) + window - unacknowledged)
@@ -108,7 +111,7 @@ struct SessionFlow {
 
   /// Whether an entry of a page is to be sent: the number to send it under.
   mutating func paged(_ revision: Revision, now: UInt32, head: () -> [UInt8]) -> UInt64? {
-    guard unacknowledged < window, !isUnderWay(revision) else { return nil }
+    guard hasRoom, !isUnderWay(revision) else { return nil }
     return send(revision, head(), now)
   }
 
@@ -155,6 +158,9 @@ struct SessionFlow {
       base += UInt64(gone)
     }
   }
+
+  /// After deletions: the next page, if one waited for room.
+  mutating func afterDeletions() -> Action { advance() }
 
   /// When the oldest unacknowledged delivery was sent: the lane's seconds.
   var oldestUnacknowledged: UInt32? { entries.first { $0.phase == .sent }?.sentAt }

@@ -22,26 +22,35 @@ final class Settlements {
   private let mailbox: Mailbox
   private var places: [Settlement?] = []
   private var free: [Int] = []
-  /// What Kafka's queue had no room for; bounded by the windows of the sessions.
+  /// What Kafka's queue had no room for.
   private var unsaid: [Int] = []
+  /// How many may be on their way: about 400 bytes each.
+  private let most: Int
 
-  init(_ events: EventProducer, _ mailbox: Mailbox) {
+  init(_ events: EventProducer, _ mailbox: Mailbox, most: Int = 250_000) {
     self.events = events
     self.mailbox = mailbox
+    self.most = most
   }
 
-  /// Says what became of a delivery.
-  func add(_ settlement: Settlement) {
+  /// How many are on their way.
+  var count: Int { places.count - free.count }
+
+  /// Says what became of a delivery; false when too many are on their way: it stays in the mailbox, and comes again.
+  func add(_ settlement: Settlement) -> Bool {
+    guard count < most else { return false }
     let place = free.popLast() ?? places.count
     if place == places.count { places.append(nil) }
     places[place] = settlement
-    say(place)
+    if !say(place) { unsaid.append(place) }
+    return true
   }
 
-  private func say(_ place: Int) {
-    guard let settlement = places[place] else { return }
+  /// False when Kafka's queue has no room.
+  private func say(_ place: Int) -> Bool {
+    guard let settlement = places[place] else { return true }
     var token = settlement.token
-    let isTaken = settlement.head.withUnsafeBytes { head in
+    return settlement.head.withUnsafeBytes { head in
       token.withUTF8 { token in
         // Heads are copies of entries that were read before.
         guard let entry = DeliveryEntryView(head) else { return true }
@@ -51,14 +60,11 @@ final class Settlements {
         return events.say(facts, key: device, token: EventProducer.Tag.settlement | UInt64(place))
       }
     }
-    if !isTaken { unsaid.append(place) }
   }
 
-  /// Kafka's queue has room again.
+  /// Kafka's queue may have room again; what it has none for waits on.
   func sayAgain() {
-    let waiting = unsaid
-    unsaid = []
-    for place in waiting { say(place) }
+    while let place = unsaid.last, say(place) { unsaid.removeLast() }
   }
 
   /// Reports of events: what Kafka has is deleted from the mailboxes, one call for each device.

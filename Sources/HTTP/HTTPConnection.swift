@@ -24,6 +24,9 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   private let server: HTTPServer
   private let stream: Stream
+  /// What the connection is counted under, where connections of an address are bounded.
+  private let network: PeerNetwork?
+  private var isRefusal = false
   private var phase = Phase.idle
   private var parser: MessageParser?
   private var pipelined: [UInt8] = []
@@ -34,9 +37,10 @@ final class HTTPConnection: StreamHandler, SweepMember {
   private var persistence = HTTPResponse.Persistence.kept
   var sweepSlot = -1
 
-  init(_ server: HTTPServer, _ stream: Stream) {
+  init(_ server: HTTPServer, _ stream: Stream, of network: PeerNetwork?) {
     self.server = server
     self.stream = stream
+    self.network = network
   }
 
   /// Begins to read.
@@ -48,6 +52,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   /// Begins with a refusal: reads no request.
   func startRefusing(_ response: HTTPResponse) {
+    isRefusal = true
     server.sweep.add(self, deadline: Sweep.never)
     stream.handler = self
     stream.startReading()
@@ -210,7 +215,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
       server.statistics.upgraded += 1
       server.statistics.webSockets += 1
       stream.write(response)
-      let connection = WebSocketTransport(endpoint, stream, handler)
+      let connection = WebSocketTransport(endpoint, stream, handler, of: network)
       connection.start()
       return connection
     }
@@ -262,6 +267,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
     pipelined = []
     server.sweep.remove(self)
-    server.streamEnded()
+    if isRefusal { server.refusalEnded() }
+    server.streamEnded(of: network)
   }
 }

@@ -14,10 +14,13 @@ public final class HTTPServer {
   let sweep: Sweep
   let continueResponse = SharedBytes.make("HTTP/1.1 100 Continue\r\n\r\n")
   private(set) var isDraining = false
+  /// Connections that are being told that they are too many.
+  private var refusing = 0
   private var parsers: Pool<MessageParser>
   private var clock = HTTPDate()
   private var listener: Listener?
   private var endpoints: [WebSocketEndpoint] = []
+  private var addresses: AddressCounts
   private var whenEmpty: [CheckedContinuation<Void, Never>] = []
 
   /// What it has counted.
@@ -36,6 +39,7 @@ public final class HTTPServer {
     self.loop = loop
     self.configuration = configuration
     self.routes = routes
+    addresses = AddressCounts(most: configuration.maximumConnectionsPerAddress)
     let sweep = Sweep(on: loop, interval: configuration.sweepMilliseconds)
     self.sweep = sweep
     let limits = MessageParser.Limits(
@@ -51,9 +55,9 @@ public final class HTTPServer {
     self.routes.bindWebSockets { [weak self] configuration in
       let endpoint = WebSocketEndpoint(.server, on: loop, configuration, sweep)
       endpoint.onEnd = { self?.statistics.webSocketsEnded[$0.cause, default: 0] += 1 }
-      endpoint.onStreamEnd = {
+      endpoint.onStreamEnd = { network in
         self?.statistics.webSockets -= 1
-        self?.streamEnded()
+        self?.streamEnded(of: network)
       }
       self?.endpoints.append(endpoint)
       return endpoint
@@ -66,21 +70,32 @@ public final class HTTPServer {
   }
 
   private func accepted(_ stream: Stream) {
-    let room = configuration.maximumConnections - statistics.open
     statistics.accepted += 1
-    if room > -Self.refusalsAtOnce {
-      statistics.open += 1
-      let connection = HTTPConnection(self, stream)
-      if room > 0 { return connection.start() }
-      connection.startRefusing(
-        HTTPResponse(
-          .serviceUnavailable, text: "There are too many connections.\n",
-          headers: [("Retry-After", String(configuration.retryAfterSeconds))]))
+    let network = configuration.maximumConnectionsPerAddress > 0 ? stream.peerNetwork : nil
+    if statistics.open - refusing >= configuration.maximumConnections {
+      statistics.overLimit += 1
+      refuse(stream, .serviceUnavailable, "There are too many connections.\n")
+    } else if let network, !addresses.add(network) {
+      statistics.overAddressLimit += 1
+      refuse(stream, .tooManyRequests, "There are too many connections of your address.\n")
     } else {
-      stream.close()
+      statistics.open += 1
+      HTTPConnection(self, stream, of: network).start()
     }
-    statistics.overLimit += 1
   }
+
+  /// Says why, unless too many are being told that already.
+  private func refuse(_ stream: Stream, _ status: HTTPStatus, _ text: String) {
+    guard refusing < Self.refusalsAtOnce else { return stream.close() }
+    refusing += 1
+    statistics.open += 1
+    let seconds = configuration.retryAfterSeconds
+    let header = ("Retry-After", String(Int.random(in: seconds...max(seconds, 2 * seconds))))
+    HTTPConnection(self, stream, of: nil).startRefusing(HTTPResponse(status, text: text, headers: [header]))
+  }
+
+  /// A connection that was told why it is refused has gone.
+  func refusalEnded() { refusing -= 1 }
 
   // MARK: What connections need
 
@@ -93,8 +108,10 @@ public final class HTTPServer {
 
   func date() -> String { clock.now() }
 
-  func streamEnded() {
+  /// - Parameter network: what the connection was counted under, if it was.
+  func streamEnded(of network: PeerNetwork?) {
     statistics.open -= 1
+    if let network { addresses.remove(network) }
     guard statistics.open == 0, !whenEmpty.isEmpty else { return }
     for endpoint in endpoints { endpoint.deliverEnds() }
     let waiting = whenEmpty

@@ -8,6 +8,9 @@ public struct HTTPServerConfiguration: Sendable {
   public var maximumBodyBytes = 65_536
   /// Connections at once, WebSockets included; beyond it 503.
   public var maximumConnections = 50_000
+  /// Connections at once of one address (of IPv6: of one /64); beyond it 429. 0: no bound, as it must be behind a proxy, from whose
+  /// address all connections come: what it says of its clients (`X-Forwarded-For`) anybody could say, and is not listened to.
+  public var maximumConnectionsPerAddress = 0
   /// From a request's first byte, or the accepting of its connection, to the end of its head; then 408.
   public var headMilliseconds = 10_000
   /// From the end of the head to the end of the body; then 408.
@@ -20,7 +23,8 @@ public struct HTTPServerConfiguration: Sendable {
   public var lingerMilliseconds = 2_000
   /// Between two looks at all deadlines.
   public var sweepMilliseconds = 1_000
-  /// What `Retry-After` says with 503 when there are too many connections, in seconds.
+  /// What `Retry-After` says with 503 and 429 when there are too many connections, in seconds: up to twice this, by lot, so that those
+  /// who were refused together do not come back together.
   public var retryAfterSeconds = 5
   /// Connections that the kernel holds ready to be accepted.
   public var backlog = 4096

@@ -23,6 +23,7 @@ public class WebSocketConnection {
 
   private let endpoint: WebSocketEndpoint
   fileprivate let stream: Stream
+  private let network: PeerNetwork?
   private var assembly = MessageAssembly()
   private var reader: FrameReader?
   private var lastHeard: UInt64 = 0
@@ -38,9 +39,11 @@ public class WebSocketConnection {
   /// Who is told what happens; nil after the end.
   public private(set) var handler: (any WebSocketHandler)?
 
-  init(_ endpoint: WebSocketEndpoint, _ stream: Stream, _ handler: any WebSocketHandler) {
+  /// - Parameter network: what its server counts it under.
+  init(_ endpoint: WebSocketEndpoint, _ stream: Stream, _ handler: any WebSocketHandler, of network: PeerNetwork? = nil) {
     self.endpoint = endpoint
     self.stream = stream
+    self.network = network
     self.handler = handler
     isEstablished = endpoint.role == .client
   }
@@ -232,7 +235,7 @@ public class WebSocketConnection {
       report(WebSocketEnd(.connectionLost, .abnormal, reason))
     }
     endpoint.sweep.remove(self)
-    endpoint.onStreamEnd()
+    endpoint.onStreamEnd(network)
   }
 
   private func report(_ end: WebSocketEnd) {

@@ -11,8 +11,8 @@ final class WebSocketEndpoint {
   let sweep: Sweep
   /// Told of each end, before the handler is.
   var onEnd: (WebSocketEnd) -> Void = { _ in }
-  /// Told when a connection's stream is closed.
-  var onStreamEnd: () -> Void = {}
+  /// Told when a connection's stream is closed, with what it is counted under.
+  var onStreamEnd: (PeerNetwork?) -> Void = { _ in }
 
   private var readers = Pool(limit: 64) { FrameReader() }
   private var random = SystemRandomNumberGenerator()

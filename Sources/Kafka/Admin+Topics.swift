@@ -104,10 +104,18 @@ extension Admin {
 
   /// The settings of a topic, by name.
   public func settings(ofTopic name: String) async throws(KafkaError) -> [String: String] {
+    try await settings(RD_KAFKA_RESOURCE_TOPIC, name, "describe the settings of topic \(name)")
+  }
+
+  /// The settings of a broker, by name; brokers may refuse it to those who are no administrators.
+  public func settings(ofBroker id: Int32) async throws(KafkaError) -> [String: String] {
+    try await settings(RD_KAFKA_RESOURCE_BROKER, String(id), "describe the settings of broker \(id)")
+  }
+
+  private func settings(_ kind: rd_kafka_ResourceType_t, _ name: String, _ operation: String) async throws(KafkaError) -> [String: String] {
     let timeout = timeoutMilliseconds
-    let operation = "describe the settings of topic \(name)"
     return try await call(operation) { client throws(KafkaError) in
-      var resource = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name)
+      var resource = rd_kafka_ConfigResource_new(kind, name)
       defer { rd_kafka_ConfigResource_destroy(resource) }
       return try Self.request(
         client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, operation, timeout,

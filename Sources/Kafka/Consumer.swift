@@ -23,6 +23,12 @@ public final class Consumer {
     public var reportsPartitionEnd = false
     /// Records taken in one turn of the loop at most.
     public var recordsPerTurn = 1_000
+    /// Partitions of the group are offered to the handler, who says by `begin` where reading starts, instead of being read at once from
+    /// the offset that the group has committed. Works with cooperative assignment only.
+    public var offersPartitions = false
+    /// Partitions of other topics that come and go with one of the group's, as if the group had given them: what belongs together stays
+    /// together, whatever the group's strategy balances. Only with `offersPartitions`.
+    public var companions: @Sendable (TopicPartition) -> [TopicPartition] = { _ in [] }
     /// How long the handler may take to consent to a revocation, in milliseconds.
     public var revocationTimeoutMilliseconds = 5_000
 
@@ -45,7 +51,8 @@ public final class Consumer {
 
   let client: ClientHandle
   var partitions = ConsumerPartitions()
-  var isPausingAll = false
+  /// Whether `pauseAll` holds.
+  public internal(set) var isPausingAll = false
   private var isHeld = false
   private var holdTimer: Timer?
   private var handler: (any ConsumerHandler)?
@@ -240,6 +247,7 @@ public final class Consumer {
         deliver()
         rebalance()
       }
+      if rebalances.takeTopicsGone() { topicsGone() }
       guard count > 0, let message else {
         deliver()
         return
@@ -258,6 +266,10 @@ public final class Consumer {
     guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return takeError(message, index) }
     guard index >= 0, partitions[index].state == .owned, state == .open else { return rd_kafka_message_destroy(message) }
     let offset = message.pointee.offset
+    if partitions[index].isDoubtful {
+      rd_kafka_message_destroy(message)
+      return begunAnew(index)
+    }
     if offset < partitions[index].next {
       guard wasTruncated(index) else { return rd_kafka_message_destroy(message) }
       begunAnew(index)
@@ -297,12 +309,84 @@ public final class Consumer {
     return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 && high < partitions[index].next
   }
 
+  /// Partitions on offer begin again with the next record, which shows whether the topic is still the same.
+  private func topicsGone() {
+    guard options.offersPartitions else { return }
+    for index in partitions.ownedIndexes { partitions[index].isDoubtful = true }
+  }
+
   private func begunAnew(_ index: Int) {
     deliver()
     let name = partitions[index].topicPartition
     handler?.consumerFailed(KafkaError(.logTruncated, "consume \(name)"))
+    if options.offersPartitions { return startAgain(index) }
     handler?.consumerRevoked([partitions.assigned(index)], isLost: true, revocation: Revocation {})
     _ = own([(name, nil)])
+  }
+
+  /// The offsets that the group has committed; partitions without one are left out.
+  ///
+  /// Unlike the administration's question this one waits for a group's coordinator that is only starting.
+  public func committed(_ wanted: [TopicPartition], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError) -> [TopicPartition: Int64]
+  {
+    try requireOpen("ask for committed offsets")
+    let client = client
+    return try await NamedThread.run("kafka-committed") {
+      let list = PartitionList(wanted)
+      let code = rd_kafka_committed(client.pointer, list.pointer, timeoutMilliseconds)
+      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(KafkaError(code, "ask for committed offsets")) }
+      var offsets: [TopicPartition: Int64] = [:]
+      for element in list.elements {
+        if element.err != RD_KAFKA_RESP_ERR_NO_ERROR {
+          return .failure(KafkaError(element.err, "ask for the committed offset of \(element.topicPartition)"))
+        }
+        if element.offset >= 0 { offsets[element.topicPartition] = element.offset }
+      }
+      return .success(offsets)
+    }
+  }
+
+  // MARK: Partitions on offer
+
+  private func offer(_ indexes: [Int]) { if !indexes.isEmpty { handler?.consumerOffered(indexes.map { partitions.assigned($0) }) } }
+
+  /// The partitions that the handler has been offered and has not begun.
+  public var offers: [AssignedPartition] {
+    loop.preconditionOnLoop()
+    return partitions.all.indices.filter { partitions[$0].state == .offered }.map { partitions.assigned($0) }
+  }
+
+  /// Reads an offered partition from an offset on, and tells the handler that it is assigned.
+  ///
+  /// - Parameter offset: where the log has no such offset any more `auto.offset.reset` decides; nil for the oldest record.
+  /// - Returns: false when the offer has passed.
+  @discardableResult
+  public func begin(_ offer: AssignedPartition, at offset: Int64?) -> Bool {
+    loop.preconditionOnLoop()
+    guard state == .open, partitions.all.indices.contains(offer.index), partitions[offer.index].state == .offered,
+      partitions[offer.index].generation == offer.generation
+    else { return false }
+    let list = PartitionList(capacity: 1)
+    list.add(offer.topicPartition, offset: offset ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
+    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "begin \(offer.topicPartition)") {
+      report(error)
+      return false
+    }
+    _ = own([(offer.topicPartition, offset)])
+    return true
+  }
+
+  /// Stops reading a partition of the group and offers it to the handler again, who is told that the former assignment is lost: what was
+  /// read of it counts no more.
+  public func startAgain(_ index: Int) {
+    loop.preconditionOnLoop()
+    guard state == .open, partitions.all.indices.contains(index), partitions[index].state == .owned else { return }
+    let former = partitions.assigned(index)
+    resume([index])
+    let list = PartitionList([former.topicPartition])
+    report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "start \(former.topicPartition) again"))
+    handler?.consumerRevoked([former], isLost: true, revocation: Revocation {})
+    offer([partitions.offer(former.topicPartition, client: client.pointer)])
   }
 
   // MARK: Rebalances
@@ -311,7 +395,12 @@ public final class Consumer {
     while revoking == nil, state == .open, let change = rebalances.next() {
       let list = change.partitions.pointer
       let isCooperative = rd_kafka_rebalance_protocol(client.pointer).map { String(cString: $0) } == "COOPERATIVE"
-      if change.isAssignment {
+      if change.isAssignment, options.offersPartitions {
+        // The group waits for an answer of any kind; what is read is added when the handler has said where to begin.
+        let none = PartitionList(capacity: 0)
+        withExtendedLifetime(none) { report(.of(rd_kafka_incremental_assign(client.pointer, none.pointer), "take partitions")) }
+        offer(withCompanions(change).map { partitions.offer($0, client: client.pointer) })
+      } else if change.isAssignment {
         let operation = "take partitions"
         report(
           isCooperative
@@ -319,15 +408,24 @@ public final class Consumer {
         _ = own(change.partitions.partitions.map { ($0, nil) })
       } else {
         let operation = "give partitions up"
-        let indexes = change.partitions.partitions.compactMap { partitions.index(of: $0) }.filter { partitions[$0].state == .owned }
+        let known = withCompanions(change).compactMap { partitions.index(of: $0) }
+        for index in known where partitions[index].state == .offered { partitions.withdraw(index) }
+        let indexes = known.filter { partitions[$0].state == .owned }
         disown(indexes, isLost: change.isLost) { [self] in
+          // What was only offered was never assigned here, and librdkafka refuses a list with anything that is not.
+          let list = PartitionList(indexes.map { partitions[$0].topicPartition })
           report(
             isCooperative
-              ? .of(rd_kafka_incremental_unassign(client.pointer, change.partitions.pointer), operation)
+              ? .of(rd_kafka_incremental_unassign(client.pointer, list.pointer), operation)
               : .of(rd_kafka_assign(client.pointer, nil), operation))
         }
       }
     }
+  }
+
+  private func withCompanions(_ change: RebalanceInbox.Change) -> [TopicPartition] {
+    let given = change.partitions.partitions
+    return given + given.flatMap { options.companions($0) }
   }
 
   private func report(_ error: KafkaError?) {

@@ -19,6 +19,9 @@ public protocol ConsumerHandler: AnyObject {
   /// Records, of several partitions, those of one partition in the order of their offsets.
   func consumerReceived(_ batch: RecordBatch)
 
+  /// The group has given partitions to this consumer, which reads none of them before `begin`; only when the options ask for it.
+  func consumerOffered(_ partitions: [AssignedPartition])
+
   /// Partitions have come, for the first time or again: none of them is paused, so pause here those that must be.
   func consumerAssigned(_ partitions: [AssignedPartition])
 
@@ -36,6 +39,9 @@ public protocol ConsumerHandler: AnyObject {
 }
 
 extension ConsumerHandler {
+  /// Nothing is done unless the owner has asked for offers.
+  public func consumerOffered(_ partitions: [AssignedPartition]) {}
+
   /// Nothing is done unless the owner wants to know.
   public func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {}
 }

@@ -2,7 +2,7 @@ import CRdKafka
 
 /// A consumer's partitions by index, and the way from a message to its index: a value.
 struct ConsumerPartitions {
-  enum State { case absent, owned, revoking }
+  enum State { case absent, offered, owned, revoking }
 
   struct Partition {
     let topicPartition: TopicPartition
@@ -12,6 +12,8 @@ struct ConsumerPartitions {
     /// The offset after the last record that was given to the handler in this assignment; -1 before the first.
     var next: Int64 = -1
     var isPaused = false
+    /// The topic was said to be gone: what comes now may be of another one.
+    var isDoubtful = false
   }
 
   /// A topic whose librdkafka handle is held, so that its address in messages stands for it as long as the consumer lives.
@@ -56,7 +58,21 @@ struct ConsumerPartitions {
     all[index].startOffset = startOffset
     all[index].next = -1
     all[index].isPaused = false
+    all[index].isDoubtful = false
     return index
+  }
+
+  /// Begins a new generation of the partition, in which nothing is read before it is assigned.
+  mutating func offer(_ partition: TopicPartition, client: OpaquePointer) -> Int {
+    let index = assign(partition, startOffset: nil, client: client)
+    all[index].state = .offered
+    return index
+  }
+
+  /// Takes an offer back.
+  mutating func withdraw(_ index: Int) {
+    all[index].state = .absent
+    all[index].generation &+= 1
   }
 
   private mutating func add(_ partition: TopicPartition, _ client: OpaquePointer) -> Int {

@@ -18,6 +18,9 @@ public final class OffsetCommitter {
   private let loop: EventLoop
   private let consumer: Consumer
   private let onError: (KafkaError) -> Void
+  /// What has to be done before offsets are committed: it is given those that have advanced, and answers once with those that may be
+  /// committed. The others are asked for again at the next interval.
+  public var prepare: ((_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void) -> Void)?
   private var timer: Timer?
   private var tracker: PartitionTracker
   private var leaving: [Leaving] = []
@@ -65,7 +68,9 @@ public final class OffsetCommitter {
   }
 
   /// Begins a record; work on it when it says so.
-  public func begin(_ record: RecordView) -> PartitionTracker.Beginning { tracker.begin(record.partitionIndex, offset: record.offset) }
+  public func begin(_ record: RecordView) -> PartitionTracker.Beginning {
+    tracker.begin(record.partitionIndex, offset: record.offset, timestamp: record.timestamp)
+  }
 
   /// Finishes a record, in any order; one whose assignment is over changes nothing.
   public func finish(_ ticket: RecordTicket) {
@@ -108,6 +113,16 @@ public final class OffsetCommitter {
 
   private func send(_ offsets: [CommitOffset], _ then: @escaping () -> Void) {
     isCommitting = true
+    guard let prepare else { return commit(offsets, then) }
+    prepare(offsets) { [self] prepared in
+      for offset in offsets where !prepared.contains(offset) { tracker.committed(offset, as: .again) }
+      guard prepared.isEmpty else { return commit(prepared, then) }
+      isCommitting = false
+      then()
+    }
+  }
+
+  private func commit(_ offsets: [CommitOffset], _ then: @escaping () -> Void) {
     consumer.commit(offsets) { [self] failed in
       isCommitting = false
       for offset in offsets {

@@ -5,6 +5,7 @@
 public struct OffsetWindow: Sendable {
   // A finished record's offset is kept as its complement, which is negative.
   private var ring: [Int64] = []
+  private var stamps: [Int64] = []
   private var mask: UInt64 = 0
   private var head: UInt64 = 0
   private var tail: UInt64 = 0
@@ -12,6 +13,8 @@ public struct OffsetWindow: Sendable {
 
   /// The offset to commit, one past the highest of the contiguous finished records; nil before the first is finished.
   public private(set) var committable: Int64?
+  /// The timestamp of the record below `committable`; -1 where it has none.
+  public private(set) var committableTimestamp: Int64 = -1
   /// The offset of the newest record begun; nil before the first.
   public private(set) var newest: Int64?
 
@@ -26,12 +29,13 @@ public struct OffsetWindow: Sendable {
   public var oldest: Int64? { head == tail ? nil : ring[Int(head & mask)] }
 
   /// Begins a record and returns its sequence; nil if it is not newer than the newest one, which is then being worked on already.
-  public mutating func begin(offset: Int64) -> UInt64? {
+  public mutating func begin(offset: Int64, timestamp: Int64 = -1) -> UInt64? {
     precondition(offset >= 0, "a record's offset is never negative")
     if let newest, offset <= newest { return nil }
     if span == ring.count { grow() }
     newest = offset
     ring[Int(tail & mask)] = offset
+    stamps[Int(tail & mask)] = timestamp
     tail &+= 1
     return tail &- 1
   }
@@ -54,18 +58,22 @@ public struct OffsetWindow: Sendable {
       head &+= 1
       finishedOutOfOrder -= 1
     }
+    committableTimestamp = stamps[Int((head &- 1) & mask)]
     return true
   }
 
   private mutating func grow() {
     var larger = [Int64](repeating: 0, count: max(64, ring.count * 2))
     let largerMask = UInt64(larger.count - 1)
+    var largerStamps = larger
     var sequence = head
     while sequence < tail {
       larger[Int(sequence & largerMask)] = ring[Int(sequence & mask)]
+      largerStamps[Int(sequence & largerMask)] = stamps[Int(sequence & mask)]
       sequence &+= 1
     }
     ring = larger
+    stamps = largerStamps
     mask = largerMask
   }
 }

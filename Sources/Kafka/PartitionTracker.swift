@@ -67,12 +67,14 @@ public struct PartitionTracker: Sendable {
   }
 
   /// Begins a record of an assigned partition.
-  public mutating func begin(_ index: Int, offset: Int64) -> Beginning {
+  ///
+  /// - Parameter timestamp: goes with the offset that is committed when this is the last record below it.
+  public mutating func begin(_ index: Int, offset: Int64, timestamp: Int64 = -1) -> Beginning {
     guard index < partitions.count, let generation = partitions[index]?.generation, partitions[index]?.isAssigned == true else {
       return .ignored
     }
     guard span < limit, (partitions[index]?.window.span ?? 0) < limitPerPartition else { return .full }
-    guard let sequence = partitions[index]?.window.begin(offset: offset) else { return .ignored }
+    guard let sequence = partitions[index]?.window.begin(offset: offset, timestamp: timestamp) else { return .ignored }
     inFlight += 1
     span += 1
     return .begun(RecordTicket(partition: Int32(truncatingIfNeeded: index), generation: generation, sequence: sequence))
@@ -123,7 +125,9 @@ public struct PartitionTracker: Sendable {
       guard let partition = partitions[index], partition.isAssigned, let offset = partition.window.committable else { continue }
       guard offset > max(partition.requested, partition.committed) else { continue }
       partitions[index]?.requested = offset
-      advanced.append(CommitOffset(partition: index, generation: partition.generation, offset: offset))
+      advanced.append(
+        CommitOffset(
+          partition: index, generation: partition.generation, offset: offset, timestamp: partition.window.committableTimestamp))
     }
     return advanced
   }
@@ -148,12 +152,15 @@ public struct CommitOffset: Sendable, Hashable {
   public var generation: UInt32
   /// The offset at which reading goes on.
   public var offset: Int64
+  /// The timestamp of the record below the offset; -1 where it is not known.
+  public var timestamp: Int64
 
   /// Makes one from its parts.
-  public init(partition: Int, generation: UInt32, offset: Int64) {
+  public init(partition: Int, generation: UInt32, offset: Int64, timestamp: Int64 = -1) {
     self.partition = partition
     self.generation = generation
     self.offset = offset
+    self.timestamp = timestamp
   }
 }
 

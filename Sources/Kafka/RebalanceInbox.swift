@@ -17,12 +17,16 @@ final class RebalanceInbox: Sendable {
   private let count = Atomic<Int>(0)
   private let isClosing = Atomic<Bool>(false)
   private let joining = Atomic<Bool>(false)
+  private let topicsGone = Atomic<Bool>(false)
 
   /// Whether the member waits for its group to form anew.
   ///
   /// A commit that is sent meanwhile waits at the broker behind the request to join, is then of an old generation, and makes librdkafka
   /// 2.0.2 take the whole assignment for lost (its issue 4059, mended in 2.10.0).
   var isJoining: Bool { joining.load(ordering: .relaxed) }
+
+  /// Whether a topic was said to be gone since the last question: one that is there again is another one.
+  func takeTopicsGone() -> Bool { topicsGone.load(ordering: .relaxed) && topicsGone.exchange(false, ordering: .relaxed) }
 
   /// From now on whatever is asked is answered with giving everything up.
   func close() { isClosing.store(true, ordering: .releasing) }
@@ -43,6 +47,14 @@ final class RebalanceInbox: Sendable {
     rd_kafka_conf_set_rebalance_cb(configuration.pointer) { client, code, partitions, opaque in
       guard let client, let partitions, let opaque else { return }
       Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().take(client, code, partitions)
+    }
+    // What goes wrong with one partition comes here and nowhere else, when records are taken by batches.
+    rd_kafka_conf_set_error_cb(configuration.pointer) { _, code, _, opaque in
+      switch rd_kafka_resp_err_t(rawValue: code) {
+      case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+        if let opaque { Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().topicsGone.store(true, ordering: .relaxed) }
+      default: break
+      }
     }
     rd_kafka_conf_interceptor_add_on_new(
       configuration.pointer, "carillon",

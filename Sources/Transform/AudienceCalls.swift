@@ -6,6 +6,15 @@ import Worker
 struct AudienceCalls: ~Copyable {
   /// Devices to a page.
   static let pageSize = 128
+  /// A page of an audience.
+  ///
+  /// Keys: the audience, what must be there when its bucket is used. Arguments: behind which token (`-`: from the first), how many.
+  /// Answers the tokens, or -2 where Redis has lost the bucket: an audience that is gone is not an audience of nobody.
+  static let script = RedisScript(
+    """
+    if redis.call('EXISTS', KEYS[2]) == 0 then return -2 end
+    return redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], '+', 'LIMIT', 0, ARGV[2])
+    """)
   private let keys: RedisKeys
   private var command = RedisCommand()
 
@@ -16,15 +25,17 @@ struct AudienceCalls: ~Copyable {
     user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer, after: UnsafeRawBufferPointer, over redis: RedisConnection,
     to handler: any RedisReplyHandler, token: UInt64
   ) -> Bool {
-    command.begin("ZRANGEBYLEX")
+    let bucket = keys.bucket(of: user)
+    command.begin(Self.script, keys: 2)
     command.beginArgument()
     command.extend("u{")
-    command.extend(keys.bucket(of: user))
+    command.extend(bucket)
     command.extend("}")
     command.extend(application)
     command.extend("/")
     command.extend(user)
     command.endArgument()
+    command.append(keys.guardKey(bucket))
     if after.isEmpty {
       command.append("-")
     } else {
@@ -33,9 +44,6 @@ struct AudienceCalls: ~Copyable {
       command.extend(after)
       command.endArgument()
     }
-    command.append("+")
-    command.append("LIMIT")
-    command.append(0)
     command.append(Self.pageSize)
     return redis.send(command, to: handler, token: token) == .accepted
   }

@@ -50,9 +50,15 @@ struct JudgeCalls: ~Copyable {
     buckets = Array(repeating: [], count: settings.keys.buckets)
   }
 
+  /// Requests that go alone.
+  private var singles: [DeviceRequest] = []
+
+  /// Notes a request to be judged in a call of its own.
+  mutating func add(alone request: DeviceRequest) { singles.append(request) }
+
   /// Notes a request; it is sent with the others of its bucket.
   mutating func add(_ request: DeviceRequest) {
-    let bucket = request.hold.arena.withUnsafeBytes { keys.bucket(of: UnsafeRawBufferPointer(rebasing: $0[request.token])) }
+    let bucket = bucket(of: request)
     if buckets[bucket].isEmpty { filled.append(bucket) }
     buckets[bucket].append(request)
   }
@@ -75,6 +81,18 @@ struct JudgeCalls: ~Copyable {
       buckets[bucket].removeAll(keepingCapacity: true)
     }
     filled.removeAll(keepingCapacity: true)
+    for request in singles {
+      let call = free.popLast() ?? calls.count
+      if call == calls.count { calls.append([]) }
+      calls[call].append(request)
+      write(calls[call], bucket(of: request), now)
+      if redis.send(command, to: handler, token: tag | UInt64(call)) != .accepted { refused(take(call)) }
+    }
+    singles.removeAll()
+  }
+
+  private func bucket(of request: DeviceRequest) -> Int {
+    request.hold.arena.withUnsafeBytes { keys.bucket(of: UnsafeRawBufferPointer(rebasing: $0[request.token])) }
   }
 
   /// The requests of a call that was answered; its place is free afterwards.
@@ -86,7 +104,7 @@ struct JudgeCalls: ~Copyable {
   }
 
   private mutating func write(_ requests: [DeviceRequest], _ bucket: Int, _ now: Int64) {
-    command.begin(JudgeScript.script, keys: 2 * requests.count)
+    command.begin(JudgeScript.script, keys: 2 * requests.count + 1)
     for request in requests {
       request.hold.arena.withUnsafeBytes { arena in
         let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
@@ -94,6 +112,7 @@ struct JudgeCalls: ~Copyable {
         key("m", bucket, token)
       }
     }
+    key(keys.isRebuilding ? "b" : "k", bucket, UnsafeRawBufferPointer(start: nil, count: 0))
     command.append(now)
     command.append(settings.longestLifetime * 1000)
     command.append(settings.mailboxBound)

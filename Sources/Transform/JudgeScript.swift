@@ -12,7 +12,7 @@ enum JudgeScript {
   /// The script itself.
   static let script = RedisScript(
     """
-    -- KEYS, per request: the device's hash, its mailbox. All lie in one bucket.
+    -- KEYS, per request: the device's hash, its mailbox; at last the markers of the bucket in which all of them lie.
     -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; mailbox bound; ids remembered; collapse
     --       revisions remembered; then per request
     --       id        hash of the apns-id 8, hash of its source 4
@@ -21,7 +21,7 @@ enum JudgeScript {
     --       entry     as the mailbox keeps it; begins with the apns-id
     --       terms     mode 1, hash of the application 8, hash of the user 8 (zeros: any), time of the record 8,
     --                 and, where a removal names a notification without collapse id, its apns-id 16
-    -- Answers, per request: verdict, presence or false, revision as kept, what else the verdict has to say (see Verdict).
+    -- Answers {-2} where Redis has lost the bucket, else, per request: verdict, presence or false, revision as kept, what else the verdict has to say (see Verdict).
     local STALE, NEW, REPEAT, DUPLICATE, FOREIGN, UNREGISTERED, WRONG_APPLICATION = 0, 1, 2, 3, 4, 5, 6
     local EXPIRED_MODE = 1
     local SLACK, AGE, JOINED_LATE = 16, 600, 5000
@@ -126,8 +126,9 @@ enum JudgeScript {
       return {NEW, presence, revision, displaced, known and 1 or 0, full and surplus(box) or nil}
     end
 
+    if call('EXISTS', KEYS[#KEYS]) == 0 then return {-2} end
     local verdicts = {}
-    for i = 1, #KEYS / 2 do
+    for i = 1, (#KEYS - 1) / 2 do
       local k, a = 2 * i, 5 * i
       verdicts[i] = judge(KEYS[k - 1], KEYS[k], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
     end

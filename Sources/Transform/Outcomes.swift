@@ -49,6 +49,8 @@ final class Outcomes {
   }
 
   private let producer: Producer
+  /// Nothing is said: what is done was done and said before.
+  let isSilent: Bool
   private let events: ProducerTopic
   private let deliveries: ProducerTopic
   private let deadLetters: ProducerTopic
@@ -58,8 +60,9 @@ final class Outcomes {
   /// The clock of the turn's events: one reading for many.
   var now: () -> Int64 = WallClock.milliseconds
 
-  init(_ settings: TransformSettings, producer: Producer) throws(KafkaError) {
+  init(_ settings: TransformSettings, producer: Producer, isSilent: Bool = false) throws(KafkaError) {
     self.producer = producer
+    self.isSilent = isSilent
     events = try producer.topic(settings.topics.events)
     deliveries = try producer.topic(settings.topics.deliveries)
     deadLetters = try producer.topic(settings.topics.deadLetters)
@@ -67,7 +70,7 @@ final class Outcomes {
   }
 
   /// Whether Kafka's queue has no room.
-  var isFull: Bool { !producer.hasRoom }
+  var isFull: Bool { !isSilent && !producer.hasRoom }
 
   /// Something happened to a request at a device.
   func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Produced {
@@ -87,15 +90,15 @@ final class Outcomes {
     facts.id = displaced.id
     facts.traceparent = UnsafeRawBufferPointer(start: nil, count: 0)
     facts.source = SourcePosition(
-      partition: Int32(clamping: displaced.revision.partition), offset: Int64(clamping: displaced.revision.offset),
+      partition: Int32(clamping: displaced.revision.sourcePartition), offset: Int64(clamping: displaced.revision.offset),
       timestamp: Int64(clamping: displaced.revision.timestamp))
     facts.details = .by(subject.entry.id)
     return produce(facts, key: subject.token, .work(subject.work))
   }
 
   /// The mailbox was full, and the subject the oldest: the subject's `work` is the number of the eviction.
-  func evicted(_ subject: Subject) {
-    let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: Revision(subject.entry.source))
+  func evicted(_ subject: Subject, revision: Revision?) {
+    let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: revision)
     _ = produce(facts, key: subject.token, .eviction(Int(subject.work)))
   }
 
@@ -109,10 +112,25 @@ final class Outcomes {
 
   /// A record breaks a rule: it is said, and the record goes to the dead letters as it was.
   func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, token: Int32) -> Produced {
+    if isSilent { return Produced() }
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
     let said = produce(facts, key: envelope.target, .work(token))
     return said + bury(source, DeadLetter(rejection, tries: tries, source: coordinates(source)), tries: tries, token)
+  }
+
+  /// A record cannot be processed: it is said, and the record goes to the dead letters as it was.
+  func condemn(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, token: Int32) -> Produced {
+    if isSilent { return Produced() }
+    var said = Produced()
+    if let envelope {
+      var facts = EventFacts(.rejected, of: envelope)
+      facts.details = .rejected(
+        Rejection(.internalServerError, field: "", rule: "The cluster could not process the record; the dead letters have it, and say why.")
+      )
+      said = produce(facts, key: envelope.target, .work(token))
+    }
+    return said + bury(source, DeadLetter(poison: error, tries: tries, source: coordinates(source)), tries: 1, token)
   }
 
   private func coordinates(_ record: RecordView) -> SourceCoordinates {
@@ -150,12 +168,14 @@ final class Outcomes {
     _ entry: UnsafeRawBufferPointer, _ kind: DeliveryEntry.Kind, _ revision: Revision, to presence: Verdict.Presence,
     _ token: UnsafeRawBufferPointer
   ) {
+    if isSilent { return }
     record.reset()
     DeliveryRecord.append(encoded: entry, kind: kind, revision: revision, generation: presence.generation, to: &record)
     record.withUnsafeBytes { _ = producer.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0) }
   }
 
   private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Produced {
+    if isSilent { return Produced() }
     writer.write(facts, at: now())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     let outcome = writer.withValue { producer.produce(events, key: key, value: $0, headers: headers, token: token.value) }

@@ -19,6 +19,9 @@ final class Pipeline: RedisReplyHandler {
   private var judging: JudgeCalls
   private var audiences: AudienceCalls
   private var evictions: Evictions
+  private var registrations: RegistryCalls
+  /// Requests for people, while the registry is not whole.
+  private var withoutAudience: [Int32] = []
   /// Records to be done again, when Redis and Kafka take work.
   private var again: [Int32] = []
   private let retry: Timer
@@ -27,12 +30,20 @@ final class Pipeline: RedisReplyHandler {
   private let expiration: ExpirationRule
   /// Hands a record's ticket back: it is done.
   var onDone: ((RecordTicket) -> Void)?
+  /// Redis has answered that it does not have a bucket.
+  var onLost: (() -> Void)?
+  /// A record of `devices` cannot be read; it is passed over.
+  var onUnreadableRegistration: ((RecordView, String) -> Void)?
+  /// Whether work may be done again: Redis answers, and has what was written to it.
+  var mayWork: () -> Bool = { true }
 
   /// What a call to Redis was for, in the upper half of its token.
   private enum Tag {
     static let judge: UInt64 = 1 << 32
     static let audience: UInt64 = 2 << 32
     static let evict: UInt64 = 3 << 32
+    static let registration: UInt64 = 4 << 32
+    static let membership: UInt64 = 5 << 32
     static let mask: UInt64 = 0xFFFF_FFFF
   }
 
@@ -45,6 +56,7 @@ final class Pipeline: RedisReplyHandler {
     judging = JudgeCalls(settings)
     audiences = AudienceCalls(settings.keys)
     evictions = Evictions(settings.keys)
+    registrations = RegistryCalls(settings)
     topic = Array(settings.topics.requests.utf8)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     var fire: () -> Void = {}
@@ -56,22 +68,60 @@ final class Pipeline: RedisReplyHandler {
   func close() {
     retry.close()
     onDone = nil
+    onLost = nil
+    onUnreadableRegistration = nil
   }
 
   // MARK: In
 
   /// Takes the records of a batch whose tickets the tracker has given.
-  func take(_ batch: RecordBatch, _ begun: [(index: Int, ticket: RecordTicket)]) {
+  func take(_ batch: RecordBatch, _ begun: [BegunRecord]) {
     let hold = BatchHold(batch, arena: ByteBuffer(capacity: 64 << 10))
     let now = loop.milliseconds()
-    for (index, ticket) in begun { start(works.add(hold, index: index, ticket: ticket, arrived: now)) }
+    for record in begun { start(works.add(hold, record, arrived: now)) }
     send()
   }
+
+  /// Takes a record that is not to be worked on.
+  func condemn(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
+    let hold = BatchHold(batch, arena: ByteBuffer(capacity: 64))
+    let place = works.add(hold, begun, arrived: loop.milliseconds())
+    works[place].fault = "the processes of its workers ended while they worked on it"
+    works[place].faults = tries
+    works[place].isCondemned = true
+    start(place)
+  }
+
+  /// Sends a record to the dead letters; nothing of it is looked at but its headers.
+  private func bury(_ place: Int32, _ record: RecordView) {
+    let error = works[place].fault ?? "it could not be processed"
+    works[place].pending += 1
+    metrics.condemned.increment()
+    topic.withUnsafeBytes { topic in
+      let envelope = RequestEnvelope(RequestRecord(record, topic: topic))
+      settle(
+        place,
+        outcomes.condemn(record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, token: place))
+    }
+    finish(place)
+  }
+
+  /// Something went wrong that lies in the record, or in what Redis has of its devices: no waiting mends it.
+  private func fault(_ place: Int32, _ what: String) {
+    works[place].fault = what
+    works[place].faults += 1
+    if works[place].faults >= settings.tries { works[place].isCondemned = true }
+  }
+
+  /// Whether an answer of Redis is about the call and not about Redis.
+  private static func isFault(_ error: RedisError) -> Bool { error.code == .wrongType || error.code == .rejected }
 
   /// Reads a record and has it judged; its outcomes are noted as pending.
   private func start(_ place: Int32) {
     guard let hold = works[place].hold else { return }
     let record = hold.records[works[place].index]
+    if works[place].isCondemned { return bury(place, record) }
+    if works[place].isRegistration { return register(place, record) }
     metrics.requests.increment()
     topic.withUnsafeBytes { topic in
       let request = RequestRecord(record, topic: topic)
@@ -93,17 +143,22 @@ final class Pipeline: RedisReplyHandler {
       let start = hold.arena.count
       DeviceToken.append(token, to: &hold.arena)
       let span = ArenaSpan(start: start, count: hold.arena.count - start)
-      guard let (entry, terms) = entry(view, hold) else { return }
+      guard let (entry, terms) = entry(view, hold, works[place].era) else { return }
       works[place].pending += 1
-      judging.add(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
+      judge(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
     case .user:
+      guard isRegistryWhole else {
+        works[place].pending += 1
+        withoutAudience.append(place)
+        return
+      }
       works[place].audience = Work.Audience()
       nextPage(view, place, hold)
     }
   }
 
   /// Writes the request's delivery entry, and what the judge needs beside it.
-  private func entry(_ view: RequestView, _ hold: BatchHold) -> (ArenaSpan, DeviceRequest.Terms)? {
+  private func entry(_ view: RequestView, _ hold: BatchHold, _ era: UInt32) -> (ArenaSpan, DeviceRequest.Terms)? {
     var entry = DeliveryEntry(view)
     var withdraws: NotificationID?
     let start = hold.arena.count
@@ -121,7 +176,7 @@ final class Pipeline: RedisReplyHandler {
     let terms = DeviceRequest.Terms(
       application: StableHash.hash(view.application), user: view.target.userHash, time: view.envelope.source.timestamp,
       withdraws: withdraws, id: entry.id.hash64, source: sourceHash(view.envelope), isExpired: end <= WallClock.seconds(),
-      revision: view.envelope.revision)
+      revision: view.envelope.revision.inEra(era))
     return (ArenaSpan(start: start, count: hold.arena.count - start), terms)
   }
 
@@ -137,11 +192,63 @@ final class Pipeline: RedisReplyHandler {
     }
   }
 
+  private func judge(_ request: DeviceRequest) {
+    if works[request.work].isSuspect { judging.add(alone: request) } else { judging.add(request) }
+  }
+
   /// Sends what was noted for the judge.
   private func send() {
     judging.send(over: redis, to: self, tag: Tag.judge, now: WallClock.seconds()) { refused in
       for request in refused { fail(request.work) }
     }
+  }
+
+  // MARK: The registry
+
+  /// Applies a registration of `devices`, which a lane may have applied already.
+  private func register(_ place: Int32, _ record: RecordView) {
+    works[place].pending += 1
+    switch registrations.send(record, over: redis, to: self, token: Tag.registration | UInt64(UInt32(bitPattern: place))) {
+    case .sent: break
+    case .notTaken: fail(place)
+    case .unreadable(let why):
+      onUnreadableRegistration?(record, why)
+      finish(place)
+    }
+  }
+
+  private func registered(_ place: Int32, _ reply: RedisReplyView) {
+    guard let hold = works[place].hold else { return }
+    switch reply[0]?.integer {
+    case 1:
+      let token = Tag.membership | UInt64(UInt32(bitPattern: place))
+      let sent = registrations.follow(hold.records[works[place].index], former: reply[2]?.bytes, over: redis, to: self, token: token)
+      works[place].pending += sent.count
+      if !sent.isWhole { works[place].failed = true }
+    case -2: return lost([place])
+    default: break
+    }
+    finish(place)
+  }
+
+  /// Whether all registrations that there are have got into Redis, as far as is known; until then nobody's devices are looked up.
+  var isRegistryWhole = false {
+    didSet {
+      guard isRegistryWhole, !withoutAudience.isEmpty else { return }
+      var waiting: [Int32] = []
+      swap(&waiting, &withoutAudience)
+      for place in waiting {
+        start(place)
+        finish(place)
+      }
+      send()
+    }
+  }
+
+  /// Redis does not have the bucket any more: nothing is judged until it has.
+  private func lost(_ places: [Int32]) {
+    onLost?()
+    for place in places { fail(place) }
   }
 
   // MARK: Devices of a person
@@ -158,6 +265,7 @@ final class Pipeline: RedisReplyHandler {
   }
 
   private func audienceCame(_ place: Int32, _ reply: RedisReplyView) {
+    if reply.integer == -2 { return lost([place]) }
     guard let hold = works[place].hold, reply.kind == .array else { return fail(place) }
     let record = hold.records[works[place].index]
     topic.withUnsafeBytes { topic in
@@ -171,11 +279,11 @@ final class Pipeline: RedisReplyHandler {
       let isWhole = tokens.count < AudienceCalls.pageSize
       works[place].audience?.isWhole = isWhole
       works[place].audience?.last = tokens.last ?? ArenaSpan()
-      if !tokens.isEmpty, let (entry, terms) = entry(view, hold) {
+      if !tokens.isEmpty, let (entry, terms) = entry(view, hold, works[place].era) {
         for token in tokens {
           works[place].pending += 1
           works[place].audience?.unjudged += 1
-          judging.add(DeviceRequest(work: place, hold: hold, token: token, entry: entry, terms: terms))
+          judge(DeviceRequest(work: place, hold: hold, token: token, entry: entry, terms: terms))
         }
         send()
       }
@@ -206,6 +314,8 @@ final class Pipeline: RedisReplyHandler {
     case Tag.judge: judged(judging.take(Int(number)), reply)
     case Tag.audience: audienceCame(Int32(truncatingIfNeeded: number), reply)
     case Tag.evict: evictions.ended(Int(number))
+    case Tag.registration: registered(Int32(truncatingIfNeeded: number), reply)
+    case Tag.membership: finish(Int32(truncatingIfNeeded: number))
     default: break
     }
   }
@@ -214,14 +324,23 @@ final class Pipeline: RedisReplyHandler {
     let number = token & Tag.mask
     metrics.redisFailures.increment()
     switch token & ~Tag.mask {
-    case Tag.judge: for request in judging.take(Int(number)) { fail(request.work) }
-    case Tag.audience: fail(Int32(truncatingIfNeeded: number))
+    case Tag.judge:
+      let requests = judging.take(Int(number))
+      for request in requests {
+        if Self.isFault(error), requests.count == 1 { fault(request.work, "\(error)") }
+        if Self.isFault(error) { works[request.work].isSuspect = true }
+        fail(request.work)
+      }
+    case Tag.audience, Tag.registration, Tag.membership:
+      if Self.isFault(error) { fault(Int32(truncatingIfNeeded: number), "\(error)") }
+      fail(Int32(truncatingIfNeeded: number))
     case Tag.evict: evictions.ended(Int(number))
     default: break
     }
   }
 
   private func judged(_ requests: [DeviceRequest], _ reply: RedisReplyView) {
+    if reply[0]?.integer == -2 { return lost(requests.map(\.work)) }
     var verdicts: [Verdict?] = []
     verdicts.reserveCapacity(requests.count)
     for index in requests.indices {
@@ -230,11 +349,12 @@ final class Pipeline: RedisReplyHandler {
     unroute(&verdicts, requests)
     for (index, request) in requests.enumerated() {
       guard let verdict = verdicts[index] else {
+        fault(request.work, "the judge's answer cannot be read")
         fail(request.work)
         continue
       }
       apply(verdict, to: request)
-      if let element = reply[index], let surplus = element[4], surplus.count > 0 { evict(surplus, request) }
+      if !outcomes.isSilent, let element = reply[index], let surplus = element[4], surplus.count > 0 { evict(surplus, request) }
       if works[request.work].audience != nil {
         works[request.work].audience?.unjudged -= 1
         if case .foreign = verdict {} else { works[request.work].audience?.devices += 1 }
@@ -314,10 +434,11 @@ final class Pipeline: RedisReplyHandler {
       let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
       guard let eviction = evictions.begin(token, surplus) else { return }
       metrics.evicted.increment(by: eviction.entries.count)
-      for entry in eviction.entries {
+      for (entry, revision) in zip(eviction.entries, eviction.revisions) {
         entry.withUnsafeBytes { entry in
           guard let view = DeliveryEntryView(entry) else { return }
-          outcomes.evicted(Outcomes.Subject(token: token, entry: view, work: Int32(eviction.number)))
+          let revision = revision.withUnsafeBytes { Revision(bytes: $0) }
+          outcomes.evicted(Outcomes.Subject(token: token, entry: view, work: Int32(eviction.number)), revision: revision)
         }
       }
     }
@@ -337,8 +458,11 @@ final class Pipeline: RedisReplyHandler {
   }
 
   /// A record to Kafka that belongs to a work is durable, or is not.
-  func reported(_ place: Int32, failed: Bool) {
-    if failed { works[place].failed = true }
+  func reported(_ place: Int32, failure: KafkaError.Code?) {
+    if let failure {
+      if failure == .messageTooLarge, !works[place].isCondemned { fault(place, "an event of it is too large for Kafka") }
+      works[place].failed = true
+    }
     finish(place)
   }
 
@@ -372,7 +496,7 @@ final class Pipeline: RedisReplyHandler {
 
   private func retryFired() {
     isRetrying = false
-    guard redis.isUp, !outcomes.isFull else { return scheduleRetry(5) }
+    guard redis.isUp, mayWork(), !outcomes.isFull else { return scheduleRetry(5) }
     var places: [Int32] = []
     swap(&places, &again)
     for place in places {

@@ -12,10 +12,33 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private let health: Health
   private let metrics: TransformMetrics
   private let redis: RedisConnection
+  private let ownership: Ownership
+  private let crashes: CrashWatch
+  private var requestPartitions = 0
+  private var devicePartitions = 0
+  private var sessionMilliseconds = TransformCore.leastSessionByDefault
+  /// Records that are still to be worked on one at a time.
+  private var careful = 0
+  private var isMarking = false
+  private var condemned: [String: Int64] = [:]
+  private let markers: MarkerStore
+  private var admin: Admin?
   private var producer: Producer?
   private var pipeline: Pipeline?
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
+  /// What is to know of the consumer's partitions for each record, by index.
+  private var partitions: [(isRegistry: Bool, era: UInt32)] = []
+  /// Whether Redis has what was written to it: the markers were compared since its connection came up.
+  private var isSound = false
+  /// Counts what makes the markers doubtful, so that a comparison knows whether it still holds.
+  private var doubts = 0
+  private var isChecking = false
+  private let checkTimer: Timer
+  /// Tasks that wait for the registry.
+  private var registryWaits = 0
+  /// Runs the asynchronous part of the lane's work on its actor.
+  var runTask: ((TransformTask) -> Void)?
   /// Batches, or the rest of them, that found no place.
   private var backlog: [(batch: RecordBatch, next: Int)] = []
   private var isClosing = false
@@ -27,26 +50,86 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     self.logger = logger
     self.health = health
     self.metrics = metrics
-    let scripts = [JudgeScript.script, JudgeScript.evict]
+    let scripts = [
+      JudgeScript.script, JudgeScript.evict, AudienceCalls.script, CrashWatch.script, CrashWatch.markScript, RegistryScript.apply,
+      MarkerStore.script,
+    ]
     redis = RedisConnection(
       on: loop, RedisConfiguration(settings.redis, clientName: "carillon-transform", maximumInFlight: 65_536, scripts: scripts))
+    markers = MarkerStore(redis, settings.keys)
+    crashes = CrashWatch(redis)
+    ownership = Ownership(markers, crashes, settings.topics)
+    var fire: () -> Void = {}
+    checkTimer = Timer(on: loop) { fire() }
+    fire = { [unowned self] in runTask?(.check) }
   }
 
   func start() async throws {
     watchRedis()
+    watchMarkers()
     let producer = try Producer(on: loop, settings.kafka, handler: self)
     self.producer = producer
+    producer.onLog = { [logger] in logger.log($0) }
+    admin = try Admin(settings.kafka)
     let pipeline = Pipeline(on: loop, settings, redis: redis, outcomes: try Outcomes(settings, producer: producer), metrics: metrics)
     pipeline.onDone = { [unowned self] in done($0) }
+    pipeline.onLost = { [unowned self] in doubt("Redis does not have a bucket any more") }
+    pipeline.mayWork = { [unowned self] in isSound }
+    pipeline.onUnreadableRegistration = { [logger] record, why in
+      logger.warning("a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": why])
+    }
     self.pipeline = pipeline
-    let consumer = try Consumer(on: loop, settings.kafka, Consumer.Options(group: settings.group), handler: self)
+    try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    sessionMilliseconds = await sessionTimeout()
+    try await countPartitions()
+    try join()
+  }
+
+  /// A partition of `devices` belongs to the owner of the partition of requests with the same number, modulo their count: the group's
+  /// strategy would balance both topics as if their partitions were alike.
+  private func countPartitions() async throws {
+    guard let admin else { return }
+    requestPartitions = try await admin.describe(topic: settings.topics.requests).partitions.count
+    devicePartitions = try await admin.describe(topic: settings.topics.devices).partitions.count
+  }
+
+  /// The wanted session timeout, or the shortest that the brokers allow.
+  private func sessionTimeout() async -> Int {
+    let wanted = settings.sessionMilliseconds
+    guard let admin, let cluster = try? await admin.describeCluster(), let broker = cluster.brokers.keys.min() else { return wanted }
+    // The embedded broker forgets members that are silent while their group forms, which takes it three seconds.
+    if cluster.isEmbedded { return max(wanted, Self.leastSessionByDefault) }
+    let text = try? await admin.settings(ofBroker: broker)["group.min.session.timeout.ms"]
+    // Where the brokers do not tell, the value that they have by default is the safe one.
+    let least = text.flatMap { Int($0) } ?? Self.leastSessionByDefault
+    guard wanted < least else { return wanted }
+    logger.warning(
+      "the brokers allow no shorter session: a worker that was killed is noticed later; set group.min.session.timeout.ms there",
+      ["wantedMs": wanted, "ms": least])
+    return least
+  }
+
+  private static let leastSessionByDefault = 6_000
+
+  /// Makes a consumer, and joins the group.
+  private func join() throws {
+    var options = Consumer.Options(group: settings.group)
+    options.offersPartitions = true
+    let (requests, devices) = (requestPartitions, devicePartitions)
+    options.companions = { [topics = settings.topics] partition in
+      guard partition.topic == topics.requests else { return [] }
+      return stride(from: Int(partition.partition), to: devices, by: max(requests, 1)).map { TopicPartition(topics.devices, Int32($0)) }
+    }
+    options.sessionTimeoutMilliseconds = sessionMilliseconds
+    let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
-    producer.onLog = { [logger] in logger.log($0) }
     consumer.onLog = { [logger] in logger.log($0) }
-    committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger] in
+    let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger] in
       logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
     }
-    try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    // Markers stand for what is durable, so they are raised first; then the group may know.
+    committer.prepare = { [unowned self] in ownership.raise($0, $1) }
+    self.committer = committer
     try consumer.subscribe([settings.topics.requests])
   }
 
@@ -55,17 +138,143 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     health.set("redis", ready: false, "connecting to \(address)")
     health.set("kafka", ready: false, "no partition is assigned yet")
     redis.onUp = { [unowned self] in
-      health.set("redis", ready: true)
       logger.info("Redis answers", ["address": "\(address)"])
-      advance()
+      runTask?(.check)
     }
     redis.onDown = { [unowned self] error in
       health.set("redis", ready: false, "\(error)")
       logger.warning("Redis is gone; consumption pauses", ["error": "\(error)"])
-      consumer?.pauseAll()
+      doubt(nil)
     }
     redis.onAttemptFailed = { error, wait in logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"]) }
     redis.start()
+  }
+
+  // MARK: Markers
+
+  private func watchMarkers() {
+    ownership.onSuspicion = { [unowned self] suspicion in
+      condemned.merge(suspicion.condemned) { $1 }
+      guard suspicion.isCareful else { return }
+      careful = CrashWatch.carefulRecords
+      logger.warning("workers have ended at these records again and again: they are worked on one at a time", ["records": careful])
+    }
+    ownership.onDoubt = { [unowned self] in doubt("the markers are not as they were left") }
+    ownership.onRaised = { [metrics] in metrics.markersRaised.increment(by: $0) }
+    ownership.onReturn = { [unowned self] partition, from, to in
+      metrics.returns.increment()
+      logger.warning("Redis has lost something: going back", ["partition": "\(partition)", "from": from, "to": to])
+    }
+  }
+
+  /// Redis may have lost something: nothing is judged until the markers were compared.
+  private func doubt(_ reason: String?) {
+    guard !isClosing else { return }
+    isSound = false
+    doubts += 1
+    pipeline?.isRegistryWhole = false
+    consumer?.pauseAll()
+    if let reason { logger.warning("the markers are compared", ["reason": reason]) }
+    if redis.isUp { runTask?(.check) }
+  }
+
+  /// Compares the markers, one comparison at a time, until they are sound or there is something to wait for.
+  func check() async {
+    guard !isChecking, !isClosing else { return }
+    isChecking = true
+    defer { isChecking = false }
+    while redis.isUp, !isClosing, let consumer {
+      let before = doubts
+      let finding = await ownership.check(consumer) { [self] in try await isNewCluster() }
+      guard before == doubts else { continue }
+      for partition in consumer.assignment { partitions[partition.index].era = ownership.era(partition.index) }
+      switch finding {
+      case .sound:
+        if !isSound { sound() }
+        return checkTimer.start(after: Self.checkMilliseconds)
+      case .again(0, _): continue
+      case .again(let milliseconds, let reason):
+        logger.debug("the markers are compared again", ["reason": reason])
+        return checkTimer.start(after: milliseconds)
+      case .empty:
+        isSound = false
+        consumer.pauseAll()
+        health.set("redis", ready: false, "Redis has lost what it had, though Kafka has committed offsets: run 'carillon rebuild'")
+        logger.error("Redis has lost what it had, though Kafka has committed offsets; run 'carillon rebuild'")
+        return checkTimer.start(after: 2_000)
+      case .foreign(let partition):
+        logger.warning("a partition has another owner; joining the group again", ["partition": "\(partition)"])
+        await rejoin()
+      }
+    }
+  }
+
+  /// How often the markers are compared without a reason, which finds out that an idle Redis was emptied.
+  private static let checkMilliseconds = 15_000
+
+  private func sound() {
+    isSound = true
+    health.set("redis", ready: true)
+    runTask?(.awaitRegistry)
+    advance()
+  }
+
+  /// Whether no partition was ever worked on, so that an empty Redis is a new one.
+  private func isNewCluster() async throws -> Bool {
+    guard let admin, let consumer else { return false }
+    let topics = try await admin.describeCluster().topics
+    let partitions = [settings.topics.requests, settings.topics.devices].flatMap { name in
+      topics[name]?.partitions.map { TopicPartition(name, $0.id) } ?? []
+    }
+    return try await consumer.committed(partitions).isEmpty
+  }
+
+  /// Waits until Redis has all registrations that Kafka has now, whoever applies them; until then no audience is looked up.
+  func awaitRegistry() async {
+    let before = doubts
+    registryWaits += 1
+    defer { registryWaits -= 1 }
+    while before == doubts, isSound, !isClosing, let admin {
+      do {
+        let ends = try await admin.registryEnds(settings.topics)
+        while before == doubts, isSound, !isClosing {
+          if await markers.hasRegistry(upTo: ends) == true, before == doubts, isSound {
+            pipeline?.isRegistryWhole = true
+            return
+          }
+          await pause(100)
+        }
+      } catch {
+        logger.warning("the registry's end is not known", ["error": "\(error)"])
+        await pause(500)
+      }
+    }
+  }
+
+  private func pause(_ milliseconds: Int) async {
+    var timer: Timer?
+    await withCheckedContinuation { continuation in
+      timer = Timer(on: loop) { continuation.resume() }
+      timer?.start(after: milliseconds)
+    }
+    timer?.close()
+  }
+
+  /// Leaves the group and joins it again.
+  private func rejoin() async {
+    doubt(nil)
+    backlog = []
+    await consumer?.close()
+    committer?.close()
+    (consumer, committer) = (nil, nil)
+    guard !isClosing else { return }
+    do {
+      try join()
+      if !isSound { consumer?.pauseAll() }
+    } catch {
+      health.set("kafka", ready: false, "\(error)")
+      logger.error("the group could not be joined again", ["error": "\(error)"])
+    }
   }
 
   // MARK: Records
@@ -80,13 +289,21 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private func advance() {
     guard let committer, let consumer, let pipeline else { return }
     while let (batch, first) = backlog.first {
-      guard redis.isUp else { return consumer.pauseAll() }
-      var begun: [(Int, RecordTicket)] = []
+      guard redis.isUp, isSound else { return consumer.pauseAll() }
+      if careful > 0 { return advanceCarefully(batch, first, committer, pipeline) }
+      var begun: [BegunRecord] = []
       begun.reserveCapacity(batch.count - first)
       var next = first
       scan: while next < batch.count {
-        switch committer.begin(batch[next]) {
-        case .begun(let ticket): begun.append((next, ticket))
+        let record = batch[next]
+        if ownership.hasUnconfirmed, !isWork(record) {
+          next += 1
+          continue
+        }
+        switch committer.begin(record) {
+        case .begun(let ticket):
+          let place = partitions[record.partitionIndex]
+          begun.append(BegunRecord(index: next, ticket: ticket, isRegistration: place.isRegistry, era: place.era))
         case .ignored: break
         case .full: break scan
         }
@@ -97,9 +314,47 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       if !begun.isEmpty { pipeline.take(batch, begun) }
       if !isWhole { return consumer.hold() }
     }
-    if redis.isUp, !isClosing {
+    if redis.isUp, isSound, !isClosing {
       consumer.release()
       consumer.resumeAll()
+    }
+  }
+
+  /// Works on one record, after Redis has noted which; the next comes when it is done.
+  private func advanceCarefully(_ batch: RecordBatch, _ index: Int, _ committer: OffsetCommitter, _ pipeline: Pipeline) {
+    consumer?.hold()
+    guard !isMarking, pipeline.isIdle else { return }
+    backlog[0].next += 1
+    if backlog[0].next == batch.count { backlog.removeFirst() }
+    let record = batch[index]
+    let partition = TopicPartition(record.topic, record.partition)
+    guard !ownership.hasUnconfirmed || isWork(record), case .begun(let ticket) = committer.begin(record) else { return advance() }
+    let place = partitions[record.partitionIndex]
+    let begun = BegunRecord(index: index, ticket: ticket, isRegistration: place.isRegistry, era: place.era)
+    let field = ownership.field(partition)
+    isMarking = true
+    crashes.mark(field, record.offset) { [self] isNoted in
+      isMarking = false
+      careful -= 1
+      if careful == 0, isNoted { crashes.cleared(consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []) }
+      guard condemned[field] == record.offset else { return pipeline.take(batch, [begun]) }
+      condemned[field] = nil
+      logger.error("no worker survives this record: it goes to the dead letters", ["partition": "\(partition)", "offset": record.offset])
+      pipeline.condemn(batch, begun, tries: CrashWatch.suspectedAfter + CrashWatch.condemnedAfter)
+    }
+  }
+
+  /// Whether the first record that is read of a partition fits the marker at which reading began.
+  private func isWork(_ record: RecordView) -> Bool {
+    let index = record.partitionIndex
+    guard let partition = consumer?.assignment.first(where: { $0.index == index })?.topicPartition else { return true }
+    switch ownership.judge(partition, index, offset: record.offset, timestamp: record.timestamp) {
+    case .work: return true
+    case .skip: return false
+    case .madeAnew:
+      logger.warning("the topic was made anew: its markers begin again", ["partition": "\(partition)"])
+      consumer?.startAgain(index)
+      return false
     }
   }
 
@@ -107,7 +362,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     committer?.finish(ticket)
     guard let committer, let pipeline else { return }
     // Half of the places, so that a batch is worth its turn.
-    if !backlog.isEmpty, committer.span <= settings.inFlight / 2 { advance() }
+    if !backlog.isEmpty, careful > 0 ? pipeline.isIdle : committer.span <= settings.inFlight / 2 { advance() }
     if pipeline.isIdle, let waiting = whenIdle {
       whenIdle = nil
       waiting.resume()
@@ -119,7 +374,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   func producerDelivered(_ reports: [DeliveryReport]) {
     for report in reports {
       switch OutcomeToken(report.token) {
-      case .work(let place): pipeline?.reported(place, failed: report.failure != nil)
+      case .work(let place): pipeline?.reported(place, failure: report.failure)
       case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
       case nil: if report.failure != nil { metrics.deliveriesLost.increment() }
       }
@@ -132,21 +387,28 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
 
   // MARK: Partitions
 
-  func consumerAssigned(_ partitions: [AssignedPartition]) {
-    committer?.assigned(partitions)
+  func consumerOffered(_ partitions: [AssignedPartition]) { runTask?(.check) }
+
+  func consumerAssigned(_ assigned: [AssignedPartition]) {
+    committer?.assigned(assigned)
+    for partition in assigned {
+      while partitions.count <= partition.index { partitions.append((false, 0)) }
+      partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
+    }
     health.set("kafka", ready: true)
-    logger.info("partitions assigned", ["partitions": names(partitions)])
-    if !redis.isUp || !backlog.isEmpty { consumer?.pauseAll() }
+    logger.info("partitions assigned", ["partitions": names(assigned)])
+    if !redis.isUp || !isSound || !backlog.isEmpty { consumer?.pauseAll() }
   }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
     logger.info(isLost ? "partitions lost" : "partitions revoked", ["partitions": names(partitions)])
     guard let committer else { return revocation.finish() }
+    if isLost { ownership.revoked(partitions) } else { crashes.cleared(partitions.map { ownership.field($0.topicPartition) }) }
     committer.revoked(partitions, isLost: isLost, revocation: revocation)
   }
 
   private func names(_ partitions: [AssignedPartition]) -> String {
-    partitions.map { String($0.topicPartition.partition) }.joined(separator: ",")
+    partitions.map { ownership.field($0.topicPartition) }.joined(separator: ",")
   }
 
   func consumerFailed(_ error: KafkaError) { failed(error) }
@@ -174,11 +436,18 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       }
       deadline.close()
     }
+    checkTimer.stop()
+    let fields = consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []
     await consumer?.close()
+    crashes.cleared(fields)
     committer?.close()
+    while registryWaits > 0 || isChecking { await pause(20) }
+    await admin?.close()
     await producer?.close(withinMilliseconds: 5_000)
     redis.close()
     pipeline?.close()
-    (consumer, committer, producer, pipeline) = (nil, nil, nil, nil)
+    checkTimer.close()
+    runTask = nil
+    (consumer, committer, producer, pipeline, admin) = (nil, nil, nil, nil, nil)
   }
 }

@@ -30,7 +30,19 @@ public actor TransformLane {
   public func start() async throws {
     let core = TransformCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
     self.core = core
+    let loop = loop
+    core.runTask = { [unowned self] task in
+      Task(executorPreference: loop) { await self.perform(task) }
+    }
     try await core.start()
+  }
+
+  private func perform(_ task: TransformTask) async {
+    guard let core else { return }
+    switch task {
+    case .check: await core.check()
+    case .awaitRegistry: await core.awaitRegistry()
+    }
   }
 
   /// Finishes what is under way, gives the partitions up and closes everything.
@@ -41,4 +53,12 @@ public actor TransformLane {
     self.core = nil
     await core.close(withinMilliseconds: milliseconds)
   }
+}
+
+/// What takes more than a turn of the loop: it waits for Redis and Kafka, in a task of the lane's actor.
+enum TransformTask: Sendable {
+  /// The markers are to be compared.
+  case check
+  /// The registry may be behind.
+  case awaitRegistry
 }

@@ -13,6 +13,9 @@ public struct TransformMetrics: Sendable {
   let retries: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
+  let condemned: Counter
+  let markersRaised: Counter
+  let returns: Counter
   let latency: Histogram
 
   /// Makes the lane's cells.
@@ -28,6 +31,9 @@ public struct TransformMetrics: Sendable {
     retries = registry.make(MetricNames.retries)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)
+    condemned = registry.make(MetricNames.verdicts, "poison")
+    markersRaised = registry.make(MetricNames.markersRaised)
+    returns = registry.make(MetricNames.returns)
     latency = registry.make(MetricNames.latency)
   }
 }

@@ -29,6 +29,10 @@ public struct TransformSettings: Sendable {
   public var rememberedRevisions: Int
   /// Records in flight at most; beyond it partitions wait.
   public var inFlight: Int
+  /// After this long without a word from a worker its partitions go to others, in milliseconds; more where the brokers ask for more.
+  public var sessionMilliseconds = 2_000
+  /// Tries of a record that cannot be processed, before it goes to the dead letters.
+  public var tries = 5
   /// How long Redis may take to answer at the start, in milliseconds.
   public var startMilliseconds: Int
   /// What events call the place they come from: `/carillon/NAME`.

@@ -19,18 +19,40 @@ struct ArenaSpan {
   var count = 0
 }
 
+/// A record of a batch whose place the tracker has given.
+struct BegunRecord {
+  /// Its place in the batch.
+  let index: Int
+  let ticket: RecordTicket
+  /// It comes from `devices`.
+  let isRegistration: Bool
+  /// How often its topic was made anew.
+  var era: UInt32 = 0
+}
+
 /// A record on its way through the stage, from its arrival until its outcomes are durable.
 struct Work {
   /// The batch it came with; nil while the place is free.
   var hold: BatchHold?
   /// Its place in the batch.
   var index = 0
+  /// It is a registration, of `devices`.
+  var isRegistration = false
+  /// How often its topic was made anew.
+  var era: UInt32 = 0
   /// What the tracker wants back when it is done.
   var ticket: RecordTicket?
   /// Outcomes that are not yet known: calls to Redis and records to Kafka.
   var pending = 0
   /// Something did not work; the whole is done again when nothing is pending any more.
   var failed = false
+  /// What went wrong that no waiting mends, and how often.
+  var fault: String?
+  var faults = 0
+  /// It failed together with others: next time it is judged alone, which shows whose fault it was.
+  var isSuspect = false
+  /// It goes to the dead letters.
+  var isCondemned = false
   /// How often it was done again.
   var tries = 0
   /// For a `user:` target: how many devices it went to so far.
@@ -57,8 +79,9 @@ struct WorkTable {
   private(set) var count = 0
 
   /// Takes a place for a record.
-  mutating func add(_ hold: BatchHold, index: Int, ticket: RecordTicket, arrived: UInt64) -> Int32 {
-    let work = Work(hold: hold, index: index, ticket: ticket, arrived: arrived)
+  mutating func add(_ hold: BatchHold, _ begun: BegunRecord, arrived: UInt64) -> Int32 {
+    let work = Work(
+      hold: hold, index: begun.index, isRegistration: begun.isRegistration, era: begun.era, ticket: begun.ticket, arrived: arrived)
     count += 1
     if let place = free.popLast() {
       places[Int(place)] = work

@@ -25,6 +25,12 @@ public enum MetricNames {
   /// Delivery records that did not reach Kafka.
   public static let deliveriesLost = Metric<Counter>(
     "carillon_transform_deliveries_lost_total", "Delivery records that Kafka did not take; their devices find them in the mailbox.")
+  /// Markers raised.
+  public static let markersRaised = Metric<Counter>(
+    "carillon_transform_markers_raised_total", "Partitions whose markers were raised in all buckets of Redis.")
+  /// Partitions that went back.
+  public static let returns = Metric<Counter>(
+    "carillon_transform_returns_total", "Partitions that went back to an earlier offset because Redis had lost something.")
   /// From arrival to durable outcomes.
   public static let latency = Metric<Histogram>(
     "carillon_transform_record_seconds", "From a record's arrival at the worker until its outcomes are durable.")
@@ -40,6 +46,13 @@ public enum MetricNames {
     "carillon_fanout_closed_total", "Sessions that this worker closed, by the name of the close code.", labels: ["code"])
   /// Connections ended.
   public static let ended = Metric<Counter>("carillon_fanout_ended_total", "Connections that ended, by cause.", labels: ["cause"])
+  /// Hellos that wait for their turn.
+  public static let waitingHellos = Metric<Gauge>("carillon_fanout_waiting_hellos", "Hellos that wait for their turn.")
+  /// Acknowledgements on their way to Kafka.
+  public static let settlements = Metric<Gauge>("carillon_fanout_settlements", "Acknowledgements whose events are on their way to Kafka.")
+  /// What was turned away at a bound.
+  public static let limited = Metric<Counter>(
+    "carillon_fanout_limited_total", "What was turned away or put off because a bound was reached, by bound.", labels: ["limit"])
   /// Frames to and from devices.
   public static let frames = Metric<Counter>(
     "carillon_fanout_frames_total", "What was sent to devices and came from them.", labels: ["what"])

@@ -15,8 +15,7 @@ enum Program {
         "Tools",
         [
           TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-          AuditCommand.command,
-          TokenCommand.command, TokenCommand.createKey,
+          AuditCommand.command, RebuildCommand.command, TokenCommand.command, TokenCommand.createKey,
         ]),
       .init("Documentation", [SettingsCommand.command]),
     ])

@@ -184,26 +184,4 @@ private let closes: [Conversation] =
       #expect(await fixture.opened == 0)
     }
   }
-
-  @Test func randomFramesNeverTrap() async throws {
-    try await ServerFixture.with { fixture, port in
-      var random = SeededRandom(seed: 11)
-      for round in 0..<3000 {
-        var bytes = Array(RawSocket.upgrade().utf8)
-        for _ in 0..<3 {
-          var frame = clientFrame(
-            .random(in: 0...15, using: &random),
-            (0..<Int.random(in: 0...300, using: &random)).map { _ in .random(in: 0...255, using: &random) },
-            isFinal: .random(using: &random))
-          if round % 2 == 0 { frame[.random(in: 0..<frame.count, using: &random)] = .random(in: 0...255, using: &random) }
-          if round % 3 == 0 { frame[0] = frame[0] & 0x80 | [0, 1, 2, 8, 9, 10][.random(in: 0..<6, using: &random)] }
-          bytes += frame
-        }
-        let socket = try RawSocket(port: port)
-        try? socket.send(bytes)
-      }
-      #expect(await fixture.wait { $0.statistics.accepted == 3000 && $0.statistics.open == 0 })
-      #expect(await fixture.wait { $0.opened == 3000 && $0.ends.count == 3000 })
-    }
-  }
 }

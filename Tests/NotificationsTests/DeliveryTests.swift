@@ -1,10 +1,6 @@
-import Glibc
 import Testing
 
 @testable import Notifications
-
-/// How often the tests with random input go round; set CARILLON_FUZZ_ITERATIONS for more.
-let fuzzIterations = getenv("CARILLON_FUZZ_ITERATIONS").flatMap { Int(String(cString: $0)) } ?? 5_000
 
 @Suite struct DeliveryTests {
   static let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -128,61 +124,6 @@ let fuzzIterations = getenv("CARILLON_FUZZ_ITERATIONS").flatMap { Int(String(cSt
         #expect(receipt.collapseID.text == "score" && receipt.application.text == "com.example.shop")
         #expect(receipt.sourceTopic.text == "old" && receipt.category.text == "INVITE")
         #expect(ReceiptView(UnsafeRawBufferPointer(rebasing: bytes.dropLast())) == nil)
-      }
-    }
-  }
-
-  /// Cut, flipped and random bytes are read or refused; they never trap, and no field lies outside.
-  @Test func garbageNeverTraps() throws {
-    var random = SeededGenerator(seed: 2_026)
-    let entry = try Self.encoded()
-    let record = [1] + [UInt8](repeating: 0, count: 28) + entry
-    var read = 0
-    for _ in 0..<fuzzIterations {
-      var bytes = Bool.random(using: &random) ? entry : record
-      switch Int.random(in: 0..<3, using: &random) {
-      case 0: bytes = Array(bytes.prefix(.random(in: 0...bytes.count, using: &random)))
-      case 1:
-        for _ in 0..<Int.random(in: 1...4, using: &random) {
-          bytes[.random(in: 0..<bytes.count, using: &random)] = .random(in: 0...255, using: &random)
-        }
-      default: bytes = (0..<Int.random(in: 0...200, using: &random)).map { _ in .random(in: 0...255, using: &random) }
-      }
-      bytes.withUnsafeBytes { bytes in
-        for entry in [DeliveryEntryView(bytes), DeliveryRecord(bytes)?.entry] {
-          guard let entry else { continue }
-          read += 1
-          let fields = [
-            entry.collapseID, entry.application, entry.sourceTopic, entry.traceparent, entry.category, entry.trigger, entry.payload,
-          ]
-          #expect(fields.reduce(DeliveryEntry.fixedBytes) { $0 + $1.count } <= bytes.count)
-        }
-        _ = ReceiptView(bytes)
-      }
-    }
-    #expect(read > 0)
-  }
-
-  @Test func randomRequestsNeverTrap() {
-    var random = SeededGenerator(seed: 11)
-    let seeds = RequestRuleTests.payloadRules.compactMap(\.value).filter { $0.utf8.count < 500 }
-    let values = RequestRuleTests.headerRules.flatMap { $0.headers.values.compactMap { $0 } }
-    for _ in 0..<fuzzIterations {
-      var payload = Array((seeds.randomElement(using: &random) ?? "").utf8)
-      if !payload.isEmpty { payload[.random(in: 0..<payload.count, using: &random)] = .random(in: 0...255, using: &random) }
-      payload.withUnsafeBytes { payload in
-        var headers = RequestHeaders()
-        var kept: [ContiguousArray<CChar>] = []
-        for header in RequestHeader.allCases where Int.random(in: 0..<4, using: &random) == 0 || header == .topic || header == .target {
-          let value = header == .topic ? "a.b" : header == .target ? "user:ada" : values.randomElement(using: &random) ?? ""
-          kept.append(ContiguousArray(value.utf8CString))
-          kept[kept.count - 1].withUnsafeBytes { bytes in
-            headers.take(name: header.name.bytes, value: UnsafeRawBufferPointer(rebasing: bytes.dropLast()))
-          }
-        }
-        let record = RequestRecord(
-          key: .none, value: payload, headers: headers, topic: .none, position: SourcePosition(partition: 0, offset: 0, timestamp: 0))
-        withExtendedLifetime(kept) { _ = RequestView.read(record, limits: RequestLimits()) }
       }
     }
   }

@@ -191,22 +191,6 @@ import Testing
         == .goaway(GoawayFrame(reconnectAfterMs: 1, reason: "draining")))
   }
 
-  @Test func randomFramesNeverTrap() throws {
-    var random = SeededGenerator(seed: 5)
-    let frames = try Self.written().map { Array($0.text.utf8) }
-    for _ in 0..<fuzzIterations {
-      var bytes = frames.randomElement(using: &random) ?? []
-      for _ in 0..<Int.random(in: 1...3, using: &random) {
-        bytes[.random(in: 0..<bytes.count, using: &random)] = .random(in: 0...255, using: &random)
-      }
-      if Bool.random(using: &random) { bytes.removeLast(.random(in: 0..<bytes.count, using: &random)) }
-      bytes.withUnsafeBytes { bytes in
-        if case .ack(let ack)? = try? DeviceFrame(bytes) { ack.forEachDropped { _, _ in } }
-        _ = try? ServerFrame(bytes)
-      }
-    }
-  }
-
   @Test func closeCodesSayWhetherAndWhenToComeBack() {
     #expect(Set(CloseCode.allCases.map(\.rawValue)).count == CloseCode.allCases.count)
     for code in CloseCode.allCases {

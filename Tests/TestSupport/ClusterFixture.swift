@@ -97,7 +97,7 @@ public actor ClusterFixture {
   /// Starts a fan-out worker, and answers when it is ready.
   @discardableResult
   public func fanOut(_ flags: [String] = []) async throws -> ClusterProcess {
-    try await worker("fan-out", ["--listen", "127.0.0.1:0"] + flags)
+    try await worker("fan-out", (flags.contains("--listen") ? [] : ["--listen", "127.0.0.1:0"]) + flags)
   }
 
   private func worker(_ role: String, _ flags: [String]) async throws -> ClusterProcess {
@@ -218,6 +218,9 @@ public actor ClusterProcess {
     }
     return ended ?? .exited(-1)
   }
+
+  /// Sends it a signal.
+  public func signal(_ number: Int32) { if ended == nil { child?.kill(number) } }
 
   /// Ends it as `kill -9` does, and answers when it has gone.
   public func kill() async {

@@ -16,8 +16,10 @@ public final class RawSocket {
 
   /// Connects to a port of 127.0.0.1.
   ///
-  /// - Parameter receiveBufferBytes: makes the kernel take little for a reader that is slow on purpose.
-  public init(port: Int, receiveBufferBytes: Int32? = nil) throws {
+  /// - Parameters:
+  ///   - host: an address of loopback to connect from.
+  ///   - receiveBufferBytes: makes the kernel take little for a reader that is slow on purpose.
+  public init(port: Int, from host: String? = nil, receiveBufferBytes: Int32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw Failure("socket") }
     var patience = timeval(tv_sec: 30, tv_usec: 0)
@@ -26,20 +28,21 @@ public final class RawSocket {
     var on: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
     if var bytes = receiveBufferBytes { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, 4) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = in_port_t(UInt16(port)).bigEndian
-    address.sin_addr.s_addr = inet_addr("127.0.0.1")
-    let connected = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
-    guard connected == 0 else {
+    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let bound = host.map { host in Self.withAddress(host, 0) { bind(descriptor, $0, size) } } ?? 0
+    guard bound == 0, Self.withAddress("127.0.0.1", port, { connect(descriptor, $0, size) }) == 0 else {
       let failure = Failure("connect")
       Glibc.close(descriptor)
       throw failure
     }
+  }
+
+  private static func withAddress(_ host: String, _ port: Int, _ body: (UnsafePointer<sockaddr>) -> Int32) -> Int32 {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(UInt16(port)).bigEndian
+    address.sin_addr.s_addr = inet_addr(host)
+    return withUnsafePointer(to: &address) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1, body) }
   }
 
   deinit { close() }

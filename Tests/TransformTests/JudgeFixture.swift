@@ -30,6 +30,8 @@ enum Said: Equatable, Sendable {
   case new(revision: Revision, displaced: UInt64?, presence: Bool)
   case again(revision: Revision, displaced: UInt64?, presence: Bool)
   case duplicate, foreign, unregistered, wrongApplication, unreadable
+  /// Not of a request: Redis does not have the bucket.
+  case lost
 
   init(_ verdict: RedisValue) {
     let parts = verdict.array ?? []
@@ -45,7 +47,7 @@ enum Said: Equatable, Sendable {
     case 4: self = .foreign
     case 5: self = .unregistered
     case 6: self = .wrongApplication
-    default: self = .unreadable
+    default: self = verdict.integer == -2 ? .lost : .unreadable
     }
   }
 
@@ -85,6 +87,7 @@ actor Judge {
     self.redis = redis
     redis.start()
     try await redis.waitUntilUp(withinMilliseconds: 5000)
+    _ = try await redis.command(["HSET", "k{0}", "v", 1])
   }
 
   private func close() { redis?.close() }
@@ -122,6 +125,7 @@ actor Judge {
         .text(request.collapse.isEmpty ? "" : "c" + request.collapse), .bytes(request.entry), .bytes(terms),
       ]
     }
+    keys.append("k{0}")
     return (try await redis.call(JudgeScript.script, keys: keys, arguments: arguments).array ?? []).map { Said($0) }
   }
 

@@ -6,6 +6,15 @@ import Testing
 @testable import Transform
 
 @Suite struct JudgeTests {
+  @Test func aBucketThatRedisHasLostIsNotWrittenTo() async throws {
+    try await Judge.with { judge in
+      try await judge.register()
+      _ = try await judge.command("DEL", "k{0}")
+      #expect(try await judge.judge([Judged(id: 1, offset: 1)]) == [.lost])
+      #expect(try await judge.mailbox() == [])
+    }
+  }
+
   private func applied(_ request: Judged, displaced: UInt64? = nil, presence: Bool = false) -> Said {
     .new(revision: request.revision, displaced: displaced, presence: presence)
   }

@@ -31,9 +31,10 @@ struct ReconnectionPlan {
 
   /// No connection could be made: the milliseconds until the next attempt.
   ///
-  /// - Parameter atLeast: what the server asked for, in milliseconds.
+  /// - Parameter atLeast: what the server asked for, in milliseconds; it says whole seconds, so the device adds a part of one by lot.
   mutating func failed(jitter: Double, atLeast: Int = 0) -> Int {
     defer { attempt += 1 }
-    return max(atLeast, Reconnection.backOff(from: 0, to: 120_000).wait(attempt: attempt, told: nil, jitter: jitter) ?? 0)
+    let backOff = Reconnection.backOff(from: 0, to: 120_000).wait(attempt: attempt, told: nil, jitter: jitter) ?? 0
+    return max(atLeast > 0 ? atLeast + Int(min(max(jitter, 0), 1) * 1000) : 0, backOff)
   }
 }

@@ -139,7 +139,8 @@ enum StateRecord: Equatable {
     json.member("pushType", frame.pushType)
     if var trigger = frame.trigger { trigger.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
     frame.payload.withUnsafeBytes { json.member("payload", raw: $0) }
-    json.member("receipt", frame.receipt)
+    // Without one it was sent without one.
+    if !frame.receipt.isEmpty { json.member("receipt", frame.receipt) }
     json.closeObject()
   }
 }

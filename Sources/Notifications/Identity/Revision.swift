@@ -45,7 +45,7 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
 
   /// Milliseconds since 1970.
   public let timestamp: UInt64
-  /// The partition.
+  /// The partition, and above its 16 bits how often the topic was made anew.
   public let partition: UInt32
   /// The offset.
   public let offset: UInt64
@@ -56,6 +56,14 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     self.partition = partition
     self.offset = offset
   }
+
+  /// The same of a topic that was made anew so often: its offsets begin again, so those of another era are compared by time only.
+  public func inEra(_ era: UInt32) -> Revision {
+    Revision(timestamp: timestamp, partition: era << 16 | partition & 0xFFFF, offset: offset)
+  }
+
+  /// The partition of the source record, whatever the era.
+  public var sourcePartition: UInt32 { partition & 0xFFFF }
 
   /// The revision of the request at a position.
   public init(_ source: SourcePosition) {

@@ -43,7 +43,8 @@ public struct RequestEnvelope {
   /// The trace context; none when there is none.
   public let traceparent: UnsafeRawBufferPointer
 
-  init(_ record: RequestRecord) {
+  /// Reads a record's headers, which may break any rule.
+  public init(_ record: RequestRecord) {
     origin = record.headers.origin.flatMap(Origin.init)
     source = origin?.position ?? record.position
     let topic = origin?.topic ?? record.topic

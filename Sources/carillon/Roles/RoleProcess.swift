@@ -56,6 +56,8 @@ struct RoleProcess: Sendable {
       do { try await start(place, redis, lanes, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
     }
     let ending = await signals.ending()
+    // At once, so that whoever balances the load sends nothing more.
+    health.set("draining", ready: false, "the process is ending")
     work.cancel()
     await redis.cancel()
     await lanes.stop(withinMilliseconds: values[RoleSettings.drain].wholeMilliseconds, logger)

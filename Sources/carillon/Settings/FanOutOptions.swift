@@ -13,6 +13,13 @@ enum FanOutOptions {
     "The cluster's key ('carillon token key' makes it): devices then need a credential that was signed with it. Absent: any device may connect, which is for development."
   )
   static let connections = Setting("fanout.connections", .integer(1...1_000_000), default: 50_000, "Connections at most in a lane.")
+  static let connectionsPerAddress = Setting(
+    "fanout.connections-per-address", .integer(0...1_000_000), default: 0,
+    "Connections at most in a lane of one address (of IPv6: of one /64); a further one is answered with 429. 0: no bound, as it must be behind a proxy or load balancer that hides the devices' addresses; X-Forwarded-For is not believed."
+  )
+  static let frames = Setting(
+    "fanout.frames-per-second", .integer(10...1_000_000), default: 500,
+    "Frames that a device may send in a second, besides one for each notification that it was sent; beyond it its connection is closed.")
   static let window = Setting(
     "fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per device; beyond it they wait in its mailbox."
   )
@@ -31,14 +38,23 @@ enum FanOutOptions {
     "fanout.outbox", .size(16_384...(64 << 20)), default: 1 << 20, "Bytes that may wait for a slow device before its connection is closed.")
   static let frame = Setting("fanout.frame", .size(4096...(1 << 20)), default: 64 << 10, "The largest frame that a device may send.")
   static let reconnect = Setting(
-    "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .seconds(10),
-    "When it drains, each device is told to come back after a random time up to this.")
+    "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .seconds(1),
+    "When it drains, its devices' returns are spread over at least this, and over so long that the ceiling below is kept. Each device is served until its turn, if --drain leaves the time."
+  )
+  static let reconnectsPerSecond = Setting(
+    "fanout.reconnects-per-second", .integer(1...1_000_000), default: 2_000,
+    "Devices that a lane lets in each second at most: more wait for their turn, and when that would take too long they are told when to come back. When it drains, it sends so many away each second."
+  )
   static let silence = Setting(
     "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .seconds(10),
     "How long a lane may be silent before its partition of deliveries is free for another.")
 
   static let sessions = SettingGroup(
-    "Sessions", [keyFile, connections, window, hello, acknowledge, ping, refresh, outbox, frame, reconnect, silence])
+    "Sessions",
+    [
+      keyFile, connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frame, frames, reconnect,
+      reconnectsPerSecond, silence,
+    ])
 }
 
 extension FanOutSettings {
@@ -60,6 +76,9 @@ extension FanOutSettings {
     outboxBytes = values[FanOutOptions.outbox]
     frameBytes = values[FanOutOptions.frame]
     connections = values[FanOutOptions.connections]
+    connectionsPerAddress = values[FanOutOptions.connectionsPerAddress]
+    framesPerSecond = values[FanOutOptions.frames]
+    reconnectsPerSecond = values[FanOutOptions.reconnectsPerSecond]
     reconnectMilliseconds = values[FanOutOptions.reconnect].wholeMilliseconds
     laneMilliseconds = values[FanOutOptions.silence].wholeMilliseconds
     cluster = place.name

@@ -18,7 +18,16 @@ enum TransformOptions {
     "device.remembered-revisions", .integer(1...10_000), default: 256,
     "Newest revisions that are remembered for each device, one for each collapse id, against stale updates.")
 
-  static let stage = SettingGroup("Transform", [group, inFlight, mailbox, rememberedIDs, rememberedRevisions])
+  static let tries = Setting(
+    "transform.tries", .integer(1...100), default: 5,
+    "Tries of a record that cannot be processed, before it goes to the dead letters. A dependency that is down does not count.")
+
+  static let session = Setting(
+    "transform.session-timeout", .duration(.milliseconds(500)...(.seconds(300))), default: .seconds(2),
+    "After this long without a word from a worker its partitions go to others. Brokers allow less than 6 s only where group.min.session.timeout.ms says so; else their least is taken."
+  )
+
+  static let stage = SettingGroup("Transform", [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions])
 }
 
 extension TransformSettings {
@@ -31,5 +40,7 @@ extension TransformSettings {
       oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000), mailboxBound: values[TransformOptions.mailbox],
       rememberedIDs: values[TransformOptions.rememberedIDs], rememberedRevisions: values[TransformOptions.rememberedRevisions],
       inFlight: values[TransformOptions.inFlight], cluster: place.name, worker: worker)
+    sessionMilliseconds = values[TransformOptions.session].wholeMilliseconds
+    tries = values[TransformOptions.tries]
   }
 }

@@ -1,0 +1,234 @@
+import Kafka
+import Redis
+import Worker
+
+/// What the lane owns of the partitions, and how far: from the offer to the last marker. Loop-confined.
+///
+/// Redis may lose the end of what was written to it: in a crash, or in a failover to a copy that was behind. The markers are written
+/// behind what they stand for, so they are lost before it; whoever finds them lower than he has left them goes back to where they are, and
+/// applies again what follows. Markers that are higher have another owner.
+final class Ownership {
+  /// What the comparison of the markers has found.
+  enum Finding {
+    /// All partitions that were offered have begun, and what Redis has is what was written.
+    case sound
+    /// Something has changed meanwhile, or did not answer: compare again after so many milliseconds.
+    case again(afterMilliseconds: Int, String)
+    /// Redis has lost everything, or parts that cannot be told from everything.
+    case empty
+    /// A partition has another owner: leave the group and join it again.
+    case foreign(TopicPartition)
+  }
+
+  private struct Held {
+    var partition: AssignedPartition
+    let field: String
+    /// What was written last, in all buckets.
+    var marker: Marker
+    /// What is being written.
+    var pending: Marker?
+    /// The marker that reading began at, until the first record has come.
+    var unconfirmed: Marker?
+  }
+
+  private let store: MarkerStore
+  private let crashes: CrashWatch
+  private let topics: Topics
+  private var held: [Int: Held] = [:]
+  /// Partitions whose topic was found to be made anew: their markers begin again.
+  private var anew: Set<TopicPartition> = []
+  // Neither of the two may see the other's writing half done.
+  private var isRaising = false
+  private var isChecking = false
+  /// Whether some partition's first record has not come yet.
+  private(set) var hasUnconfirmed = false
+  /// Told what is suspected of the partitions that begin.
+  var onSuspicion: ((CrashWatch.Suspicion) -> Void)?
+  /// Markers were found that this lane has not left so.
+  var onDoubt: (() -> Void)?
+  /// Told when partitions start again from an earlier offset.
+  var onReturn: ((TopicPartition, _ from: Int64, _ to: Int64) -> Void)?
+  /// Told how many marker calls were made.
+  var onRaised: ((_ partitions: Int) -> Void)?
+
+  init(_ store: MarkerStore, _ crashes: CrashWatch, _ topics: Topics) {
+    self.store = store
+    self.crashes = crashes
+    self.topics = topics
+  }
+
+  /// The name of a partition's marker.
+  func field(_ partition: TopicPartition) -> String {
+    partition.topic == topics.devices
+      ? MarkerStore.field(ofDevices: partition.partition) : MarkerStore.field(ofRequests: partition.partition)
+  }
+
+  /// The partitions are gone.
+  func revoked(_ partitions: [AssignedPartition]) {
+    for partition in partitions where held[partition.index]?.partition.generation == partition.generation { held[partition.index] = nil }
+  }
+
+  /// How often the topic of a partition was made anew.
+  func era(_ index: Int) -> UInt32 { held[index]?.marker.era ?? 0 }
+
+  /// Compares the markers of what is owned, and begins what is offered.
+  ///
+  /// - Parameter isNew: whether no partition of the cluster was ever worked on, which is asked when buckets are missing.
+  func check(_ consumer: Consumer, isNew: () async throws -> Bool) async -> Finding {
+    guard !isRaising else { return .again(afterMilliseconds: 20, "markers are being raised") }
+    isChecking = true
+    defer { isChecking = false }
+    let assigned = Set(consumer.assignment)
+    let owned = held.values.filter { assigned.contains($0.partition) }
+    let offers = consumer.offers
+    let partitions = owned.map(\.partition) + offers
+    guard let buckets = await store.read(partitions.map { field($0.topicPartition) }) else {
+      return .again(afterMilliseconds: 500, "the markers could not be read")
+    }
+    let missing = buckets.indices.filter { buckets[$0] == nil }
+    guard missing.isEmpty else { return await create(missing, isNew) }
+
+    let markers = partitions.indices.map { place in buckets.map { $0?[place] } }
+    var level: [Int: [MarkerChange]] = [:]
+    var goesBack = false
+    for (place, each) in owned.enumerated() where held[each.partition.index]?.partition == each.partition {
+      let found = markers[place]
+      let highest = each.pending?.offset ?? each.marker.offset
+      if found.contains(where: { ($0?.offset ?? 0) > highest }) { return .foreign(each.partition.topicPartition) }
+      let lowest = found.map { $0?.offset ?? 0 }.min() ?? 0
+      if lowest < each.marker.offset {
+        onReturn?(each.partition.topicPartition, each.marker.offset, lowest)
+        consumer.startAgain(each.partition.index)
+        goesBack = true
+      } else {
+        // A write that was not answered may have been made in some buckets.
+        for (bucket, marker) in found.enumerated() where marker != each.marker {
+          level[bucket, default: []].append(MarkerChange(field: each.field, expected: marker, new: each.marker))
+        }
+        held[each.partition.index]?.pending = nil
+      }
+    }
+    if !level.isEmpty, await !store.write(level).isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
+    // What starts again is on offer now.
+    if goesBack { return .again(afterMilliseconds: 0, "partitions start again") }
+    return await begin(offers, Array(markers[owned.count...]), consumer)
+  }
+
+  private func create(_ missing: [Int], _ isNew: () async throws -> Bool) async -> Finding {
+    do {
+      guard try await isNew() else { return .empty }
+    } catch {
+      return .again(afterMilliseconds: 1_000, "\(error)")
+    }
+    if let error = await store.create(missing) { return .again(afterMilliseconds: 500, "\(error)") }
+    return .again(afterMilliseconds: 0, "the buckets were made")
+  }
+
+  /// Has all buckets agree on where each partition begins, and begins it there.
+  private func begin(_ offers: [AssignedPartition], _ markers: [[Marker?]], _ consumer: Consumer) async -> Finding {
+    guard !offers.isEmpty else { return Self.finding(consumer) }
+    let starts = zip(offers, markers).map { offer, markers in
+      let start = Self.start(markers)
+      guard anew.contains(offer.topicPartition) else { return start }
+      return Marker(offset: 0, timestamp: -1, era: (markers.compactMap { $0?.era }.max() ?? 0) + 1)
+    }
+    var changes: [Int: [MarkerChange]] = [:]
+    for (place, offer) in offers.enumerated() {
+      for (bucket, marker) in markers[place].enumerated() where marker != starts[place] {
+        changes[bucket, default: []].append(MarkerChange(field: field(offer.topicPartition), expected: marker, new: starts[place]))
+      }
+    }
+    if !changes.isEmpty {
+      let written = await store.write(changes)
+      if !written.isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
+    }
+    do {
+      onSuspicion?(try await crashes.began(zip(offers, starts).map { (field($0.topicPartition), $1.offset) }))
+    } catch {
+      return .again(afterMilliseconds: 200, "\(error)")
+    }
+    for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {
+      guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
+      anew.remove(offer.topicPartition)
+      let isConfirmed = start.readingOffset.map { $0 == start.offset } ?? true
+      if !isConfirmed { hasUnconfirmed = true }
+      held[offer.index] = Held(
+        partition: assigned, field: field(offer.topicPartition), marker: start, unconfirmed: isConfirmed ? nil : start)
+    }
+    return Self.finding(consumer)
+  }
+
+  private static func finding(_ consumer: Consumer) -> Finding {
+    consumer.offers.isEmpty ? .sound : .again(afterMilliseconds: 0, "more partitions were offered")
+  }
+
+  /// The lowest marker; the beginning where one is missing.
+  private static func start(_ markers: [Marker?]) -> Marker {
+    var lowest: Marker?
+    for marker in markers {
+      guard let marker else { return .beginning }
+      if marker.offset < lowest?.offset ?? .max { lowest = marker }
+    }
+    return lowest ?? .beginning
+  }
+
+  // MARK: A topic made anew
+
+  /// What a partition's first record says about the marker that reading began at.
+  enum FirstRecord {
+    /// Work on it.
+    case work
+    /// It lies below the marker: it is applied.
+    case skip
+    /// It is not the record that the marker was written for: the topic was made anew.
+    case madeAnew
+  }
+
+  /// Judges a record by the marker that reading began at.
+  func judge(_ partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> FirstRecord {
+    guard let marker = held[index]?.unconfirmed else { return .work }
+    held[index]?.unconfirmed = nil
+    hasUnconfirmed = held.values.contains { $0.unconfirmed != nil }
+    if offset >= marker.offset { return .work }
+    if offset == marker.offset - 1, timestamp == marker.timestamp { return .skip }
+    anew.insert(partition)
+    return .madeAnew
+  }
+
+  // MARK: Raising
+
+  /// Raises the markers to offsets below which everything is durable; answers with those that every bucket has.
+  func raise(_ offsets: [CommitOffset], _ then: @escaping ([CommitOffset]) -> Void) {
+    guard !isChecking, !isRaising else { return then([]) }
+    var changes: [MarkerChange] = []
+    var raised: [CommitOffset] = []
+    for offset in offsets {
+      guard let each = held[offset.partition], each.partition.generation == offset.generation, each.pending == nil,
+        offset.offset > each.marker.offset
+      else { continue }
+      let new = Marker(offset: offset.offset, timestamp: offset.timestamp, era: each.marker.era)
+      changes.append(MarkerChange(field: each.field, expected: each.marker, new: new))
+      raised.append(offset)
+      held[offset.partition]?.pending = new
+    }
+    guard !changes.isEmpty else { return then([]) }
+    isRaising = true
+    store.write(changes) { [self] written in
+      isRaising = false
+      onRaised?(changes.count)
+      let refused = Set(written.mismatches.map(\.place))
+      let isUnknown = written.failure != nil || written.lostBuckets > 0
+      var done: [CommitOffset] = []
+      for (place, offset) in raised.enumerated() where !isUnknown && !refused.contains(place) {
+        guard let each = held[offset.partition], each.partition.generation == offset.generation, let pending = each.pending else {
+          continue
+        }
+        held[offset.partition]?.marker = pending
+        held[offset.partition]?.pending = nil
+        done.append(offset)
+      }
+      if !written.isWhole { onDoubt?() }
+      then(done)
+    }
+  }
+}

@@ -1,0 +1,315 @@
+import Cryptography
+import EventLoop
+import Kafka
+import Notifications
+import Redis
+import Worker
+
+/// What a rebuilding consists of: loop-confined.
+///
+/// It judges requests as the workers did, says nothing of it, and takes out of the mailboxes what events say has ended.
+final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
+  private let loop: EventLoop
+  private let settings: TransformSettings
+  private let redis: RedisConnection
+  private let markers: MarkerStore
+  private let admin: Admin
+  private let producer: Producer
+  private let pipeline: Pipeline
+  private let isDryRun: Bool
+  private let name: String
+  private var consumer: Consumer?
+  private var tracker = PartitionTracker(limit: 1 << 24)
+  private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
+  private var names: [Int: TopicPartition] = [:]
+  private var lastTimestamps: [TopicPartition: (offset: Int64, timestamp: Int64)] = [:]
+  private var report = RebuildReport()
+  private var failure: (any Error)?
+  private var command = RedisCommand()
+  /// Deletions that Redis has not answered.
+  private var deletions = 0
+  private let ticker: Timer
+  private var lastTick: UInt64 = 0
+  private var waiting: CheckedContinuation<Void, Never>?
+  var onProgress: ((RebuildReport) -> Void)?
+
+  /// How far one partition may be ahead of another: about what a mailbox may be too full by.
+  private static let stepMilliseconds: Int64 = 10_000
+  /// Records under way at most.
+  private static let most = 20_000
+  private static let lockMilliseconds = 30_000
+
+  init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, isDryRun: Bool) throws {
+    var settings = settings
+    settings.keys.isRebuilding = true
+    self.loop = loop
+    self.settings = settings
+    self.isDryRun = isDryRun
+    name = "\(settings.worker)/\(RandomBytes.number())"
+    report.isDryRun = isDryRun
+    redis = RedisConnection(
+      on: loop,
+      RedisConfiguration(
+        settings.redis, clientName: "carillon-rebuild", maximumInFlight: 65_536,
+        scripts: [JudgeScript.script, AudienceCalls.script, RegistryScript.apply, MarkerStore.script]))
+    markers = MarkerStore(redis, settings.keys)
+    admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
+    let proxy = SilentProducer()
+    producer = try Producer(on: loop, settings.kafka, handler: proxy)
+    let outcomes = try Outcomes(settings, producer: producer, isSilent: true)
+    pipeline = Pipeline(on: loop, settings, redis: redis, outcomes: outcomes, metrics: TransformMetrics(MetricRegistry()))
+    var tick: () -> Void = {}
+    ticker = Timer(on: loop) { tick() }
+    pipeline.isRegistryWhole = true
+    tick = { [unowned self] in self.tick() }
+    pipeline.onDone = { [unowned self] ticket in
+      tracker.finish(ticket)
+      advance()
+    }
+    redis.onDown = { [unowned self] error in fail(error) }
+  }
+
+  // MARK: The whole
+
+  func run() async throws -> RebuildReport {
+    redis.start()
+    try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    let committed = try await begin()
+    defer { ticker.stop() }
+    try await read(phase: .registrations, registryPositions())
+    try await read(phase: .requests, requestPositions(committed))
+    report.phase = .markers
+    onProgress?(report)
+    if !isDryRun { try await finish(committed) }
+    report.phase = .done
+    return report
+  }
+
+  /// Makes sure that it is to be done, and that nobody else does it.
+  private func begin() async throws -> [TopicPartition: Int64] {
+    guard let buckets = await markers.read([]) else { throw RedisError(.notConnected, "Redis does not answer") }
+    guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
+    let committed = try await admin.committed(group: settings.group, of: try await partitions(settings.topics.requests))
+    let registered = try await admin.registryEnds(settings.topics)
+    guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
+    guard !isDryRun else { return committed }
+    let lock = try await redis.command(
+      "SET", "\(RedisKeys.rebuild)", .text(name), "NX", "PX", .integer(Int64(Self.lockMilliseconds)))
+    guard lock.text == "OK" else {
+      throw RebuildRefusal.alreadyRunning(try await redis.command("GET", "\(RedisKeys.rebuild)").text ?? "somebody")
+    }
+    ticker.start(after: Self.lockMilliseconds / 10, repeating: Self.lockMilliseconds / 10)
+    for bucket in 0..<settings.keys.buckets { _ = try await redis.command("SET", .text(settings.keys.guardKey(bucket)), .text(name)) }
+    return committed
+  }
+
+  /// Keeps the lock.
+  private func tick() {
+    command.begin("PEXPIRE")
+    command.append("\(RedisKeys.rebuild)")
+    command.append(Self.lockMilliseconds)
+    _ = redis.send(command, to: self, token: 0)
+  }
+
+  private func partitions(_ topic: String) async throws -> [TopicPartition] {
+    try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+  }
+
+  private func registryPositions() async throws -> [(TopicPartition, Range<Int64>)] {
+    try await admin.ends(of: try await partitions(settings.topics.devices)).map { ($0.key, $0.value) }
+  }
+
+  /// Requests up to where the group has committed, and events up to now, both from the longest lifetime ago.
+  private func requestPositions(_ committed: [TopicPartition: Int64]) async throws -> [(TopicPartition, Range<Int64>)] {
+    let names = try await partitions(settings.topics.requests) + partitions(settings.topics.events)
+    let ends = try await admin.ends(of: names)
+    let isEmbedded = try await admin.describeCluster().isEmbedded
+    let start = WallClock.milliseconds() - settings.longestLifetime * 1000
+    // The embedded broker cannot tell offsets by time.
+    let starts = isEmbedded ? [:] : try await admin.offsets(of: names, at: start)
+    return names.map { name in
+      let range = ends[name] ?? 0..<0
+      let upper = name.topic == settings.topics.requests ? committed[name] ?? 0 : range.upperBound
+      let lower = max(range.lowerBound, starts[name] ?? range.lowerBound)
+      return (name, min(lower, upper)..<upper)
+    }
+  }
+
+  /// Reads partitions to where they ended, and waits until all of it is applied.
+  private func read(phase: RebuildReport.Phase, _ positions: [(TopicPartition, Range<Int64>)]) async throws {
+    let positions = positions.filter { !$0.1.isEmpty }
+    report.phase = phase
+    report.read = 0
+    report.total = positions.reduce(0) { $0 + Int64($1.1.count) }
+    onProgress?(report)
+    guard !positions.isEmpty else { return }
+    step = TimeStep(milliseconds: Self.stepMilliseconds)
+    tracker = PartitionTracker(limit: 1 << 24)
+    var options = Consumer.Options()
+    options.reportsPartitionEnd = true
+    let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
+    self.consumer = consumer
+    let assigned = try await consumer.assign(positions.map { ($0.0, .offset($0.1.lowerBound)) })
+    for (partition, position) in zip(assigned, positions) {
+      names[partition.index] = partition.topicPartition
+      step.add(partition.index, end: position.1.upperBound)
+    }
+    if !isDone {
+      await withCheckedContinuation { continuation in
+        if isDone { continuation.resume() } else { waiting = continuation }
+      }
+    }
+    self.consumer = nil
+    await consumer.close()
+    if let failure { throw failure }
+  }
+
+  private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && deletions == 0) }
+
+  /// Lets what may go on go on, and finds out whether all is done.
+  private func advance() {
+    if isDone, let waiting {
+      self.waiting = nil
+      return waiting.resume()
+    }
+    guard let consumer else { return }
+    let (wait, goOn) = step.decide()
+    if tracker.inFlight + deletions > Self.most { return consumer.hold() }
+    consumer.release()
+    if consumer.isPausingAll { consumer.resumeAll() }
+    consumer.pause(wait)
+    consumer.resume(goOn)
+  }
+
+  private func fail(_ error: any Error) {
+    if failure == nil { failure = error }
+    advance()
+  }
+
+  // MARK: Records
+
+  func consumerAssigned(_ partitions: [AssignedPartition]) {
+    for partition in partitions { tracker.assign(partition.index, generation: partition.generation) }
+  }
+
+  func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+
+  func consumerReceived(_ batch: RecordBatch) {
+    var begun: [BegunRecord] = []
+    for index in batch.indices {
+      let record = batch[index]
+      guard let name = names[record.partitionIndex],
+        step.take(record.partitionIndex, offset: record.offset, timestamp: record.timestamp)
+      else { continue }
+      report.read += 1
+      if name.topic == settings.topics.events {
+        end(record)
+        continue
+      }
+      lastTimestamps[name] = (record.offset, record.timestamp)
+      let isRegistration = name.topic == settings.topics.devices
+      if isRegistration { report.registrations += 1 } else { report.requests += 1 }
+      guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, offset: record.offset) else { continue }
+      begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration))
+    }
+    if !begun.isEmpty { pipeline.take(batch, begun) }
+    if loop.milliseconds() - lastTick >= 500 {
+      lastTick = loop.milliseconds()
+      onProgress?(report)
+    }
+    advance()
+  }
+
+  /// Takes out of the mailbox what an event says has ended there.
+  private func end(_ record: RecordView) {
+    var headers: [(name: String, value: String)] = []
+    record.forEachHeader { name, value in
+      if let value { headers.append((String(cString: name), String(decoding: value, as: UTF8.self))) }
+    }
+    guard let value = record.value, let event = try? Event(headers: headers, value: value), event.type?.endsMailboxEntry == true,
+      let device = event.device, let revision = event.revision
+    else { return }
+    report.endings += 1
+    guard !isDryRun else { return }
+    command.begin("HDEL")
+    command.append(settings.keys.mailbox(device))
+    revision.withBytes { command.append($0) }
+    guard redis.send(command, to: self, token: 1) == .accepted else { return fail(RedisError(.full, "too many calls are under way")) }
+    deletions += 1
+  }
+
+  func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    step.ended(partition.index, at: offset)
+    advance()
+  }
+
+  func consumerFailed(_ error: KafkaError) { if error.isFatal { fail(error) } }
+
+  func redisReplied(token: UInt64, reply: RedisReplyView) { deleted(token) }
+
+  func redisFailed(token: UInt64, error: RedisError) {
+    if token == 1 { fail(error) }
+    deleted(token)
+  }
+
+  private func deleted(_ token: UInt64) {
+    guard token == 1 else { return }
+    deletions -= 1
+    advance()
+  }
+
+  func producerDelivered(_ reports: [DeliveryReport]) {}
+  func producerHasRoom() {}
+  func producerFailed(_ error: KafkaError) {}
+
+  // MARK: The end
+
+  /// Writes the markers, each bucket's at once, so that no worker sees a bucket without them.
+  private func finish(_ committed: [TopicPartition: Int64]) async throws {
+    var fields: [RedisArgument] = ["v", .integer(Int64(RedisKeys.layoutVersion))]
+    func add(_ field: String, _ partition: TopicPartition, _ offset: Int64) {
+      let last = lastTimestamps[partition]
+      let marker = Marker(offset: offset, timestamp: last.map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1)
+      fields += [.text(field), .bytes(marker.bytes)]
+    }
+    for (partition, offset) in committed where partition.topic == settings.topics.requests {
+      add(MarkerStore.field(ofRequests: partition.partition), partition, offset)
+    }
+    for (partition, last) in lastTimestamps where partition.topic == settings.topics.devices {
+      add(MarkerStore.field(ofDevices: partition.partition), partition, last.offset + 1)
+    }
+    for bucket in 0..<settings.keys.buckets {
+      _ = try await redis.command(["HSET", .text(settings.keys.markers(bucket))] + fields)
+    }
+    for bucket in 0..<settings.keys.buckets { _ = try await redis.command("DEL", .text(settings.keys.guardKey(bucket))) }
+    _ = try await redis.command("DEL", "\(RedisKeys.rebuild)")
+  }
+
+  func close() async {
+    redis.onDown = nil
+    ticker.close()
+    await consumer?.close()
+    await admin.close()
+    await producer.close(withinMilliseconds: 1_000)
+    redis.close()
+    pipeline.close()
+    onProgress = nil
+  }
+}
+
+/// A producer that nothing is given to has nothing to tell.
+private final class SilentProducer: ProducerHandler {
+  func producerDelivered(_ reports: [DeliveryReport]) {}
+  func producerHasRoom() {}
+  func producerFailed(_ error: KafkaError) {}
+}
+
+extension EventType {
+  /// Whether the notification is no longer in its device's mailbox afterwards.
+  var endsMailboxEntry: Bool {
+    switch self {
+    case .delivered, .updated, .removed, .filtered, .expired, .evicted, .unregistered: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/// How far a rebuilding has come, and in the end what it has done.
+public struct RebuildReport: Sendable {
+  /// What is being done.
+  public enum Phase: String, Sendable {
+    /// Reading `devices`.
+    case registrations
+    /// Reading requests and events.
+    case requests
+    /// Writing the markers.
+    case markers
+    /// All is done.
+    case done
+  }
+
+  /// What is being done.
+  public internal(set) var phase = Phase.registrations
+  /// Records of the phase that are to be read, by offsets, and those that were.
+  public internal(set) var total: Int64 = 0
+  /// Records of the phase that were read.
+  public internal(set) var read: Int64 = 0
+  /// Registrations that were applied.
+  public internal(set) var registrations = 0
+  /// Requests that were applied.
+  public internal(set) var requests = 0
+  /// Events that ended a notification in a mailbox.
+  public internal(set) var endings = 0
+  /// Whether nothing was written.
+  public internal(set) var isDryRun = false
+}
+
+/// Why Redis was not rebuilt.
+public enum RebuildRefusal: Error, Sendable, CustomStringConvertible {
+  /// Redis has all its markers.
+  case nothingToDo
+  /// The lock is somebody else's.
+  case alreadyRunning(String)
+  /// The group has committed nothing, so workers begin at the beginning by themselves.
+  case newCluster
+
+  /// What to do.
+  public var description: String {
+    switch self {
+    case .nothingToDo: "Redis has what it should: there is nothing to rebuild"
+    case .alreadyRunning(let who): "Redis is being rebuilt already, by \(who)"
+    case .newCluster: "no request was ever worked on: the workers begin by themselves, there is nothing to rebuild"
+    }
+  }
+}

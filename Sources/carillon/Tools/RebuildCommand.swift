@@ -1,0 +1,62 @@
+import EventLoop
+import JSON
+import Transform
+import Worker
+
+/// `carillon rebuild`.
+enum RebuildCommand {
+  private static let dryRun = Setting(
+    "rebuild.dry-run", flag: "dry-run", .boolean, default: false, "Reads everything and writes nothing: shows what there is to do.")
+
+  static let command = Command(
+    "rebuild", "restores a Redis that has lost everything from what Kafka has",
+    discussion:
+      "For a Redis that came back empty: the workers say so, are not ready, and wait. It reads the registrations, then requests and events of the longest lifetime in step by their times, puts what is still to be delivered back into the mailboxes, and writes the markers last; then the workers go on by themselves. They may run meanwhile, and it may be ended and begun again at any time. Give it the same settings as the transform workers. The answer is no (exit code 1) when there is nothing to rebuild.",
+    groups: [
+      SettingGroup("Rebuild", [dryRun]), AnswerSettings.group, ClusterSettings.group, TransformOptions.stage, RequestSettings.group,
+      LogSettings.group,
+    ],
+    examples: [Example("rebuild --kafka broker:9092 --redis redis:6379 --dry-run", "how much there is to do")]
+  ) { values in
+    let place = try ClusterPlace(values, client: "carillon-rebuild")
+    let log = LogSettings.writer(values)
+    defer { log.close() }
+    let settings = TransformSettings(values, place, worker: "rebuild@\(Machine.hostName)")
+    let loop = EventLoop(name: "rebuild")
+    let lane = RebuildLane(settings, on: loop, logger: Logger(log, component: "rebuild"))
+    let isDryRun = values[dryRun]
+    do {
+      let report = try await Task(executorPreference: loop) {
+        try await lane.run(isDryRun: isDryRun) { report in
+          let share = report.total > 0 ? " (\(report.read * 100 / report.total) %)" : ""
+          StandardError.line("\(report.phase.rawValue): \(report.read) of \(report.total) records\(share)")
+        }
+      }.value
+      await loop.close()
+      values[AnswerSettings.json] ? report.writeJSON() : report.writeText()
+      return .done
+    } catch let refusal as RebuildRefusal {
+      await loop.close()
+      StandardError.line("\(refusal)")
+      return .answerIsNo
+    } catch {
+      await loop.close()
+      throw error
+    }
+  }
+}
+
+extension RebuildReport {
+  fileprivate func writeText() {
+    StandardOutput.line(
+      "\(isDryRun ? "would apply" : "applied") \(registrations) registrations, \(requests) requests and \(endings) endings")
+  }
+
+  fileprivate func writeJSON() {
+    StandardOutput.line(
+      JSONValue.object([
+        .init(key: "dryRun", value: .bool(isDryRun)), .init(key: "registrations", value: .integer(Int64(registrations))),
+        .init(key: "requests", value: .integer(Int64(requests))), .init(key: "endings", value: .integer(Int64(endings))),
+      ]).text)
+  }
+}

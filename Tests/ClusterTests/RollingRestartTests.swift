@@ -1,0 +1,140 @@
+import EventLoop
+import Foundation
+import Glibc
+import JSON
+import TestSupport
+import Testing
+
+extension ClusterTests {
+  /// Workers that go and come while devices are connected and requests flow.
+  @Suite(.serialized) struct RollingRestartTests {
+    private static let perLane = 25
+    private static let lanes = 2
+
+    /// Two fan-out workers at one port, as behind a balancer: the kernel shares connections among those who listen.
+    private func fanOuts(_ cluster: ClusterFixture, perSecond: Int) async throws -> (
+      first: ClusterProcess, second: ClusterProcess, flags: [String]
+    ) {
+      let flags = ["--lanes", "\(Self.lanes)", "--reconnects-per-second", "\(perSecond)", "--reconnect", "0s"]
+      let first = try await cluster.fanOut(flags)
+      let address = first.devices.dropFirst("ws://".count).prefix { $0 != "/" }
+      let again = flags + ["--listen", String(address)]
+      return (first, try await cluster.fanOut(again), again)
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func aRollingRestartLosesAndRepeatsNothingAndKeepsTheCeiling() async throws {
+      try await ClusterFixture.with(ClusterKafka.available.last ?? .embedded) { cluster in
+        var transforms = [try await cluster.transform(), try await cluster.transform()]
+        let (first, second, flags) = try await fanOuts(cluster, perSecond: Self.perLane)
+        let fleet = try Fleet(200, url: first.devices)
+        let publisher = SteadyPublisher()
+        try await fleet.start()
+        try await fleet.until("all devices are connected", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+        let load = Task {
+          try await publisher.run(cluster.kafka, topic: cluster.prefix + "requests", tokens: fleet.tokens, perSecond: 100)
+        }
+        // On the embedded broker each rebalance takes seconds.
+        for number in transforms.indices.prefix(KafkaFixture.realServers == nil ? 1 : 2) {
+          try await restart(transforms[number])
+          transforms[number] = try await cluster.transform()
+        }
+        var report: [String] = []
+        for worker in [first, second] {
+          let before = fleet.read().map(\.welcomes.count)
+          let began = SteadyClock.milliseconds()
+          try await restart(worker)
+          let took = SteadyClock.milliseconds() - began
+          try await cluster.fanOut(flags)
+          try await fleet.until("all devices are connected again", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+          let returns = zip(fleet.read(), before).flatMap { $0.welcomes.dropFirst($1) }
+          let most = Fleet.mostInASecond(returns)
+          report.append("\(returns.count) devices went in \(took) ms and came back, at most \(most) in a second")
+          // A tenth more for what this machine delays and catches up.
+          #expect(most <= Self.perLane * Self.lanes * 11 / 10)
+          #expect(returns.count >= 40, "the other worker had its share of the devices")
+        }
+        await publisher.stop()
+        let published = try await load.value
+        try await fleet.until("every request is shown", withinSeconds: 30) { logs in
+          zip(logs, published).allSatisfy { $0.shown.count >= $1.count }
+        }
+        let logs = fleet.read()
+        for (log, ids) in zip(logs, published) {
+          #expect(Set(log.shown.keys) == Set(ids))
+          #expect(log.shown.values.allSatisfy { $0 == 1 })
+        }
+        let codes = Set(logs.flatMap(\.ends).map(\.code))
+        #expect(codes == [4007], "devices leave only because they are told to")
+        print(
+          "rolling restart: \(published.map(\.count).reduce(0, +)) requests, each shown once; \(report.joined(separator: "; ")); "
+            + "\(logs.map(\.knownAgain).reduce(0, +)) came again and were known; ceiling \(Self.perLane * Self.lanes) a second")
+        await fleet.close()
+        await publisher.loop.close()
+      }
+    }
+
+    /// SIGTERM: not ready at once, and an end in order.
+    private func restart(_ worker: ClusterProcess) async throws {
+      let line = try #require(worker.lines.first { $0["admin"] != nil })
+      let admin = try #require(line["admin"]?.stringValue)
+      let port = try #require(admin.split(separator: ":").last.flatMap { Int($0) })
+      await worker.signal(SIGTERM)
+      let deadline = ContinuousClock.now + .seconds(1)
+      // The admin server closes with the process: who finds it gone has found the worker not ready.
+      while isReady(port) {
+        try #require(ContinuousClock.now < deadline, "\(worker.name) was still ready a second after SIGTERM")
+        try await Task.sleep(for: .milliseconds(10))
+      }
+      let exit = try await worker.exit(withinSeconds: 30)
+      #expect(exit == .exited(0), "\(worker.name)")
+    }
+
+    private func isReady(_ port: Int) -> Bool {
+      guard let socket = try? RawSocket(port: port) else { return false }
+      try? socket.send("GET /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      return String(decoding: (try? socket.readToEnd()) ?? [], as: UTF8.self).hasPrefix("HTTP/1.1 200")
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func devicesOfAKilledWorkerAreServedAgainAsSoonAsTheyHaveReconnected() async throws {
+      try await ClusterFixture.with(ClusterKafka.available.last ?? .embedded) { cluster in
+        try await cluster.transform()
+        let (first, _, _) = try await fanOuts(cluster, perSecond: 1000)
+        let fleet = try Fleet(300, url: first.devices)
+        let publisher = SteadyPublisher()
+        try await fleet.start()
+        try await fleet.until("all devices are connected", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+        let load = Task {
+          try await publisher.run(cluster.kafka, topic: cluster.prefix + "requests", tokens: fleet.tokens, perSecond: 200)
+        }
+        try await Task.sleep(for: .seconds(1))
+        let before = fleet.read().map(\.welcomes.count)
+        let killed = SteadyClock.milliseconds()
+        await first.kill()
+        try await fleet.until("the killed worker's devices have noticed", withinSeconds: 10) { logs in
+          logs.contains { !$0.ends.isEmpty }
+        }
+        try await fleet.until("all devices are connected again", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+        await publisher.stop()
+        let published = try await load.value
+        try await fleet.until("every request is shown", withinSeconds: 30) { logs in
+          zip(logs, published).allSatisfy { $0.shown.count >= $1.count }
+        }
+        for (log, ids) in zip(fleet.read(), published) {
+          #expect(Set(log.shown.keys) == Set(ids))
+          #expect(log.shown.values.allSatisfy { $0 == 1 })
+        }
+        let returns = zip(fleet.read(), before).flatMap { $0.welcomes.dropFirst($1) }.map { $0 - killed }.sorted()
+        #expect(returns.count >= 60)
+        print(
+          "kill -9 of a fan-out worker: \(returns.count) devices were welcomed again after \(returns[returns.count / 2]) ms (median), "
+            + "\(returns[returns.count * 99 / 100]) ms (99 %), \(returns.last ?? 0) ms (the last); "
+            + "\(published.map(\.count).reduce(0, +)) requests, each shown once")
+        #expect((returns.last ?? 0) < 5_000)
+        await fleet.close()
+        await publisher.loop.close()
+      }
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import EventLoop
+import HTTP
+import JSON
+import Kafka
+import Notifications
+import Redis
+import TestSupport
+import Testing
+import Worker
+
+@testable import FanOut
+
+/// One fan-out lane on an embedded broker and a Redis of its own, with devices that do what a test says.
+actor LaneFixture {
+  nonisolated let loop = EventLoop(name: "devices")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  nonisolated let kafka: KafkaFixture
+  nonisolated let redis: PrivateServer
+  nonisolated let metrics = MetricRegistry()
+  nonisolated let topics: Topics
+  nonisolated let health = Health()
+  private nonisolated let lane: FanOutLane
+  private let devices = Devices()
+  private var address: SocketAddress?
+
+  private final class Devices {
+    var all: [TestDevice] = []
+    var client: WebSocketClient?
+  }
+
+  private init(_ kafka: KafkaFixture, _ redis: PrivateServer, _ change: (inout FanOutSettings) -> Void) throws {
+    self.kafka = kafka
+    self.redis = redis
+    topics = Topics(prefix: KafkaFixture.unique("lane") + ".")
+    for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 2) }
+    var settings = FanOutSettings(
+      topics: topics, kafka: kafka.configuration, redis: redis.address, listen: SocketAddress(host: "127.0.0.1", port: 0),
+      admission: .anyone, receiptKey: [1, 2, 3], worker: "test/0")
+    change(&settings)
+    lane = FanOutLane(
+      settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: FanOutMetrics(metrics))
+  }
+
+  /// Runs `body` beside a lane that has started, and drains it afterwards.
+  static func with(
+    _ change: @escaping @Sendable (inout FanOutSettings) -> Void = { _ in }, _ body: @Sendable (LaneFixture) async throws -> Void
+  ) async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await withRedis { redis in
+        let fixture = try LaneFixture(kafka, redis, change)
+        var failure: (any Error)?
+        do {
+          try await fixture.start()
+          try await body(fixture)
+        } catch { failure = error }
+        await fixture.drain(withinMilliseconds: 0)
+        await fixture.cutAll()
+        await fixture.lane.loop.close()
+        await fixture.loop.close()
+        if let failure { throw failure }
+      }
+    }
+  }
+
+  private func start() async throws {
+    let lane = lane
+    address = try await Task(executorPreference: lane.loop) { try await lane.start() }.value
+    await eventually("the lane is ready") { $0.health.isReady }
+    var configuration = WebSocketConfiguration()
+    configuration.subprotocols = [DeviceProtocol.subprotocol]
+    devices.client = WebSocketClient(on: loop, configuration: configuration)
+  }
+
+  /// The port where devices connect.
+  var port: Int { address?.port ?? 0 }
+
+  nonisolated func drain(withinMilliseconds milliseconds: Int) async {
+    let lane = lane
+    await Task(executorPreference: lane.loop) { await lane.drain(withinMilliseconds: milliseconds) }.value
+  }
+
+  private func cutAll() {
+    for device in devices.all { device.connection?.abort() }
+    devices.all = []
+  }
+
+  // MARK: Devices
+
+  /// Connects one, which says hello unless told otherwise; answers its number.
+  func connect(_ token: String = LaneFixture.token(), user: String? = nil, saysHello: Bool = true) async throws(WebSocketClientError)
+    -> Int
+  {
+    let device = TestDevice(saysHello ? Self.hello(token, user) : nil)
+    devices.all.append(device)
+    let number = devices.all.count - 1
+    guard let client = devices.client, let address else { return number }
+    _ = try await client.connect(to: "ws://\(address)\(DeviceProtocol.path)", handler: device)
+    return number
+  }
+
+  static func token() -> String { (0..<8).map { _ in String(UInt32.random(in: (1 << 28)...(.max)), radix: 16) }.joined() }
+
+  private static func hello(_ token: String, _ user: String?) -> String {
+    JSONValue.object(
+      [
+        .init(key: "type", value: "hello"), .init(key: "device", value: .string(token)),
+        .init(key: "application", value: "com.example.shop"),
+      ] + (user.map { [.init(key: "user", value: .string($0))] } ?? [])
+    ).text
+  }
+
+  func send(_ text: String, from device: Int) { devices.all[device].connection?.send(.text(text)) }
+
+  /// The frames of a type that a device has got.
+  func frames(_ type: String, at device: Int) -> [JSONValue] {
+    devices.all[device].frames.filter { $0["type"]?.stringValue == type }
+  }
+
+  func end(of device: Int) -> WebSocketEnd? { devices.all[device].end }
+
+  func stopAcknowledging(_ device: Int) { devices.all[device].acknowledges = false }
+
+  /// How many devices have got a frame of this type.
+  func count(_ type: String) -> Int { devices.all.count { $0.frames.contains { $0["type"]?.stringValue == type } } }
+
+  /// When each device was welcomed, in milliseconds of the loop's clock.
+  var welcomes: [UInt64] { devices.all.compactMap(\.welcomedAt) }
+
+  /// When each device's connection ended, and when it was told to come back, in the same milliseconds.
+  var ends: [(ended: UInt64, comesBack: UInt64, code: UInt16)] {
+    devices.all.compactMap { device in
+      device.endedAt.map { ($0, $0 + UInt64(device.told ?? 0), device.end?.code.rawValue ?? 0) }
+    }
+  }
+
+  /// Waits until a condition holds, and says so when it does not.
+  func eventually(
+    _ what: String, withinSeconds seconds: Int = 20, _ location: SourceLocation = #_sourceLocation,
+    _ condition: @Sendable (isolated LaneFixture) async -> Bool
+  ) async {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while !(await condition(self)) {
+      guard ContinuousClock.now < deadline else {
+        Issue.record("not within \(seconds) s: \(what)", sourceLocation: location)
+        return
+      }
+      try? await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  /// A metric's value, by its name with labels as `/metrics` shows it.
+  nonisolated func metric(_ name: String) -> Double {
+    metrics.text.split(separator: "\n").first { $0.hasPrefix(name + " ") }.flatMap { Double($0.dropFirst(name.count + 1)) } ?? 0
+  }
+
+  nonisolated func limited(_ limit: Limit) -> Double { metric("carillon_fanout_limited_total{limit=\"\(limit.rawValue)\"}") }
+}
+
+/// A device's connection that keeps what it gets.
+final class TestDevice: WebSocketHandler {
+  private let hello: String?
+  private(set) var connection: WebSocketConnection?
+  private(set) var frames: [JSONValue] = []
+  private(set) var end: WebSocketEnd?
+  private(set) var welcomedAt: UInt64?
+  private(set) var endedAt: UInt64?
+  private(set) var told: Int?
+  var acknowledges = true
+
+  init(_ hello: String?) { self.hello = hello }
+
+  func webSocketOpened(_ connection: WebSocketConnection) {
+    self.connection = connection
+    if let hello { connection.send(.text(hello)) }
+  }
+
+  func webSocketReceived(text: UnsafeRawBufferPointer) {
+    guard let frame = try? JSONValue(parsing: text) else {
+      Issue.record("a frame that is no JSON")
+      return
+    }
+    frames.append(frame)
+    switch frame["type"]?.stringValue {
+    case "welcome": welcomedAt = Self.now
+    case "goaway": told = frame["reconnectAfterMs"]?.integerValue.map { Int($0) }
+    case "notify", "remove":
+      guard acknowledges, let delivery = frame["delivery"]?.integerValue else { return }
+      connection?.send(.text(#"{"type":"ack","deliveries":[\#(delivery)]}"#))
+    default: break
+    }
+  }
+
+  func webSocketReceived(binary: UnsafeRawBufferPointer) { Issue.record("a binary frame") }
+
+  func webSocketEnded(_ end: WebSocketEnd) {
+    self.end = end
+    endedAt = Self.now
+    connection = nil
+  }
+
+  private static var now: UInt64 { UInt64(SteadyClock.milliseconds()) }
+}

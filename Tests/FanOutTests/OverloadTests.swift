@@ -1,0 +1,124 @@
+import HTTP
+import Kafka
+import TestSupport
+import Testing
+
+@testable import FanOut
+
+/// What a lane does at its bounds, through its sockets.
+@Suite(.serialized) struct OverloadTests {
+  @Test func aStormOfHellosEntersAtTheCeilingAndNobodyIsLost() async throws {
+    try await LaneFixture.with({ $0.reconnectsPerSecond = 100 }) { lane in
+      await withTaskGroup { group in
+        for _ in 0..<300 { group.addTask { _ = try? await lane.connect() } }
+      }
+      await lane.eventually("all are welcomed") { $0.count("welcome") == 300 }
+      let times = await lane.welcomes.sorted()
+      let most = times.indices.map { start in times[start...].prefix { $0 < times[start] + 1000 }.count }.max() ?? 0
+      // The ceiling, and a fifth for what this machine delays.
+      #expect(most <= 120)
+      #expect(lane.metric("carillon_fanout_sessions_total") == 300)
+      #expect(lane.metric("carillon_fanout_waiting_hellos") == 0)
+    }
+  }
+
+  @Test func hellosBeyondTheQueueAreToldWhenToComeBack() async throws {
+    try await LaneFixture.with({
+      $0.reconnectsPerSecond = 10
+      $0.helloSeconds = 2
+    }) { lane in
+      // Ten may wait, for a second; the connections are made first, so that the hellos come together.
+      var silent: [Int] = []
+      for _ in 0..<60 { silent.append(try await lane.connect(saysHello: false)) }
+      for device in silent {
+        await lane.send(#"{"type":"hello","device":"\#(LaneFixture.token())","application":"com.example.shop"}"#, from: device)
+      }
+      await lane.eventually("each is welcomed or sent away") { $0.count("welcome") + $0.count("goaway") == 60 }
+      #expect(await lane.count("goaway") >= 40)
+      await lane.eventually("who is sent away has ended") { $0.ends.count == $0.count("goaway") }
+      let ends = await lane.ends
+      #expect(ends.allSatisfy { $0.code == 4009 })
+      let back = ends.map(\.comesBack).sorted()
+      let most = back.indices.map { start in back[start...].prefix { $0 < back[start] + 1000 }.count }.max() ?? 0
+      #expect(most <= 12)
+      #expect(Int(lane.limited(.hellos)) == ends.count)
+    }
+  }
+
+  @Test func upgradesBeyondTheQueueAreToldWhenToComeBack() async throws {
+    try await LaneFixture.with({
+      $0.reconnectsPerSecond = 1
+      $0.helloSeconds = 10
+    }) { lane in
+      for _ in 0..<8 { _ = try? await lane.connect() }
+      do throws(WebSocketClientError) {
+        _ = try await lane.connect()
+        Issue.record("there was room")
+      } catch {
+        guard case .refused(_, status: 503, _, let seconds?) = error else {
+          Issue.record("\(error)")
+          return
+        }
+        #expect((1...60).contains(seconds))
+      }
+    }
+  }
+
+  @Test func whoFloodsFramesIsClosedAndWhoAnswersIsNot() async throws {
+    try await LaneFixture.with({ $0.framesPerSecond = 50 }) { lane in
+      let quiet = try await lane.connect()
+      let loud = try await lane.connect()
+      await lane.eventually("both are welcomed") { $0.count("welcome") == 2 }
+      for _ in 0..<400 { await lane.send(#"{"type":"ack","deliveries":[1]}"#, from: loud) }
+      await lane.eventually("the loud one is closed") { $0.end(of: loud)?.code.rawValue == 4012 }
+      #expect(await lane.end(of: quiet) == nil)
+      #expect(lane.limited(.frames) == 1)
+    }
+  }
+
+  @Test func whoFloodsChangesIsClosed() async throws {
+    try await LaneFixture.with { lane in
+      let device = try await lane.connect()
+      await lane.eventually("it is welcomed") { $0.count("welcome") == 1 }
+      try lane.kafka.embedded?.setRoundTrip(milliseconds: 500)
+      for number in 0..<20 {
+        await lane.send(#"{"type":"settings","request":"\#(number)","locale":"de_\#(number)"}"#, from: device)
+      }
+      await lane.eventually("it is closed") { $0.end(of: device)?.code.rawValue == 4012 }
+      #expect(lane.limited(.changes) == 1)
+    }
+  }
+
+  @Test func connectionsBeyondAnAddressesShareAreCounted() async throws {
+    try await LaneFixture.with({ $0.connectionsPerAddress = 2 }) { lane in
+      _ = try await lane.connect()
+      _ = try await lane.connect()
+      do throws(WebSocketClientError) {
+        _ = try await lane.connect()
+        Issue.record("there was room")
+      } catch {
+        guard case .refused(_, status: 429, _, _?) = error else {
+          Issue.record("\(error)")
+          return
+        }
+      }
+      await lane.eventually("it is counted") { $0.limited(.addressConnections) == 1 }
+    }
+  }
+
+  @Test func aKafkaThatIsAwayHoldsBackOnlyNewRegistrations() async throws {
+    try await LaneFixture.with { lane in
+      let known = LaneFixture.token()
+      _ = try await lane.connect(known)
+      await lane.eventually("it is registered") { $0.count("welcome") == 1 }
+      try lane.kafka.embedded?.takeDown()
+      // More than may be worked on at a time, each waiting for Kafka.
+      for _ in 0..<300 { _ = try await lane.connect() }
+      let again = try await lane.connect(known)
+      await lane.eventually("the known one enters") { !$0.frames("welcome", at: again).isEmpty }
+      #expect(await lane.count("welcome") == 2)
+      try lane.kafka.embedded?.bringUp()
+      await lane.eventually("the others enter when it is back", withinSeconds: 40) { $0.count("welcome") == 302 }
+    }
+  }
+}
