@@ -141,7 +141,7 @@ import Testing
     func forge(_ type: String, _ statement: String, device: String, id: String, partition: Int, offset: Int, worker: String) async throws {
       let value = #"""
         {"apnsId":"\#(id)","identifier":"order-7","device":"\#(device)","application":"com.example.shop","worker":"\#(worker)",
-        "source":{"topic":"\#(place.prefix)requests","partition":\#(partition),"offset":\#(offset),"timestamp":1}}
+        "source":{"topic":"\#(place.prefix)requests","partition":\#(partition),"offset":\#(offset),"timestamp":4073543999999}}
         """#
       try await place.kafka.publish(
         [

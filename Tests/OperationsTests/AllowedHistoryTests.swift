@@ -241,6 +241,28 @@ import Testing
     #expect(history.outcomes[.delivered] == 1)
   }
 
+  @Test mutating func whatCouldNotBeProcessedToItsEnd() {
+    history.publish(1, for: nil)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    history.tell(.rejected, 1, on: 0, at: 60_000, .isOfPoison)
+    history.tell(.deadLetter, 1, on: 0, at: 60_000)
+    expect(history, [.delivered: 1])
+  }
+
+  @Test mutating func theTopicWasMadeAnewAndItsOffsetsBeginAgain() {
+    history.rules.requests[0]?.since = AuditHistory.beginning + 1
+    // Of the former topic, at offsets that the new one has as well; the revision of a later era is later.
+    history.tell(.queued, 90, collapse: 7, source: 900, at: 10)
+    history.tell(.delivered, 90, collapse: 7, source: 900, at: 20)
+    history.tell(.delivered, 91, source: 0, at: 20)
+    for index in history.facts.indices { history.facts[index].revision = UInt64(AuditHistory.beginning) }
+    history.publish(1, collapse: 7, at: 100_000)
+    history.tell(.queued, 1, collapse: 7, at: 100_010)
+    for index in 3..<5 { history.facts[index].era = 1 }
+    expect(history, [.pending: 1])
+  }
+
   @Test mutating func removed() {
     history.publish(1)
     history.tell(.queued, 1, at: 10)

@@ -11,7 +11,8 @@ struct AuditHistory {
 
   var facts: [AuditFact] = []
   var rules = AuditRules(
-    now: beginning + hour, grace: 30_000, clockSlack: 5_000, takeover: 60_000, beginsAtBeginning: true, requests: [0: 0..<1_000])
+    now: beginning + hour, grace: 30_000, clockSlack: 5_000, takeover: 60_000, beginsAtBeginning: true,
+    requests: [0: .init(0..<1_000, since: beginning)])
 
   static func id(_ number: Int) -> NotificationID { NotificationID(high: 7, low: UInt64(number)) }
 

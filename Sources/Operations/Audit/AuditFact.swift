@@ -33,6 +33,8 @@ struct AuditFact: Sendable, Hashable {
     static let isKnown = Flags(rawValue: 16)
     /// A rejection since the device is registered for another application.
     static let isForOtherApplication = Flags(rawValue: 32)
+    /// A rejection of what could not be processed, whatever was done of it before.
+    static let isOfPoison = isKnown
     /// The event names what took the notification's place.
     static let namesSuccessor = Flags(rawValue: 64)
     /// The request came from the audited topic first.
@@ -47,7 +49,7 @@ struct AuditFact: Sendable, Hashable {
   var device: UInt64 = 0
   /// The hash of the identifier; 0: none.
   var identifier: UInt64 = 0
-  /// The revision's timestamp, in milliseconds since 1970; its partition and offset are the source's.
+  /// The revision's timestamp, in milliseconds since 1970: the source's, or later. Partition and offset are the source's.
   var revision: UInt64 = 0
   /// When it was told, or published: milliseconds since 1970.
   var time: Int64 = 0
@@ -63,6 +65,8 @@ struct AuditFact: Sendable, Hashable {
   var sourcePartition: Int32 = -1
   /// The hash of the worker's name.
   var worker: UInt32 = 0
+  /// How often the requests topic was made anew before the source was written to it.
+  var era: UInt16 = 0
   /// What it is.
   var kind: Kind
   /// What else it is.
@@ -76,8 +80,11 @@ struct AuditFact: Sendable, Hashable {
 
   /// The revision as a whole.
   var order: Revision {
-    Revision(timestamp: revision, partition: UInt32(clamping: sourcePartition), offset: UInt64(clamping: sourceOffset))
+    Revision(timestamp: revision, partition: log, offset: UInt64(clamping: sourceOffset))
   }
+
+  /// The partition of one era: only within it offsets say what is newer.
+  var log: UInt32 { UInt32(era) << 16 | UInt32(truncatingIfNeeded: sourcePartition) & 0xFFFF }
 }
 
 extension AuditFact.Kind {

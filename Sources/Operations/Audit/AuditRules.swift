@@ -12,13 +12,27 @@ public struct AuditRules: Sendable {
   public var forbidsPending: Bool
   /// Whether the requests were read from their very beginning, so that there is no earlier one of the same apns-id.
   public var beginsAtBeginning: Bool
-  /// The offsets of the requests that are audited, by partition.
-  public var requests: [Int32: Range<Int64>]
+  /// The requests that are audited, by partition.
+  public var requests: [Int32: Requests]
+
+  /// Requests of one partition.
+  public struct Requests: Sendable, Hashable {
+    /// Their offsets.
+    public var offsets: Range<Int64>
+    /// The time of the earliest: in a topic made anew offsets begin again, and what is told of earlier ones is of the former topic.
+    public var since: Int64
+
+    /// Requests at these offsets.
+    public init(_ offsets: Range<Int64>, since: Int64) {
+      self.offsets = offsets
+      self.since = since
+    }
+  }
 
   /// Rules with the defaults of the command line.
   public init(
     now: Int64, grace: Int64 = 30_000, clockSlack: Int64 = 5_000, takeover: Int64 = 180_000, forbidsPending: Bool = false,
-    beginsAtBeginning: Bool = false, requests: [Int32: Range<Int64>] = [:]
+    beginsAtBeginning: Bool = false, requests: [Int32: Requests] = [:]
   ) {
     self.now = now
     self.grace = grace
@@ -31,7 +45,8 @@ public struct AuditRules: Sendable {
 
   /// Whether the record that a fact comes from first is one of those audited.
   func isAudited(_ fact: AuditFact) -> Bool {
-    fact.flags.contains(.isOfTopic) && requests[fact.sourcePartition]?.contains(fact.sourceOffset) == true
+    guard fact.flags.contains(.isOfTopic), let requests = requests[fact.sourcePartition] else { return false }
+    return requests.offsets.contains(fact.sourceOffset) && Int64(clamping: fact.revision) >= requests.since
   }
 
   /// Whether what should follow may still be under way.

@@ -11,7 +11,7 @@ final class AuditRun {
   private let rules: RequestRules
   private var auditRules: AuditRules
   /// From the first request of the time to the first one after it, by partition.
-  private var audited: [Int32: Range<Int64>] = [:]
+  private var audited: [Int32: AuditRules.Requests] = [:]
   private let requests: [TopicStretch]
   private let events: [TopicStretch]
   private let deadLetters: [TopicStretch]
@@ -51,11 +51,12 @@ final class AuditRun {
     }
     for stretch in requests {
       // What is published meanwhile does not belong to it.
-      if let begun = audited[stretch.partition.partition] { audited[stretch.partition.partition] = begun.clamped(to: stretch.offsets) }
+      guard let offsets = audited[stretch.partition.partition]?.offsets else { continue }
+      audited[stretch.partition.partition]?.offsets = offsets.clamped(to: stretch.offsets)
     }
     auditRules.requests = audited
     auditRules.beginsAtBeginning = requests.allSatisfy { stretch in
-      stretch.offsets.isEmpty ? stretch.offsets.upperBound == 0 : audited[stretch.partition.partition]?.lowerBound == 0
+      stretch.offsets.isEmpty ? stretch.offsets.upperBound == 0 : audited[stretch.partition.partition]?.offsets.lowerBound == 0
     }
     try await reader.read(events, "events") { [self] record in
       findings.events += 1
@@ -76,15 +77,19 @@ final class AuditRun {
   /// does not.
   private func isAudited(_ record: RecordView) -> Bool {
     let range = settings.published
+    let isAfter = record.timestamp >= range.to ?? .max
     if let begun = audited[record.partition] {
-      guard begun.upperBound == .max else { return false }
-      guard record.timestamp >= range.to ?? .max else { return true }
-      audited[record.partition] = begun.lowerBound..<record.offset
-      return false
+      guard begun.offsets.upperBound == .max else { return false }
+      if isAfter {
+        audited[record.partition]?.offsets = begun.offsets.lowerBound..<record.offset
+      } else {
+        audited[record.partition]?.since = min(begun.since, record.timestamp)
+      }
+      return !isAfter
     }
     guard record.timestamp >= range.from ?? .min else { return false }
-    audited[record.partition] = record.offset..<(record.timestamp >= range.to ?? .max ? record.offset : .max)
-    return record.timestamp < range.to ?? .max
+    audited[record.partition] = AuditRules.Requests(record.offset..<(isAfter ? record.offset : .max), since: record.timestamp)
+    return !isAfter
   }
 
   private func put(_ fact: AuditFact) {

@@ -78,15 +78,15 @@ struct DeviceJudge {
   /// The newest revision that entered the mailbox: within a partition the offset decides, else the revision.
   private struct Newest {
     private var order: Revision?
-    private var offsets: [Int32: Int64] = [:]
+    private var offsets: [UInt32: Int64] = [:]
 
     mutating func take(_ fact: AuditFact) {
       if order.map({ $0 < fact.order }) ?? true { order = fact.order }
-      offsets[fact.sourcePartition] = max(offsets[fact.sourcePartition] ?? -1, fact.sourceOffset)
+      offsets[fact.log] = max(offsets[fact.log] ?? -1, fact.sourceOffset)
     }
 
     func hasNewer(than fact: AuditFact) -> Bool {
-      if let offset = offsets[fact.sourcePartition], offset > fact.sourceOffset { return true }
+      if let offset = offsets[fact.log], offset > fact.sourceOffset { return true }
       return order.map { $0 > fact.order } ?? false
     }
   }
@@ -206,7 +206,7 @@ struct DeviceJudge {
 extension AuditFact {
   /// Within a partition the offset decides, else the revision.
   fileprivate func isNewer(than other: AuditFact) -> Bool {
-    sourcePartition == other.sourcePartition ? sourceOffset > other.sourceOffset : order > other.order
+    log == other.log ? sourceOffset > other.sourceOffset : order > other.order
   }
 }
 

@@ -112,7 +112,9 @@ struct FactReader {
       } else if scanner.matches(key, "identifier") {
         fact.identifier = max(1, hash(span, scanner))
       } else if scanner.matches(key, "revision") {
-        if let revision = scanner.unescapedBytes(span).flatMap(Revision.init(text:)) { fact.revision = revision.timestamp }
+        if let revision = scanner.unescapedBytes(span).flatMap(Revision.init(text:)) {
+          (fact.revision, fact.era) = (revision.timestamp, UInt16(truncatingIfNeeded: revision.partition >> 16))
+        }
       } else if scanner.matches(key, "worker") {
         fact.worker = UInt32(truncatingIfNeeded: hash(span, scanner))
       } else if scanner.matches(key, "source") {
@@ -125,6 +127,7 @@ struct FactReader {
         fact.flags.insert(.namesSuccessor)
       } else if scanner.matches(key, "reason") {
         if scanner.matches(span, "known") { fact.flags.insert(.isKnown) }
+        if scanner.matches(span, "InternalServerError") { fact.flags.insert(.isOfPoison) }
         if scanner.matches(span, "DeviceTokenNotForTopic") { fact.flags.insert(.isForOtherApplication) }
       }
     }
@@ -142,6 +145,9 @@ struct FactReader {
         if let partition = scanner.integer(span).flatMap({ Int32(exactly: $0) }) { fact.sourcePartition = partition }
       } else if scanner.matches(key, "offset") {
         if let offset = scanner.integer(span) { fact.sourceOffset = offset }
+      } else if scanner.matches(key, "timestamp"), fact.revision == 0 {
+        // An event without a revision has its source's time.
+        if let time = scanner.integer(span) { fact.revision = UInt64(clamping: time) }
       }
     }
   }

@@ -9,8 +9,8 @@ import Notifications
 ///   withdrawal is nobody's fault.
 /// - Endings that mean "not shown" go together with each other and with `queued`, and so does `duplicate`: after a loss of Redis
 ///   the other record may have been judged first.
-/// - `rejected` goes with nothing, unless the record was mended and redriven, or the rejection was of a device whose registration has
-///   changed since, which the devices' judge looks into.
+/// - `rejected` goes with nothing, unless the record was mended and redriven, or could not be processed to its end, or the rejection was
+///   of a device whose registration has changed since, which the devices' judge looks into.
 struct RequestJudge {
   let rules: AuditRules
 
@@ -175,7 +175,7 @@ struct RequestJudge {
     if !request.isForUser, !request.isBroken, request.device != device, isTaken {
       findings.add(.wrongDevice, Violation(.wrongDevice, facts[facts.startIndex].id, "", facts))
     }
-    if let rejection, isTaken, !request.isRedriven {
+    if let rejection, isTaken, !request.isRedriven, !rejection.flags.contains(.isOfPoison) {
       if rejection.flags.contains(.isForOtherApplication) {
         var refused = rejection
         (refused.kind, refused.device) = (.refused, device)
