@@ -14,7 +14,8 @@ actor ServerFixture {
 
   /// Runs `body` with a server's fixture and port, and ends the server after it.
   ///
-  /// `@concurrent`, since the body blocks on its sockets: after a call of the fixture it must not stay on the loop's thread.
+  /// `@concurrent`, since the body blocks on its sockets: after a call of the fixture it must not stay on the loop's thread. Nor may it hold
+  /// one of the pool's, see `BlockingThreads`.
   @concurrent static func with(
     _ configuration: HTTPServerConfiguration = quick(), webSocket: WebSocketConfiguration = carillon(),
     _ body: @concurrent @Sendable (ServerFixture, Int) async throws -> Void
@@ -22,7 +23,7 @@ actor ServerFixture {
     let fixture = ServerFixture(EventLoop(name: "http-test"))
     let port = try await fixture.start(configuration, webSocket)
     do {
-      try await body(fixture, port)
+      try await withTaskExecutorPreference(BlockingThreads.shared) { try await body(fixture, port) }
     } catch {
       await fixture.stop()
       await fixture.loop.close()
