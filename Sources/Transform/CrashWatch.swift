@@ -29,25 +29,43 @@ final class CrashWatch: RedisReplyHandler {
 
   /// Counts a begin.
   ///
-  /// Keys: the counts. Arguments, per partition: field, offset. Answers, per partition, `{begins, offset of the record that was worked on
-  /// alone or -1, processes that ended with it}`.
+  /// Keys: the counts. Arguments, per partition: field, offset. Answers, per partition, `{begins, 1 where a record was worked on alone when
+  /// a process ended, offset of the record with which most ended or -1, how many those were}`.
   static let script = RedisScript(
     """
     local answer = {}
     for i = 1, #ARGV, 2 do
       local field, offset = ARGV[i], ARGV[i + 1]
-      local begins, alone, ended = 1, -1, 0
+      local begins, alone, most, ended = 1, 0, -1, 0
       local known = redis.call('HGET', KEYS[1], field)
       if known and string.match(known, '^%d+') == offset then begins = string.match(known, '%d+$') + 1 end
       redis.call('HSET', KEYS[1], field, offset .. ' ' .. begins)
-      local mark = redis.call('HGET', KEYS[1], field .. 'w')
-      if mark and tonumber(string.match(mark, '^%d+')) >= tonumber(offset) then
-        alone, ended = tonumber(string.match(mark, '^%d+')), string.match(mark, '%d+$') + 1
-        redis.call('HSET', KEYS[1], field .. 'w', string.format('%.0f', alone) .. ' ' .. ended)
+      local last = redis.call('HGET', KEYS[1], field .. ' alone')
+      if last then
+        alone = 1
+        redis.call('HINCRBY', KEYS[1], field .. ' ended ' .. last, 1)
+        redis.call('HDEL', KEYS[1], field .. ' alone')
       end
-      answer[#answer + 1] = {begins, alone, ended}
+      local all = redis.call('HGETALL', KEYS[1])
+      for k = 1, #all, 2 do
+        local name, place = string.match(all[k], '^(%a%d+) ended (%d+)$')
+        if name == field and tonumber(all[k + 1]) > ended then most, ended = tonumber(place), tonumber(all[k + 1]) end
+      end
+      answer[#answer + 1] = {begins, alone, most, ended}
     end
     return answer
+    """)
+
+  /// Nothing of these partitions is suspected any more. Arguments: the fields.
+  static let clearScript = RedisScript(
+    """
+    local all = redis.call('HKEYS', KEYS[1])
+    for _, field in ipairs(ARGV) do
+      for _, name in ipairs(all) do
+        if string.match(name, '^%a%d+') == field then redis.call('HDEL', KEYS[1], name) end
+      end
+    end
+    return 1
     """)
 
   init(_ redis: RedisConnection) { self.redis = redis }
@@ -58,10 +76,10 @@ final class CrashWatch: RedisReplyHandler {
     let answer = try await redis.call(Self.script, keys: [.text(Self.key)], arguments: arguments)
     var suspicion = Suspicion()
     for (start, known) in zip(starts, answer.array ?? []) {
-      guard let parts = known.array, parts.count == 3, let begins = parts[0].integer, let alone = parts[1].integer else { continue }
-      if begins >= Self.suspectedAfter { suspicion.isCareful = true }
-      if alone >= 0 { suspicion.isCareful = true }
-      if alone >= 0, parts[2].integer ?? 0 >= Self.condemnedAfter { suspicion.condemned[start.field] = alone }
+      let numbers = known.array?.compactMap(\.integer) ?? []
+      guard numbers.count == 4 else { continue }
+      if numbers[0] >= Self.suspectedAfter || numbers[1] == 1 { suspicion.isCareful = true }
+      if numbers[3] >= Self.condemnedAfter { suspicion.condemned[start.field] = numbers[2] }
     }
     return suspicion
   }
@@ -69,31 +87,20 @@ final class CrashWatch: RedisReplyHandler {
   /// A record is going to be worked on alone; `then` is told whether Redis has noted that.
   func mark(_ field: String, _ offset: Int64, _ then: @escaping (Bool) -> Void) {
     lastMark += 1
-    command.begin(Self.markScript, keys: 1)
+    command.begin("HSET")
     command.append(Self.key)
-    command.append(field)
+    command.append(field + " alone")
     command.append(offset)
     marks[lastMark] = then
     if redis.send(command, to: self, token: lastMark) != .accepted { answer(lastMark, false) }
   }
 
-  /// Notes a record unless it is noted already, whose count would be lost.
-  static let markScript = RedisScript(
-    """
-    local mark = redis.call('HGET', KEYS[1], ARGV[1] .. 'w')
-    if not mark or string.match(mark, '^%d+') ~= ARGV[2] then redis.call('HSET', KEYS[1], ARGV[1] .. 'w', ARGV[2] .. ' 0') end
-    return 1
-    """)
-
   /// Partitions are left in order, or a lane has gone on as usual: nothing is suspected any more.
   func cleared(_ fields: [String]) {
     guard !fields.isEmpty else { return }
-    command.begin("HDEL")
+    command.begin(Self.clearScript, keys: 1)
     command.append(Self.key)
-    for field in fields {
-      command.append(field)
-      command.append(field + "w")
-    }
+    for field in fields { command.append(field) }
     _ = redis.send(command, to: self, token: 0)
   }
 

@@ -51,7 +51,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     self.health = health
     self.metrics = metrics
     let scripts = [
-      JudgeScript.script, JudgeScript.evict, AudienceCalls.script, CrashWatch.script, CrashWatch.markScript, RegistryScript.apply,
+      JudgeScript.script, JudgeScript.evict, AudienceCalls.script, CrashWatch.script, CrashWatch.clearScript, RegistryScript.apply,
       MarkerStore.script,
     ]
     redis = RedisConnection(

@@ -13,7 +13,7 @@ import Notifications
 /// | `k{B}` | hash | the markers of a bucket: `v` version of this layout, `qN` and `dN` how far partition N of requests and of devices is applied |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers |
 /// | `rebuild` | string | who is rebuilding, expiring |
-/// | `tries` | hash | how often each partition was begun at its marker, and (`…w`) which record was worked on alone when a process ended |
+/// | `tries` | hash | how often each partition was begun at its marker, which record is worked on alone, and how many processes ended with which |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds |
 ///
 /// `B` is the bucket: the hash tag that puts the keys of one script call into one slot of a Redis Cluster. A device's bucket is a

@@ -1,0 +1,292 @@
+"""What Redis loses, and records that no worker survives: real processes, a real Redis with AOF, killed and put back.
+
+  lost    FLUSHALL while requests come: the workers stop and say so, `carillon rebuild` (killed once in the middle) restores all of it
+  older   Redis is killed and comes back as it was some requests ago: what it has forgotten is applied again
+  pill    a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered
+"""
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import urllib.request
+import uuid
+
+from clients import Device, Failed, Producer, Reader, expect, say, until
+
+PILL = b"the pill that no worker survives"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Redis:
+    def __init__(self, folder):
+        self.folder, self.port, self.process = os.path.join(folder, "redis"), free_port(), None
+        os.mkdir(self.folder)
+
+    async def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--appendonly", "yes", "--appendfsync",
+             "everysec", "--save", "", "--hash-max-listpack-value", "1024"], env={**os.environ, "LC_ALL": "C"}, stdout=subprocess.DEVNULL)
+        await until(lambda: self.cli("PING") == b"PONG", "Redis answers")
+
+    def cli(self, *words):
+        return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True).stdout.strip()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Cluster:
+    """Workers on one Redis, perhaps by way of a proxy."""
+
+    def __init__(self, arguments, folder, redis_port):
+        self.binary = arguments.binary
+        self.common = ["--kafka", arguments.kafka, "--redis", "127.0.0.1:%d" % redis_port, "--topic-prefix", arguments.prefix]
+        self.group = ["--group", arguments.prefix + "transform"]
+        self.log = open(os.path.join(folder, "workers.log"), "w")
+        self.processes = []
+
+    def start(self, role, *flags):
+        process = subprocess.Popen(
+            [self.binary, role, "--json", *self.common, "--admin", "127.0.0.1:0", *flags], stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.processes.append(process)
+        return process
+
+    async def started(self, role, *flags):
+        process = self.start(role, *flags)
+        line = await asyncio.get_running_loop().run_in_executor(None, process.stdout.readline)
+        expect(line, "%s becomes ready" % role)
+        process.addresses = json.loads(line)
+        return process
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def ready(process):
+    try:
+        with urllib.request.urlopen(process.addresses["admin"] + "/readyz", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def bodies(device):
+    return [frame["payload"]["custom"]["body"] for frame in device.of("notify")]
+
+
+async def two_devices(cluster, work):
+    """A transform, a fan-out, a device that stays and one that comes late; `work` is what happens meanwhile."""
+    transform = await cluster.started("transform", *cluster.group)
+    fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+    url = fan_out.addresses["devices"]
+    absent = Device(url, None, user="grace")
+    async with Device(url, None, user="ada") as present:
+        async with absent:
+            pass
+        await work(transform, fan_out, url, present, absent.hello)
+
+
+async def lost(arguments, folder):
+    redis = Redis(folder)
+    await redis.start()
+    cluster = Cluster(arguments, folder, redis.port)
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+
+    async def work(transform, fan_out, url, present, absent):
+        for number in range(200):
+            await producer.notify("user:grace", "waits %d" % number, **({"apns_collapse_id": "c"} if number % 2 else {}))
+        await producer.notify("user:ada", "before")
+        await producer.flush()
+        await until(lambda: "before" in bodies(present), "what is published before arrives")
+        await until(lambda: b"q" in redis.cli("HKEYS", "k{0}"), "markers stand")
+        redis.cli("FLUSHALL")
+        await producer.notify("user:ada", "after")
+        await producer.notify("user:grace", "waits for ever", apns_collapse_id="c")
+        await producer.flush()
+        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
+        expect("after" not in bodies(present), "nothing is guessed while Redis is empty")
+        rebuild = [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"]
+        first = subprocess.Popen(rebuild, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        await asyncio.get_running_loop().run_in_executor(None, first.stderr.readline)
+        first.kill()
+        first.wait()
+        expect(b"k{0}" not in redis.cli("KEYS", "k{*"), "a rebuilding that was killed leaves no markers")
+        redis.cli("DEL", "rebuild")  # what its lock does by itself after half a minute
+        second = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
+        expect(second.returncode == 0, "Redis is rebuilt", second.stderr)
+        say(rebuilt=json.loads(second.stdout))
+        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+        await until(lambda: "after" in bodies(present), "what was published meanwhile arrives", 30)
+        again = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
+        expect(again.returncode == 1, "there is nothing more to rebuild", again.stderr)
+        async with Device(url, None, **{key: absent[key] for key in ("device", "user")}) as late:
+            wanted = {"waits %d" % number for number in range(0, 200, 2)} | {"waits for ever"}
+            # Hundred places in the mailbox: the oldest was evicted, before or after.
+            await until(lambda: len(set(bodies(late)) & wanted) >= 100, "the late device finds its mailbox", 30, lambda: len(bodies(late)))
+            expect(set(bodies(late)) <= wanted, "and nothing that was collapsed", sorted(set(bodies(late)) - wanted)[:5])
+
+    try:
+        await two_devices(cluster, work)
+    finally:
+        cluster.end()
+        redis.kill()
+
+
+async def older(arguments, folder):
+    redis = Redis(folder)
+    await redis.start()
+    cluster = Cluster(arguments, folder, redis.port)
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+
+    async def work(transform, fan_out, url, present, absent):
+        await producer.notify("user:grace", "first", apns_collapse_id="c")
+        await producer.notify("user:ada", "first")
+        await producer.flush()
+        await until(lambda: "first" in bodies(present), "the first arrives")
+        marker = redis.cli("HGETALL", "k{7}")
+        redis.cli("BGREWRITEAOF")
+        await until(lambda: b"aof_rewrite_in_progress:0" in redis.cli("INFO", "persistence"), "the copy is whole")
+        copy = os.path.join(folder, "copy")
+        shutil.copytree(redis.folder, copy)
+        await producer.notify("user:grace", "second", apns_collapse_id="c")
+        await producer.notify("user:grace", "further")
+        await producer.notify("user:ada", "second")
+        await producer.flush()
+        await until(lambda: "second" in bodies(present), "the second arrives")
+        await until(lambda: redis.cli("HGETALL", "k{7}") != marker, "the markers are raised")
+        redis.kill()
+        shutil.rmtree(redis.folder)
+        shutil.move(copy, redis.folder)
+        await redis.start()
+        await producer.notify("user:ada", "third")
+        await producer.flush()
+        await until(lambda: "third" in bodies(present), "the third arrives", 30)
+        async with Device(url, None, **{key: absent[key] for key in ("device", "user")}) as late:
+            await until(lambda: set(bodies(late)) == {"second", "further"}, "what Redis had forgotten is there", 30, lambda: bodies(late))
+        returns = [line for line in open(os.path.join(folder, "workers.log")) if "going back" in line]
+        expect(returns, "the worker has gone back")
+        # The device remembers by its ids; that it was told again of one that it has is no fault of the cluster's.
+        expect(len(bodies(present)) >= 3, "all were sent")
+
+    try:
+        await two_devices(cluster, work)
+    finally:
+        cluster.end()
+        redis.kill()
+
+
+class DeadlyProxy:
+    """Passes everything on to Redis; when the pill passes, the worker is killed before Redis has it."""
+
+    def __init__(self, port):
+        self.port, self.victim, self.deaths = port, None, 0
+
+    async def start(self):
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        return self.server.sockets[0].getsockname()[1]
+
+    async def serve(self, reader, writer):
+        upstream_reader, upstream = await asyncio.open_connection("127.0.0.1", self.port)
+        answers = asyncio.create_task(self.pump(upstream_reader, writer))
+        seen = b""
+        with contextlib.suppress(ConnectionError):
+            while chunk := await reader.read(65536):
+                seen = seen[-len(PILL):] + chunk
+                if PILL in seen and self.victim is not None:
+                    victim, self.victim = self.victim, None
+                    self.deaths += 1
+                    victim.send_signal(signal.SIGKILL)
+                    break
+                upstream.write(chunk)
+                await upstream.drain()
+        upstream.close()
+        answers.cancel()
+        writer.close()
+
+    async def pump(self, reader, writer):
+        with contextlib.suppress(ConnectionError):
+            while chunk := await reader.read(65536):
+                writer.write(chunk)
+                await writer.drain()
+
+
+async def pill(arguments, folder):
+    redis = Redis(folder)
+    await redis.start()
+    proxy = DeadlyProxy(redis.port)
+    cluster = Cluster(arguments, folder, await proxy.start())
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+    reader = Reader(arguments.kafka, [arguments.prefix + "dead-letters", arguments.prefix + "events"])
+    task = asyncio.create_task(reader.run())
+    names = []
+    target = "device:" + "ab" * 32
+    for number in range(20):
+        names.append(await producer.notify(target, PILL.decode() if number == 10 else "good %d" % number))
+    await producer.flush()
+
+    async def supervise():
+        while True:
+            worker = cluster.start("transform", "--session-timeout", "2s", *cluster.group)
+            proxy.victim = worker
+            while worker.poll() is None:
+                await asyncio.sleep(0.02)
+
+    supervisor = asyncio.create_task(supervise())
+    try:
+        letters = reader.records[arguments.prefix + "dead-letters"]
+        await until(lambda: letters, "the pill lies in the dead letters", 150, lambda: proxy.deaths)
+        events = reader.records[arguments.prefix + "events"]
+
+        def answered(kind):
+            return {record.json["apnsId"] for record in events if record.type == kind}
+
+        await until(lambda: answered("unregistered") >= set(names) - {names[10]}, "every other request has its answer", 60)
+        expect(answered("rejected") == {names[10]}, "and the pill has one of its own", answered("rejected"))
+        expect(len(letters) == 1, "one dead letter", [letter.headers for letter in letters])
+        headers = letters[0].headers
+        expect(headers["carillon-dead-letter-reason"] == "Poison" and headers["carillon-dead-letter-topic"] == arguments.prefix + "requests",
+               "it says why and from where", headers)
+        expect(PILL in letters[0].value and headers["apns-id"] == names[10], "the record is as it was", headers)
+        say(deaths=proxy.deaths, tries=headers["carillon-dead-letter-tries"])
+    finally:
+        supervisor.cancel()
+        task.cancel()
+        cluster.end()
+        redis.kill()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kafka", required=True)
+    parser.add_argument("--prefix", required=True)
+    parser.add_argument("--binary", required=True, help="the program under test")
+    parser.add_argument("--part", required=True, choices=["lost", "older", "pill"])
+    arguments = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="carillon-healing-")
+    try:
+        asyncio.run({"lost": lost, "older": older, "pill": pill}[arguments.part](arguments, folder))
+        say(part=arguments.part, result="held")
+    except Failed as error:
+        print(open(os.path.join(folder, "workers.log")).read()[-8000:])
+        say(part=arguments.part, result="broken", promise=str(error))
+        raise SystemExit(1)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
