@@ -117,15 +117,15 @@ class Worker(Child):
     def kill(self, number=signal.SIGKILL):
         """Ends it; the supervisor starts it again."""
         self.is_expected = -9 if number == signal.SIGKILL else 0
-        self.send(signal.SIGCONT) if number != signal.SIGKILL else None
         self.send(number)
+        self.send(signal.SIGCONT)
 
     async def retire(self, number=signal.SIGTERM):
         self.is_wanted = False
-        self.is_expected = 0 if number == signal.SIGTERM else -9
+        self.is_expected = expected = 0 if number == signal.SIGTERM else -9
         await self.end(number, 40)
         code = self.child.returncode
-        if code not in (self.is_expected, -9):
+        if code != expected:
             self.cluster.crashes.append({"worker": self.name, "code": code, "log": self.tail()})
         self.supervisor.cancel()
 

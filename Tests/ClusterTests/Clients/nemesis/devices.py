@@ -83,7 +83,7 @@ class Device:
         self.log = Log(os.path.join(crowd.arguments.folder, "%04d.log" % number), self.skew)
         self.memory, self.outbox, self.responses = Memory(), {}, 0
         self.is_slow = self.dice.random() < 0.1
-        self.connections, self.welcomed, self.ahead = 0, False, None
+        self.connections, self.welcomed, self.welcomed_at = 0, False, 0
 
     @property
     def is_settled(self):
@@ -162,7 +162,7 @@ class Session:
             if kind == "welcome":
                 # Never later than the cluster's clock was when the hello left, so that nothing is shown late however long the way was.
                 self.now = (lambda base: lambda: base + time.monotonic())(frame["now"] / 1000 - began)
-                self.device.welcomed = True
+                self.device.welcomed, self.device.welcomed_at = True, time.monotonic()
                 self.log.write("welcome", user=self.user, session=frame["session"])
                 await self.resend()
             elif kind == "notify":
@@ -231,9 +231,12 @@ class Session:
         self.is_left = True
         try:
             await asyncio.wait_for(self.talk(time.monotonic(), 60), 40)
-        except (websockets.exceptions.ConnectionClosed, asyncio.TimeoutError):
-            pass
-        self.log.write("lingered", code=self.socket.close_code)
+            is_open = False
+        except websockets.exceptions.ConnectionClosed:
+            is_open = False
+        except asyncio.TimeoutError:
+            is_open = self.socket.close_code is None
+        self.log.write("lingered", code=self.socket.close_code, open=is_open, after=time.monotonic() - self.device.welcomed_at)
         self.socket.transport.abort()
 
 

@@ -24,7 +24,7 @@ class Nemesis:
         await asyncio.gather(*tasks)
 
     async def inject(self, fault):
-        self.say(fault=fault.number, kind=fault.kind, at=fault.at)
+        self.say(fault=fault.number, kind=fault.kind, at=round(fault.at, 1))
         began = time.monotonic()
         what = await getattr(self, fault.kind.replace("-", "_"))(fault.random())
         self.done[fault.kind] = self.done.get(fault.kind, 0) + 1

@@ -53,7 +53,7 @@ class Pair:
         self.link, self.armed, self.waiting, self.is_over = link, None, [], False
         self.near, self.far = Side(self), Side(self)
         self.near.other, self.far.other = self.far, self.near
-        link.pairs.add(self)
+        link.pairs[self] = True
 
     async def connect(self):
         try:
@@ -84,25 +84,26 @@ class Pair:
             side.other.transport.close()
         side.transport.abort()
         self.is_over = True
-        self.link.pairs.discard(self)
+        self.link.pairs.pop(self, None)
 
     def abort(self):
         self.is_over = True
-        self.link.pairs.discard(self)
+        self.link.pairs.pop(self, None)
         for side in (self.near, self.far):
             if side.transport:
                 side.transport.abort()
 
     def ended(self, side):
         self.is_over = True
-        self.link.pairs.discard(self)
+        self.link.pairs.pop(self, None)
         if side.other.transport:
             side.other.transport.close()
 
 
 class Link:
     def __init__(self):
-        self.port, self.pairs, self.cuts, self.drops, self.is_stalled = None, set(), 0, 0, False
+        # The pairs in the order in which they came.
+        self.port, self.pairs, self.cuts, self.drops, self.is_stalled = None, {}, 0, 0, False
 
     def accept(self):
         pair = Pair(self)
@@ -134,7 +135,7 @@ class Proxy:
             link.port = command["port"]
         elif verb == "cut":
             dice = random.Random(command["seed"])
-            for pair in sorted(link.pairs, key=lambda pair: pair.near.transport.get_extra_info("peername")):
+            for pair in link.pairs:
                 if dice.random() < command["share"]:
                     pair.armed = dice.random() < 0.5
         elif verb == "drop":

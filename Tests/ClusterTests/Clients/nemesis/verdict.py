@@ -14,7 +14,10 @@ TOLD = {"delivered": 1, "updated": 2, "collapsed": 4, "expired": 8, "evicted": 1
         "unregistered": 256, "rejected": 512, "queued": 1024}
 HAS_IT = TOLD["delivered"] | TOLD["updated"] | TOLD["collapsed"] | TOLD["evicted"] | TOLD["filtered"] | TOLD["expired"]
 ENDED = TOLD["evicted"]
-ONE_ATTEMPT = 30
+# How much later than it was sent a notification may arrive, in seconds: a worker or a connection may stand still in between.
+ON_THE_WAY = 60
+# How long a device's former session may live beside its new one, in seconds, when the worker that holds it cannot be reached.
+SUPERSEDED = 30
 
 
 class Topics:
@@ -92,7 +95,10 @@ class DeviceLog:
 
 
 class Verdict:
-    def __init__(self, plan, folder, count):
+    """`has_losses`: faults take away what Redis had, so that not every repeat can be known for one."""
+
+    def __init__(self, plan, folder, count, has_losses):
+        self.has_losses = has_losses
         self.plan, self.count, self.folder = plan, count, folder
         self.logs = [DeviceLog(os.path.join(folder, "%04d.log" % number)) for number in range(count)]
         self.people = collections.defaultdict(list)
@@ -169,6 +175,8 @@ class Verdict:
             self.showed(device, line)
         elif what in ("known", "stale", "expired"):
             self.tally["dropped." + what] += 1
+            if what == "expired" and line["at"] > line["expiration"] + ON_THE_WAY:
+                self.accuse("sent after its expiration", device, line)
         elif what == "removed":
             for identifier in line["gone"]:
                 if identifier in self.collapsing[device]:
@@ -183,6 +191,10 @@ class Verdict:
             self.tally["sessions"] += 1
         elif what == "closed":
             self.tally["closed.%s" % line["why"]] += 1
+        elif what == "lingered":
+            self.tally["superseded"] += 1
+            if line["open"] and line["after"] > SUPERSEDED:
+                self.accuse("the former session was not closed", device, line)
         elif what == "gap":
             self.tally["gaps"] += 1
 
@@ -237,6 +249,8 @@ class Verdict:
             elif request.kind == "unregistered":
                 if not self.told[number, -1] & TOLD["unregistered"]:
                     found.append({"violation": "no event of an unregistered device", "number": number, "id": request.id})
+            elif len(self.at[number]) > 1 and not self.has_losses and not self.told[number, self.devices_of(request)[0]] & TOLD["duplicate"]:
+                found.append({"violation": "published twice, and no event says so", "number": number, "id": request.id})
             elif request.removes is None and request.kind != "repeat":
                 for device in self.devices_of(request):
                     if request.collapse:
