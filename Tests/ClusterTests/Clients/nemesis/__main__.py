@@ -116,6 +116,9 @@ class Run:
                 raise Broken("not all requests were finished within %d s: %s" % (self.given.deadline, unread))
             await asyncio.sleep(0.3)
 
+    async def renewed(self):
+        await self.blocking(self.topics.follow, "requests")
+
     # The phases.
 
     async def run(self):
@@ -133,7 +136,7 @@ class Run:
         self.topics = await self.blocking(Topics, self.cluster.kafka.servers, self.cluster.prefix)
         self.producer = Producer(
             self.cluster.kafka.servers, self.cluster.prefix + "requests", plan, given.requests / (given.minutes * 60))
-        self.nemesis = Nemesis(self.cluster, self.producer, self.accounted, self.say)
+        self.nemesis = Nemesis(self.cluster, self.producer, self.accounted, self.renewed, self.say)
         reading = asyncio.create_task(self.read())
         work = [asyncio.create_task(self.producer.run(given.requests)), asyncio.create_task(self.nemesis.run(self.faults)), reading]
         await self.all_of(work[:2], reading)

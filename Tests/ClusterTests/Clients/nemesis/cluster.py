@@ -14,7 +14,11 @@ import time
 import urllib.error
 import urllib.request
 
+import confluent_kafka.admin
+
 HERE = os.path.dirname(os.path.abspath(__file__))
+# A worker that crashes says where.
+TRACED = {"SWIFT_BACKTRACE": os.environ.get("SWIFT_BACKTRACE", "enable=yes,color=no,interactive=no,timeout=20s")}
 DEATH = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
 
 
@@ -71,9 +75,9 @@ class Child:
             self.send(signal.SIGKILL)
             await self.child.wait()
 
-    def tail(self, lines=25):
+    def tail(self, lines=60):
         with open(self.path, "rb") as file:
-            file.seek(max(0, os.path.getsize(self.path) - 20_000))
+            file.seek(max(0, os.path.getsize(self.path) - 40_000))
             return [line.decode("utf-8", "replace") for line in file.read().splitlines()[-lines:]]
 
 
@@ -91,7 +95,7 @@ class Worker(Child):
         while self.is_wanted:
             self.starts += 1
             self.is_expected, self.admin = None, None
-            await self.start(*self.cluster.words(self.role, self.number, self.starts))
+            await self.start(*self.cluster.words(self.role, self.number, self.starts), environment=TRACED)
             asyncio.create_task(self.become_ready(self.first))
             code = await self.child.wait()
             expected, self.is_expected = self.is_expected, None
@@ -163,8 +167,25 @@ class Kafka:
         self.watchdog = await asyncio.create_subprocess_exec(
             "setsid", "bash", "-c", watch, "watchdog", self.script, self.folder, stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL)
-        self.servers = await self.do(
-            "start", "--brokers", str(self.brokers), "--config", "group.min.session.timeout.ms=1000")
+        for attempt in range(3):
+            try:
+                self.servers = await self.do(
+                    "start", "--brokers", str(self.brokers), "--config", "group.min.session.timeout.ms=1000")
+                return
+            except Broken:
+                # Somebody else has taken a port meanwhile.
+                await self.end()
+                if attempt == 2:
+                    raise
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def delete(self, topic):
+        """Deletes a topic, and answers when no broker knows it any more."""
+        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.servers, "logger": None, "log_level": 0})
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, admin.delete_topics([topic], operation_timeout=30)[topic].result, 60)
+        while topic in (await loop.run_in_executor(None, admin.list_topics, None, 30)).topics:
+            await asyncio.sleep(0.1)
 
     async def end(self):
         await self.do("thaw", check=False)

@@ -12,8 +12,8 @@ FREEZE = (7.0, 11.0)
 class Nemesis:
     """Carries out a plan on a cluster, and counts what it did."""
 
-    def __init__(self, cluster, producer, accounted, say):
-        self.cluster, self.producer, self.accounted, self.say = cluster, producer, accounted, say
+    def __init__(self, cluster, producer, accounted, renewed, say):
+        self.cluster, self.producer, self.accounted, self.renewed, self.say = cluster, producer, accounted, renewed, say
         self.done, self.extra, self.copies = {}, 100, 0
 
     async def run(self, faults):
@@ -241,8 +241,11 @@ class Nemesis:
     async def topic_anew(self, dice):
         """The requests topic is deleted and made again, when all that it held has been accounted for."""
         async with self.cluster.kafka.lock:
-            self.producer.is_paused = True
-            await self.producer.flush()
+            await self.producer.pause()
             await self.accounted()
-            await self.producer.renew(self.cluster)
+            await self.cluster.kafka.delete(self.producer.topic)
+            await asyncio.sleep(dice.uniform(0, 2))
+            await self.cluster.create_topics()
+            await self.renewed()
+            self.producer.renew()
             self.producer.is_paused = False

@@ -107,10 +107,14 @@ class Producer:
     """Publishes the plan at a steady rate, with clocks that are wrong by up to days; the topic takes the broker's time."""
 
     def __init__(self, kafka, topic, plan, rate):
-        self.topic, self.plan, self.rate = topic, plan, rate
-        self.taken, self.refused, self.is_paused = 0, [], False
+        self.kafka, self.topic, self.plan, self.rate = kafka, topic, plan, rate
+        self.taken, self.refused, self.is_paused, self.is_resting = 0, [], False, False
+        self.renew()
+
+    def renew(self):
+        """Forgets what it knows of the topic."""
         self.producer = confluent_kafka.Producer({
-            "bootstrap.servers": kafka, "linger.ms": 5, "enable.idempotence": True, "message.timeout.ms": 280_000,
+            "bootstrap.servers": self.kafka, "linger.ms": 5, "enable.idempotence": True, "message.timeout.ms": 280_000,
             "queue.buffering.max.messages": 20_000, "reconnect.backoff.max.ms": 1000, "logger": None, "log_level": 0})
 
     def report(self, request):
@@ -128,9 +132,10 @@ class Producer:
         number = 0
         while number < count:
             if self.is_paused:
-                paused = time.monotonic()
+                paused, self.is_resting = time.monotonic(), True
                 while self.is_paused:
                     await asyncio.sleep(0.05)
+                self.is_resting = False
                 began += time.monotonic() - paused
             request, headers, value, twice = self.plan.next()
             number += 1
@@ -141,6 +146,14 @@ class Producer:
             if ahead > 0.02 or number % 64 == 0:
                 self.producer.poll(0)
                 await asyncio.sleep(max(0, ahead))
+        self.is_resting = True
+        await self.flush()
+
+    async def pause(self):
+        """Publishes nothing more until `is_paused` is taken back, and answers when Kafka has all that was."""
+        self.is_paused = True
+        while not self.is_resting:
+            await asyncio.sleep(0.05)
         await self.flush()
 
     async def produce(self, request, headers, value, timestamp):

@@ -122,7 +122,8 @@ class Verdict:
         place = (message.timestamp()[1], message.partition(), message.offset())
         request = self.plan.requests[number]
         self.at.setdefault(number, []).append(place)
-        self.places[place[1:]] = number
+        # The place alone, for what was raised to another's time; a topic made anew has the same places again.
+        self.places[place] = self.places[place[1:]] = number
         if request.id and request.kind != "repeat":
             self.numbers[request.id] = number
         self.tally["requests"] += 1
@@ -146,17 +147,18 @@ class Verdict:
         number = self.numbers.get(value.get("apnsId"))
         source = value.get("source") or {}
         if number is None:
-            number = self.places.get((source.get("partition"), source.get("offset")))
+            place = (source.get("timestamp"), source.get("partition"), source.get("offset"))
+            number = self.places.get(place, self.places.get(place[1:]))
         if number is None:
             # What is said of a request may be read before the request.
             return self.early.append((kind, value))
         if kind == "rejected":
-            self.rejected.add((source["partition"], source["offset"]))
+            self.rejected.add((source["timestamp"], source["partition"], source["offset"]))
         self.told[self.origin(number), self.tokens.get(value.get("device"), -1)] |= TOLD[kind]
 
     def dead_letter(self, message):
         headers = {name: (value or b"").decode("utf-8", "replace") for name, value in message.headers() or []}
-        self.buried.add((int(headers["carillon-dead-letter-partition"]), int(headers["carillon-dead-letter-offset"])))
+        self.buried.add(tuple(int(headers["carillon-dead-letter-" + part]) for part in ("timestamp", "partition", "offset")))
 
     # What the devices have logged.
 
@@ -244,7 +246,7 @@ class Verdict:
             request = self.plan.requests[number]
             if request.kind == "bad":
                 for place in self.at[number]:
-                    if place[1:] not in self.rejected or place[1:] not in self.buried:
+                    if place not in self.rejected or place not in self.buried:
                         found.append({"violation": "bad request without its answer", "number": number, "place": place})
             elif request.kind == "unregistered":
                 if not self.told[number, -1] & TOLD["unregistered"]:
