@@ -73,7 +73,7 @@ let package = Package(
     tests("FanOutTests", ["FanOut", "Worker", "Redis", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
-    tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"], exclude: ["Clients", "nemesis"]),
+    tests("ClusterTests", ["TestSupport", "EventLoop", "JSON"], exclude: ["Clients", "mutations", "nemesis"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -258,11 +258,17 @@ class Cluster:
             "--topic-prefix", self.prefix, "--admin", "127.0.0.1:0", "--worker", "%s-%d.%d" % (role, number, start),
             *own, *bounds, *self.arguments.worker_flags]
 
-    async def tool(self, *words, seconds=120, check=True):
-        """Runs a tool of the program; gives its exit code and what it wrote."""
+    async def tool(self, *words, seconds=120, check=True, dies_after=None):
+        """Runs a tool of the program; gives its exit code and what it wrote. `dies_after`: it is killed after so many seconds."""
         child = await asyncio.create_subprocess_exec(
-            self.arguments.binary, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL)
+            *DEATH, self.arguments.binary, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            stdin=asyncio.subprocess.DEVNULL, env={**os.environ, **TRACED})
+        if dies_after is not None:
+            asyncio.get_running_loop().call_later(dies_after, lambda: child.returncode is None and child.kill())
         out, errors = await asyncio.wait_for(child.communicate(), seconds)
+        with open(os.path.join(self.folder, "tools.log"), "a") as log:
+            log.write("carillon %s: %s\n%s%s\n" % (
+                " ".join(words), child.returncode, out.decode("utf-8", "replace")[-2000:], errors.decode("utf-8", "replace")))
         if check and child.returncode:
             raise Broken("carillon %s ended with %d: %s" % (" ".join(words), child.returncode, errors.decode("utf-8", "replace")[-800:]))
         return child.returncode, out.decode("utf-8", "replace"), errors.decode("utf-8", "replace")

@@ -18,6 +18,9 @@ import websockets
 
 APPLICATION = "com.example.shop"
 OPEN, DISMISS = "com.apple.UNNotificationDefaultActionIdentifier", "com.apple.UNNotificationDismissActionIdentifier"
+# Close codes after which a device does not come back by itself; nothing that these devices do earns them one, as long as they have no
+# later session than that which is closed.
+NEVER = (4002, 4003, 4004, 4013)
 CATEGORIES = [{
     "identifier": "reply", "options": ["customDismissAction"],
     "actions": [{"identifier": "reply", "title": "Reply", "textInput": {"buttonTitle": "Send", "placeholder": "…"}}]}]
@@ -94,14 +97,16 @@ class Device:
         await asyncio.sleep(self.dice.uniform(0, 1))
         while True:
             stays = self.dice.choice([1, 3, 8, 8, 20, 60])
-            user = self.dice.choice(self.users)
+            session = Session(self, self.dice.choice(self.users))
             try:
-                await Session(self, user).run(stays)
+                await session.run(stays)
                 failures = 0
             except (OSError, websockets.exceptions.WebSocketException, asyncio.TimeoutError) as error:
                 failures += 1
                 code = getattr(getattr(error, "rcvd", None), "code", None)
                 self.log.write("closed", why=code or type(error).__name__)
+                if code in NEVER:
+                    self.log.write("banished", code=code)
             if self.is_settled or failures:
                 await asyncio.sleep(self.dice.uniform(0.1, 0.5) * min(failures + 1, 5))
             else:

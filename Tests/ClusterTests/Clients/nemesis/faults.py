@@ -163,7 +163,8 @@ class Nemesis:
             self.copies += 1
             source, copy = os.path.join(redis.folder, "appendonlydir"), os.path.join(self.cluster.folder, "copy-%d" % self.copies)
             shutil.copytree(source, copy)
-            age = dice.uniform(0.5, 6)
+            # Younger than the markers are raised, or older.
+            age = dice.choice([dice.uniform(0.05, 1), dice.uniform(0.5, 6)])
             await asyncio.sleep(age)
             await redis.server.end()
             shutil.rmtree(source)
@@ -183,8 +184,7 @@ class Nemesis:
                 await asyncio.sleep(0.1)
             await asyncio.sleep(dice.uniform(0, 2))
             # From here on it follows no more.
-            lag, shows = dice.uniform(0.3, 4), dice.uniform(0, 1.5)
-            await replica.ask("CONFIG", "SET", "repl-timeout", "3600")
+            lag, shows = dice.choice([dice.uniform(0.05, 1), dice.uniform(0.5, 4)]), dice.uniform(0, 1.5)
             await self.detach(replica)
             await asyncio.sleep(lag)
             # First it is still a replica and refuses writes, then it is the master.
@@ -206,10 +206,24 @@ class Nemesis:
             if dice.random() < 0.5:
                 # Else it is noticed by its emptiness alone.
                 await self.cluster.proxy.do(drop="redis")
-            await asyncio.sleep(dice.uniform(0.5, 3))
-            await self.cluster.tool(
+            await asyncio.sleep(dice.uniform(0.2, 3))
+            words = [
                 "rebuild", "--kafka", self.cluster.kafka.servers, "--redis", "127.0.0.1:%d" % self.cluster.redis.port, "--topic-prefix",
-                self.cluster.prefix, "--group", self.cluster.prefix + "transform", seconds=600)
+                self.cluster.prefix, "--group", self.cluster.prefix + "transform"]
+            # It may end at any moment, and is begun again.
+            kills, fails, end = dice.choice([0, 0, 1, 2]), [], time.monotonic() + 180
+            for _ in range(kills):
+                await self.cluster.tool(*words, check=False, dies_after=dice.uniform(0.05, 0.6))
+            while True:
+                code, _, errors = await self.cluster.tool(*words, seconds=600, check=False)
+                if code == 0 or (code == 1 and kills):
+                    return "rebuilt; killed %d times, failed %s" % (kills, fails)
+                fails.append(code)
+                if code < 0:
+                    self.cluster.crashes.append({"tool": "rebuild", "code": code, "log": errors.splitlines()[-60:]})
+                if time.monotonic() > end:
+                    raise RuntimeError("carillon rebuild goes on failing with %d: %s" % (code, errors[-800:]))
+                await asyncio.sleep(1)
 
     # Connections.
 

@@ -194,6 +194,8 @@ class Verdict:
             self.tally["sessions"] += 1
         elif what == "closed":
             self.tally["closed.%s" % line["why"]] += 1
+        elif what == "banished":
+            self.accuse("sent away for good", device, line)
         elif what == "lingered":
             self.tally["superseded"] += 1
             if line["open"] and line["after"] > SUPERSEDED:
