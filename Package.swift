@@ -75,7 +75,8 @@ let package = Package(
     tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
-    tests("ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"], exclude: ["Clients"]),
+    tests(
+      "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"], exclude: ["Clients", "mutations", "nemesis"]),
   ],
   swiftLanguageModes: [.v6]
 )

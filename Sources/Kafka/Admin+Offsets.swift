@@ -50,41 +50,40 @@ extension Admin {
 
   /// The offsets that a group has committed; partitions without one are left out.
   ///
+  /// A consumer of that group asks, which does not join it: librdkafka's request of the admin interface ends the process when the
+  /// coordinator answers with an error, such as while it loads (librdkafka issue 5040).
+  ///
   /// - Parameter partitions: those that are asked for; nil for all of the cluster.
   public func committed(group: String, of partitions: [TopicPartition]? = nil) async throws(KafkaError) -> [TopicPartition: Int64] {
     let timeout = timeoutMilliseconds
     let operation = "ask for the offsets of group \(group)"
-    // librdkafka 2.0.2 gets no answer from Kafka 4 to a question that names no partitions, so all are named.
     let wanted =
       if let partitions { partitions } else {
         try await describeCluster().topics.values.flatMap { topic in topic.partitions.map { TopicPartition(topic.name, $0.id) } }
       }
     guard !wanted.isEmpty else { return [:] }
-    return try await call(operation) { client throws(KafkaError) in
-      let list = PartitionList(wanted)
-      var question = rd_kafka_ListConsumerGroupOffsets_new(group, list.pointer)
-      defer { rd_kafka_ListConsumerGroupOffsets_destroy(question) }
-      return try Self.request(
-        client, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS, operation, timeout,
-        send: { queue, options in rd_kafka_ListConsumerGroupOffsets(client, &question, 1, options, queue) },
-        take: { event throws(KafkaError) in
+    let object = try configuration.merging(["group.id": group]).object(defaults: [:], forConsumer: true)
+    try object.set("log.queue", "false")
+    rd_kafka_conf_set_log_cb(object.pointer, nil)
+    let member = try ClientHandle(RD_KAFKA_CONSUMER, object)
+    let answer: Result<[TopicPartition: Int64], KafkaError>
+    do throws(KafkaError) {
+      answer = .success(
+        try await call(operation) { _ throws(KafkaError) in
+          let list = PartitionList(wanted)
+          try check(rd_kafka_committed(member.pointer, list.pointer, timeout), operation)
           var offsets: [TopicPartition: Int64] = [:]
-          var count = 0
-          let groups = rd_kafka_ListConsumerGroupOffsets_result_groups(rd_kafka_event_ListConsumerGroupOffsets_result(event), &count)
-          for place in 0..<count {
-            if let error = rd_kafka_group_result_error(groups?[place]) {
-              throw KafkaError(rd_kafka_error_code(error), operation, message: String(cString: rd_kafka_error_string(error)))
-            }
-            guard let list = rd_kafka_group_result_partitions(groups?[place]) else { continue }
-            for element in 0..<Int(list.pointee.cnt) {
-              let partition = list.pointee.elems[element]
-              try check(partition.err, operation)
-              if partition.offset >= 0 { offsets[partition.topicPartition] = partition.offset }
-            }
+          for element in list.elements {
+            try check(element.err, operation)
+            if element.offset >= 0 { offsets[element.topicPartition] = element.offset }
           }
           return offsets
         })
-    }
+    } catch { answer = .failure(error) }
+    let ended = Latch()
+    member.end(leavingGroup: false) { ended.open(true) }
+    _ = await ended.wait()
+    return try answer.get()
   }
 
   /// The consumer groups of the cluster. Not on the embedded broker.

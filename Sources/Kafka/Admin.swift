@@ -12,6 +12,8 @@ public final class Admin: Sendable {
 
   /// How long a call may take, in milliseconds.
   public let timeoutMilliseconds: Int32
+  /// What the client was made of.
+  let configuration: KafkaConfiguration
   private let client: ClientHandle
   private let calls = Mutex(Calls())
   private let ended = Latch()
@@ -22,6 +24,7 @@ public final class Admin: Sendable {
   public init(_ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = 10_000) throws(KafkaError) {
     var configuration = configuration
     configuration.statisticsIntervalMilliseconds = 0
+    self.configuration = configuration
     let object = try configuration.object(defaults: ["socket.nagle.disable": "true"], forConsumer: false)
     // Nobody takes this client's events from a queue, so there are none; calls report what goes wrong.
     try object.set("log.queue", "false")

@@ -110,9 +110,14 @@ public actor ClusterFixture {
 
   /// Starts a program of the Python that `CARILLON_TEST_PYTHON` names, with the cluster's Kafka and prefix as its first arguments.
   public func client(_ script: String, _ arguments: [String]) async throws -> ClusterProcess {
+    try await program(script, ["--kafka", kafka, "--prefix", prefix] + arguments)
+  }
+
+  /// Starts a program of the Python that `CARILLON_TEST_PYTHON` names; nothing is added to its arguments.
+  public func program(_ script: String, _ arguments: [String]) async throws -> ClusterProcess {
     guard let python = Self.python else { throw ClusterFailure("CARILLON_TEST_PYTHON names no Python") }
     let name = script.split(separator: "/").last.map(String.init) ?? script
-    return try await start("\(name)-\(processes.count)", python, ["-u", script, "--kafka", kafka, "--prefix", prefix] + arguments)
+    return try await start("\(name)-\(processes.count)", python, ["-u", script] + arguments)
   }
 
   /// Starts a tool of the program with these arguments, the first of which is its name; nothing is added to them.
@@ -140,7 +145,7 @@ public actor ClusterFixture {
   }
 
   /// The binary under test: `CARILLON_BINARY`, else the one that was built beside the tests.
-  private func carillon() throws -> String {
+  public func carillon() throws -> String {
     if let given = getenv("CARILLON_BINARY") { return String(cString: given) }
     var path = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = readlink("/proc/self/exe", &path, path.count)

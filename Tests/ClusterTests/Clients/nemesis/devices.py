@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""A few hundred devices as the protocol wants them, each with a memory that lasts and a log of its own.
+
+They come and go, change networks without saying so, are slow, leave before they have acknowledged, dismiss, open and reply; some have
+clocks that are wrong by hours, some belong to two people in turn. Commands come as JSON lines on standard input: {"settle": true} brings
+them all back and keeps them connected, the end of the input ends them. Standard output has one line a second: how many are connected,
+were ever welcomed, and how many responses wait to be accepted.
+"""
+import argparse
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+
+import websockets
+
+APPLICATION = "com.example.shop"
+OPEN, DISMISS = "com.apple.UNNotificationDefaultActionIdentifier", "com.apple.UNNotificationDismissActionIdentifier"
+# Close codes after which a device does not come back by itself; nothing that these devices do earns them one, as long as they have no
+# later session than that which is closed.
+NEVER = (4002, 4003, 4004, 4013)
+CATEGORIES = [{
+    "identifier": "reply", "options": ["customDismissAction"],
+    "actions": [{"identifier": "reply", "title": "Reply", "textInput": {"buttonTitle": "Send", "placeholder": "…"}}]}]
+
+
+def token_of(number):
+    return "%064x" % (0xCA11AB1E0000 + number)
+
+
+def users_of(number):
+    """Two devices to a person; every sixteenth is passed on between two people."""
+    return ["person-%d" % (number // 2)] if number % 16 != 15 else ["shared-%d" % number, "guest-%d" % number]
+
+
+class Log:
+    """What a device did and when: by its own clock (wrong as it may be), by the cluster's as it knows it, and by the one on the wall."""
+
+    def __init__(self, path, skew):
+        self.file, self.skew = open(path, "a", buffering=1), skew
+
+    def write(self, what, **members):
+        now = time.time()
+        self.file.write(json.dumps({"at": round(now, 4), "own": round(now + self.skew, 4), "what": what, **members}) + "\n")
+
+
+class Memory:
+    """What a device remembers by the protocol, over all its connections: ids taken, the newest revision per identifier, its list."""
+
+    def __init__(self):
+        self.taken, self.newest, self.list = set(), {}, {}
+
+    def take(self, frame, now):
+        """What becomes of a notification: shown, updated, or why it is dropped."""
+        identifier = frame["identifier"]
+        if frame["id"] in self.taken:
+            return "known"
+        if frame["revision"] <= self.newest.get(identifier, ""):
+            return "stale"
+        if frame["expiration"] and frame["expiration"] <= now:
+            return "expired"
+        verdict = "updated" if identifier in self.list else "shown"
+        self.taken.add(frame["id"])
+        self.newest[identifier] = frame["revision"]
+        self.list[identifier] = frame["id"]
+        return verdict
+
+    def remove(self, frame):
+        """Takes identifiers away; gives those of which nothing newer is known."""
+        gone = [identifier for identifier in frame["identifiers"] if frame["revision"] > self.newest.get(identifier, "")]
+        for identifier in gone:
+            self.newest[identifier] = frame["revision"]
+            self.list.pop(identifier, None)
+        return gone
+
+
+class Device:
+    def __init__(self, number, crowd):
+        self.number, self.crowd = number, crowd
+        self.token, self.users = token_of(number), users_of(number)
+        self.dice = random.Random("device %d %d" % (crowd.arguments.seed, number))
+        # A third are wrong by up to a day; it must not matter.
+        self.skew = self.dice.uniform(-86400, 86400) if self.dice.random() < 0.3 else 0.0
+        self.log = Log(os.path.join(crowd.arguments.folder, "%04d.log" % number), self.skew)
+        self.memory, self.outbox, self.responses = Memory(), {}, 0
+        self.is_slow = self.dice.random() < 0.1
+        self.connections, self.welcomed, self.welcomed_at = 0, False, 0
+
+    @property
+    def is_settled(self):
+        return self.crowd.is_settled
+
+    async def run(self):
+        failures = 0
+        await asyncio.sleep(self.dice.uniform(0, 1))
+        while True:
+            stays = self.dice.choice([1, 3, 8, 8, 20, 60])
+            session = Session(self, self.dice.choice(self.users))
+            try:
+                await session.run(stays)
+                failures = 0
+            except (OSError, websockets.exceptions.WebSocketException, asyncio.TimeoutError) as error:
+                failures += 1
+                code = getattr(getattr(error, "rcvd", None), "code", None)
+                self.log.write("closed", why=code or type(error).__name__)
+                if code in NEVER:
+                    self.log.write("banished", code=code)
+            if self.is_settled or failures:
+                await asyncio.sleep(self.dice.uniform(0.1, 0.5) * min(failures + 1, 5))
+            else:
+                await self.crowd.away(self.dice.choice([0, 0.2, 1, 3, 8]) * self.dice.random())
+
+    def respond(self, frame):
+        """What the person does with what is shown: kept in the outbox until the cluster has accepted it."""
+        if self.dice.random() > self.crowd.arguments.respond:
+            return
+        self.responses += 1
+        action = self.dice.choice([OPEN, DISMISS, "reply"])
+        response = {
+            "type": "response", "response": "%d-%d" % (self.number, self.responses), "receipt": frame["receipt"],
+            "identifier": frame["identifier"], "action": action, "at": int((time.time() + self.skew) * 1000)}
+        if action == "reply":
+            response["userText"] = "on my way %d ✓" % self.responses
+        if self.memory.list.get(frame["identifier"]) == frame["id"] and action != "reply":
+            del self.memory.list[frame["identifier"]]
+        self.outbox[response["response"]] = response
+        self.log.write("response", response=response["response"], id=frame["id"], action=action)
+
+
+class Session:
+    """One connection of a device."""
+
+    def __init__(self, device, user):
+        self.device, self.user, self.dice, self.log = device, user, device.dice, device.log
+        self.sent, self.now, self.is_left = {}, None, False
+
+    async def run(self, stays):
+        device = self.device
+        self.socket = await websockets.connect(
+            self.dice.choice(device.crowd.arguments.url), subprotocols=["carillon.v1"], open_timeout=5, close_timeout=1, max_size=1 << 20,
+            compression=None, ping_interval=5, ping_timeout=6)
+        began = time.monotonic()
+        device.connections += 1
+        try:
+            await self.socket.send(json.dumps({
+                "type": "hello", "device": device.token, "application": APPLICATION, "user": self.user, "categories": CATEGORIES}))
+            await self.talk(began, stays)
+        except BaseException:
+            self.socket.transport.abort()
+            raise
+        finally:
+            device.connections -= 1
+
+    async def talk(self, began, stays):
+        while True:
+            left = began + stays - time.monotonic()
+            if left <= 0 and not self.device.is_settled and not self.is_left:
+                return await self.leave()
+            try:
+                frame = json.loads(await asyncio.wait_for(self.socket.recv(), 1 if self.device.is_settled else max(0.05, min(left, 1))))
+            except asyncio.TimeoutError:
+                await self.resend()
+                continue
+            kind = frame["type"]
+            if kind == "welcome":
+                # Never later than the cluster's clock was when the hello left, so that nothing is shown late however long the way was.
+                self.now = (lambda base: lambda: base + time.monotonic())(frame["now"] / 1000 - began)
+                self.device.welcomed, self.device.welcomed_at = True, time.monotonic()
+                self.log.write("welcome", user=self.user, session=frame["session"])
+                await self.resend()
+            elif kind == "notify":
+                await self.notified(frame)
+            elif kind == "remove":
+                gone = self.device.memory.remove(frame)
+                self.log.write("removed", identifiers=frame["identifiers"], revision=frame["revision"], gone=gone)
+                await self.socket.send(json.dumps({"type": "ack", "deliveries": [frame["delivery"]]}))
+            elif kind in ("accepted", "refused") and "response" in frame:
+                if self.device.outbox.pop(frame["response"], None):
+                    self.log.write(kind, response=frame["response"], reason=frame.get("reason"))
+            elif kind == "gap":
+                self.log.write("gap", since=frame["from"], to=frame["to"])
+            elif kind == "goaway" and not self.device.is_settled:
+                await asyncio.sleep(min(frame["reconnectAfterMs"] / 1000, 3) * self.dice.random())
+
+    async def notified(self, frame):
+        device = self.device
+        verdict = device.memory.take(frame, self.now())
+        self.log.write(
+            verdict, id=frame["id"], identifier=frame["identifier"], revision=frame["revision"], expiration=frame["expiration"],
+            number=frame["payload"].get("number"), user=self.user)
+        ack = {"type": "ack", "deliveries": [frame["delivery"]]}
+        if verdict == "updated":
+            ack["updated"] = [frame["delivery"]]
+        if verdict in ("known", "stale", "expired"):
+            ack = {"type": "ack", "deliveries": [], "dropped": [{"delivery": frame["delivery"], "reason": verdict}]}
+        else:
+            device.respond(frame)
+        if not device.is_settled:
+            if device.is_slow:
+                await asyncio.sleep(self.dice.uniform(0.05, 0.6))
+            if self.dice.random() < 0.01:
+                # It has shown it, and the cluster does not hear of it.
+                self.socket.transport.abort()
+                return
+        await self.socket.send(json.dumps(ack))
+        if device.outbox:
+            await self.resend()
+
+    async def resend(self):
+        """Sends what waits in the outbox: what is new, and again what has not been answered for a while; a bounded number at a time."""
+        now = time.monotonic()
+        if self.now is None:
+            return
+        for name, response in list(self.device.outbox.items())[:16]:
+            if now - self.sent.get(name, -60) > 8:
+                self.sent[name] = now
+                await self.socket.send(json.dumps(response))
+
+    async def leave(self):
+        """In order, at once, or to another network: then the cluster does not know that nobody uses this connection any more."""
+        way = self.dice.random()
+        if way < 0.5:
+            await self.socket.close()
+        elif way < 0.8:
+            self.socket.transport.abort()
+        elif way < 0.9 or len(self.device.users) > 1:
+            self.socket.transport.pause_reading()
+            asyncio.get_running_loop().call_later(12, self.socket.transport.abort)
+        else:
+            self.device.crowd.keep(self.linger())
+
+    async def linger(self):
+        """Goes on beside the device's next session until the cluster ends it."""
+        self.is_left = True
+        try:
+            await asyncio.wait_for(self.talk(time.monotonic(), 60), 40)
+            is_open = False
+        except websockets.exceptions.ConnectionClosed:
+            is_open = False
+        except asyncio.TimeoutError:
+            is_open = self.socket.close_code is None
+        self.log.write("lingered", code=self.socket.close_code, open=is_open, after=time.monotonic() - self.device.welcomed_at)
+        self.socket.transport.abort()
+
+
+class Crowd:
+    def __init__(self, arguments):
+        self.arguments, self.is_settled, self.settled, self.kept = arguments, False, asyncio.Event(), set()
+        self.devices = [Device(number, self) for number in range(arguments.devices)]
+
+    async def away(self, seconds):
+        """Away for so long, or until all are called back."""
+        try:
+            await asyncio.wait_for(self.settled.wait(), seconds)
+        except asyncio.TimeoutError:
+            pass
+
+    def keep(self, work):
+        task = asyncio.create_task(work)
+        self.kept.add(task)
+        task.add_done_callback(self.kept.discard)
+
+    def settle(self):
+        self.is_settled = True
+        self.settled.set()
+
+    async def report(self):
+        while True:
+            print(json.dumps({
+                "connected": sum(device.connections > 0 for device in self.devices),
+                "welcomed": sum(device.welcomed for device in self.devices),
+                "outbox": sum(len(device.outbox) for device in self.devices)}), flush=True)
+            await asyncio.sleep(0.5)
+
+    async def run(self):
+        tasks = [asyncio.create_task(device.run()) for device in self.devices] + [asyncio.create_task(self.report())]
+        reader = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        watching = asyncio.create_task(self.obey(reader))
+        done, _ = await asyncio.wait(tasks + [watching], return_when=asyncio.FIRST_COMPLETED)
+        if watching not in done:
+            # A device that ends has met what it does not understand: that is a finding.
+            for task in done:
+                task.result()
+            raise RuntimeError("a device has ended")
+        os._exit(0)
+
+    async def obey(self, reader):
+        while line := await reader.readline():
+            if json.loads(line).get("settle"):
+                self.settle()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", action="append", required=True)
+    parser.add_argument("--devices", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--respond", type=float, default=0.15, help="the share of what is shown that the person answers")
+    asyncio.run(Crowd(parser.parse_args()).run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""What each kind of fault does, and how it ends. A fault that needs Kafka or Redis for itself waits for the one before."""
+import asyncio
+import os
+import shutil
+import signal
+import time
+
+# Longer than the session timeout of the consumer group: the partitions of a frozen worker go to another.
+FREEZE = (7.0, 11.0)
+
+
+class Nemesis:
+    """Carries out a plan on a cluster, and counts what it did."""
+
+    def __init__(self, cluster, producer, accounted, renewed, say):
+        self.cluster, self.producer, self.accounted, self.renewed, self.say = cluster, producer, accounted, renewed, say
+        self.done, self.extra, self.copies = {}, 100, 0
+
+    async def run(self, faults):
+        began, tasks = time.monotonic(), []
+        for fault in faults:
+            await asyncio.sleep(max(0, began + fault.at - time.monotonic()))
+            tasks.append(asyncio.create_task(self.inject(fault)))
+        await asyncio.gather(*tasks)
+
+    async def inject(self, fault):
+        self.say(fault=fault.number, kind=fault.kind, at=round(fault.at, 1))
+        began = time.monotonic()
+        what = await getattr(self, fault.kind.replace("-", "_"))(fault.random())
+        self.done[fault.kind] = self.done.get(fault.kind, 0) + 1
+        self.say(fault=fault.number, kind=fault.kind, healed=round(time.monotonic() - began, 1), what=what)
+
+    def pick(self, role, dice):
+        return dice.choice(self.cluster.of(role))
+
+    # Workers.
+
+    async def kill_transform(self, dice, role="transform"):
+        """kill -9, and started again at once."""
+        worker = self.pick(role, dice)
+        worker.kill()
+        return worker.name
+
+    async def kill_fan_out(self, dice):
+        return await self.kill_transform(dice, "fan-out")
+
+    async def freeze_transform(self, dice, role="transform"):
+        """SIGSTOP for longer than its session, then SIGCONT: it goes on as if nothing had happened."""
+        worker = self.pick(role, dice)
+        async with worker.freezing:
+            child = worker.child
+            worker.send(signal.SIGSTOP)
+            await asyncio.sleep(dice.uniform(*FREEZE))
+            if worker.child is child:
+                worker.send(signal.SIGCONT)
+        return worker.name
+
+    async def freeze_fan_out(self, dice):
+        return await self.freeze_transform(dice, "fan-out")
+
+    async def storm(self, dice):
+        """Transform workers join and leave quickly: partitions are always on their way."""
+        joined = []
+        for _ in range(dice.randrange(2, 5)):
+            self.extra += 1
+            worker = self.cluster.add("transform", self.extra)
+            joined.append(worker)
+            await asyncio.sleep(dice.uniform(0.5, 2))
+            if dice.random() < 0.6:
+                leaving = joined.pop(dice.randrange(len(joined)))
+                await self.retire(leaving, dice)
+        for worker in joined:
+            await self.retire(worker, dice)
+        return self.extra
+
+    async def retire(self, worker, dice):
+        del self.cluster.workers[worker.name]
+        await worker.retire(signal.SIGTERM if dice.random() < 0.7 else signal.SIGKILL)
+
+    async def rolling_transform(self, dice, role="transform"):
+        """SIGTERM to one after the other, each when the one before is back."""
+        for worker in list(self.cluster.of(role)):
+            if worker.name not in self.cluster.workers or worker.number >= 100:
+                continue
+            starts = worker.starts
+            async with worker.freezing:
+                worker.kill(signal.SIGTERM)
+                end = time.monotonic() + 45
+                while not (worker.starts > starts and worker.admin) and time.monotonic() < end:
+                    await asyncio.sleep(0.1)
+        return role
+
+    async def rolling_fan_out(self, dice):
+        return await self.rolling_transform(dice, "fan-out")
+
+    # Kafka.
+
+    async def kafka_kill(self, dice):
+        """kill -9 of a broker, which comes back on its data."""
+        async with self.cluster.kafka.lock:
+            broker = str(dice.randrange(self.cluster.kafka.brokers) + 1)
+            await self.cluster.kafka.do("kill", broker)
+            await asyncio.sleep(dice.uniform(0.5, 4))
+            await self.cluster.kafka.do("restart", broker)
+        return "broker " + broker
+
+    async def kafka_freeze(self, dice, meanwhile=None):
+        """A broker that hangs: connections stand, nothing answers."""
+        async with self.cluster.kafka.lock:
+            broker = str(dice.randrange(self.cluster.kafka.brokers) + 1)
+            await self.cluster.kafka.do("freeze", broker)
+            try:
+                if meanwhile:
+                    await meanwhile()
+                await asyncio.sleep(dice.uniform(3, 9))
+            finally:
+                await self.cluster.kafka.do("thaw", broker)
+        return "broker " + broker
+
+    async def kafka_freeze_kill(self, dice):
+        """While Kafka hangs workers are killed: what they have said to nobody must come again."""
+        async def kill():
+            await asyncio.sleep(dice.uniform(0.5, 2.5))
+            for role in ("fan-out", "transform", "fan-out"):
+                self.pick(role, dice).kill()
+                await asyncio.sleep(dice.uniform(0, 0.5))
+
+        return await self.kafka_freeze(dice, kill)
+
+    # Redis.
+
+    async def redis_kill(self, dice):
+        """kill -9 of Redis, which comes back with its append-only file."""
+        async with self.cluster.redis_lock:
+            await self.cluster.redis.server.end()
+            await asyncio.sleep(dice.uniform(0, 3))
+            await self.cluster.redis.start()
+
+    async def redis_freeze(self, dice, meanwhile=None):
+        """A Redis that hangs."""
+        async with self.cluster.redis_lock:
+            server = self.cluster.redis.server
+            server.send(signal.SIGSTOP)
+            if meanwhile:
+                await meanwhile()
+            await asyncio.sleep(dice.uniform(1, 6))
+            server.send(signal.SIGCONT)
+
+    async def redis_freeze_kill(self, dice):
+        """While Redis hangs a transform worker is killed: what it has begun must come again."""
+        async def kill():
+            await asyncio.sleep(dice.uniform(1.2, 2.5))
+            self.pick("transform", dice).kill()
+            if dice.random() < 0.5:
+                self.pick("fan-out", dice).kill()
+
+        return await self.redis_freeze(dice, kill)
+
+    async def redis_older(self, dice):
+        """Redis is put back to a copy that is some seconds old, as after a crash of its machine."""
+        async with self.cluster.redis_lock:
+            redis = self.cluster.redis
+            self.copies += 1
+            source, copy = os.path.join(redis.folder, "appendonlydir"), os.path.join(self.cluster.folder, "copy-%d" % self.copies)
+            shutil.copytree(source, copy)
+            # Younger than the markers are raised, or older.
+            age = dice.choice([dice.uniform(0.05, 1), dice.uniform(0.5, 6)])
+            await asyncio.sleep(age)
+            await redis.server.end()
+            shutil.rmtree(source)
+            shutil.move(copy, source)
+            await redis.start("--aof-load-truncated", "yes")
+        return "%.1f s older" % age
+
+    async def redis_failover(self, dice):
+        """Redis dies, and a replica that had stopped following some seconds before takes its place."""
+        async with self.cluster.redis_lock:
+            former, replica = self.cluster.redis, self.cluster.new_redis()
+            await replica.start("--replicaof", "127.0.0.1", str(former.port))
+            end = time.monotonic() + 30
+            while "master_link_status:up" not in await replica.ask("INFO", "replication"):
+                if time.monotonic() > end:
+                    raise RuntimeError("the replica does not follow: %s" % replica.server.tail())
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(dice.uniform(0, 2))
+            # From here on it follows no more.
+            lag, shows = dice.choice([dice.uniform(0.05, 1), dice.uniform(0.5, 4)]), dice.uniform(0, 1.5)
+            await self.detach(replica)
+            await asyncio.sleep(lag)
+            # First it is still a replica and refuses writes, then it is the master.
+            await self.cluster.lead_to(replica)
+            await former.server.end()
+            await asyncio.sleep(shows)
+            await replica.ask("REPLICAOF", "NO", "ONE")
+            shutil.rmtree(former.folder, ignore_errors=True)
+        return "%.1f s behind" % lag
+
+    async def detach(self, replica):
+        """A replica of nobody who answers: it keeps what it has, and is read-only."""
+        await replica.ask("REPLICAOF", "127.0.0.1", "1")
+
+    async def redis_flush(self, dice):
+        """FLUSHALL; its workers stop taking work until `carillon rebuild` has been run."""
+        async with self.cluster.redis_lock:
+            await self.cluster.redis.ask("FLUSHALL")
+            if dice.random() < 0.5:
+                # Else it is noticed by its emptiness alone.
+                await self.cluster.proxy.do(drop="redis")
+            await asyncio.sleep(dice.uniform(0.2, 3))
+            words = [
+                "rebuild", "--kafka", self.cluster.kafka.servers, "--redis", "127.0.0.1:%d" % self.cluster.redis.port, "--topic-prefix",
+                self.cluster.prefix, "--group", self.cluster.prefix + "transform"]
+            # It may end at any moment, and is begun again.
+            kills, fails, end = dice.choice([0, 0, 1, 2]), [], time.monotonic() + 180
+            for _ in range(kills):
+                await self.cluster.tool(*words, check=False, dies_after=dice.uniform(0.05, 0.6))
+            while True:
+                code, _, errors = await self.cluster.tool(*words, seconds=600, check=False)
+                if code == 0 or (code == 1 and kills):
+                    return "rebuilt; killed %d times, failed %s" % (kills, fails)
+                fails.append(code)
+                if code < 0:
+                    self.cluster.crashes.append({"tool": "rebuild", "code": code, "log": errors.splitlines()[-60:]})
+                if time.monotonic() > end:
+                    raise RuntimeError("carillon rebuild goes on failing with %d: %s" % (code, errors[-800:]))
+                await asyncio.sleep(1)
+
+    # Connections.
+
+    async def cut_devices(self, dice):
+        """Connections of devices break off in the middle of a frame."""
+        for worker in self.cluster.of("fan-out"):
+            await self.cluster.proxy.do(cut=worker.name, share=dice.uniform(0.1, 0.9), seed=dice.getrandbits(32))
+
+    async def cut_redis(self, dice):
+        """Connections to Redis break off in the middle of a command or of an answer."""
+        await self.cluster.proxy.do(cut="redis", share=dice.uniform(0.3, 1), seed=dice.getrandbits(32))
+
+    async def stall_devices(self, dice):
+        """The network between the devices and a fan-out worker stands still, and goes on."""
+        worker = self.pick("fan-out", dice)
+        await self.stall(worker.name, dice.uniform(2, 9))
+        return worker.name
+
+    async def stall_redis(self, dice):
+        await self.stall("redis", dice.uniform(1, 8))
+
+    async def stall(self, link, seconds):
+        await self.cluster.proxy.do(stall=link)
+        await asyncio.sleep(seconds)
+        await self.cluster.proxy.do(flow=link)
+
+    # The topic.
+
+    async def topic_anew(self, dice):
+        """The requests topic is deleted and made again, when all that it held has been accounted for."""
+        async with self.cluster.kafka.lock:
+            await self.producer.pause()
+            await self.accounted()
+            await self.cluster.kafka.delete(self.producer.topic)
+            await asyncio.sleep(dice.uniform(0, 2))
+            await self.cluster.create_topics()
+            await self.renewed()
+            self.producer.renew()
+            self.producer.is_paused = False

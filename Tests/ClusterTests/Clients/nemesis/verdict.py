@@ -1,0 +1,313 @@
+"""What must hold: judged from the requests as Kafka has them, the devices' own logs, and the events.
+
+It knows of a device only what stands in its log, and of a request only what the producer meant and where Kafka has put it.
+"""
+import collections
+import json
+import os
+
+import confluent_kafka
+from devices import token_of, users_of
+
+# Events that end a request at a device, or tell that it has it.
+TOLD = {"delivered": 1, "updated": 2, "collapsed": 4, "expired": 8, "evicted": 16, "removed": 32, "duplicate": 64, "filtered": 128,
+        "unregistered": 256, "rejected": 512, "queued": 1024}
+HAS_IT = TOLD["delivered"] | TOLD["updated"] | TOLD["collapsed"] | TOLD["evicted"] | TOLD["filtered"] | TOLD["expired"]
+ENDED = TOLD["evicted"]
+# How much later than it was sent a notification may arrive, in seconds: a worker or a connection may stand still in between.
+ON_THE_WAY = 60
+# How long a device's former session may live beside its new one, in seconds, when the worker that holds it cannot be reached.
+SUPERSEDED = 30
+
+
+class Topics:
+    """Follows the topics of a run, each from its beginning."""
+
+    def __init__(self, kafka, prefix):
+        self.kafka, self.prefix, self.consumers = kafka, prefix, {}
+        for name in ("requests", "events", "dead-letters"):
+            self.follow(name)
+
+    def follow(self, name):
+        consumer = confluent_kafka.Consumer({
+            "bootstrap.servers": self.kafka, "group.id": "verdict", "enable.auto.commit": False, "fetch.wait.max.ms": 100,
+            "reconnect.backoff.max.ms": 1000, "logger": None, "log_level": 0})
+        topic = self.prefix + name
+        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+        consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
+        self.consumers[name] = consumer
+
+    def read(self, name, most=5000):
+        return [message for message in self.consumers[name].consume(most, 0.05) if message.error() is None]
+
+    def unread(self, name):
+        """How many records of the topic have not been read yet."""
+        consumer, left = self.consumers[name], 0
+        for place in consumer.position(consumer.assignment()):
+            _, end = consumer.get_watermark_offsets(place, timeout=30)
+            left += end - max(place.offset, 0)
+        return left
+
+    def uncommitted(self, group):
+        """How many requests the transform workers have not finished."""
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": self.kafka, "group.id": group, "logger": None, "log_level": 0})
+        try:
+            places = [confluent_kafka.TopicPartition(place.topic, place.partition) for place in self.consumers["requests"].assignment()]
+            left = 0
+            for place in consumer.committed(places, timeout=30):
+                low, end = consumer.get_watermark_offsets(place, timeout=30)
+                left += end - (place.offset if place.offset >= 0 else low)
+            return left
+        finally:
+            consumer.close()
+
+    def again(self, name, wanted):
+        """Reads a topic once more from its beginning: the records that `wanted` picks."""
+        self.follow(name)
+        found = []
+        while self.unread(name):
+            found += [message for message in self.read(name) if wanted(message)]
+        return found
+
+
+class Shown:
+    """What a device has done with one identifier that collapses."""
+
+    __slots__ = ("numbers", "removed")
+
+    def __init__(self):
+        self.numbers, self.removed = [], False
+
+
+class DeviceLog:
+    """Follows one device's log."""
+
+    def __init__(self, path):
+        self.path, self.offset = path, 0
+
+    def lines(self):
+        with open(self.path, "rb") as file:
+            file.seek(self.offset)
+            data = file.read()
+        end = data.rfind(b"\n") + 1
+        self.offset += end
+        return data[:end].splitlines()
+
+
+class Verdict:
+    """`has_losses`: faults take away what Redis had, so that not every repeat can be known for one."""
+
+    def __init__(self, plan, folder, count, has_losses):
+        self.has_losses = has_losses
+        self.plan, self.count, self.folder = plan, count, folder
+        self.logs = [DeviceLog(os.path.join(folder, "%04d.log" % number)) for number in range(count)]
+        self.people = collections.defaultdict(list)
+        for number in range(count):
+            for user in users_of(number):
+                self.people[user].append(number)
+        self.tokens = {token_of(number): number for number in range(count)}
+        self.numbers, self.places, self.at = {}, {}, {}
+        self.shown = [collections.Counter() for _ in range(count)]
+        self.collapsing = [collections.defaultdict(Shown) for _ in range(count)]
+        self.told, self.buried, self.rejected, self.answers = collections.Counter(), set(), set(), collections.defaultdict(set)
+        self.sent, self.accepted = {}, set()
+        self.tally = collections.Counter()
+        self.certain, self.early = [], []
+
+    # What Kafka has of the requests.
+
+    def request(self, message):
+        headers = dict(message.headers() or [])
+        number = int(headers["number"])
+        place = (message.timestamp()[1], message.partition(), message.offset())
+        request = self.plan.requests[number]
+        self.at.setdefault(number, []).append(place)
+        self.places[place] = self.places[place[1:]] = number
+        if request.id and request.kind != "repeat":
+            self.numbers[request.id] = number
+        self.tally["requests"] += 1
+
+    def origin(self, number):
+        request = self.plan.requests[number]
+        return request.first.number if request.first else number
+
+    def event(self, message):
+        headers = dict(message.headers() or [])
+        kind = headers["ce_type"].decode().split(".", 1)[1].rsplit(".", 1)[0]
+        self.tally["event." + kind] += 1
+        value = json.loads(message.value())
+        if kind in ("response", "dismissed"):
+            self.answers[value["response"]].add(headers["ce_id"])
+            return
+        if kind in TOLD:
+            self.tell(kind, value)
+
+    def tell(self, kind, value, is_late=False):
+        number = self.numbers.get(value.get("apnsId"))
+        source = value.get("source") or {}
+        if number is None:
+            number = self.places.get((source.get("timestamp"), source.get("partition"), source.get("offset")))
+        if number is None and is_late:
+            # A revision that was raised to the time of another; two topics may have had the same place, so this is the last resort.
+            number = self.places.get((source.get("partition"), source.get("offset")))
+        if number is None:
+            # What is said of a request may be read before the request.
+            return self.early.append((kind, value))
+        if kind == "rejected":
+            self.rejected.add((source["timestamp"], source["partition"], source["offset"]))
+        self.told[self.origin(number), self.tokens.get(value.get("device"), -1)] |= TOLD[kind]
+
+    def dead_letter(self, message):
+        headers = {name: (value or b"").decode("utf-8", "replace") for name, value in message.headers() or []}
+        self.buried.add(tuple(int(headers["carillon-dead-letter-" + part]) for part in ("timestamp", "partition", "offset")))
+
+    # What the devices have logged.
+
+    def follow(self):
+        early, self.early = self.early, []
+        for kind, value in early:
+            self.tell(kind, value)
+        for number, log in enumerate(self.logs):
+            for line in log.lines():
+                self.line(number, json.loads(line))
+
+    def line(self, device, line):
+        what = line["what"]
+        if what in ("shown", "updated"):
+            self.tally["shown"] += 1
+            self.showed(device, line)
+        elif what in ("known", "stale", "expired"):
+            self.tally["dropped." + what] += 1
+            if what == "expired" and line["at"] > line["expiration"] + ON_THE_WAY:
+                self.accuse("sent after its expiration", device, line)
+        elif what == "removed":
+            for identifier in line["gone"]:
+                if identifier in self.collapsing[device]:
+                    self.collapsing[device][identifier].removed = True
+        elif what == "response":
+            self.sent[line["response"]] = device
+        elif what == "accepted":
+            self.accepted.add(line["response"])
+        elif what == "refused":
+            self.accuse("refused", device, line)
+        elif what == "welcome":
+            self.tally["sessions"] += 1
+        elif what == "closed":
+            self.tally["closed.%s" % line["why"]] += 1
+        elif what == "banished":
+            self.accuse("sent away for good", device, line)
+        elif what == "lingered":
+            self.tally["superseded"] += 1
+            if line["open"] and line["after"] > SUPERSEDED:
+                self.accuse("the former session was not closed", device, line)
+        elif what == "gap":
+            self.tally["gaps"] += 1
+
+    def accuse(self, what, device, line, **more):
+        self.certain.append({"violation": what, "device": device, "id": line.get("id"), "number": line.get("number"), "line": line, **more})
+
+    def showed(self, device, line):
+        number = line["number"]
+        if not isinstance(number, int) or number >= len(self.plan.requests):
+            return self.accuse("unknown", device, line)
+        request = self.plan.requests[number]
+        self.shown[device][number] += 1
+        if self.shown[device][number] > 1:
+            self.accuse("twice", device, line)
+        if device not in self.devices_of(request):
+            self.accuse("wrong device", device, line, target=request.target)
+        if request.target.startswith("user:") and request.target != "user:" + line["user"]:
+            self.accuse("wrong person", device, line, target=request.target)
+        if line["expiration"] and line["at"] >= line["expiration"]:
+            self.accuse("late", device, line)
+        if request.collapse:
+            shown = self.collapsing[device][request.collapse]
+            shown.numbers.append(number)
+            shown.removed = False
+
+    def devices_of(self, request):
+        kind, name = request.target.split(":", 1)
+        return self.people[name] if kind == "user" else [self.tokens[name]] if name in self.tokens else []
+
+    # The judgement.
+
+    def place(self, number):
+        return min(self.at[number])
+
+    def must(self, request, device):
+        """Whether this device has to show it, if nothing newer or later comes between; by the producer's intention."""
+        if request.target.startswith("user:") and len(users_of(device)) > 1:
+            return "may"
+        return request.kind
+
+    def judge(self):
+        """All violations, those that time may mend included."""
+        early, self.early = self.early, []
+        for kind, value in early:
+            self.tell(kind, value, is_late=True)
+        found = list(self.certain)
+        removed = {self.plan.requests[number].removes.number for number in self.at if self.plan.requests[number].removes}
+        newest = collections.defaultdict(list)
+        for number in self.at:
+            request = self.plan.requests[number]
+            if request.kind == "bad":
+                for place in self.at[number]:
+                    if place not in self.rejected or place not in self.buried:
+                        found.append({"violation": "bad request without its answer", "number": number, "place": place})
+            elif request.kind == "unregistered":
+                if not self.told[number, -1] & TOLD["unregistered"]:
+                    found.append({"violation": "no event of an unregistered device", "number": number, "id": request.id})
+            elif len(self.at[number]) > 1 and not self.has_losses and not self.told[number, self.devices_of(request)[0]] & TOLD["duplicate"]:
+                found.append({"violation": "published twice, and no event says so", "number": number, "id": request.id})
+            elif request.removes is None and request.kind != "repeat":
+                for device in self.devices_of(request):
+                    if request.collapse:
+                        newest[device, request.collapse].append(request)
+                    else:
+                        self.judge_plain(request, device, removed, found)
+        for (device, _), requests in newest.items():
+            self.judge_collapsing(device, requests, found)
+        for device in range(self.count):
+            for number in self.shown[device]:
+                # What is lost with Redis may expire before the device hears of it again.
+                if not self.told[number, device] & HAS_IT and not (self.has_losses and self.plan.requests[number].kind == "may"):
+                    found.append({"violation": "shown, and no event says so", "device": device, "number": number, "id": self.plan.requests[number].id})
+        for response in self.accepted:
+            if len(self.answers[response]) != 1:
+                found.append({"violation": "accepted response with %d events" % len(self.answers[response]), "response": response,
+                              "device": self.sent.get(response)})
+        for response, device in self.sent.items():
+            if response not in self.accepted:
+                found.append({"violation": "response never accepted", "response": response, "device": device})
+        for response in set(self.answers) - set(self.sent):
+            found.append({"violation": "response of nobody", "response": response})
+        return found
+
+    def judge_plain(self, request, device, removed, found):
+        shown, must = self.shown[device][request.number], self.must(request, device)
+        if must == "never" and shown:
+            found.append({"violation": "shown after its expiration", "device": device, "number": request.number, "id": request.id})
+        if must == "must" and not shown and request.number not in removed and not self.told[request.number, device] & ENDED:
+            found.append({"violation": "lost", "device": device, "number": request.number, "id": request.id,
+                          "told": self.names(request.number, device), "places": self.at[request.number]})
+
+    def judge_collapsing(self, device, requests, found):
+        requests.sort(key=lambda request: self.place(request.number))
+        identifier = requests[0].collapse
+        shown = self.collapsing[device].get(identifier)
+        numbers = shown.numbers if shown else []
+        for earlier, later in zip(numbers, numbers[1:]):
+            if self.place(later) <= self.place(earlier):
+                found.append({"violation": "stale over newer", "device": device, "identifier": identifier, "number": later, "over": earlier})
+        newest = requests[-1]
+        must = self.must(newest, device)
+        last = numbers[-1] if numbers else None
+        if must == "must" and last != newest.number and not self.told[newest.number, device] & ENDED:
+            found.append({
+                "violation": "not the newest", "device": device, "identifier": identifier, "number": newest.number, "id": newest.id,
+                "shows": last, "told": self.names(newest.number, device), "places": self.at[newest.number]})
+        if must == "remove" and numbers and not shown.removed:
+            found.append({"violation": "not removed", "device": device, "identifier": identifier, "number": newest.number, "shows": last})
+
+    def names(self, number, device):
+        return [name for name, bit in TOLD.items() if self.told[number, device] & bit]

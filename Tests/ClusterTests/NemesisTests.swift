@@ -1,0 +1,40 @@
+import EventLoop
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+extension ClusterTests {
+  /// A cluster of real processes under a seeded plan of faults: see README.md beside this file.
+  ///
+  /// `CARILLON_NEMESIS` has further arguments for it, such as `--seed 7 --minutes 30 --requests 500000 --faults 400`, and
+  /// `CARILLON_NEMESIS_MINUTES` how long the whole may then take.
+  @Suite(
+    .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
+    .enabled(if: NemesisTests.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER"))
+  struct NemesisTests {
+    /// Where the script `kafka` is.
+    static let kafkaFolder: String? = {
+      let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
+      let folder = ProcessInfo.processInfo.environment["CARILLON_KAFKA_FOLDER"] ?? root.appendingPathComponent("../shared/kafka").path
+      return FileManager.default.isExecutableFile(atPath: folder + "/kafka") ? folder : nil
+    }()
+
+    @Test func faultsLoseRepeatOutdateAndDelayNothing() async throws {
+      let environment = ProcessInfo.processInfo.environment
+      let given = environment["CARILLON_NEMESIS"]?.split(separator: " ").map(String.init) ?? []
+      let minutes = environment["CARILLON_NEMESIS_MINUTES"].flatMap { Int($0) } ?? 6
+      try await ClusterFixture.with(.embedded) { cluster in
+        let folder = try #require(Self.kafkaFolder)
+        let nemesis = try await cluster.program(
+          client("nemesis"), ["--json", "--kafka-folder", folder, "--binary", cluster.carillon()] + given)
+        let exit = try await nemesis.exit(withinSeconds: minutes * 60)
+        let result = nemesis.lines.last { $0["result"] != nil }
+        print("nemesis: \(result?.text ?? "said nothing")")
+        guard exit == .exited(0), result?["result"]?.stringValue == "held" else {
+          throw ClusterFailure("the nemesis ended with \(exit): \(nemesis.text)")
+        }
+      }
+    }
+  }
+}
