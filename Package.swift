@@ -76,7 +76,8 @@ let package = Package(
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
     tests(
-      "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"], exclude: ["Clients", "mutations", "nemesis"]),
+      "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"],
+      exclude: ["Clients", "mutations", "nemesis"]),
   ],
   swiftLanguageModes: [.v6]
 )

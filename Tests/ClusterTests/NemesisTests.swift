@@ -11,21 +11,15 @@ extension ClusterTests {
   /// `CARILLON_NEMESIS_MINUTES` how long the whole may then take.
   @Suite(
     .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
-    .enabled(if: NemesisTests.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER"))
+    .enabled(if: ClusterFixture.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER")
+  )
   struct NemesisTests {
-    /// Where the script `kafka` is.
-    static let kafkaFolder: String? = {
-      let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
-      let folder = ProcessInfo.processInfo.environment["CARILLON_KAFKA_FOLDER"] ?? root.appendingPathComponent("../shared/kafka").path
-      return FileManager.default.isExecutableFile(atPath: folder + "/kafka") ? folder : nil
-    }()
-
     @Test func faultsLoseRepeatOutdateAndDelayNothing() async throws {
       let environment = ProcessInfo.processInfo.environment
       let given = environment["CARILLON_NEMESIS"]?.split(separator: " ").map(String.init) ?? []
       let minutes = environment["CARILLON_NEMESIS_MINUTES"].flatMap { Int($0) } ?? 6
       try await ClusterFixture.with(.embedded) { cluster in
-        let folder = try #require(Self.kafkaFolder)
+        let folder = try #require(ClusterFixture.kafkaFolder)
         let nemesis = try await cluster.program(
           client("nemesis"), ["--json", "--kafka-folder", folder, "--binary", cluster.carillon()] + given)
         let exit = try await nemesis.exit(withinSeconds: minutes * 60)

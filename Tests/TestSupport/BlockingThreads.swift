@@ -10,6 +10,7 @@ public final class BlockingThreads: TaskExecutor {
 
   private init() {}
 
+  /// Runs the job on a new thread.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     let executor = asUnownedTaskExecutor()

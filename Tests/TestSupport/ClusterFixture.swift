@@ -1,4 +1,5 @@
 public import EventLoop
+import Foundation
 import Glibc
 public import JSON
 import Kafka
@@ -13,7 +14,6 @@ public enum ClusterKafka: String, Sendable, CaseIterable {
 
   /// Those that are there.
   public static var available: [ClusterKafka] { KafkaFixture.realServers == nil ? [.embedded] : [.embedded, .real] }
-
 }
 
 /// What goes wrong around the test: its text says what, and shows the ends of the logs.
@@ -43,6 +43,13 @@ public actor ClusterFixture {
 
   /// The Python that runs the clients of the tests; nil without one.
   public static let python: String? = getenv("CARILLON_TEST_PYTHON").map { String(cString: $0) }
+  /// The folder with the script `kafka`, which starts a real Kafka: `CARILLON_KAFKA_FOLDER`, else ../shared/kafka beside the clone; nil
+  /// without one.
+  public static let kafkaFolder: String? = {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
+    let folder = getenv("CARILLON_KAFKA_FOLDER").map { String(cString: $0) } ?? root.appendingPathComponent("../shared/kafka").path
+    return FileManager.default.isExecutableFile(atPath: folder + "/kafka") ? folder : nil
+  }()
   private static let topics = ["requests", "deliveries", "devices", "events", "dead-letters"]
 
   private init(kafka: String, redis: String) throws {
