@@ -5,8 +5,9 @@ import Worker
 /// What the lane owns of the partitions, and how far: from the offer to the last marker. Loop-confined.
 ///
 /// Redis may lose the end of what was written to it: in a crash, or in a failover to a copy that was behind. The markers are written
-/// behind what they stand for, so they are lost before it; whoever finds them lower than he has left them goes back to where they are, and
-/// applies again what follows. Markers that are higher have another owner.
+/// behind what they stand for, so they are lost before it. What was applied since the last marker may be lost even where the marker is not:
+/// after each doubt the lane goes back to where the markers are, be they lower than it has left them or the same, and applies again what
+/// follows. Markers that are higher have another owner.
 final class Ownership {
   /// What the comparison of the markers has found.
   enum Finding {
@@ -29,6 +30,8 @@ final class Ownership {
     var pending: Marker?
     /// The marker that reading began at, until the first record has come.
     var unconfirmed: Marker?
+    /// Redis may have lost what was applied since the marker.
+    var isDoubtful = false
   }
 
   private let store: MarkerStore
@@ -37,6 +40,8 @@ final class Ownership {
   private var held: [Int: Held] = [:]
   /// Partitions whose topic was found to be made anew: their markers begin again.
   private var anew: Set<TopicPartition> = []
+  /// Partitions that start again after a doubt: no process has ended over them.
+  private var returning: Set<TopicPartition> = []
   // Neither of the two may see the other's writing half done.
   private var isRaising = false
   private var isChecking = false
@@ -65,11 +70,19 @@ final class Ownership {
 
   /// The partitions are gone.
   func revoked(_ partitions: [AssignedPartition]) {
-    for partition in partitions where held[partition.index]?.partition.generation == partition.generation { held[partition.index] = nil }
+    for partition in partitions {
+      returning.remove(partition.topicPartition)
+      if held[partition.index]?.partition.generation == partition.generation { held[partition.index] = nil }
+    }
   }
 
   /// How often the topic of a partition was made anew.
   func era(_ index: Int) -> UInt32 { held[index]?.marker.era ?? 0 }
+
+  /// Redis may have lost something of all that was applied since the markers.
+  func doubt() {
+    for index in held.keys { held[index]?.isDoubtful = true }
+  }
 
   /// Compares the markers of what is owned, and begins what is offered.
   ///
@@ -85,8 +98,12 @@ final class Ownership {
     guard let buckets = await store.read(partitions.map { field($0.topicPartition) }) else {
       return .again(afterMilliseconds: 500, "the markers could not be read")
     }
+    if store.takeChange() { doubt() }
     let missing = buckets.indices.filter { buckets[$0] == nil }
-    guard missing.isEmpty else { return await create(missing, isNew) }
+    guard missing.isEmpty else {
+      doubt()
+      return await create(missing, isNew)
+    }
 
     let markers = partitions.indices.map { place in buckets.map { $0?[place] } }
     var level: [Int: [MarkerChange]] = [:]
@@ -96,9 +113,10 @@ final class Ownership {
       let highest = each.pending?.offset ?? each.marker.offset
       if found.contains(where: { ($0?.offset ?? 0) > highest }) { return .foreign(each.partition.topicPartition) }
       let lowest = found.map { $0?.offset ?? 0 }.min() ?? 0
-      if lowest < each.marker.offset {
-        onReturn?(each.partition.topicPartition, each.marker.offset, lowest)
+      if lowest < each.marker.offset || each.isDoubtful {
+        if lowest < each.marker.offset { onReturn?(each.partition.topicPartition, each.marker.offset, lowest) }
         consumer.startAgain(each.partition.index)
+        returning.insert(each.partition.topicPartition)
         goesBack = true
       } else {
         // A write that was not answered may have been made in some buckets.
@@ -143,13 +161,15 @@ final class Ownership {
       if !written.isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
     }
     do {
-      onSuspicion?(try await crashes.began(zip(offers, starts).map { (field($0.topicPartition), $1.offset) }))
+      let others = zip(offers, starts).filter { !returning.contains($0.0.topicPartition) }
+      if !others.isEmpty { onSuspicion?(try await crashes.began(others.map { (field($0.topicPartition), $1.offset) })) }
     } catch {
       return .again(afterMilliseconds: 200, "\(error)")
     }
     for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
       anew.remove(offer.topicPartition)
+      returning.remove(offer.topicPartition)
       let isConfirmed = start.readingOffset.map { $0 == start.offset } ?? true
       if !isConfirmed { hasUnconfirmed = true }
       held[offer.index] = Held(

@@ -128,7 +128,9 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
     }
     // Markers stand for what is durable, so they are raised first; then the group may know.
-    committer.prepare = { [unowned self] in ownership.raise($0, $1) }
+    committer.prepare = { [unowned self] offsets, then in
+      if isSound { ownership.raise(offsets, then) } else { then([]) }
+    }
     self.committer = committer
     try consumer.subscribe([settings.topics.requests])
   }
@@ -172,6 +174,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     guard !isClosing else { return }
     isSound = false
     doubts += 1
+    ownership.doubt()
     pipeline?.isRegistryWhole = false
     consumer?.pauseAll()
     if let reason { logger.warning("the markers are compared", ["reason": reason]) }

@@ -1,3 +1,4 @@
+import Cryptography
 import Notifications
 
 /// Every key that Carillon keeps in Redis.
@@ -10,7 +11,7 @@ import Notifications
 /// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` audience, `r` registration, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id |
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the tokens of a person's devices for an application, in the order of their bytes |
-/// | `k{B}` | hash | the markers of a bucket: `v` version of this layout, `qN` and `dN` how far partition N of requests and of devices is applied |
+/// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers |
 /// | `rebuild` | string | who is rebuilding, expiring |
 /// | `tries` | hash | how often each partition was begun at its marker, which record is worked on alone, and how many processes ended with which |
@@ -72,8 +73,8 @@ public struct RedisKeys: Sendable {
   /// Held by whoever rebuilds.
   public static let rebuild: StaticString = "rebuild"
 
-  /// What the field `v` of the markers says: the version of all this.
-  public static let layoutVersion = 1
+  /// The number of a new bucket, its field `i`: the version of this layout, and eight random bytes.
+  public static func bucketNumber() -> [UInt8] { [1] + RandomBytes.make(count: 8) }
 
   private func bucket(_ name: String) -> Int {
     var name = name

@@ -266,7 +266,7 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
 
   /// Writes the markers, each bucket's at once, so that no worker sees a bucket without them.
   private func finish(_ committed: [TopicPartition: Int64]) async throws {
-    var fields: [RedisArgument] = ["v", .integer(Int64(RedisKeys.layoutVersion))]
+    var fields: [RedisArgument] = ["i", .bytes(RedisKeys.bucketNumber())]
     func add(_ field: String, _ partition: TopicPartition, _ offset: Int64) {
       let last = lastTimestamps[partition]
       let marker = Marker(offset: offset, timestamp: last.map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1)

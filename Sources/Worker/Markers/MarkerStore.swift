@@ -2,6 +2,9 @@ public import Kafka
 public import Redis
 
 /// Reads and writes the markers of all buckets, one call for each bucket. Loop-confined.
+///
+/// A bucket is known by a random number, which it has from whoever made it: one that was lost and made again in the meantime, with the
+/// same markers perhaps, is another bucket, and nothing is written to it by those who have not seen that.
 public final class MarkerStore: RedisReplyHandler {
   /// What a bucket says: nil when Redis does not have the bucket, else each field's marker, which may be missing.
   public typealias BucketMarkers = [Marker?]?
@@ -34,19 +37,22 @@ public final class MarkerStore: RedisReplyHandler {
   private var command = RedisCommand()
   private var operations: [UInt32: Operation] = [:]
   private var lastOperation: UInt32 = 0
+  /// The number of each bucket, as it was read last.
+  private var numbers: [[UInt8]?]
+  private var isAnother = false
 
   /// Sets each field whose value is as expected.
   ///
-  /// Keys: the markers of a bucket. Arguments, per field: field, expected value or empty, new value. Answers `{-2}` where Redis does not
-  /// have the bucket, else number and value of each field where something else stands.
+  /// Keys: the markers of a bucket. Arguments: the bucket's number; per field: field, expected value or empty, new value. Answers `{-2}`
+  /// where Redis does not have the bucket, else number and value of each field where something else stands.
   public static let script = RedisScript(
     """
-    if redis.call('EXISTS', KEYS[1]) == 0 then return {-2} end
+    if redis.call('HGET', KEYS[1], 'i') ~= ARGV[1] then return {-2} end
     local fields = {}
-    for i = 1, #ARGV, 3 do fields[#fields + 1] = ARGV[i] end
+    for i = 2, #ARGV, 3 do fields[#fields + 1] = ARGV[i] end
     local found, others, set = redis.call('HMGET', KEYS[1], unpack(fields)), {}, {}
     for i = 1, #fields do
-      local value, expected, new = found[i] or '', ARGV[3 * i - 1], ARGV[3 * i]
+      local value, expected, new = found[i] or '', ARGV[3 * i], ARGV[3 * i + 1]
       if value == expected then
         set[#set + 1], set[#set + 2] = fields[i], new
       elseif value ~= new then
@@ -61,6 +67,13 @@ public final class MarkerStore: RedisReplyHandler {
   public init(_ redis: RedisConnection, _ keys: RedisKeys) {
     self.redis = redis
     self.keys = keys
+    numbers = Array(repeating: nil, count: keys.buckets)
+  }
+
+  /// Whether a bucket turned out to be another one than before; says so once.
+  public func takeChange() -> Bool {
+    defer { isAnother = false }
+    return isAnother
   }
 
   /// How many buckets there are.
@@ -92,7 +105,7 @@ public final class MarkerStore: RedisReplyHandler {
       begin(Array(0..<keys.buckets), { continuation.resume(returning: $0.failure == nil ? $0.buckets : nil) }) { bucket in
         command.begin("HMGET")
         command.append(keys.markers(bucket))
-        command.append("v")
+        command.append("i")
         for field in fields { command.append(field) }
       }
     }
@@ -118,6 +131,7 @@ public final class MarkerStore: RedisReplyHandler {
     begin(buckets, finish) { bucket in
       command.begin(Self.script, keys: 1)
       command.append(keys.markers(bucket))
+      command.append(numbers[bucket] ?? [])
       for change in changes(bucket) {
         command.append(change.field)
         command.append(change.expected?.bytes ?? [])
@@ -132,8 +146,8 @@ public final class MarkerStore: RedisReplyHandler {
       begin(buckets, { continuation.resume(returning: $0.failure) }) { bucket in
         command.begin("HSETNX")
         command.append(keys.markers(bucket))
-        command.append("v")
-        command.append(RedisKeys.layoutVersion)
+        command.append("i")
+        command.append(RedisKeys.bucketNumber())
       }
     }
   }
@@ -162,8 +176,10 @@ public final class MarkerStore: RedisReplyHandler {
     guard let operation = operations[number] else { return }
     if reply[0]?.integer == -2 {
       operation.written.lostBuckets += 1
-    } else if reply[0]?.bytes != nil {
-      // Of a reading call: the version, then the markers.
+    } else if let number = reply[0]?.bytes {
+      // Of a reading call: the bucket's number, then the markers.
+      if let known = numbers[bucket], !known.elementsEqual(number) { isAnother = true }
+      numbers[bucket] = Array(number)
       operation.buckets[bucket] = (1..<max(1, reply.count)).map { reply[$0]?.bytes.flatMap(Marker.init) }
     } else {
       for place in stride(from: 0, to: reply.count - 1, by: 2) {

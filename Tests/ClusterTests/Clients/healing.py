@@ -15,7 +15,8 @@ import socket
 import subprocess
 import tempfile
 import urllib.request
-import uuid
+
+import confluent_kafka
 
 from clients import Device, Failed, Producer, Reader, expect, say, until
 
@@ -84,6 +85,18 @@ def ready(process):
         return False
 
 
+def committed(arguments):
+    """The sum of the group's offsets."""
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": arguments.kafka, "group.id": arguments.prefix + "transform"})
+    try:
+        topic = arguments.prefix + "requests"
+        partitions = consumer.list_topics(topic, 5).topics[topic].partitions
+        wanted = [confluent_kafka.TopicPartition(topic, number) for number in partitions]
+        return sum(max(0, each.offset) for each in consumer.committed(wanted, 5))
+    finally:
+        consumer.close()
+
+
 def bodies(device):
     return [frame["payload"]["custom"]["body"] for frame in device.of("notify")]
 
@@ -112,7 +125,7 @@ async def lost(arguments, folder):
         await producer.notify("user:ada", "before")
         await producer.flush()
         await until(lambda: "before" in bodies(present), "what is published before arrives")
-        await until(lambda: b"q" in redis.cli("HKEYS", "k{0}"), "markers stand")
+        await until(lambda: committed(arguments) >= 201, "the group has committed", 30, lambda: committed(arguments))
         redis.cli("FLUSHALL")
         await producer.notify("user:ada", "after")
         await producer.notify("user:grace", "waits for ever", apns_collapse_id="c")
