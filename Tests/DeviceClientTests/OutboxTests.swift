@@ -55,4 +55,15 @@ import Testing
     plan.goaway(1234)
     #expect(plan.ended(code: CloseCode.takenOver.rawValue, sessionMilliseconds: 10, jitter: 1) == nil)
   }
+
+  @Test func aTakeoverByAHelloOfItsOwnIsNoReasonToStayAway() {
+    let takenOver = CloseCode.takenOver.rawValue
+    var plan = ReconnectionPlan()
+    plan.helloAbandoned()
+    #expect(plan.ended(code: takenOver, sessionMilliseconds: 10, jitter: 1) != nil)
+    #expect(plan.ended(code: takenOver, sessionMilliseconds: 10, jitter: 1) == nil, "one hello takes over once")
+    plan.helloAbandoned()
+    #expect(plan.ended(code: 1006, sessionMilliseconds: 600_000, jitter: 1) != nil)
+    #expect(plan.ended(code: takenOver, sessionMilliseconds: 10, jitter: 1) == nil, "a hello of long ago takes over no more")
+  }
 }

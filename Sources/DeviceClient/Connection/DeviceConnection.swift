@@ -36,6 +36,8 @@ final class DeviceConnection {
   private var acknowledgements = Acknowledgements()
   /// Counted with each session, so that what becomes durable later is not acknowledged in another one.
   private var session = 0
+  /// When the hello was sent, in the loop's milliseconds, until it is answered.
+  private var unansweredHello: UInt64?
   private var isStopping = false
   private var turnTimer: Timer?
   private var isTurnScheduled = false
@@ -125,6 +127,7 @@ final class DeviceConnection {
     // One that was asked for before the device stopped is not wanted any more.
     guard case .connecting = phase else { return connection.abort() }
     phase = .greeting(connection)
+    unansweredHello = loop.milliseconds()
     changes.helloSent()
     json.reset()
     hello.write(to: &json)
@@ -169,6 +172,9 @@ final class DeviceConnection {
     case .greeting, .leaving: break
     }
     session += 1
+    let isAnswered = code >= CloseCode.protocolError.rawValue
+    if unansweredHello != nil, !isAnswered { plan.helloAbandoned() }
+    unansweredHello = nil
     acknowledgements = Acknowledgements()
     memory.outbox.sessionEnded()
     let isGone = code == CloseCode.unregistered.rawValue
@@ -213,7 +219,8 @@ final class DeviceConnection {
 
   private func welcome(_ welcome: WelcomeFrame) {
     guard case .greeting(let connection) = phase else { return }
-    clock.set(welcome.now, loopMilliseconds: loop.milliseconds())
+    clock.set(welcome.now, askedAt: unansweredHello ?? loop.milliseconds())
+    unansweredHello = nil
     memory.store.rememberSeconds = welcome.rememberSeconds
     phase = .open(connection, since: loop.milliseconds(), welcome)
     deadlineTimer?.start(after: 5_000)

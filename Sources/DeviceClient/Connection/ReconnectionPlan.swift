@@ -5,11 +5,22 @@ struct ReconnectionPlan {
   /// After a session has stood this long, the next loss counts as a first one.
   static let steadyMilliseconds: UInt64 = 10_000
 
+  /// A session that has stood so long is not taken over by a hello of before.
+  static let settledMilliseconds: UInt64 = 300_000
+  /// Hellos left without an answer that are counted.
+  static let mostAbandoned = 4
+
   private var attempt = 0
   private var told: Int?
+  private var abandoned = 0
 
   /// The cluster has said when to come back.
   mutating func goaway(_ reconnectAfterMilliseconds: Int) { told = reconnectAfterMilliseconds }
+
+  /// A hello was sent, and its connection was lost or given up before an answer came.
+  ///
+  /// It may reach the cluster, or be worked on, after the next one, and take that one's session over: such an end is no reason to stay away.
+  mutating func helloAbandoned() { abandoned = min(abandoned + 1, Self.mostAbandoned) }
 
   /// A connection is over: the milliseconds until the next attempt, or nil when there is to be none.
   ///
@@ -23,7 +34,12 @@ struct ReconnectionPlan {
       attempt += 1
     }
     if let sessionMilliseconds, sessionMilliseconds >= Self.steadyMilliseconds { attempt = 0 }
-    let reconnection = CloseCode.reconnection(after: code)
+    var reconnection = CloseCode.reconnection(after: code)
+    if let sessionMilliseconds, sessionMilliseconds >= Self.settledMilliseconds { abandoned = 0 }
+    if code == CloseCode.takenOver.rawValue, abandoned > 0 {
+      abandoned -= 1
+      reconnection = CloseCode.registrationLost.reconnection
+    }
     // The cluster's word holds for any end that follows it, unless the code forbids to come back.
     if let told, reconnection != .never { return max(told, 0) }
     return reconnection.wait(attempt: attempt, told: nil, jitter: jitter)

@@ -20,6 +20,9 @@
 /// | 4015 | tooManyResponses | after 10 s to 10 min |
 /// | 4016 | acknowledgementTimeout | after 1 s to 2 min |
 /// | 4017 | unsupportedFrame | after 60 s to 10 min |
+///
+/// A device that has left a hello without an answer (it gave up, or the connection was cut) may be taken over by it: that hello can be
+/// worked on later than the next one. It comes back once for each such hello, as after `registrationLost`.
 public enum CloseCode: UInt16, Sendable, CaseIterable {
   /// A frame that is no JSON object of the protocol, or not the one expected.
   case protocolError = 4000

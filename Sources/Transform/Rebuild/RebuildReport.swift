@@ -1,5 +1,8 @@
 /// How far a rebuilding has come, and in the end what it has done.
 public struct RebuildReport: Sendable {
+  /// Of nothing.
+  public init() {}
+
   /// What is being done.
   public enum Phase: String, Sendable {
     /// Reading `devices`.
@@ -25,7 +28,7 @@ public struct RebuildReport: Sendable {
   /// Events that ended a notification in a mailbox.
   public internal(set) var endings = 0
   /// Whether nothing was written.
-  public internal(set) var isDryRun = false
+  public var isDryRun = false
 }
 
 /// Why Redis was not rebuilt.

@@ -11,7 +11,7 @@ enum RebuildCommand {
   static let command = Command(
     "rebuild", "restores a Redis that has lost everything from what Kafka has",
     discussion:
-      "For a Redis that came back empty: the workers say so, are not ready, and wait. It reads the registrations, then requests and events of the longest lifetime in step by their times, puts what is still to be delivered back into the mailboxes, and writes the markers last; then the workers go on by themselves. They may run meanwhile, and it may be ended and begun again at any time. Give it the same settings as the transform workers. The answer is no (exit code 1) when there is nothing to rebuild.",
+      "For a Redis that came back empty: the workers say so, are not ready, and wait. It reads the registrations, then requests and events of the longest lifetime in step by their times, puts what is still to be delivered back into the mailboxes, and writes the markers last; then the workers go on by themselves. They may run meanwhile, and it may be ended and begun again at any time. Give it the same settings as the transform workers. Where there is nothing to rebuild it says so, with exit code 0; the answer is no (exit code 1) while another one is under way.",
     groups: [
       SettingGroup("Rebuild", [dryRun]), AnswerSettings.group, ClusterSettings.group, TransformOptions.stage, RequestSettings.group,
       LogSettings.group,
@@ -38,7 +38,11 @@ enum RebuildCommand {
     } catch let refusal as RebuildRefusal {
       await loop.close()
       StandardError.line("\(refusal)")
-      return .answerIsNo
+      if case .alreadyRunning = refusal { return .answerIsNo }
+      var nothing = RebuildReport()
+      nothing.isDryRun = isDryRun
+      values[AnswerSettings.json] ? nothing.writeJSON() : nothing.writeText()
+      return .done
     } catch {
       await loop.close()
       throw error

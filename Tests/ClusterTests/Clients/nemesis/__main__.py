@@ -224,7 +224,7 @@ class Run:
         if code:
             return None
         code, out, errors = await self.cluster.tool(
-            "audit", "--kafka", self.cluster.kafka.servers, "--topic-prefix", self.cluster.prefix, "--from", "beginning", "--json",
+            "audit", "--kafka", self.cluster.kafka.servers, "--topic-prefix", self.cluster.prefix, "--json",
             seconds=1800, check=False)
         with open(os.path.join(self.folder, "audit.log"), "w") as file:
             file.write(out + errors)

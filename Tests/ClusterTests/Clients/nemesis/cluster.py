@@ -3,6 +3,7 @@
 Everything is ended by its own process id; what a killed harness would leave behind is ended by a watchdog.
 """
 import asyncio
+import contextlib
 import collections
 import json
 import os
@@ -62,8 +63,10 @@ class Child:
         return self.child is not None and self.child.returncode is None
 
     def send(self, number):
+        # Not `send_signal`, which would reap a child that has just ended, and take its exit code from whoever waits for it.
         if self.runs:
-            self.child.send_signal(number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.child.pid, number)
 
     async def end(self, number=signal.SIGKILL, seconds=10):
         if not self.runs:

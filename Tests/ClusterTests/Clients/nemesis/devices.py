@@ -19,8 +19,10 @@ import websockets
 APPLICATION = "com.example.shop"
 OPEN, DISMISS = "com.apple.UNNotificationDefaultActionIdentifier", "com.apple.UNNotificationDismissActionIdentifier"
 # Close codes after which a device does not come back by itself; nothing that these devices do earns them one, as long as they have no
-# later session than that which is closed.
-NEVER = (4002, 4003, 4004, 4013)
+# later session than that which is closed. Only a hello that was left without an answer may be worked on later than the next one, and take
+# its session over.
+TAKEN_OVER = 4004
+NEVER = (4002, 4003, TAKEN_OVER, 4013)
 CATEGORIES = [{
     "identifier": "reply", "options": ["customDismissAction"],
     "actions": [{"identifier": "reply", "title": "Reply", "textInput": {"buttonTitle": "Send", "placeholder": "…"}}]}]
@@ -84,9 +86,9 @@ class Device:
         # A third are wrong by up to a day; it must not matter.
         self.skew = self.dice.uniform(-86400, 86400) if self.dice.random() < 0.3 else 0.0
         self.log = Log(os.path.join(crowd.arguments.folder, "%04d.log" % number), self.skew)
-        self.memory, self.outbox, self.responses = Memory(), {}, 0
+        self.memory, self.outbox, self.people, self.responses = Memory(), {}, {}, 0
         self.is_slow = self.dice.random() < 0.1
-        self.connections, self.welcomed, self.welcomed_at = 0, False, 0
+        self.connections, self.welcomed, self.welcomed_at, self.unanswered = 0, False, 0, 0
 
     @property
     def is_settled(self):
@@ -105,14 +107,16 @@ class Device:
                 failures += 1
                 code = getattr(getattr(error, "rcvd", None), "code", None)
                 self.log.write("closed", why=code or type(error).__name__)
-                if code in NEVER:
+                if code == TAKEN_OVER and self.unanswered:
+                    self.unanswered -= 1
+                elif code in NEVER:
                     self.log.write("banished", code=code)
             if self.is_settled or failures:
                 await asyncio.sleep(self.dice.uniform(0.1, 0.5) * min(failures + 1, 5))
             else:
                 await self.crowd.away(self.dice.choice([0, 0.2, 1, 3, 8]) * self.dice.random())
 
-    def respond(self, frame):
+    def respond(self, frame, user):
         """What the person does with what is shown: kept in the outbox until the cluster has accepted it."""
         if self.dice.random() > self.crowd.arguments.respond:
             return
@@ -126,6 +130,7 @@ class Device:
         if self.memory.list.get(frame["identifier"]) == frame["id"] and action != "reply":
             del self.memory.list[frame["identifier"]]
         self.outbox[response["response"]] = response
+        self.people[response["response"]] = user
         self.log.write("response", response=response["response"], id=frame["id"], action=action)
 
 
@@ -146,7 +151,10 @@ class Session:
         try:
             await self.socket.send(json.dumps({
                 "type": "hello", "device": device.token, "application": APPLICATION, "user": self.user, "categories": CATEGORIES}))
-            await self.talk(began, stays)
+            try:
+                await self.talk(began, stays)
+            finally:
+                device.unanswered += self.now is None and (self.socket.close_code or 0) < 4000
         except BaseException:
             self.socket.transport.abort()
             raise
@@ -178,7 +186,9 @@ class Session:
                 await self.socket.send(json.dumps({"type": "ack", "deliveries": [frame["delivery"]]}))
             elif kind in ("accepted", "refused") and "response" in frame:
                 if self.device.outbox.pop(frame["response"], None):
-                    self.log.write(kind, response=frame["response"], reason=frame.get("reason"))
+                    # What the device's former user was sent is not for the next one to answer.
+                    is_of_another = self.device.people[frame["response"]] != self.user and frame.get("reason") == "NotForThisDevice"
+                    self.log.write("withdrawn" if is_of_another else kind, response=frame["response"], reason=frame.get("reason"))
             elif kind == "gap":
                 self.log.write("gap", since=frame["from"], to=frame["to"])
             elif kind == "goaway" and not self.device.is_settled:
@@ -196,7 +206,7 @@ class Session:
         if verdict in ("known", "stale", "expired"):
             ack = {"type": "ack", "deliveries": [], "dropped": [{"delivery": frame["delivery"], "reason": verdict}]}
         else:
-            device.respond(frame)
+            device.respond(frame, self.user)
         if not device.is_settled:
             if device.is_slow:
                 await asyncio.sleep(self.dice.uniform(0.05, 0.6))

@@ -110,7 +110,7 @@ class Verdict:
         self.shown = [collections.Counter() for _ in range(count)]
         self.collapsing = [collections.defaultdict(Shown) for _ in range(count)]
         self.told, self.buried, self.rejected, self.answers = collections.Counter(), set(), set(), collections.defaultdict(set)
-        self.sent, self.accepted = {}, set()
+        self.sent, self.accepted, self.withdrawn = {}, set(), set()
         self.tally = collections.Counter()
         self.certain, self.early = [], []
 
@@ -190,6 +190,9 @@ class Verdict:
             self.accepted.add(line["response"])
         elif what == "refused":
             self.accuse("refused", device, line)
+        elif what == "withdrawn":
+            self.sent.pop(line["response"], None)
+            self.withdrawn.add(line["response"])
         elif what == "welcome":
             self.tally["sessions"] += 1
         elif what == "closed":
@@ -279,7 +282,7 @@ class Verdict:
         for response, device in self.sent.items():
             if response not in self.accepted:
                 found.append({"violation": "response never accepted", "response": response, "device": device})
-        for response in set(self.answers) - set(self.sent):
+        for response in set(self.answers) - set(self.sent) - self.withdrawn:
             found.append({"violation": "response of nobody", "response": response})
         return found
 
