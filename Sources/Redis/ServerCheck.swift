@@ -4,6 +4,8 @@ public struct RedisServerReport: Sendable {
   public enum Severity: Sendable, Hashable {
     /// A guarantee cannot be kept: do not start.
     case error
+    /// It cannot be worked with now, and may change by itself: ask again.
+    case passing
     /// It works, but worse than it could.
     case warning
     /// Something could not be checked.
@@ -36,6 +38,9 @@ public struct RedisServerReport: Sendable {
   public var firstError: RedisError? {
     findings.first { $0.severity == .error }.map { RedisError(.unsuitableServer, $0.text) }
   }
+
+  /// What is to pass before the server can be worked with; nil when nothing is.
+  public var passing: String? { findings.first { $0.severity == .passing }?.text }
 
   mutating func find(_ severity: Severity, _ text: String) { findings.append(Finding(severity: severity, text: text)) }
 }
@@ -105,7 +110,9 @@ extension RedisServerReport {
       find(.error, "the server is a node of a Redis Cluster, which is not in this version; use a single Redis")
     }
     if facts["redis_mode"] == "sentinel" { find(.error, "the server is a Sentinel; give the address of the Redis that it watches") }
-    if facts["role"] == "slave" { find(.error, "the server is a replica and takes no writes; give the address of its primary") }
+    if facts["role"] == "slave" {
+      find(.passing, "the server is a replica and takes no writes: it has to be made the primary, or the primary's address be given")
+    }
     if let policy = maximumMemoryPolicy, policy != "noeviction" {
       find(.error, "maxmemory-policy is \(policy): Redis would throw notifications away; set it to noeviction")
     }

@@ -37,7 +37,7 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
   private static let stepMilliseconds: Int64 = 10_000
   /// Records under way at most.
   private static let most = 20_000
-  private static let lockMilliseconds = 30_000
+  private static let lockMilliseconds = 10_000
 
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, isDryRun: Bool) throws {
     var settings = settings

@@ -23,19 +23,37 @@ actor RedisWait {
       logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
     }
     connection.start()
-    try await connection.waitUntilUp(withinMilliseconds: Int(Int32.max))
-    let report = try await connection.checkServer()
-    for finding in report.findings {
-      switch finding.severity {
-      case .error: logger.error("Redis cannot be worked with", ["finding": finding.text])
-      case .warning: logger.warning("Redis could work better", ["finding": finding.text])
-      case .note: logger.info("Redis was not checked wholly", ["finding": finding.text])
+    var passing: String?
+    repeat {
+      try await connection.waitUntilUp(withinMilliseconds: Int(Int32.max))
+      let report: RedisServerReport
+      do throws(RedisError) {
+        report = try await connection.checkServer()
+      } catch {
+        if error.code == .closed { throw error }
+        passing = error.description
+        continue
       }
-    }
-    if let error = report.firstError { throw error }
+      passing = report.passing
+      for finding in report.findings {
+        switch finding.severity {
+        case .error: logger.error("Redis cannot be worked with", ["finding": finding.text])
+        case .passing: logger.warning("Redis cannot be worked with yet", ["finding": finding.text, "retryMs": Self.pauseMilliseconds])
+        case .warning: logger.warning("Redis could work better", ["finding": finding.text])
+        case .note: logger.info("Redis was not checked wholly", ["finding": finding.text])
+        }
+      }
+      if let error = report.firstError { throw error }
+      if let passing {
+        health.set("redis", ready: false, passing)
+        try? await Task.sleep(for: .milliseconds(Self.pauseMilliseconds))
+      }
+    } while passing != nil
     // From now on each lane says how it stands with Redis.
     health.remove("redis")
   }
+
+  private static let pauseMilliseconds = 1_000
 
   /// Waits no longer.
   func cancel() {

@@ -138,7 +138,7 @@ async def lost(arguments, folder):
         first.kill()
         first.wait()
         expect(b"k{0}" not in redis.cli("KEYS", "k{*"), "a rebuilding that was killed leaves no markers")
-        redis.cli("DEL", "rebuild")  # what its lock does by itself after half a minute
+        redis.cli("DEL", "rebuild")  # what its lock does by itself after ten seconds
         second = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
         expect(second.returncode == 0, "Redis is rebuilt", second.stderr)
         say(rebuilt=json.loads(second.stdout))

@@ -139,7 +139,7 @@ class Session:
 
     def __init__(self, device, user):
         self.device, self.user, self.dice, self.log = device, user, device.dice, device.log
-        self.sent, self.now, self.is_left = {}, None, False
+        self.sent, self.now, self.is_left, self.welcomed_at = {}, None, False, None
 
     async def run(self, stays):
         device = self.device
@@ -176,6 +176,7 @@ class Session:
                 # Never later than the cluster's clock was when the hello left, so that nothing is shown late however long the way was.
                 self.now = (lambda base: lambda: base + time.monotonic())(frame["now"] / 1000 - began)
                 self.device.welcomed, self.device.welcomed_at = True, time.monotonic()
+                self.welcomed_at = self.device.welcomed_at
                 self.log.write("welcome", user=self.user, session=frame["session"])
                 await self.resend()
             elif kind == "notify":
@@ -251,7 +252,10 @@ class Session:
             is_open = False
         except asyncio.TimeoutError:
             is_open = self.socket.close_code is None
-        self.log.write("lingered", code=self.socket.close_code, open=is_open, after=time.monotonic() - self.device.welcomed_at)
+        # Only a later session can end this one.
+        is_last = self.device.welcomed_at == self.welcomed_at
+        after = 0 if is_last else time.monotonic() - self.device.welcomed_at
+        self.log.write("lingered", code=self.socket.close_code, open=is_open, after=after)
         self.socket.transport.abort()
 
 
