@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func aReplicaIsAnError() async throws {
+  @Test func aReplicaIsWaitedFor() async throws {
     try await withRedis(settings: ["--replicaof", "127.0.0.1", "1"]) { server in
       try await withClient(RedisConfiguration(server.address)) { client in
         try await client.open()
