@@ -36,8 +36,7 @@ def arguments():
     add("--minutes", type=float, default=1, help="how long requests are published and faults injected (default 1)")
     add("--requests", type=int, default=6000, help="(default 6000)")
     add("--faults", type=int, default=15, help="(default 15)")
-    add("--faults-of", default=",".join(schedule.ALWAYS), metavar="KIND,…",
-        help="the kinds to choose from; 'all', or these (default: all but %s)" % ", ".join(schedule.LOSSES))
+    add("--faults-of", default="all", metavar="KIND,…", help="the kinds to choose from, of those below (default all)")
     add("--devices", type=int, default=200, help="(default 200)")
     add("--transforms", type=int, default=2, help="transform workers (default 2)")
     add("--fan-outs", type=int, default=3, help="fan-out workers (default 3)")
