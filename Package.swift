@@ -77,7 +77,7 @@ let package = Package(
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),
     tests(
       "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"],
-      exclude: ["Clients", "mutations", "nemesis"]),
+      exclude: ["Clients", "README.md", "mutations", "nemesis"]),
   ],
   swiftLanguageModes: [.v6]
 )
