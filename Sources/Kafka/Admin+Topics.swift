@@ -61,6 +61,16 @@ extension Admin {
     return try await call("describe the cluster") { client throws(KafkaError) in try Self.describe(client, nil, timeout) }
   }
 
+  /// Asks any broker for nothing, and returns when it has answered.
+  public func ask() async throws(KafkaError) {
+    let timeout = timeoutMilliseconds
+    try await call("ask Kafka for an answer") { client throws(KafkaError) in
+      var metadata: UnsafePointer<rd_kafka_metadata>?
+      try check(rd_kafka_metadata(client, 0, nil, &metadata, timeout), "ask Kafka for an answer")
+      if let metadata { rd_kafka_metadata_destroy(metadata) }
+    }
+  }
+
   /// Describes one topic; it makes no topic.
   ///
   /// - Throws: `unknownTopicOrPartition` when there is none of that name.

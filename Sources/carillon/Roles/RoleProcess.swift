@@ -50,6 +50,8 @@ struct RoleProcess: Sendable {
     let adminURL = "http://\(await admin.address)"
     logger.info("operators may ask", ["admin": adminURL])
 
+    let kafka = KafkaWatch(kafka: place.kafka, logger: logger, health: health)
+    let watching = Task { await kafka.run() }
     let redis = RedisWait(on: control)
     let lanes = Lanes()
     let work = Task {
@@ -59,9 +61,11 @@ struct RoleProcess: Sendable {
     // At once, so that whoever balances the load sends nothing more.
     health.set("draining", ready: false, "the process is ending")
     work.cancel()
+    watching.cancel()
     await redis.cancel()
     await lanes.stop(withinMilliseconds: values[RoleSettings.drain].wholeMilliseconds, logger)
     await work.value
+    await watching.value
     await admin.close()
     if case .failure(let error) = ending { throw error }
     logger.info("ended")

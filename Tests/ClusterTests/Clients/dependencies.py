@@ -1,0 +1,105 @@
+"""A dependency that is gone for a while: Kafka or Redis is killed, or hangs, and comes back.
+
+Both workers must say that they are not ready, the device must stay connected, what is published meanwhile must arrive afterwards, and the
+worker processes must be the same ones all along.
+"""
+import argparse
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from clients import Device, Failed, Producer, expect, say, until
+from healing import Cluster, Redis, bodies, ready
+
+
+class Kafka:
+    """A broker of this test's own."""
+
+    def __init__(self, script, folder):
+        self.script, self.folder = script, folder
+
+    def do(self, *words):
+        done = subprocess.run([self.script, *words], capture_output=True, text=True, timeout=120)
+        expect(done.returncode == 0, "kafka %s works" % words[0], done.stderr[-500:])
+        return done.stdout.strip()
+
+
+async def run(arguments, folder):
+    kafka = Kafka(os.path.join(arguments.kafka_folder, "kafka"), os.path.join(folder, "kafka"))
+    redis = Redis(folder)
+    arguments.kafka = kafka.do("start", kafka.folder, "--config", "group.min.session.timeout.ms=1000")
+    arguments.prefix = "away."
+    cluster = None
+    try:
+        subprocess.run(
+            [arguments.binary, "topics", "create", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--partitions", "4"],
+            check=True, capture_output=True)
+        await redis.start()
+        cluster = Cluster(arguments, folder, redis.port)
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        take, give = {
+            "kafka-killed": (lambda: kafka.do("kill", kafka.folder, "1"), lambda: kafka.do("restart", kafka.folder, "1")),
+            "kafka-hangs": (lambda: kafka.do("freeze", kafka.folder, "1"), lambda: kafka.do("thaw", kafka.folder, "1")),
+            "redis-killed": (redis.kill, None),
+            "redis-hangs": (lambda: redis.process.send_signal(signal.SIGSTOP), lambda: redis.process.send_signal(signal.SIGCONT)),
+        }[arguments.part]
+        loop = asyncio.get_running_loop()
+        async with Device(fan_out.addresses["devices"], None, user="ada") as device:
+            await producer.notify("user:ada", "before")
+            await producer.flush()
+            await until(lambda: "before" in bodies(device), "what is published before arrives")
+            await loop.run_in_executor(None, take)
+            for number in range(20):
+                await producer.notify("user:ada", "meanwhile %d" % number)
+            await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that they cannot work", 30)
+            await asyncio.sleep(arguments.seconds)
+            expect(not ready(transform) and not ready(fan_out), "they go on saying so")
+            expect(device.closed is None, "the device stays connected", device.closed)
+            began = loop.time()
+            await (redis.start() if give is None else loop.run_in_executor(None, give))
+            await until(lambda: ready(transform) and ready(fan_out), "both are ready again, by themselves", 60)
+            wanted = {"meanwhile %d" % number for number in range(20)}
+            await until(lambda: wanted <= set(bodies(device)), "what was published meanwhile arrives", 60, lambda: bodies(device))
+            resumed = round(loop.time() - began, 1)
+            await producer.notify("user:ada", "after")
+            await producer.flush()
+            await until(lambda: "after" in bodies(device), "and what is published after")
+            expect(device.closed is None and len(device.of("welcome")) == 1, "by the same connection", device.closed)
+            expect(transform.poll() is None and fan_out.poll() is None, "and the same processes")
+        say(part=arguments.part, result="held", gone=arguments.seconds, resumed=resumed)
+    finally:
+        if cluster:
+            cluster.end()
+        if redis.process:
+            redis.process.send_signal(signal.SIGCONT)
+            redis.kill()
+        subprocess.run([kafka.script, "stop", kafka.folder], capture_output=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kafka-folder", required=True)
+    parser.add_argument("--binary", required=True, help="the program under test")
+    parser.add_argument("--part", required=True, choices=["kafka-killed", "kafka-hangs", "redis-killed", "redis-hangs"])
+    parser.add_argument("--seconds", type=float, default=5, help="how long it is gone, after the workers have noticed")
+    arguments = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="carillon-away-")
+    try:
+        asyncio.run(run(arguments, folder))
+    except Failed as error:
+        log = os.path.join(folder, "workers.log")
+        if os.path.exists(log):
+            print(open(log).read()[-8000:])
+        say(part=arguments.part, result="broken", promise=str(error))
+        raise SystemExit(1)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
