@@ -3,22 +3,42 @@ import Worker
 
 /// Finds the record that takes its worker's process down: counted in Redis, since the worker that knew is gone. Loop-confined.
 ///
-/// A partition that was begun several times at the same offset, and never left in order, is suspected: its records are then worked on
-/// one at a time, each noted before. The one that was being worked on alone at the end of several processes is condemned.
+/// A partition that was begun several times at the same offset, and neither left in order nor ever idle, is suspected: its records are then
+/// worked on in small groups, each noted before. Where a process ends over a group, the next one makes smaller ones of it, down to single
+/// records; one that several processes have ended over is condemned.
 final class CrashWatch: RedisReplyHandler {
+  /// The group that a process has ended over.
+  struct Group: Equatable {
+    var first: Int64
+    var count: Int64
+
+    /// How many records may be worked on together from this offset on.
+    func step(at offset: Int64) -> Int {
+      if offset < first { return Int(min(first - offset, Int64(CrashWatch.groupRecords))) }
+      return offset < first + count ? max(1, Int(count) / CrashWatch.narrowing) : CrashWatch.groupRecords
+    }
+  }
+
   /// What is known when partitions are begun.
   struct Suspicion {
-    /// Records are to be worked on one at a time.
+    /// Records are to be worked on in groups.
     var isCareful = false
+    /// By the field of the partition's marker: what to look at more closely.
+    var groups: [String: Group] = [:]
     /// By the field of the partition's marker: the offset of a record that no worker survives.
     var condemned: [String: Int64] = [:]
   }
 
   /// Begins at one offset after which a partition is suspected.
   static let suspectedAfter = 4
+  /// Records of a group at first, and by how much the groups become smaller: 64, 8, 1.
+  static let groupRecords = 64
+  static let narrowing = 8
   /// Processes that ended while working on a record alone, after which it is condemned.
   static let condemnedAfter = 2
-  /// So many records are worked on one at a time before a lane goes on as usual.
+  /// Processes that have ended over a record until it is condemned.
+  static let tries = suspectedAfter - 1 + 2 + condemnedAfter
+  /// So many records are worked on in groups before a lane goes on as usual.
   static let carefulRecords = 1_000
 
   private let redis: RedisConnection
@@ -29,29 +49,29 @@ final class CrashWatch: RedisReplyHandler {
 
   /// Counts a begin.
   ///
-  /// Keys: the counts. Arguments, per partition: field, offset. Answers, per partition, `{begins, 1 where a record was worked on alone when
-  /// a process ended, offset of the record with which most ended or -1, how many those were}`.
+  /// Keys: the counts. Arguments, per partition: field, offset. Answers, per partition, `{begins, first record of the group that a process
+  /// has ended over, records of it or 0, record with which alone most have ended or -1, how many those were}`.
   static let script = RedisScript(
     """
     local answer = {}
     for i = 1, #ARGV, 2 do
       local field, offset = ARGV[i], ARGV[i + 1]
-      local begins, alone, most, ended = 1, 0, -1, 0
+      local begins, first, count, most, ended = 1, -1, 0, -1, 0
       local known = redis.call('HGET', KEYS[1], field)
       if known and string.match(known, '^%d+') == offset then begins = string.match(known, '%d+$') + 1 end
       redis.call('HSET', KEYS[1], field, offset .. ' ' .. begins)
-      local last = redis.call('HGET', KEYS[1], field .. ' alone')
+      local last = redis.call('HGET', KEYS[1], field .. ' group')
       if last then
-        alone = 1
-        redis.call('HINCRBY', KEYS[1], field .. ' ended ' .. last, 1)
-        redis.call('HDEL', KEYS[1], field .. ' alone')
+        local place, size = string.match(last, '^(%d+) (%d+)$')
+        first, count = tonumber(place), tonumber(size)
+        if count == 1 then redis.call('HINCRBY', KEYS[1], field .. ' ended ' .. place, 1) end
       end
       local all = redis.call('HGETALL', KEYS[1])
       for k = 1, #all, 2 do
         local name, place = string.match(all[k], '^(%a%d+) ended (%d+)$')
         if name == field and tonumber(all[k + 1]) > ended then most, ended = tonumber(place), tonumber(all[k + 1]) end
       end
-      answer[#answer + 1] = {begins, alone, most, ended}
+      answer[#answer + 1] = {begins, first, count, most, ended}
     end
     return answer
     """)
@@ -77,20 +97,21 @@ final class CrashWatch: RedisReplyHandler {
     var suspicion = Suspicion()
     for (start, known) in zip(starts, answer.array ?? []) {
       let numbers = known.array?.compactMap(\.integer) ?? []
-      guard numbers.count == 4 else { continue }
-      if numbers[0] >= Self.suspectedAfter || numbers[1] == 1 { suspicion.isCareful = true }
-      if numbers[3] >= Self.condemnedAfter { suspicion.condemned[start.field] = numbers[2] }
+      guard numbers.count == 5 else { continue }
+      if numbers[0] >= Self.suspectedAfter || numbers[2] > 0 { suspicion.isCareful = true }
+      if numbers[2] > 0 { suspicion.groups[start.field] = Group(first: numbers[1], count: numbers[2]) }
+      if numbers[4] >= Self.condemnedAfter { suspicion.condemned[start.field] = numbers[3] }
     }
     return suspicion
   }
 
-  /// A record is going to be worked on alone; `then` is told whether Redis has noted that.
-  func mark(_ field: String, _ offset: Int64, _ then: @escaping (Bool) -> Void) {
+  /// A group of records is going to be worked on; `then` is told whether Redis has noted that.
+  func mark(_ field: String, _ group: Group, _ then: @escaping (Bool) -> Void) {
     lastMark += 1
     command.begin("HSET")
     command.append(Self.key)
-    command.append(field + " alone")
-    command.append(offset)
+    command.append(field + " group")
+    command.append("\(group.first) \(group.count)")
     marks[lastMark] = then
     if redis.send(command, to: self, token: lastMark) != .accepted { answer(lastMark, false) }
   }

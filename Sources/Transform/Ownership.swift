@@ -40,6 +40,8 @@ final class Ownership {
   private var held: [Int: Held] = [:]
   /// Partitions whose topic was found to be made anew: their markers begin again.
   private var anew: Set<TopicPartition> = []
+  /// Partitions whose begin was counted, by index: until they are idle.
+  private var counted: [Int: String] = [:]
   /// Partitions that start again after a doubt: no process has ended over them.
   private var returning: Set<TopicPartition> = []
   // Neither of the two may see the other's writing half done.
@@ -72,12 +74,23 @@ final class Ownership {
   func revoked(_ partitions: [AssignedPartition]) {
     for partition in partitions {
       returning.remove(partition.topicPartition)
+      counted[partition.index] = nil
       if held[partition.index]?.partition.generation == partition.generation { held[partition.index] = nil }
     }
   }
 
   /// How often the topic of a partition was made anew.
   func era(_ index: Int) -> UInt32 { held[index]?.marker.era ?? 0 }
+
+  /// The fields of partitions that were begun and have nothing under way: no process has ended over them.
+  func takeCalm(_ isIdle: (_ index: Int) -> Bool) -> [String] {
+    let calm = counted.filter { isIdle($0.key) }
+    for index in calm.keys { counted[index] = nil }
+    return Array(calm.values)
+  }
+
+  /// Whether there are partitions that have not been idle since they were begun.
+  var hasCounted: Bool { !counted.isEmpty }
 
   /// Redis may have lost something of all that was applied since the markers.
   func doubt() {
@@ -169,7 +182,7 @@ final class Ownership {
     for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
       anew.remove(offer.topicPartition)
-      returning.remove(offer.topicPartition)
+      if returning.remove(offer.topicPartition) == nil { counted[assigned.index] = field(offer.topicPartition) }
       let isConfirmed = start.readingOffset.map { $0 == start.offset } ?? true
       if !isConfirmed { hasUnconfirmed = true }
       held[offer.index] = Held(

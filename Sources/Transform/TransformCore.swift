@@ -17,8 +17,9 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private var requestPartitions = 0
   private var devicePartitions = 0
   private var sessionMilliseconds = TransformCore.leastSessionByDefault
-  /// Records that are still to be worked on one at a time.
+  /// Records that are still to be worked on in groups, and what to look at more closely, by the field of the partition's marker.
   private var careful = 0
+  private var suspects: [String: CrashWatch.Group] = [:]
   private var isMarking = false
   private var condemned: [String: Int64] = [:]
   private let markers: MarkerStore
@@ -35,6 +36,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private var doubts = 0
   private var isChecking = false
   private let checkTimer: Timer
+  /// Runs while partitions were begun and have not been idle yet.
+  private var calmTimer: Timer?
   /// Tasks that wait for the registry.
   private var registryWaits = 0
   /// Runs the asynchronous part of the lane's work on its actor.
@@ -62,6 +65,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     var fire: () -> Void = {}
     checkTimer = Timer(on: loop) { fire() }
     fire = { [unowned self] in runTask?(.check) }
+    calmTimer = Timer(on: loop) { [unowned self] in lookForCalm() }
   }
 
   func start() async throws {
@@ -157,9 +161,10 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private func watchMarkers() {
     ownership.onSuspicion = { [unowned self] suspicion in
       condemned.merge(suspicion.condemned) { $1 }
+      suspects.merge(suspicion.groups) { $1 }
       guard suspicion.isCareful else { return }
       careful = CrashWatch.carefulRecords
-      logger.warning("workers have ended at these records again and again: they are worked on one at a time", ["records": careful])
+      logger.warning("workers have ended at these records again and again: they are worked on in small groups", ["records": careful])
     }
     ownership.onDoubt = { [unowned self] in doubt("the markers are not as they were left") }
     ownership.onRaised = { [metrics] in metrics.markersRaised.increment(by: $0) }
@@ -194,6 +199,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       switch finding {
       case .sound:
         if !isSound { sound() }
+        if ownership.hasCounted { calmTimer?.start(after: Self.calmMilliseconds) }
         return checkTimer.start(after: Self.checkMilliseconds)
       case .again(0, _): continue
       case .again(let milliseconds, let reason):
@@ -214,6 +220,16 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
 
   /// How often the markers are compared without a reason, which finds out that an idle Redis was emptied.
   private static let checkMilliseconds = 15_000
+
+  /// What has been idle for once was begun without harm.
+  private func lookForCalm() {
+    guard isSound, redis.isUp, !isClosing, let committer else { return }
+    if backlog.isEmpty { crashes.cleared(ownership.takeCalm { committer.inFlight(of: $0) == 0 }) }
+    if ownership.hasCounted { calmTimer?.start(after: Self.calmMilliseconds) }
+  }
+
+  /// A record that takes its worker's process down does so sooner, or is under way.
+  private static let calmMilliseconds = 2_000
 
   private func sound() {
     isSound = true
@@ -323,27 +339,39 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     }
   }
 
-  /// Works on one record, after Redis has noted which; the next comes when it is done.
-  private func advanceCarefully(_ batch: RecordBatch, _ index: Int, _ committer: OffsetCommitter, _ pipeline: Pipeline) {
+  /// Works on a group of one partition's records, after Redis has noted which; the next comes when it is done.
+  private func advanceCarefully(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter, _ pipeline: Pipeline) {
     consumer?.hold()
     guard !isMarking, pipeline.isIdle else { return }
-    backlog[0].next += 1
-    if backlog[0].next == batch.count { backlog.removeFirst() }
-    let record = batch[index]
-    let partition = TopicPartition(record.topic, record.partition)
-    guard !ownership.hasUnconfirmed || isWork(record), case .begun(let ticket) = committer.begin(record) else { return advance() }
-    let place = partitions[record.partitionIndex]
-    let begun = BegunRecord(index: index, ticket: ticket, isRegistration: place.isRegistry, era: place.era)
-    let field = ownership.field(partition)
+    let partition = TopicPartition(batch[first].topic, batch[first].partition)
+    let (field, place) = (ownership.field(partition), partitions[batch[first].partitionIndex])
+    var begun: [BegunRecord] = []
+    var next = first
+    let step = suspects[field]?.step(at: batch[first].offset) ?? CrashWatch.groupRecords
+    while next < min(batch.count, first + step), batch[next].partitionIndex == batch[first].partitionIndex {
+      // A condemned one ends the group before it, and is a group by itself.
+      if condemned[field] == batch[next].offset, next > first { break }
+      let record = batch[next]
+      next += 1
+      guard !ownership.hasUnconfirmed || isWork(record), case .begun(let ticket) = committer.begin(record) else { continue }
+      begun.append(BegunRecord(index: next - 1, ticket: ticket, isRegistration: place.isRegistry, era: place.era))
+      if condemned[field] == record.offset { break }
+    }
+    if next == batch.count { backlog.removeFirst() } else { backlog[0].next = next }
+    guard let start = begun.first else { return advance() }
+    let group = CrashWatch.Group(first: batch[start.index].offset, count: Int64(begun.count))
     isMarking = true
-    crashes.mark(field, record.offset) { [self] isNoted in
+    crashes.mark(field, group) { [self] isNoted in
       isMarking = false
-      careful -= 1
-      if careful == 0, isNoted { crashes.cleared(consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []) }
-      guard condemned[field] == record.offset else { return pipeline.take(batch, [begun]) }
+      careful = max(0, careful - begun.count)
+      if careful == 0, isNoted {
+        suspects = [:]
+        crashes.cleared(consumer?.assignment.map { ownership.field($0.topicPartition) } ?? [])
+      }
+      guard condemned[field] == group.first else { return pipeline.take(batch, begun) }
       condemned[field] = nil
-      logger.error("no worker survives this record: it goes to the dead letters", ["partition": "\(partition)", "offset": record.offset])
-      pipeline.condemn(batch, begun, tries: CrashWatch.suspectedAfter + CrashWatch.condemnedAfter)
+      logger.error("no worker survives this record: it goes to the dead letters", ["partition": "\(partition)", "offset": group.first])
+      pipeline.condemn(batch, start, tries: CrashWatch.tries)
     }
   }
 
@@ -440,6 +468,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       deadline.close()
     }
     checkTimer.stop()
+    calmTimer?.close()
+    calmTimer = nil
     let fields = consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []
     await consumer?.close()
     crashes.cleared(fields)

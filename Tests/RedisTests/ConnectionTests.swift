@@ -134,7 +134,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
 
   @Test func callsAfterTheLateOneAreLostNotLate() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address, callDeadlineMilliseconds: 400, backoff: quick)) { client in
+      try await withClient(RedisConfiguration(server.address, callDeadlineMilliseconds: 2_000, backoff: quick)) { client in
         try await client.open()
         await server.signal(SIGSTOP)
         _ = await client.send(0..<1) { command, _ in command.begin("PING") }

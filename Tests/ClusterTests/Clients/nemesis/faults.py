@@ -136,6 +136,13 @@ class Nemesis:
             await asyncio.sleep(dice.uniform(0, 3))
             await self.cluster.redis.start()
 
+    async def redis_full(self, dice):
+        """A Redis without memory, that refuses what writes."""
+        async with self.cluster.redis_lock:
+            await self.cluster.redis.ask("CONFIG", "SET", "maxmemory", "1")
+            await asyncio.sleep(dice.choice([dice.uniform(0.05, 0.8), dice.uniform(1, 4)]))
+            await self.cluster.redis.ask("CONFIG", "SET", "maxmemory", "0")
+
     async def redis_freeze(self, dice, meanwhile=None):
         """A Redis that hangs."""
         async with self.cluster.redis_lock:

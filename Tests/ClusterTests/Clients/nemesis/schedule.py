@@ -4,7 +4,7 @@ import random
 # What each kind does is said at its function in faults.py. Those of the second list take away what Redis or Kafka had.
 ALWAYS = [
     "kill-transform", "kill-fan-out", "freeze-transform", "freeze-fan-out", "storm", "rolling-transform", "rolling-fan-out",
-    "kafka-kill", "kafka-freeze", "kafka-freeze-kill", "redis-kill", "redis-freeze", "redis-freeze-kill",
+    "kafka-kill", "kafka-freeze", "kafka-freeze-kill", "redis-kill", "redis-freeze", "redis-freeze-kill", "redis-full",
     "cut-devices", "cut-redis", "stall-devices", "stall-redis",
 ]
 LOSSES = ["redis-older", "redis-failover", "redis-flush", "topic-anew"]
