@@ -1,7 +1,7 @@
 """A dependency that is gone for a while: Kafka or Redis is killed, or hangs, and comes back.
 
 Both workers must say that they are not ready, the device must stay connected, what is published meanwhile must arrive afterwards, and the
-worker processes must be the same ones all along.
+worker processes must be the same ones all along. While Kafka is away no response is accepted, and no mailbox forgets what was acknowledged.
 """
 import argparse
 import asyncio
@@ -53,19 +53,38 @@ async def run(arguments, folder):
             await producer.notify("user:ada", "before")
             await producer.flush()
             await until(lambda: "before" in bodies(device), "what is published before arrives")
+            device.acknowledges = False
+            await producer.notify("user:ada", "held")
+            await producer.flush()
+            held = await until(lambda: next((f for f in device.of("notify") if f["payload"]["custom"]["body"] == "held"), None), "it is sent")
             await loop.run_in_executor(None, take)
+            if arguments.part.startswith("kafka"):
+                # Both are safe only when Kafka has them.
+                await device.send({"type": "ack", "deliveries": [held["delivery"]]})
+                await device.send({
+                    "type": "response", "response": "r-1", "receipt": held["receipt"], "identifier": held["identifier"],
+                    "action": "com.apple.UNNotificationDefaultActionIdentifier", "at": 1})
             for number in range(20):
                 await producer.notify("user:ada", "meanwhile %d" % number)
             await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that they cannot work", 30)
             await asyncio.sleep(arguments.seconds)
             expect(not ready(transform) and not ready(fan_out), "they go on saying so")
             expect(device.closed is None, "the device stays connected", device.closed)
+            if arguments.part.startswith("kafka"):
+                expect(not device.of("accepted"), "a response is not accepted before Kafka has it")
+                expect(redis.cli("--scan", "--pattern", "m{*"), "the mailbox keeps what Kafka does not know to be delivered")
+            device.acknowledges = True
             began = loop.time()
             await (redis.start() if give is None else loop.run_in_executor(None, give))
             await until(lambda: ready(transform) and ready(fan_out), "both are ready again, by themselves", 60)
             wanted = {"meanwhile %d" % number for number in range(20)}
             await until(lambda: wanted <= set(bodies(device)), "what was published meanwhile arrives", 60, lambda: bodies(device))
             resumed = round(loop.time() - began, 1)
+            if arguments.part.startswith("kafka"):
+                await device.frame("accepted", 30, response="r-1")
+            else:
+                await device.send({"type": "ack", "deliveries": [held["delivery"]]})
+            await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "the mailbox becomes empty", 30)
             await producer.notify("user:ada", "after")
             await producer.flush()
             await until(lambda: "after" in bodies(device), "and what is published after")
