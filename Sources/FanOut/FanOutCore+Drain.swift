@@ -7,7 +7,7 @@ import Notifications
 extension FanOutCore {
   /// How long a device that is going may take to acknowledge what it was sent, in milliseconds.
   private static let farewellMilliseconds = 500
-  private static let stepMilliseconds = 10
+  private static let stepNanoseconds: UInt64 = 10_000_000
 
   /// Sends all devices away, spread over time.
   ///
@@ -26,7 +26,8 @@ extension FanOutCore {
       }
       leaving.removeAll { hasLeft($0.generation, at: elapsed, until: $0.until) }
       if plan.isDone, leaving.isEmpty { break }
-      try? await Task.sleep(for: .milliseconds(Self.stepMilliseconds))
+      // Not `sleep(for:)`, from which Swift 6.3 does not come back to the caller's executor where the task prefers none.
+      try? await Task.sleep(nanoseconds: Self.stepNanoseconds)
     }
   }
 

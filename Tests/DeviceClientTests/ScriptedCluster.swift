@@ -213,6 +213,6 @@ func eventually(
       Issue.record("never came true: \(what())", sourceLocation: location)
       return
     }
-    try? await Task.sleep(for: .milliseconds(2))
+    try? await Task.sleep(nanoseconds: 2_000_000)
   }
 }

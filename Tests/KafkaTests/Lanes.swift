@@ -13,7 +13,8 @@ func eventually(
       Issue.record(what, sourceLocation: sourceLocation)
       return
     }
-    try await Task.sleep(for: .milliseconds(5))
+    // Swift 6.3 does not come back to the caller's executor from `sleep(for:)` in a function that runs on it.
+    try await Task.sleep(nanoseconds: 5_000_000)
   }
 }
 
