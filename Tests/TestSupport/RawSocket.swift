@@ -49,6 +49,8 @@ public final class RawSocket {
 
   /// Sends all bytes.
   public func send(_ bytes: [UInt8]) throws {
+    // The last use of the socket may be this call: it is not closed in the middle of it.
+    defer { withExtendedLifetime(self) {} }
     var sent = 0
     while sent < bytes.count {
       let count = bytes.withUnsafeBytes { buffer in
@@ -64,6 +66,7 @@ public final class RawSocket {
 
   /// Sends each byte in a segment of its own; an end by the peer meanwhile is no error.
   public func sendByteByByte(_ bytes: [UInt8]) {
+    defer { withExtendedLifetime(self) {} }
     for byte in bytes {
       var one = byte
       if Glibc.send(descriptor, &one, 1, Int32(MSG_NOSIGNAL)) != 1 { return }
@@ -74,6 +77,7 @@ public final class RawSocket {
 
   /// What comes next, at most `capacity` bytes; empty at the peer's end.
   public func read(atMost capacity: Int = 65_536) throws -> [UInt8] {
+    defer { withExtendedLifetime(self) {} }
     var failed = false
     let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
       let result = recv(descriptor, buffer.baseAddress, capacity, 0)
