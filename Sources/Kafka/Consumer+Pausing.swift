@@ -36,10 +36,12 @@ extension Consumer {
     pause(partitions.ownedIndexes)
   }
 
-  /// Lets the flow of all partitions go on.
-  public func resumeAll() {
+  /// Lets the flow of all partitions go on, but of those that `isHeld` picks.
+  public func resumeAll(but isHeld: (_ index: Int) -> Bool = { _ in false }) {
     isPausingAll = false
-    resume(partitions.ownedIndexes)
+    let indexes = partitions.ownedIndexes
+    resume(indexes.filter { !isHeld($0) })
+    pause(indexes.filter(isHeld))
   }
 
   /// Whether this partition is paused.

@@ -259,9 +259,10 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
         while before == doubts, isSound, !isClosing {
           if await markers.hasRegistry(upTo: ends) == true, before == doubts, isSound {
             pipeline?.isRegistryWhole = true
-            return
+            return advance()
           }
-          await pause(100)
+          committer?.commit()
+          await pause(50)
         }
       } catch {
         logger.warning("the registry's end is not known", ["error": "\(error)"])
@@ -335,9 +336,12 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     }
     if redis.isUp, isSound, !isClosing {
       consumer.release()
-      consumer.resumeAll()
+      consumer.resumeAll { [self] in waitsForRegistry($0) }
     }
   }
+
+  /// Until the registry is whole only registrations flow: requests for people would wait for it, and take all the places meanwhile.
+  private func waitsForRegistry(_ index: Int) -> Bool { pipeline?.isRegistryWhole == false && !partitions[index].isRegistry }
 
   /// Works on a group of one partition's records, after Redis has noted which; the next comes when it is done.
   private func advanceCarefully(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter, _ pipeline: Pipeline) {
@@ -428,6 +432,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     }
     health.set("kafka", ready: true)
     logger.info("partitions assigned", ["partitions": names(assigned)])
+    consumer?.pause(assigned.map(\.index).filter { waitsForRegistry($0) })
     if !redis.isUp || !isSound || !backlog.isEmpty { consumer?.pauseAll() }
   }
 

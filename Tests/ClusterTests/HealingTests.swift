@@ -24,6 +24,8 @@ extension ClusterTests {
 
     @Test func whatAnOlderRedisHasForgottenIsAppliedAgain() async throws { try await holds("older") }
 
+    @Test func aBacklogDoesNotKeepTheRegistryFromBecomingWhole() async throws { try await holds("backlog") }
+
     @Test func aRecordThatNoWorkerSurvivesIsSetAside() async throws { try await holds("pill") }
   }
 }

@@ -2,6 +2,7 @@
 
   lost    FLUSHALL while requests come: the workers stop and say so, `carillon rebuild` (killed once in the middle) restores all of it
   older   Redis is killed and comes back as it was some requests ago: what it has forgotten is applied again
+  backlog a worker finds more requests for people than it works on at a time, and registrations behind them
   pill    a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered
 """
 import argparse
@@ -202,6 +203,34 @@ async def older(arguments, folder):
         redis.kill()
 
 
+async def backlog(arguments, folder):
+    redis = Redis(folder)
+    await redis.start()
+    cluster = Cluster(arguments, folder, redis.port)
+    producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=5)
+    bound = ["--in-flight", "200", "--mailbox-bound", "5000"]
+    try:
+        transform = await cluster.started("transform", *bound, *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with Device(fan_out.addresses["devices"], None, user="ada") as device:
+            await producer.notify("user:ada", "before")
+            await producer.flush()
+            await until(lambda: "before" in bodies(device), "what is published before arrives")
+            transform.kill()
+            transform.wait()
+            for number in range(2000):
+                await producer.notify("user:ada", "waits %d" % number)
+            await producer.flush()
+            for number in range(20):
+                async with Device(fan_out.addresses["devices"], None, user="grace"):
+                    pass
+            await cluster.started("transform", *bound, *cluster.group)
+            await until(lambda: len(set(bodies(device))) == 2001, "all that waited arrives", 60, lambda: len(bodies(device)))
+    finally:
+        cluster.end()
+        redis.kill()
+
+
 class DeadlyProxy:
     """Passes everything on to Redis; when the pill passes, the worker is killed before Redis has it."""
 
@@ -287,11 +316,11 @@ def main():
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--part", required=True, choices=["lost", "older", "pill"])
+    parser.add_argument("--part", required=True, choices=["lost", "older", "backlog", "pill"])
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="carillon-healing-")
     try:
-        asyncio.run({"lost": lost, "older": older, "pill": pill}[arguments.part](arguments, folder))
+        asyncio.run({"lost": lost, "older": older, "backlog": backlog, "pill": pill}[arguments.part](arguments, folder))
         say(part=arguments.part, result="held")
     except Failed as error:
         print(open(os.path.join(folder, "workers.log")).read()[-8000:])
