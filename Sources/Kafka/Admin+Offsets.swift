@@ -55,6 +55,13 @@ extension Admin {
   ///
   /// - Parameter partitions: those that are asked for; nil for all of the cluster.
   public func committed(group: String, of partitions: [TopicPartition]? = nil) async throws(KafkaError) -> [TopicPartition: Int64] {
+    try await committedWithNotes(group: group, of: partitions).mapValues(\.offset)
+  }
+
+  /// The same with what the group keeps beside each offset: what `Consumer.commitNote` said; empty where that was nothing.
+  public func committedWithNotes(
+    group: String, of partitions: [TopicPartition]? = nil
+  ) async throws(KafkaError) -> [TopicPartition: (offset: Int64, note: String)] {
     let timeout = timeoutMilliseconds
     let operation = "ask for the offsets of group \(group)"
     let wanted =
@@ -66,16 +73,16 @@ extension Admin {
     try object.set("log.queue", "false")
     rd_kafka_conf_set_log_cb(object.pointer, nil)
     let member = try ClientHandle(RD_KAFKA_CONSUMER, object)
-    let answer: Result<[TopicPartition: Int64], KafkaError>
+    let answer: Result<[TopicPartition: (offset: Int64, note: String)], KafkaError>
     do throws(KafkaError) {
       answer = .success(
         try await call(operation) { _ throws(KafkaError) in
           let list = PartitionList(wanted)
           try check(rd_kafka_committed(member.pointer, list.pointer, timeout), operation)
-          var offsets: [TopicPartition: Int64] = [:]
+          var offsets: [TopicPartition: (offset: Int64, note: String)] = [:]
           for element in list.elements {
             try check(element.err, operation)
-            if element.offset >= 0 { offsets[element.topicPartition] = element.offset }
+            if element.offset >= 0 { offsets[element.topicPartition] = (element.offset, element.note) }
           }
           return offsets
         })

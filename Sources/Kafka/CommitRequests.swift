@@ -12,6 +12,8 @@ final class CommitRequests {
   private let mustWait: () -> Bool
   /// The partition of a commit, or nil when its assignment is over.
   private let name: (CommitOffset) -> TopicPartition?
+  /// What is to be kept beside the offset.
+  private let note: (CommitOffset) -> String?
   private var held: [(offsets: [CommitOffset], completion: Completion)] = []
   private var sent: [UInt: (offsets: [CommitOffset: TopicPartition], completion: Completion)] = [:]
   private var lastNumber: UInt = 0
@@ -21,13 +23,14 @@ final class CommitRequests {
   /// Answers come as events on `queue` and are to be given to `take`.
   init(
     on loop: EventLoop, _ client: ClientHandle, queue: OpaquePointer, mustWait: @escaping () -> Bool,
-    name: @escaping (CommitOffset) -> TopicPartition?
+    name: @escaping (CommitOffset) -> TopicPartition?, note: @escaping (CommitOffset) -> String?
   ) {
     self.loop = loop
     self.client = client
     self.queue = queue
     self.mustWait = mustWait
     self.name = name
+    self.note = note
   }
 
   func add(_ offsets: [CommitOffset], _ completion: @escaping Completion) {
@@ -52,7 +55,7 @@ final class CommitRequests {
     let list = PartitionList(capacity: offsets.count)
     for offset in offsets {
       if let name = name(offset) {
-        list.add(name, offset: offset.offset)
+        list.add(name, offset: offset.offset, note: note(offset))
         names[offset] = name
       } else {
         refused[offset] = KafkaError(.notOwned, "commit", message: "the assignment is over")

@@ -46,6 +46,8 @@ public final class Consumer {
   public let loop: EventLoop
   /// Gets librdkafka's log.
   public var onLog: ((KafkaLogLine) -> Void)?
+  /// A short text that the group keeps beside a partition's committed offset, given the partition's index; nil for none.
+  public var commitNote: ((_ index: Int) -> String?)?
   /// Gets librdkafka's statistics as JSON text, as often as the configuration says; valid during the call.
   public var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
 
@@ -107,7 +109,8 @@ public final class Consumer {
     self.handler = handler
     commits = CommitRequests(
       on: loop, client, queue: events, mustWait: { [self] in state == .open && rebalances.isJoining },
-      name: { [self] in partitions.isCurrent($0) ? partitions[$0.partition].topicPartition : nil })
+      name: { [self] in partitions.isCurrent($0) ? partitions[$0.partition].topicPartition : nil },
+      note: { [self] in commitNote?($0.partition) })
     rd_kafka_set_log_queue(client.pointer, events)
     do {
       let pipe = try WakePipe(on: loop) { self.serve() }

@@ -1,4 +1,5 @@
 import CRdKafka
+import Glibc
 
 /// A partition by its name.
 public struct TopicPartition: Sendable, Hashable, Comparable, CustomStringConvertible {
@@ -46,9 +47,13 @@ final class PartitionList {
     for partition in partitions { add(partition) }
   }
 
-  func add(_ partition: TopicPartition, offset: Int64? = nil) {
+  func add(_ partition: TopicPartition, offset: Int64? = nil, note: String? = nil) {
     guard let element = rd_kafka_topic_partition_list_add(pointer, partition.topic, partition.partition), let offset else { return }
     element.pointee.offset = offset
+    guard let note, let copy = strdup(note) else { return }
+    // The list frees it.
+    element.pointee.metadata = UnsafeMutableRawPointer(copy)
+    element.pointee.metadata_size = strlen(copy)
   }
 
   var elements: UnsafeMutableBufferPointer<rd_kafka_topic_partition_t> {
@@ -62,4 +67,9 @@ final class PartitionList {
 
 extension rd_kafka_topic_partition_t {
   var topicPartition: TopicPartition { TopicPartition(String(cString: topic), partition) }
+
+  /// What was committed beside the offset; empty where nothing was.
+  var note: String {
+    String(decoding: UnsafeRawBufferPointer(start: metadata, count: metadata == nil ? 0 : metadata_size), as: UTF8.self)
+  }
 }

@@ -128,6 +128,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
+    // A Redis that is rebuilt has to know it: revisions have it in them.
+    consumer.commitNote = { [unowned self] in Marker.note(era: ownership.era($0)) }
     let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger] in
       logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
     }

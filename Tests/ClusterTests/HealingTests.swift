@@ -22,6 +22,8 @@ extension ClusterTests {
 
     @Test func whatAnEmptyRedisHasLostIsRebuilt() async throws { try await holds("lost") }
 
+    @Test func aTopicMadeAnewIsRebuiltAsTheSameEra() async throws { try await holds("anew") }
+
     @Test func whatAnOlderRedisHasForgottenIsAppliedAgain() async throws { try await holds("older") }
 
     @Test func aBacklogDoesNotKeepTheRegistryFromBecomingWhole() async throws { try await holds("backlog") }

@@ -22,6 +22,8 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
   private var tracker = PartitionTracker(limit: 1 << 24)
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
+  /// How often the topic of each partition was made anew, as the group knows it.
+  private var eras: [TopicPartition: UInt32] = [:]
   private var lastTimestamps: [TopicPartition: (offset: Int64, timestamp: Int64)] = [:]
   private var report = RebuildReport()
   private var failure: (any Error)?
@@ -89,7 +91,10 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
   private func begin() async throws -> [TopicPartition: Int64] {
     guard let buckets = await markers.read([]) else { throw RedisError(.notConnected, "Redis does not answer") }
     guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
-    let committed = try await admin.committed(group: settings.group, of: try await partitions(settings.topics.requests))
+    let noted = try await admin.committedWithNotes(
+      group: settings.group, of: try await partitions(settings.topics.requests) + partitions(settings.topics.devices))
+    eras = noted.mapValues { Marker.era(note: $0.note) }
+    let committed = noted.mapValues(\.offset)
     let registered = try await admin.registryEnds(settings.topics)
     guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
     guard !isDryRun else { return committed }
@@ -210,7 +215,7 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
       let isRegistration = name.topic == settings.topics.devices
       if isRegistration { report.registrations += 1 } else { report.requests += 1 }
       guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, offset: record.offset) else { continue }
-      begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration))
+      begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, era: eras[name] ?? 0))
     }
     if !begun.isEmpty { pipeline.take(batch, begun) }
     if loop.milliseconds() - lastTick >= 500 {
@@ -269,7 +274,8 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     var fields: [RedisArgument] = ["i", .bytes(RedisKeys.bucketNumber())]
     func add(_ field: String, _ partition: TopicPartition, _ offset: Int64) {
       let last = lastTimestamps[partition]
-      let marker = Marker(offset: offset, timestamp: last.map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1)
+      let marker = Marker(
+        offset: offset, timestamp: last.map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1, era: eras[partition] ?? 0)
       fields += [.text(field), .bytes(marker.bytes)]
     }
     for (partition, offset) in committed where partition.topic == settings.topics.requests {

@@ -33,6 +33,12 @@ public struct Marker: Equatable, Sendable {
       + withUnsafeBytes(of: era.bigEndian, Array.init)
   }
 
+  /// What the group keeps beside an offset of this era; nil for the first.
+  public static func note(era: UInt32) -> String? { era > 0 ? "era \(era)" : nil }
+
+  /// The era in such a note.
+  public static func era(note: String) -> UInt32 { note.hasPrefix("era ") ? UInt32(note.dropFirst(4)) ?? 0 : 0 }
+
   /// Where reading begins: at the record below, whose timestamp tells whether this is still the same topic; nil for the oldest.
   public var readingOffset: Int64? { offset == 0 ? nil : timestamp < 0 ? offset : offset - 1 }
 }

@@ -2,6 +2,7 @@
 
   lost    FLUSHALL while requests come: the workers stop and say so, `carillon rebuild` (killed once in the middle) restores all of it
   older   Redis is killed and comes back as it was some requests ago: what it has forgotten is applied again
+  anew    the same as lost, after the requests topic was deleted and made again
   backlog a worker finds more requests for people than it works on at a time, and registrations behind them
   pill    a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered
 """
@@ -18,6 +19,7 @@ import tempfile
 import urllib.request
 
 import confluent_kafka
+import confluent_kafka.admin
 
 from clients import Device, Failed, Producer, Reader, expect, say, until
 
@@ -152,6 +154,73 @@ async def lost(arguments, folder):
             # Hundred places in the mailbox: the oldest was evicted, before or after.
             await until(lambda: len(set(bodies(late)) & wanted) >= 100, "the late device finds its mailbox", 30, lambda: len(bodies(late)))
             expect(set(bodies(late)) <= wanted, "and nothing that was collapsed", sorted(set(bodies(late)) - wanted)[:5])
+
+    try:
+        await two_devices(cluster, work)
+    finally:
+        cluster.end()
+        redis.kill()
+
+
+def era(frame):
+    return int(frame["revision"][16:20], 16)
+
+
+async def make_anew(arguments, log):
+    """Deletes the requests topic, and makes it again when the workers know that it is gone."""
+    admin, topic = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka}), arguments.prefix + "requests"
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(None, admin.delete_topics([topic])[topic].result)
+    await until(lambda: "partition count changed" in open(log).read(), "the worker is told that the topic is gone", 60)
+    for _ in range(200):
+        with contextlib.suppress(confluent_kafka.KafkaException):
+            made = admin.create_topics([confluent_kafka.admin.NewTopic(topic, 4, config={"message.timestamp.type": "LogAppendTime"})])
+            return await loop.run_in_executor(None, made[topic].result)
+        await asyncio.sleep(0.1)
+    raise Failed("the topic could not be made again")
+
+
+async def anew(arguments, folder):
+    redis = Redis(folder)
+    await redis.start()
+    cluster = Cluster(arguments, folder, redis.port)
+
+    async def work(transform, fan_out, url, present, absent):
+        producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        await producer.notify("user:ada", "one", apns_collapse_id="c")
+        await producer.flush()
+        await until(lambda: "one" in bodies(present), "what is published before arrives")
+        await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
+        await make_anew(arguments, os.path.join(folder, "workers.log"))
+        producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        again = {key: absent[key] for key in ("device", "user")}
+        async with Device(url, None, **again) as other:
+            for body in ("two", "two and a half"):
+                await producer.notify("user:ada", body, apns_collapse_id="c")
+                await producer.notify("user:grace", "seen " + body)
+            await producer.flush()
+            await until(lambda: "two and a half" in bodies(present), "what is published in the new topic arrives", 60)
+            await until(lambda: len(bodies(other)) == 2, "at the other device too", 20)
+        expect(era(present.of("notify")[-1]) == 1, "its revisions are of the next era", present.of("notify")[-1]["revision"])
+        await producer.notify("user:grace", "waits")
+        await producer.flush()
+        await until(lambda: committed(arguments) >= 5, "the group has committed", 30, lambda: committed(arguments))
+        redis.cli("FLUSHALL")
+        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
+        rebuild = [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"]
+        done = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
+        expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
+        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+        await producer.notify("user:ada", "three", apns_collapse_id="c")
+        await producer.flush()
+        await until(lambda: "three" in bodies(present), "an update after it arrives", 30, lambda: bodies(present))
+        expect(era(present.of("notify")[-1]) == 1, "in the same era", present.of("notify")[-1]["revision"])
+        async with Device(url, None, **again) as late:
+            await until(lambda: "waits" in bodies(late), "what has waited is there", 30, lambda: bodies(late))
+            await producer.notify("user:grace", "last")
+            await producer.flush()
+            await until(lambda: "last" in bodies(late), "and what comes then", 30)
+            expect(bodies(late) == ["waits", "last"], "what was delivered before is not sent again", bodies(late))
 
     try:
         await two_devices(cluster, work)
@@ -316,14 +385,14 @@ def main():
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--part", required=True, choices=["lost", "older", "backlog", "pill"])
+    parser.add_argument("--part", required=True, choices=["lost", "anew", "older", "backlog", "pill"])
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="carillon-healing-")
     try:
-        asyncio.run({"lost": lost, "older": older, "backlog": backlog, "pill": pill}[arguments.part](arguments, folder))
+        asyncio.run({"lost": lost, "anew": anew, "older": older, "backlog": backlog, "pill": pill}[arguments.part](arguments, folder))
         say(part=arguments.part, result="held")
     except Failed as error:
-        print(open(os.path.join(folder, "workers.log")).read()[-8000:])
+        print(open(os.path.join(folder, "workers.log")).read()[-20000:])
         say(part=arguments.part, result="broken", promise=str(error))
         raise SystemExit(1)
     finally:
