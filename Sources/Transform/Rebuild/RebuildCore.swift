@@ -30,10 +30,24 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
   private var command = RedisCommand()
   /// Deletions that Redis has not answered.
   private var deletions = 0
+  /// Endings of notifications that may not be in their mailboxes yet.
+  private var endings: [Ending] = []
   private let ticker: Timer
   private var lastTick: UInt64 = 0
   private var waiting: CheckedContinuation<Void, Never>?
   var onProgress: ((RebuildReport) -> Void)?
+
+  /// What an event says has ended.
+  private struct Ending {
+    let time: Int64
+    let device: String
+    let revision: Revision
+  }
+
+  /// Endings that are kept at most before the events wait for the requests; about 150 bytes each.
+  private static let mostEndings = 200_000
+  /// How far the clocks of two brokers may be apart.
+  private static let slackMilliseconds: Int64 = 5_000
 
   /// How far one partition may be ahead of another: about what a mailbox may be too full by.
   private static let stepMilliseconds: Int64 = 10_000
@@ -169,17 +183,44 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     if let failure { throw failure }
   }
 
-  private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && deletions == 0) }
+  private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && endings.isEmpty && deletions == 0) }
+
+  /// Applies the endings of which the beginnings are applied: those before what the last partition of requests has come to.
+  private func applyEndings() {
+    // In rounds: each looks at all of them.
+    guard !endings.isEmpty, deletions == 0, pipeline.isIdle, failure == nil else { return }
+    let requests = names.filter { $0.value.topic == settings.topics.requests }.map(\.key)
+    let (come, slack) = (step.earliest(of: requests), Self.slackMilliseconds)
+    var kept: [Ending] = []
+    for ending in endings {
+      guard come == .max || come != .min && ending.time <= come - slack, deletions < Self.most else {
+        kept.append(ending)
+        continue
+      }
+      command.begin("HDEL")
+      command.append(settings.keys.mailbox(ending.device))
+      ending.revision.withBytes { command.append($0) }
+      guard redis.send(command, to: self, token: 1) == .accepted else { return fail(RedisError(.full, "too many calls are under way")) }
+      deletions += 1
+    }
+    endings = kept
+  }
 
   /// Lets what may go on go on, and finds out whether all is done.
   private func advance() {
+    applyEndings()
     if isDone, let waiting {
       self.waiting = nil
       return waiting.resume()
     }
     guard let consumer else { return }
-    let (wait, goOn) = step.decide()
-    if tracker.inFlight + deletions > Self.most { return consumer.hold() }
+    var (wait, goOn) = step.decide()
+    if tracker.inFlight + deletions > Self.most || endings.count > Self.mostEndings && !pipeline.isIdle { return consumer.hold() }
+    if endings.count > Self.mostEndings {
+      let events = goOn.filter { names[$0]?.topic == settings.topics.events }
+      wait += events
+      goOn.removeAll { events.contains($0) }
+    }
     consumer.release()
     if consumer.isPausingAll { consumer.resumeAll() }
     consumer.pause(wait)
@@ -236,11 +277,7 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     else { return }
     report.endings += 1
     guard !isDryRun else { return }
-    command.begin("HDEL")
-    command.append(settings.keys.mailbox(device))
-    revision.withBytes { command.append($0) }
-    guard redis.send(command, to: self, token: 1) == .accepted else { return fail(RedisError(.full, "too many calls are under way")) }
-    deletions += 1
+    endings.append(Ending(time: record.timestamp, device: device, revision: revision))
   }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {

@@ -36,6 +36,11 @@ struct TimeStep {
   /// Whether everything has been read.
   var isDone: Bool { partitions.values.allSatisfy(\.isDone) }
 
+  /// How far the last of these partitions has come; the end of all time when all are read.
+  func earliest(of indexes: some Sequence<Int>) -> Int64 {
+    indexes.compactMap { partitions[$0] }.filter { !$0.isDone }.map(\.time).min() ?? .max
+  }
+
   /// Which partitions wait, and which go on.
   func decide() -> (wait: [Int], goOn: [Int]) {
     let slowest = partitions.values.filter { !$0.isDone }.map(\.time).min() ?? .max
