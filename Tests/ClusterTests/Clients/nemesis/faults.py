@@ -1,5 +1,6 @@
 """What each kind of fault does, and how it ends. A fault that needs Kafka or Redis for itself waits for the one before."""
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -259,11 +260,24 @@ class Nemesis:
 
     # The topic.
 
+    async def delivered(self, seconds=30):
+        """Waits until no mailbox holds anything."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with contextlib.suppress(Exception):
+                if not (await self.cluster.redis.ask("--scan", "--pattern", "m{*")).split():
+                    return True
+            await asyncio.sleep(0.3)
+        return False
+
     async def topic_anew(self, dice):
-        """The requests topic is deleted and made again, when all that it held has been accounted for."""
+        """The requests topic is deleted and made again, when all that it held has been delivered."""
         async with self.cluster.kafka.lock:
             await self.producer.pause()
             await self.accounted()
+            if not await self.delivered():
+                self.producer.is_paused = False
+                return "left out: what lies in mailboxes could not be made again after a loss of Redis"
             await self.cluster.kafka.delete(self.producer.topic)
             await asyncio.sleep(dice.uniform(0, 2))
             await self.cluster.create_topics()
