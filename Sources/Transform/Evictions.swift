@@ -25,7 +25,7 @@ struct Evictions: ~Copyable {
   /// Devices whose mailboxes are being emptied at a time: more come again with their next request.
   private static let most = 256
   /// Entries to one eviction.
-  private static let longest = 64
+  static let longest = 64
 
   init(_ keys: RedisKeys) { self.keys = keys }
 

@@ -52,11 +52,15 @@ enum JudgeScript {
       for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, sub(kept[i], 21)) end
     end
 
-    -- The oldest entries beyond the bound: revision and entry each. They are deleted when Kafka has said so of them.
+    -- The oldest entries beyond the bound, as many as one eviction takes: revision and entry each. They are deleted when Kafka has said
+    -- so of them. Once in a call for each mailbox: its eviction has begun with the first answer.
+    local told = {}
     local function surplus(box)
+      if told[box] then return nil end
+      told[box] = true
       local all, oldest = call('HKEYS', box), {}
       table.sort(all, earlier)
-      for i = 1, #all - bound do oldest[i] = all[i] .. call('HGET', box, all[i]) end
+      for i = 1, math.min(#all - bound, \(Evictions.longest)) do oldest[i] = all[i] .. call('HGET', box, all[i]) end
       return oldest
     end
 
