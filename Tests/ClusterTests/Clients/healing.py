@@ -104,25 +104,29 @@ def bodies(device):
     return [frame["payload"]["custom"]["body"] for frame in device.of("notify")]
 
 
-async def two_devices(cluster, work):
-    """A transform, a fan-out, a device that stays and one that comes late; `work` is what happens meanwhile."""
-    transform = await cluster.started("transform", *cluster.group)
-    fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-    url = fan_out.addresses["devices"]
-    absent = Device(url, None, user="grace")
-    async with Device(url, None, user="ada") as present:
-        async with absent:
-            pass
-        await work(transform, fan_out, url, present, absent.hello)
-
-
-async def lost(arguments, folder):
+async def two_devices(arguments, folder, work):
+    """A Redis, a transform, a fan-out, a device that stays and one that comes late; `work` is what happens meanwhile."""
     redis = Redis(folder)
     await redis.start()
     cluster = Cluster(arguments, folder, redis.port)
+    try:
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        absent = Device(url, None, user="grace")
+        async with Device(url, None, user="ada") as present:
+            async with absent:
+                pass
+            await work(redis, cluster, transform, fan_out, url, present, absent.hello)
+    finally:
+        cluster.end()
+        redis.kill()
+
+
+async def lost(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
 
-    async def work(transform, fan_out, url, present, absent):
+    async def work(redis, cluster, transform, fan_out, url, present, absent):
         for number in range(200):
             await producer.notify("user:grace", "waits %d" % number, **({"apns_collapse_id": "c"} if number % 2 else {}))
         await producer.notify("user:ada", "before")
@@ -155,11 +159,7 @@ async def lost(arguments, folder):
             await until(lambda: len(set(bodies(late)) & wanted) >= 100, "the late device finds its mailbox", 30, lambda: len(bodies(late)))
             expect(set(bodies(late)) <= wanted, "and nothing that was collapsed", sorted(set(bodies(late)) - wanted)[:5])
 
-    try:
-        await two_devices(cluster, work)
-    finally:
-        cluster.end()
-        redis.kill()
+    await two_devices(arguments, folder, work)
 
 
 def era(frame):
@@ -181,11 +181,7 @@ async def make_anew(arguments, log):
 
 
 async def anew(arguments, folder):
-    redis = Redis(folder)
-    await redis.start()
-    cluster = Cluster(arguments, folder, redis.port)
-
-    async def work(transform, fan_out, url, present, absent):
+    async def work(redis, cluster, transform, fan_out, url, present, absent):
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
         await producer.notify("user:ada", "one", apns_collapse_id="c")
         await producer.flush()
@@ -222,20 +218,13 @@ async def anew(arguments, folder):
             await until(lambda: "last" in bodies(late), "and what comes then", 30)
             expect(bodies(late) == ["waits", "last"], "what was delivered before is not sent again", bodies(late))
 
-    try:
-        await two_devices(cluster, work)
-    finally:
-        cluster.end()
-        redis.kill()
+    await two_devices(arguments, folder, work)
 
 
 async def older(arguments, folder):
-    redis = Redis(folder)
-    await redis.start()
-    cluster = Cluster(arguments, folder, redis.port)
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
 
-    async def work(transform, fan_out, url, present, absent):
+    async def work(redis, cluster, transform, fan_out, url, present, absent):
         await producer.notify("user:grace", "first", apns_collapse_id="c")
         await producer.notify("user:ada", "first")
         await producer.flush()
@@ -265,11 +254,7 @@ async def older(arguments, folder):
         # The device remembers by its ids; that it was told again of one that it has is no fault of the cluster's.
         expect(len(bodies(present)) >= 3, "all were sent")
 
-    try:
-        await two_devices(cluster, work)
-    finally:
-        cluster.end()
-        redis.kill()
+    await two_devices(arguments, folder, work)
 
 
 async def backlog(arguments, folder):
