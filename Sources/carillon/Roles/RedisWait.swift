@@ -23,37 +23,37 @@ actor RedisWait {
       logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
     }
     connection.start()
-    var passing: String?
-    repeat {
-      try await connection.waitUntilUp(withinMilliseconds: Int(Int32.max))
-      let report: RedisServerReport
-      do throws(RedisError) {
-        report = try await connection.checkServer()
-      } catch {
-        if error.code == .closed { throw error }
-        passing = error.description
-        continue
-      }
-      passing = report.passing
-      for finding in report.findings {
-        switch finding.severity {
-        case .error: logger.error("Redis cannot be worked with", ["finding": finding.text])
-        case .passing: logger.warning("Redis cannot be worked with yet", ["finding": finding.text, "retryMs": Self.pauseMilliseconds])
-        case .warning: logger.warning("Redis could work better", ["finding": finding.text])
-        case .note: logger.info("Redis was not checked wholly", ["finding": finding.text])
-        }
-      }
-      if let error = report.firstError { throw error }
-      if let passing {
-        health.set("redis", ready: false, passing)
-        try? await Task.sleep(for: .milliseconds(Self.pauseMilliseconds))
-      }
-    } while passing != nil
+    while let passing = try await judge(connection, logger) {
+      health.set("redis", ready: false, passing)
+      try? await Task.sleep(for: .milliseconds(Self.pauseMilliseconds))
+    }
     // From now on each lane says how it stands with Redis.
     health.remove("redis")
   }
 
   private static let pauseMilliseconds = 1_000
+
+  /// What is to pass before this Redis can be worked with; nil when nothing is.
+  private func judge(_ connection: RedisConnection, _ logger: Logger) async throws(RedisError) -> String? {
+    try await connection.waitUntilUp(withinMilliseconds: Int(Int32.max))
+    let report: RedisServerReport
+    do throws(RedisError) {
+      report = try await connection.checkServer()
+    } catch {
+      if error.code == .closed { throw error }
+      return error.description
+    }
+    for finding in report.findings {
+      switch finding.severity {
+      case .error: logger.error("Redis cannot be worked with", ["finding": finding.text])
+      case .passing: logger.warning("Redis cannot be worked with yet", ["finding": finding.text, "retryMs": Self.pauseMilliseconds])
+      case .warning: logger.warning("Redis could work better", ["finding": finding.text])
+      case .note: logger.info("Redis was not checked wholly", ["finding": finding.text])
+      }
+    }
+    if let error = report.firstError { throw error }
+    return report.passing
+  }
 
   /// Waits no longer.
   func cancel() {
