@@ -77,14 +77,7 @@ extension Admin {
     do throws(KafkaError) {
       answer = .success(
         try await call(operation) { _ throws(KafkaError) in
-          let list = PartitionList(wanted)
-          try check(rd_kafka_committed(member.pointer, list.pointer, timeout), operation)
-          var offsets: [TopicPartition: (offset: Int64, note: String)] = [:]
-          for element in list.elements {
-            try check(element.err, operation)
-            if element.offset >= 0 { offsets[element.topicPartition] = (element.offset, element.note) }
-          }
-          return offsets
+          try committedOffsets(of: wanted, member.pointer, operation, timeout)
         })
     } catch { answer = .failure(error) }
     let ended = Latch()
@@ -118,4 +111,18 @@ extension Admin {
         })
     }
   }
+}
+
+/// The offsets that a consumer's group has committed, and what it keeps beside them; blocks.
+func committedOffsets(
+  of wanted: [TopicPartition], _ consumer: OpaquePointer, _ operation: String, _ timeoutMilliseconds: Int32
+) throws(KafkaError) -> [TopicPartition: (offset: Int64, note: String)] {
+  let list = PartitionList(wanted)
+  try check(rd_kafka_committed(consumer, list.pointer, timeoutMilliseconds), operation)
+  var offsets: [TopicPartition: (offset: Int64, note: String)] = [:]
+  for element in list.elements {
+    try check(element.err, operation)
+    if element.offset >= 0 { offsets[element.topicPartition] = (element.offset, element.note) }
+  }
+  return offsets
 }

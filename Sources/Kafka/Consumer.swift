@@ -335,17 +335,10 @@ public final class Consumer {
     try requireOpen("ask for committed offsets")
     let client = client
     return try await NamedThread.run("kafka-committed") {
-      let list = PartitionList(wanted)
-      let code = rd_kafka_committed(client.pointer, list.pointer, timeoutMilliseconds)
-      guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(KafkaError(code, "ask for committed offsets")) }
-      var offsets: [TopicPartition: Int64] = [:]
-      for element in list.elements {
-        if element.err != RD_KAFKA_RESP_ERR_NO_ERROR {
-          return .failure(KafkaError(element.err, "ask for the committed offset of \(element.topicPartition)"))
-        }
-        if element.offset >= 0 { offsets[element.topicPartition] = element.offset }
-      }
-      return .success(offsets)
+      do throws(KafkaError) {
+        return .success(
+          try committedOffsets(of: wanted, client.pointer, "ask for committed offsets", timeoutMilliseconds).mapValues(\.offset))
+      } catch { return .failure(error) }
     }
   }
 
