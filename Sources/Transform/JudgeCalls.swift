@@ -71,10 +71,7 @@ struct JudgeCalls: ~Copyable {
       var start = 0
       while start < buckets[bucket].count {
         let end = min(start + Self.most, buckets[bucket].count)
-        let call = free.popLast() ?? calls.count
-        if call == calls.count { calls.append([]) }
-        calls[call].append(contentsOf: buckets[bucket][start..<end])
-        write(calls[call], bucket, now)
+        let call = begin(buckets[bucket][start..<end], bucket, now)
         if redis.send(command, to: handler, token: tag | UInt64(call)) != .accepted { refused(take(call)) }
         start = end
       }
@@ -82,13 +79,19 @@ struct JudgeCalls: ~Copyable {
     }
     filled.removeAll(keepingCapacity: true)
     for request in singles {
-      let call = free.popLast() ?? calls.count
-      if call == calls.count { calls.append([]) }
-      calls[call].append(request)
-      write(calls[call], bucket(of: request), now)
+      let call = begin(CollectionOfOne(request), bucket(of: request), now)
       if redis.send(command, to: handler, token: tag | UInt64(call)) != .accepted { refused(take(call)) }
     }
     singles.removeAll()
+  }
+
+  /// Writes a call of these requests, and answers its place.
+  private mutating func begin(_ requests: some Sequence<DeviceRequest>, _ bucket: Int, _ now: Int64) -> Int {
+    let call = free.popLast() ?? calls.count
+    if call == calls.count { calls.append([]) }
+    calls[call].append(contentsOf: requests)
+    write(calls[call], bucket, now)
+    return call
   }
 
   private func bucket(of request: DeviceRequest) -> Int {
@@ -112,7 +115,7 @@ struct JudgeCalls: ~Copyable {
         key("m", bucket, token)
       }
     }
-    key(keys.isRebuilding ? "b" : "k", bucket, UnsafeRawBufferPointer(start: nil, count: 0))
+    command.append(keys.guardKey(bucket))
     command.append(now)
     command.append(settings.longestLifetime * 1000)
     command.append(settings.mailboxBound)
