@@ -37,7 +37,7 @@ struct SessionFlow {
     case live
     /// There may be more in the mailbox; nothing is being read.
     case behind
-    /// A page is being read; `missed`: a live record came meanwhile.
+    /// A page is being read; `missed`: a live record came meanwhile, or an entry of the page found no room.
     case reading(missed: Bool)
   }
 
@@ -111,7 +111,12 @@ struct SessionFlow {
 
   /// Whether an entry of a page is to be sent: the number to send it under.
   mutating func paged(_ revision: Revision, now: UInt32, head: () -> [UInt8]) -> UInt64? {
-    guard hasRoom, !isUnderWay(revision) else { return nil }
+    if isUnderWay(revision) { return nil }
+    guard hasRoom else {
+      // What was being deleted when the page was asked for was gone when it was read, so it held more than there is room for.
+      if case .reading = mode { mode = .reading(missed: true) }
+      return nil
+    }
     return send(revision, head(), now)
   }
 
