@@ -87,26 +87,18 @@ struct PendingResponses {
 
   /// What a session may have on the way at a time.
   static let most = 64
-  private var places: [Pending?] = []
-  private var free: [Int] = []
+  private var places = NumberedPlaces<Pending>()
   private var counts: [UInt64: Int] = [:]
 
   func hasRoom(_ generation: UInt64) -> Bool { counts[generation, default: 0] < Self.most }
 
   mutating func add(_ pending: Pending) -> Int {
     counts[pending.generation, default: 0] += 1
-    if let place = free.popLast() {
-      places[place] = pending
-      return place
-    }
-    places.append(pending)
-    return places.count - 1
+    return places.add(pending)
   }
 
   mutating func take(_ place: Int) -> Pending? {
-    guard places.indices.contains(place), let pending = places[place] else { return nil }
-    places[place] = nil
-    free.append(place)
+    guard let pending = places.take(place) else { return nil }
     if let count = counts[pending.generation] { counts[pending.generation] = count > 1 ? count - 1 : nil }
     return pending
   }

@@ -25,8 +25,7 @@ final class Mailbox: RedisReplyHandler {
   private let redis: RedisConnection
   private let keys: RedisKeys
   private var command = RedisCommand()
-  private var calls: [Call?] = []
-  private var free: [Int] = []
+  private var calls = NumberedPlaces<Call>()
   /// Who is told; set once by the lane.
   var answers: Answers?
 
@@ -40,11 +39,7 @@ final class Mailbox: RedisReplyHandler {
     command.begin(SessionScripts.page, keys: 1)
     command.append(keys.mailbox(token))
     command.append(count)
-    let number = add(.page(generation: generation, asked: count))
-    if redis.send(command, to: self, token: UInt64(number)) != .accepted {
-      _ = take(number)
-      answers?.pageFailed(generation)
-    }
+    send(.page(generation: generation, asked: count))
   }
 
   /// Deletes entries whose outcome Kafka has.
@@ -54,28 +49,17 @@ final class Mailbox: RedisReplyHandler {
     command.begin("HDEL")
     command.append(keys.mailbox(token))
     for entry in entries { entry.revision.withBytes { command.append($0) } }
-    let number = add(.delete(generation: generation, numbers: entries.map(\.number)))
+    send(.delete(generation: generation, numbers: entries.map(\.number)))
+  }
+
+  /// Sends what was written to `command`.
+  private func send(_ call: Call) {
+    let number = calls.add(call)
     if redis.send(command, to: self, token: UInt64(number)) != .accepted { failed(number) }
   }
 
-  private func add(_ call: Call) -> Int {
-    if let number = free.popLast() {
-      calls[number] = call
-      return number
-    }
-    calls.append(call)
-    return calls.count - 1
-  }
-
-  private func take(_ number: Int) -> Call? {
-    guard calls.indices.contains(number), let call = calls[number] else { return nil }
-    calls[number] = nil
-    free.append(number)
-    return call
-  }
-
   func redisReplied(token: UInt64, reply: RedisReplyView) {
-    switch take(Int(token)) {
+    switch calls.take(Int(token)) {
     case .page(let generation, let asked):
       for index in stride(from: 0, to: reply.count - 1, by: 2) {
         guard let revision = reply[index]?.bytes.flatMap(Revision.init(bytes:)) else { continue }
@@ -90,7 +74,7 @@ final class Mailbox: RedisReplyHandler {
   func redisFailed(token: UInt64, error: RedisError) { failed(Int(token)) }
 
   private func failed(_ number: Int) {
-    switch take(number) {
+    switch calls.take(number) {
     case .page(let generation, _): answers?.pageFailed(generation)
     case .delete(let generation, let numbers): answers?.deleted(generation, numbers)
     case nil: break

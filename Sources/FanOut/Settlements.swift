@@ -20,8 +20,7 @@ final class Settlements {
 
   private let events: EventProducer
   private let mailbox: Mailbox
-  private var places: [Settlement?] = []
-  private var free: [Int] = []
+  private var places = NumberedPlaces<Settlement>()
   /// What Kafka's queue had no room for.
   private var unsaid: [Int] = []
   /// How many may be on their way: about 400 bytes each.
@@ -34,14 +33,12 @@ final class Settlements {
   }
 
   /// How many are on their way.
-  var count: Int { places.count - free.count }
+  var count: Int { places.count }
 
   /// Says what became of a delivery; false when too many are on their way: it stays in the mailbox, and comes again.
   func add(_ settlement: Settlement) -> Bool {
     guard count < most else { return false }
-    let place = free.popLast() ?? places.count
-    if place == places.count { places.append(nil) }
-    places[place] = settlement
+    let place = places.add(settlement)
     if !say(place) { unsaid.append(place) }
     return true
   }
@@ -71,20 +68,15 @@ final class Settlements {
   func reported(_ reports: [(place: Int, failed: Bool)]) {
     var done: [UInt64: (token: String, entries: [(number: UInt64, revision: Revision)])] = [:]
     for (place, failed) in reports {
-      guard places.indices.contains(place), let settlement = places[place] else { continue }
-      if failed {
-        unsaid.append(place)
-        continue
-      }
-      places[place] = nil
-      free.append(place)
+      if failed, places[place] != nil { unsaid.append(place) }
+      guard !failed, let settlement = places.take(place) else { continue }
       done[settlement.generation, default: (settlement.token, [])].entries.append((settlement.number, settlement.revision))
     }
     for (generation, device) in done { mailbox.delete(device.entries, of: device.token, generation: generation) }
   }
 
   /// Whether everything that was said is in Kafka.
-  var isIdle: Bool { free.count == places.count }
+  var isIdle: Bool { places.count == 0 }
 
   /// Whether something waits to be said again.
   var hasUnsaid: Bool { !unsaid.isEmpty }

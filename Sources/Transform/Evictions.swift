@@ -8,8 +8,6 @@ import Worker
 /// moment.
 struct Evictions: ~Copyable {
   struct Eviction {
-    /// Its place.
-    let number: Int
     let token: [UInt8]
     /// Oldest first.
     let revisions: [[UInt8]]
@@ -18,7 +16,7 @@ struct Evictions: ~Copyable {
     var failed = false
   }
 
-  private var places: [Eviction?] = []
+  private var places = NumberedPlaces<Eviction>()
   private var devices: Set<[UInt8]> = []
   private var command = RedisCommand()
   private let keys: RedisKeys
@@ -29,8 +27,8 @@ struct Evictions: ~Copyable {
 
   init(_ keys: RedisKeys) { self.keys = keys }
 
-  /// Begins one; nil when the device has one already, or too many do.
-  mutating func begin(_ token: UnsafeRawBufferPointer, _ surplus: RedisReplyView) -> Eviction? {
+  /// Begins one, and gives it a number; nil when the device has one already, or too many do.
+  mutating func begin(_ token: UnsafeRawBufferPointer, _ surplus: RedisReplyView) -> (number: Int, eviction: Eviction)? {
     let device = Array(token)
     guard devices.count < Self.most, !devices.contains(device) else { return nil }
     var revisions: [[UInt8]] = []
@@ -42,18 +40,16 @@ struct Evictions: ~Copyable {
     }
     guard !entries.isEmpty else { return nil }
     devices.insert(device)
-    let number = places.firstIndex { $0 == nil } ?? places.count
-    if number == places.count { places.append(nil) }
-    let eviction = Eviction(number: number, token: device, revisions: revisions, entries: entries, pending: entries.count)
-    places[number] = eviction
-    return eviction
+    let eviction = Eviction(token: device, revisions: revisions, entries: entries, pending: entries.count)
+    return (places.add(eviction), eviction)
   }
 
   /// One of its events is durable, or is not; after the last one the entries are deleted.
   mutating func reported(_ number: Int, failed: Bool, send: (borrowing RedisCommand) -> Bool) {
-    guard number < places.count, places[number] != nil else { return }
-    places[number]?.pending -= 1
-    if failed { places[number]?.failed = true }
+    places.update(number) {
+      $0.pending -= 1
+      if failed { $0.failed = true }
+    }
     guard let eviction = places[number], eviction.pending == 0 else { return }
     if eviction.failed { return ended(number) }
     let token = String(decoding: eviction.token, as: UTF8.self)
@@ -66,8 +62,6 @@ struct Evictions: ~Copyable {
 
   /// It is over.
   mutating func ended(_ number: Int) {
-    guard number < places.count, let eviction = places[number] else { return }
-    devices.remove(eviction.token)
-    places[number] = nil
+    if let eviction = places.take(number) { devices.remove(eviction.token) }
   }
 }

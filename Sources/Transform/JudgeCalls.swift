@@ -34,8 +34,7 @@ struct DeviceRequest {
 /// All requests for one device go in the order of their records, since they share a bucket and calls are made in order.
 struct JudgeCalls: ~Copyable {
   /// Calls in flight, by their token.
-  private var calls: [[DeviceRequest]] = []
-  private var free: [Int] = []
+  private var calls = NumberedPlaces<[DeviceRequest]>()
   private var buckets: [[DeviceRequest]]
   private var filled: [Int] = []
   private var command = RedisCommand(reserving: 1 << 16)
@@ -87,11 +86,9 @@ struct JudgeCalls: ~Copyable {
 
   /// Writes a call of these requests, and answers its place.
   private mutating func begin(_ requests: some Sequence<DeviceRequest>, _ bucket: Int, _ now: Int64) -> Int {
-    let call = free.popLast() ?? calls.count
-    if call == calls.count { calls.append([]) }
-    calls[call].append(contentsOf: requests)
-    write(calls[call], bucket, now)
-    return call
+    let requests = Array(requests)
+    write(requests, bucket, now)
+    return calls.add(requests)
   }
 
   private func bucket(of request: DeviceRequest) -> Int {
@@ -99,12 +96,7 @@ struct JudgeCalls: ~Copyable {
   }
 
   /// The requests of a call that was answered; its place is free afterwards.
-  mutating func take(_ call: Int) -> [DeviceRequest] {
-    var requests: [DeviceRequest] = []
-    swap(&requests, &calls[call])
-    free.append(call)
-    return requests
-  }
+  mutating func take(_ call: Int) -> [DeviceRequest] { calls.take(call) ?? [] }
 
   private mutating func write(_ requests: [DeviceRequest], _ bucket: Int, _ now: Int64) {
     command.begin(JudgeScript.script, keys: 2 * requests.count + 1)

@@ -432,13 +432,13 @@ final class Pipeline: RedisReplyHandler {
   private func evict(_ surplus: RedisReplyView, _ request: DeviceRequest) {
     request.hold.arena.withUnsafeBytes { arena in
       let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
-      guard let eviction = evictions.begin(token, surplus) else { return }
+      guard let (number, eviction) = evictions.begin(token, surplus) else { return }
       metrics.evicted.increment(by: eviction.entries.count)
       for (entry, revision) in zip(eviction.entries, eviction.revisions) {
         entry.withUnsafeBytes { entry in
           guard let view = DeliveryEntryView(entry) else { return }
           let revision = revision.withUnsafeBytes { Revision(bytes: $0) }
-          outcomes.evicted(Outcomes.Subject(token: token, entry: view, work: Int32(eviction.number)), revision: revision)
+          outcomes.evicted(Outcomes.Subject(token: token, entry: view, work: Int32(number)), revision: revision)
         }
       }
     }
