@@ -76,11 +76,15 @@ final class Pipeline: RedisReplyHandler {
 
   /// Takes the records of a batch whose tickets the tracker has given.
   func take(_ batch: RecordBatch, _ begun: [BegunRecord]) {
-    let hold = BatchHold(batch, arena: ByteBuffer(capacity: 64 << 10))
+    let bytes = begun.reduce(into: 0) { $0 += (batch[$1.index].value?.count ?? 0) + Self.entryBytes }
+    let hold = BatchHold(batch, arena: ByteBuffer(capacity: bytes))
     let now = loop.milliseconds()
     for record in begun { start(works.add(hold, record, arrived: now)) }
     send()
   }
+
+  /// About what an entry and its device's token have beside the payload.
+  private static let entryBytes = 256
 
   /// Takes a record that is not to be worked on.
   func condemn(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
