@@ -6,14 +6,17 @@ final class ReadingLog: Sendable {
   private let last = Mutex<(what: String, percent: Int64)>(("", -1))
   private static let step: Int64 = 5
 
-  /// Says it when it is something new: another topic, or some more of the same.
-  func say(_ progress: ReadingProgress) {
-    let percent = progress.total > 0 ? progress.read * 100 / progress.total : 100
+  /// Says it when it is something new.
+  func say(_ progress: ReadingProgress) { say(progress.what, read: progress.read, of: progress.total) }
+
+  /// Says it when it is something new: something else that is read, or some more of the same.
+  func say(_ what: String, read: Int64, of total: Int64) {
+    let percent = total > 0 ? read * 100 / total : 100
     let isNew = last.withLock { last in
-      guard last.what != progress.what || percent >= last.percent + Self.step || percent < last.percent else { return false }
-      last = (progress.what, percent)
+      guard last.what != what || percent >= last.percent + Self.step || percent < last.percent else { return false }
+      last = (what, percent)
       return true
     }
-    if isNew { StandardError.line("\(progress.what): \(progress.read) of \(progress.total) (\(percent) %)") }
+    if isNew { StandardError.line("\(what): \(read) of \(total) (\(percent) %)") }
   }
 }

@@ -25,11 +25,11 @@ enum RebuildCommand {
     let loop = EventLoop(name: "rebuild")
     let lane = RebuildLane(settings, on: loop, logger: Logger(log, component: "rebuild"))
     let isDryRun = values[dryRun]
+    let reading = ReadingLog()
     do {
       let report = try await Task(executorPreference: loop) {
         try await lane.run(isDryRun: isDryRun) { report in
-          let share = report.total > 0 ? " (\(report.read * 100 / report.total) %)" : ""
-          StandardError.line("\(report.phase.rawValue): \(report.read) of \(report.total) records\(share)")
+          reading.say(report.phase.rawValue, read: report.read, of: report.total)
         }
       }.value
       await loop.close()
