@@ -17,11 +17,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private var requestPartitions = 0
   private var devicePartitions = 0
   private var sessionMilliseconds = TransformCore.leastSessionByDefault
-  /// Records that are still to be worked on in groups, and what to look at more closely, by the field of the partition's marker.
-  private var careful = 0
-  private var suspects: [String: CrashWatch.Group] = [:]
+  private var careful = CarefulWork()
   private var isMarking = false
-  private var condemned: [String: Int64] = [:]
   private let markers: MarkerStore
   private var admin: Admin?
   private var producer: Producer?
@@ -162,11 +159,9 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
 
   private func watchMarkers() {
     ownership.onSuspicion = { [unowned self] suspicion in
-      condemned.merge(suspicion.condemned) { $1 }
-      suspects.merge(suspicion.groups) { $1 }
+      careful.note(suspicion)
       guard suspicion.isCareful else { return }
-      careful = CrashWatch.carefulRecords
-      logger.warning("workers have ended at these records again and again: they are worked on in small groups", ["records": careful])
+      logger.warning("workers have ended at these records again and again: they are worked on in small groups", ["records": careful.left])
     }
     ownership.onDoubt = { [unowned self] in doubt("the markers are not as they were left") }
     ownership.onRaised = { [metrics] in metrics.markersRaised.increment(by: $0) }
@@ -312,29 +307,10 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     guard let committer, let consumer, let pipeline else { return }
     while let (batch, first) = backlog.first {
       guard redis.isUp, isSound else { return consumer.pauseAll() }
-      if careful > 0 { return advanceCarefully(batch, first, committer, pipeline) }
-      var begun: [BegunRecord] = []
-      begun.reserveCapacity(batch.count - first)
-      var next = first
-      scan: while next < batch.count {
-        let record = batch[next]
-        if ownership.hasUnconfirmed, !isWork(record) {
-          next += 1
-          continue
-        }
-        switch committer.begin(record) {
-        case .begun(let ticket):
-          let place = partitions[record.partitionIndex]
-          begun.append(BegunRecord(index: next, ticket: ticket, isRegistration: place.isRegistry, era: place.era))
-        case .ignored: break
-        case .full: break scan
-        }
-        next += 1
-      }
-      let isWhole = next == batch.count
-      if isWhole { backlog.removeFirst() } else { backlog[0].next = next }
+      if careful.isNeeded { return advanceCarefully(batch, first, committer, pipeline) }
+      let (begun, next) = begin(batch, first..<batch.count, committer)
       if !begun.isEmpty { pipeline.take(batch, begun) }
-      if !isWhole { return consumer.hold() }
+      if next < batch.count { return consumer.hold() }
     }
     if redis.isUp, isSound, !isClosing {
       consumer.release()
@@ -345,37 +321,47 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   /// Until the registry is whole only registrations flow: requests for people would wait for it, and take all the places meanwhile.
   private func waitsForRegistry(_ index: Int) -> Bool { pipeline?.isRegistryWhole == false && !partitions[index].isRegistry }
 
+  /// Begins the first batch's records in this range, until there is no place left: what was begun, and where it stopped.
+  private func begin(_ batch: RecordBatch, _ range: Range<Int>, _ committer: OffsetCommitter) -> (begun: [BegunRecord], next: Int) {
+    var begun: [BegunRecord] = []
+    begun.reserveCapacity(range.count)
+    var next = range.lowerBound
+    scan: while next < range.upperBound {
+      let record = batch[next]
+      if !ownership.hasUnconfirmed || isWork(record) {
+        switch committer.begin(record) {
+        case .begun(let ticket):
+          let place = partitions[record.partitionIndex]
+          begun.append(BegunRecord(index: next, ticket: ticket, isRegistration: place.isRegistry, era: place.era))
+        case .ignored: break
+        case .full: break scan
+        }
+      }
+      next += 1
+    }
+    if next == batch.count { backlog.removeFirst() } else { backlog[0].next = next }
+    return (begun, next)
+  }
+
   /// Works on a group of one partition's records, after Redis has noted which; the next comes when it is done.
   private func advanceCarefully(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter, _ pipeline: Pipeline) {
     consumer?.hold()
     guard !isMarking, pipeline.isIdle else { return }
     let partition = TopicPartition(batch[first].topic, batch[first].partition)
-    let (field, place) = (ownership.field(partition), partitions[batch[first].partitionIndex])
-    var begun: [BegunRecord] = []
-    var next = first
-    let step = suspects[field]?.step(at: batch[first].offset) ?? CrashWatch.groupRecords
-    while next < min(batch.count, first + step), batch[next].partitionIndex == batch[first].partitionIndex {
-      // A condemned one ends the group before it, and is a group by itself.
-      if condemned[field] == batch[next].offset, next > first { break }
-      let record = batch[next]
-      next += 1
-      guard !ownership.hasUnconfirmed || isWork(record), case .begun(let ticket) = committer.begin(record) else { continue }
-      begun.append(BegunRecord(index: next - 1, ticket: ticket, isRegistration: place.isRegistry, era: place.era))
-      if condemned[field] == record.offset { break }
+    let field = ownership.field(partition)
+    let (begun, next) = begin(batch, first..<careful.groupEnd(batch, from: first, field), committer)
+    guard let start = begun.first else {
+      if next > first { advance() }
+      return
     }
-    if next == batch.count { backlog.removeFirst() } else { backlog[0].next = next }
-    guard let start = begun.first else { return advance() }
     let group = CrashWatch.Group(first: batch[start.index].offset, count: Int64(begun.count))
     isMarking = true
     crashes.mark(field, group) { [self] isNoted in
       isMarking = false
-      careful = max(0, careful - begun.count)
-      if careful == 0, isNoted {
-        suspects = [:]
+      if careful.isOver(after: begun.count), isNoted {
         crashes.cleared(consumer?.assignment.map { ownership.field($0.topicPartition) } ?? [])
       }
-      guard condemned[field] == group.first else { return pipeline.take(batch, begun) }
-      condemned[field] = nil
+      guard careful.takeCondemned(field, group.first) else { return pipeline.take(batch, begun) }
       logger.error("no worker survives this record: it goes to the dead letters", ["partition": "\(partition)", "offset": group.first])
       pipeline.condemn(batch, start, tries: CrashWatch.tries)
     }
@@ -399,7 +385,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     committer?.finish(ticket)
     guard let committer, let pipeline else { return }
     // Half of the places, so that a batch is worth its turn.
-    if !backlog.isEmpty, careful > 0 ? pipeline.isIdle : committer.span <= settings.inFlight / 2 { advance() }
+    if !backlog.isEmpty, careful.isNeeded ? pipeline.isIdle : committer.span <= settings.inFlight / 2 { advance() }
     if pipeline.isIdle, let waiting = whenIdle {
       whenIdle = nil
       waiting.resume()

@@ -336,7 +336,8 @@ async def pill(arguments, folder):
 
     async def supervise():
         while True:
-            worker = cluster.start("transform", "--session-timeout", "2s", *cluster.group)
+            # Fewer places than a group of suspects has records.
+            worker = cluster.start("transform", "--session-timeout", "2s", "--in-flight", "7", *cluster.group)
             proxy.victim = worker
             while worker.poll() is None:
                 await asyncio.sleep(0.02)
