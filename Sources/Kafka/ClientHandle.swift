@@ -74,6 +74,11 @@ final class ClientHandle: @unchecked Sendable {
       let left = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
       isEnding.store(true, ordering: .sequentiallyConsistent)
       while heldBatches.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
+      if let rebalances, rebalances.isUnassignedMember, rd_kafka_version() < 0x0203_0000 {
+        // It has left its group; what there is of it stays until the process ends, and so does what its callbacks use.
+        _ = Unmanaged.passRetained(rebalances)
+        return done()
+      }
       rd_kafka_destroy_flags(pointer, left || !leavingGroup ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE)
       done()
     }

@@ -17,6 +17,8 @@ final class RebalanceInbox: Sendable {
   private let count = Atomic<Int>(0)
   private let isClosing = Atomic<Bool>(false)
   private let joining = Atomic<Bool>(false)
+  private let wasLetIn = Atomic<Bool>(false)
+  private let wasAssigned = Atomic<Bool>(false)
   private let topicsGone = Atomic<Bool>(false)
 
   /// Whether the member waits for its group to form anew.
@@ -24,6 +26,11 @@ final class RebalanceInbox: Sendable {
   /// A commit that is sent meanwhile waits at the broker behind the request to join, is then of an old generation, and makes librdkafka
   /// 2.0.2 take the whole assignment for lost (its issue 4059, mended in 2.10.0).
   var isJoining: Bool { joining.load(ordering: .relaxed) }
+
+  /// Whether the member may have been let into its group and has never been assigned anything, not even nothing.
+  ///
+  /// Below version 2.3.0 librdkafka aborts the process when it frees such a member (its issue 4312).
+  var isUnassignedMember: Bool { wasLetIn.load(ordering: .acquiring) && !wasAssigned.load(ordering: .acquiring) }
 
   /// Whether a topic was said to be gone since the last question: one that is there again is another one.
   func takeTopicsGone() -> Bool { topicsGone.load(ordering: .relaxed) && topicsGone.exchange(false, ordering: .relaxed) }
@@ -68,9 +75,10 @@ final class RebalanceInbox: Sendable {
         return rd_kafka_interceptor_add_on_response_received(
           client, "carillon",
           { _, _, _, _, request, _, _, _, _, error, opaque in
-            if request == syncGroup || (request == joinGroup && error != RD_KAFKA_RESP_ERR_NO_ERROR), let opaque {
-              Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().setJoining(false)
-            }
+            guard request == joinGroup || request == syncGroup, let opaque else { return RD_KAFKA_RESP_ERR_NO_ERROR }
+            let inbox = Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue()
+            if request == joinGroup { inbox.wasLetIn.store(true, ordering: .releasing) }
+            if request == syncGroup || error != RD_KAFKA_RESP_ERR_NO_ERROR { inbox.setJoining(false) }
             return RD_KAFKA_RESP_ERR_NO_ERROR
           }, opaque)
       }, opaque)
@@ -81,6 +89,7 @@ final class RebalanceInbox: Sendable {
   private func take(
     _ client: OpaquePointer, _ code: rd_kafka_resp_err_t, _ partitions: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
   ) {
+    if code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS { wasAssigned.store(true, ordering: .releasing) }
     guard !isClosing.load(ordering: .acquiring), let copy = rd_kafka_topic_partition_list_copy(partitions) else {
       rd_kafka_assign(client, nil)
       return

@@ -65,6 +65,20 @@ import Testing
     }
   }
 
+  @Test func aMemberThatWasLetInAndHasGotNothingYetEndsInOrder() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic()
+      // The group forms anew each time when the member asks what it has got.
+      try kafka.embedded?.failNext(.syncGroup, with: Array(repeating: .init(rawValue: 27), count: 1_000))
+      let lane = ConsumerLane()
+      try await lane.open(kafka.configuration.merging(["debug": "cgrp"]), .init(group: KafkaFixture.unique("group")))
+      try await lane.subscribe(topic)
+      try await eventually("the member asks what it has got") { await lane.lines.contains { $0.message.contains("SyncGroup error") } }
+      #expect(await lane.owned.isEmpty)
+      #expect(await lane.close())
+    }
+  }
+
   /// Members come and go while records flow: each partition moves and none of its records is missing.
   @Test func rebalancesMovePartitionsAndLoseNothing() async throws {
     try await KafkaFixture.with { kafka in

@@ -36,6 +36,7 @@ actor ConsumerLane {
     var everOwned: [AssignedPartition] = []
     var lost = 0
     var errors: [KafkaError] = []
+    var lines: [KafkaLogLine] = []
     var ends: [Int64] = []
     var pauses = 0
     var holdsBatches = false
@@ -93,6 +94,7 @@ actor ConsumerLane {
     let core = Core(finishing)
     let consumer = try Consumer(on: loop, configuration, options, handler: core)
     core.consumer = consumer
+    consumer.onLog = { [unowned core] in core.lines.append($0) }
     if options.group != nil { core.committer = OffsetCommitter(on: loop, consumer, intervalMilliseconds: commitMilliseconds) }
     self.core = core
   }
@@ -142,6 +144,7 @@ actor ConsumerLane {
   var owned: [AssignedPartition] { core?.owned ?? [] }
   var everOwned: [AssignedPartition] { core?.everOwned ?? [] }
   var errors: [KafkaError] { core?.errors ?? [] }
+  var lines: [KafkaLogLine] { core?.lines ?? [] }
   var ends: [Int64] { core?.ends ?? [] }
   var lost: Int { core?.lost ?? 0 }
   var pauses: Int { core?.pauses ?? 0 }
