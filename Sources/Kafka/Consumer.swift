@@ -88,8 +88,9 @@ public final class Consumer {
       "enable.auto.commit": "false",
       "enable.auto.offset.store": "false",
       "enable.partition.eof": options.reportsPartitionEnd ? "true" : "false",
-      // Fetching that passes either bound pauses for up to a second, so the first is out of reach and the second is the memory's.
-      "queued.min.messages": "1000000",
+      // What waits in memory, of all partitions together: librdkafka counts values alone and takes about a kilobyte more for each record, so
+      // small ones are bound by their number. Fetching that passes a bound pauses for up to a second: both last for longer than that.
+      "queued.min.messages": "200000",
       "queued.max.messages.kbytes": "131072",
       "fetch.wait.max.ms": "100",
       "socket.nagle.disable": "true",
