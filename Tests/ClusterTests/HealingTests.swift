@@ -24,6 +24,8 @@ extension ClusterTests {
 
     @Test func aTopicMadeAnewIsRebuiltAsTheSameEra() async throws { try await holds("anew") }
 
+    @Test func eventsTellTheEraThatTheGroupHasForgotten() async throws { try await holds("forgotten") }
+
     @Test func whatAnOlderRedisHasForgottenIsAppliedAgain() async throws { try await holds("older") }
 
     @Test func aBacklogDoesNotKeepTheRegistryFromBecomingWhole() async throws { try await holds("backlog") }

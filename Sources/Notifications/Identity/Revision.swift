@@ -62,6 +62,9 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     Revision(timestamp: timestamp, partition: era << 16 | partition & 0xFFFF, offset: offset)
   }
 
+  /// How often the topic had been made anew.
+  public var era: UInt32 { partition >> 16 }
+
   /// The partition of the source record, whatever the era.
   public var sourcePartition: UInt32 { partition & 0xFFFF }
 

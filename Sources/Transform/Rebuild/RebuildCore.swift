@@ -22,8 +22,10 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
   private var tracker = PartitionTracker(limit: 1 << 24)
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
-  /// How often the topic of each partition was made anew, as the group knows it.
+  /// How often the topic of each partition was made anew: as the group knows it, else as events tell.
   private var eras: [TopicPartition: UInt32] = [:]
+  /// The last request of each partition that events tell of.
+  private var lastRequests: [TopicPartition: Revision] = [:]
   private var lastTimestamps: [TopicPartition: (offset: Int64, timestamp: Int64)] = [:]
   private var report = RebuildReport()
   private var failure: (any Error)?
@@ -92,6 +94,7 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let committed = try await begin()
     defer { ticker.stop() }
+    try await findEras()
     try await read(phase: .registrations, registryPositions())
     try await read(phase: .requests, requestPositions(committed))
     report.phase = .markers
@@ -138,9 +141,40 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     try await admin.ends(of: try await partitions(settings.topics.devices)).map { ($0.key, $0.value) }
   }
 
+  /// Finds out the eras of partitions that the group knows nothing of: Kafka forgets what was committed when a topic is deleted.
+  ///
+  /// Events tell the last request that was worked on. Where it still lies in the topic, or before all that does, this is the same topic;
+  /// else it was made anew.
+  private func findEras() async throws {
+    let unknown = try await partitions(settings.topics.requests).filter { eras[$0] == nil }
+    guard !unknown.isEmpty else { return }
+    try await read(phase: .eras, positions(of: try await partitions(settings.topics.events)))
+    let last = lastRequests.filter { unknown.contains($0.key) }
+    let ends = try await admin.ends(of: Array(last.keys))
+    try await read(
+      phase: .eras,
+      last.compactMap { name, request in
+        let offset = Int64(clamping: request.offset)
+        return ends[name]?.contains(offset) == true ? (name, offset..<offset + 1) : nil
+      })
+    for (name, request) in last {
+      let isThere = lastTimestamps.removeValue(forKey: name)?.timestamp == Int64(clamping: request.timestamp)
+      let isGone = ends[name].map { $0.lowerBound > Int64(clamping: request.offset) } ?? false
+      eras[name] = isThere || isGone ? request.era : request.era + 1
+    }
+  }
+
   /// Requests up to where the group has committed, and events up to now, both from the longest lifetime ago.
   private func requestPositions(_ committed: [TopicPartition: Int64]) async throws -> [(TopicPartition, Range<Int64>)] {
     let names = try await partitions(settings.topics.requests) + partitions(settings.topics.events)
+    return try await positions(of: names).map { name, range in
+      let upper = name.topic == settings.topics.requests ? committed[name] ?? 0 : range.upperBound
+      return (name, min(range.lowerBound, upper)..<upper)
+    }
+  }
+
+  /// What lies in partitions from the longest lifetime ago up to now.
+  private func positions(of names: [TopicPartition]) async throws -> [(TopicPartition, Range<Int64>)] {
     let ends = try await admin.ends(of: names)
     let isEmbedded = try await admin.describeCluster().isEmbedded
     let start = WallClock.milliseconds() - settings.longestLifetime * 1000
@@ -148,9 +182,8 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     let starts = isEmbedded ? [:] : try await admin.offsets(of: names, at: start)
     return names.map { name in
       let range = ends[name] ?? 0..<0
-      let upper = name.topic == settings.topics.requests ? committed[name] ?? 0 : range.upperBound
       let lower = max(range.lowerBound, starts[name] ?? range.lowerBound)
-      return (name, min(lower, upper)..<upper)
+      return (name, min(lower, range.upperBound)..<range.upperBound)
     }
   }
 
@@ -164,6 +197,7 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     guard !positions.isEmpty else { return }
     step = TimeStep(milliseconds: Self.stepMilliseconds)
     tracker = PartitionTracker(limit: 1 << 24)
+    names = [:]
     var options = Consumer.Options()
     options.reportsPartitionEnd = true
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
@@ -249,10 +283,11 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
       else { continue }
       report.read += 1
       if name.topic == settings.topics.events {
-        end(record)
+        report.phase == .eras ? note(record) : end(record)
         continue
       }
       lastTimestamps[name] = (record.offset, record.timestamp)
+      if report.phase == .eras { continue }
       let isRegistration = name.topic == settings.topics.devices
       if isRegistration { report.registrations += 1 } else { report.requests += 1 }
       guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, offset: record.offset) else { continue }
@@ -266,15 +301,27 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     advance()
   }
 
-  /// Takes out of the mailbox what an event says has ended there.
-  private func end(_ record: RecordView) {
+  private func event(_ record: RecordView) -> Event? {
     var headers: [(name: String, value: String)] = []
     record.forEachHeader { name, value in
       if let value { headers.append((String(cString: name), String(decoding: value, as: UTF8.self))) }
     }
-    guard let value = record.value, let event = try? Event(headers: headers, value: value), event.type?.endsMailboxEntry == true,
-      let device = event.device, let revision = event.revision
-    else { return }
+    return record.value.flatMap { try? Event(headers: headers, value: $0) }
+  }
+
+  /// Remembers the last request of each partition.
+  private func note(_ record: RecordView) {
+    guard let revision = event(record)?.revision else { return }
+    let name = TopicPartition(settings.topics.requests, Int32(revision.sourcePartition))
+    let known = lastRequests[name]
+    if known.map({ ($0.era, $0.offset) < (revision.era, revision.offset) }) ?? true { lastRequests[name] = revision }
+  }
+
+  /// Takes out of the mailbox what an event says has ended there.
+  private func end(_ record: RecordView) {
+    guard let event = event(record), event.type?.endsMailboxEntry == true, let device = event.device, let revision = event.revision else {
+      return
+    }
     report.endings += 1
     guard !isDryRun else { return }
     endings.append(Ending(time: record.timestamp, device: device, revision: revision))
@@ -315,8 +362,8 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
         offset: offset, timestamp: last.map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1, era: eras[partition] ?? 0)
       fields += [.text(field), .bytes(marker.bytes)]
     }
-    for (partition, offset) in committed where partition.topic == settings.topics.requests {
-      add(MarkerStore.field(ofRequests: partition.partition), partition, offset)
+    for partition in eras.keys where partition.topic == settings.topics.requests {
+      add(MarkerStore.field(ofRequests: partition.partition), partition, committed[partition] ?? 0)
     }
     for (partition, last) in lastTimestamps where partition.topic == settings.topics.devices {
       add(MarkerStore.field(ofDevices: partition.partition), partition, last.offset + 1)

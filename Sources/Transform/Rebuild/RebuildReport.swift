@@ -5,6 +5,8 @@ public struct RebuildReport: Sendable {
 
   /// What is being done.
   public enum Phase: String, Sendable {
+    /// Reading events for what they tell of topics that were made anew.
+    case eras
     /// Reading `devices`.
     case registrations
     /// Reading requests and events.

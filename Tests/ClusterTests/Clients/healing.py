@@ -1,10 +1,11 @@
 """What Redis loses, and records that no worker survives: real processes, a real Redis with AOF, killed and put back.
 
-  lost    FLUSHALL while requests come: the workers stop and say so, `carillon rebuild` (killed once in the middle) restores all of it
-  older   Redis is killed and comes back as it was some requests ago: what it has forgotten is applied again
-  anew    the same as lost, after the requests topic was deleted and made again
-  backlog a worker finds more requests for people than it works on at a time, and registrations behind them
-  pill    a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered
+  lost       FLUSHALL while requests come: the workers stop and say so, `carillon rebuild` (killed once in the middle) restores all of it
+  older      Redis is killed and comes back as it was some requests ago: what it has forgotten is applied again
+  anew       the same as lost, after the requests topic was deleted and made again
+  forgotten  the same, before anything of the new topic was worked on: only events tell then that there was another
+  backlog    a worker finds more requests for people than it works on at a time, and registrations behind them
+  pill       a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered
 """
 import argparse
 import asyncio
@@ -221,6 +222,32 @@ async def anew(arguments, folder):
     await two_devices(arguments, folder, work)
 
 
+async def forgotten(arguments, folder):
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+
+    async def work(redis, cluster, transform, fan_out, url, present, absent):
+        for body in ("one", "two", "three"):
+            await producer.notify("user:ada", body, apns_collapse_id="c")
+        await producer.flush()
+        await until(lambda: "three" in bodies(present), "what is published before arrives")
+        await until(lambda: committed(arguments) >= 3, "the group has committed", 30)
+        await make_anew(arguments, os.path.join(folder, "workers.log"))
+        redis.cli("FLUSHALL")
+        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
+        rebuild = [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"]
+        expect(committed(arguments) == 0, "Kafka has forgotten what was committed", committed(arguments))
+        done = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
+        expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
+        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+        later = Producer(arguments.kafka, arguments.prefix + "requests")
+        await later.notify("user:ada", "four", apns_collapse_id="c")
+        await later.flush()
+        await until(lambda: "four" in bodies(present), "an update after it arrives", 30, lambda: bodies(present))
+        expect(era(present.of("notify")[-1]) >= 1, "in the next era", present.of("notify")[-1]["revision"])
+
+    await two_devices(arguments, folder, work)
+
+
 async def older(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
 
@@ -371,11 +398,11 @@ def main():
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--part", required=True, choices=["lost", "anew", "older", "backlog", "pill"])
+    parser.add_argument("--part", required=True, choices=["lost", "anew", "forgotten", "older", "backlog", "pill"])
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="carillon-healing-")
     try:
-        asyncio.run({"lost": lost, "anew": anew, "older": older, "backlog": backlog, "pill": pill}[arguments.part](arguments, folder))
+        asyncio.run({"lost": lost, "anew": anew, "forgotten": forgotten, "older": older, "backlog": backlog, "pill": pill}[arguments.part](arguments, folder))
         say(part=arguments.part, result="held")
     except Failed as error:
         print(open(os.path.join(folder, "workers.log")).read()[-20000:])
