@@ -61,6 +61,22 @@ def arguments():
     return given
 
 
+# How far the requests are applied in Redis: the sum of the least markers of all partitions.
+APPLIED = """
+local least, sum = {}, 0
+for _, key in ipairs(redis.call('KEYS', 'k{*')) do
+  local all = redis.call('HGETALL', key)
+  for i = 1, #all, 2 do
+    if string.match(all[i], '^q%d+$') then
+      least[all[i]] = math.min(least[all[i]] or math.huge, (struct.unpack('>I8', all[i + 1])))
+    end
+  end
+end
+for _, offset in pairs(least) do sum = sum + offset end
+return sum
+"""
+
+
 class Run:
     def __init__(self, given):
         self.given = given
@@ -102,12 +118,13 @@ class Run:
         return took
 
     async def accounted(self):
-        """Waits until the transform workers have finished all that is published, and all that is published was read here."""
+        """Waits until the transform workers have finished all that is published, Redis has it, and all that is published was read here."""
         end = time.monotonic() + self.given.deadline
         while True:
             try:
                 unread = await self.blocking(self.topics.unread, "requests")
-                if not unread and not await self.blocking(self.topics.uncommitted, self.cluster.prefix + "transform"):
+                applied = int(await self.cluster.redis.ask("EVAL", APPLIED, "0"))
+                if not unread and not await self.blocking(self.topics.unfinished, self.cluster.prefix + "transform", applied):
                     return
             except Exception as error:  # noqa: BLE001 - Kafka may still be away; what it says is worth a line at the end only
                 unread = error

@@ -271,8 +271,8 @@ class Nemesis:
         return False
 
     async def topic_anew(self, dice):
-        """The requests topic is deleted and made again, when all that it held has been delivered."""
-        async with self.cluster.kafka.lock:
+        """The requests topic is deleted and made again, when all that it held has been delivered; Redis loses nothing meanwhile."""
+        async with self.cluster.kafka.lock, self.cluster.redis_lock:
             await self.producer.pause()
             await self.accounted()
             if not await self.delivered():

@@ -48,16 +48,17 @@ class Topics:
             left += end - max(place.offset, 0)
         return left
 
-    def uncommitted(self, group):
-        """How many requests the transform workers have not finished."""
+    def unfinished(self, group, applied):
+        """How many requests the transform workers have not finished: by the group's offsets, and by the markers in Redis."""
         consumer = confluent_kafka.Consumer({"bootstrap.servers": self.kafka, "group.id": group, "logger": None, "log_level": 0})
         try:
             places = [confluent_kafka.TopicPartition(place.topic, place.partition) for place in self.consumers["requests"].assignment()]
-            left = 0
+            left, ends = 0, 0
             for place in consumer.committed(places, timeout=30):
                 low, end = consumer.get_watermark_offsets(place, timeout=30)
                 left += end - (place.offset if place.offset >= 0 else low)
-            return left
+                ends += end
+            return max(left, ends - applied)
         finally:
             consumer.close()
 
