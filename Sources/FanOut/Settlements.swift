@@ -68,9 +68,11 @@ final class Settlements {
   func reported(_ reports: [(place: Int, failed: Bool)]) {
     var done: [UInt64: (token: String, entries: [(number: UInt64, revision: Revision)])] = [:]
     for (place, failed) in reports {
-      if failed, places[place] != nil { unsaid.append(place) }
-      guard !failed, let settlement = places.take(place) else { continue }
-      done[settlement.generation, default: (settlement.token, [])].entries.append((settlement.number, settlement.revision))
+      if failed {
+        if places[place] != nil { unsaid.append(place) }
+      } else if let settlement = places.take(place) {
+        done[settlement.generation, default: (settlement.token, [])].entries.append((settlement.number, settlement.revision))
+      }
     }
     for (generation, device) in done { mailbox.delete(device.entries, of: device.token, generation: generation) }
   }

@@ -43,7 +43,7 @@ struct TimeStep {
 
   /// Which partitions wait, and which go on.
   func decide() -> (wait: [Int], goOn: [Int]) {
-    let slowest = partitions.values.filter { !$0.isDone }.map(\.time).min() ?? .max
+    let slowest = earliest(of: partitions.keys)
     var (wait, goOn): ([Int], [Int]) = ([], [])
     for (index, progress) in partitions {
       let isAhead = slowest != .max && progress.time > (slowest == .min ? .min : slowest) && progress.time - max(slowest, 0) > step

@@ -181,6 +181,15 @@ async def make_anew(arguments, log):
     raise Failed("the topic could not be made again")
 
 
+async def emptied_and_rebuilt(redis, cluster, transform, fan_out):
+    """Takes everything from Redis, and restores it when both workers have noticed."""
+    redis.cli("FLUSHALL")
+    await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
+    done = subprocess.run([cluster.binary, "rebuild", *cluster.common, *cluster.group], capture_output=True, text=True, timeout=60)
+    expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
+    await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+
+
 async def anew(arguments, folder):
     async def work(redis, cluster, transform, fan_out, url, present, absent):
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
@@ -202,12 +211,7 @@ async def anew(arguments, folder):
         await producer.notify("user:grace", "waits")
         await producer.flush()
         await until(lambda: committed(arguments) >= 5, "the group has committed", 30, lambda: committed(arguments))
-        redis.cli("FLUSHALL")
-        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
-        rebuild = [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"]
-        done = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
-        expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
-        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+        await emptied_and_rebuilt(redis, cluster, transform, fan_out)
         await producer.notify("user:ada", "three", apns_collapse_id="c")
         await producer.flush()
         await until(lambda: "three" in bodies(present), "an update after it arrives", 30, lambda: bodies(present))
@@ -232,13 +236,8 @@ async def forgotten(arguments, folder):
         await until(lambda: "three" in bodies(present), "what is published before arrives")
         await until(lambda: committed(arguments) >= 3, "the group has committed", 30)
         await make_anew(arguments, os.path.join(folder, "workers.log"))
-        redis.cli("FLUSHALL")
-        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
-        rebuild = [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"]
+        await emptied_and_rebuilt(redis, cluster, transform, fan_out)
         expect(committed(arguments) == 0, "Kafka has forgotten what was committed", committed(arguments))
-        done = subprocess.run(rebuild, capture_output=True, text=True, timeout=60)
-        expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
-        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
         later = Producer(arguments.kafka, arguments.prefix + "requests")
         await later.notify("user:ada", "four", apns_collapse_id="c")
         await later.flush()
@@ -393,16 +392,19 @@ async def pill(arguments, folder):
         redis.kill()
 
 
+PARTS = {part.__name__: part for part in (lost, anew, forgotten, older, backlog, pill)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--part", required=True, choices=["lost", "anew", "forgotten", "older", "backlog", "pill"])
+    parser.add_argument("--part", required=True, choices=PARTS)
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="carillon-healing-")
     try:
-        asyncio.run({"lost": lost, "anew": anew, "forgotten": forgotten, "older": older, "backlog": backlog, "pill": pill}[arguments.part](arguments, folder))
+        asyncio.run(PARTS[arguments.part](arguments, folder))
         say(part=arguments.part, result="held")
     except Failed as error:
         print(open(os.path.join(folder, "workers.log")).read()[-20000:])
