@@ -64,6 +64,29 @@ import Testing
     }
   }
 
+  /// A worker that stood still answers a hello late: what the time is is known no better than that.
+  @Test func whatMayHaveExpiredIsAskedForAgainWhenTheWelcomeWasLate() async throws {
+    try await ScriptedCluster.with { cluster, url in
+      await cluster.answer(with: nil)
+      let device = DeviceUnderTest(url)
+      try await device.device.start()
+      await cluster.expect("hello")
+      let asked = ContinuousClock.now
+      await eventually("a second and a half have passed") { ContinuousClock.now > asked + .milliseconds(1_500) }
+      let doubtful = notify(2, id: "two", revision: "2", expiration: 1_700_000_001)
+      await cluster.answer(with: ScriptedCluster.welcome())
+      await cluster.send(
+        ScriptedCluster.welcome(), notify(1, id: "one", revision: "1", expiration: 1_700_000_060), doubtful,
+        notify(3, id: "three", revision: "3"))
+      await cluster.expect("hello", of: 1)
+      #expect(await cluster.frames("ack").map { $0["deliveries"] } == [[1]])
+      await cluster.send(
+        doubtful, notify(3, id: "three", revision: "3"), notify(4, id: "four", revision: "4", expiration: 1_700_000_000), to: 1)
+      await device.expect("shown one 1", "shown two 2", "shown three 3", "dropped four expired")
+      await device.close()
+    }
+  }
+
   @Test func withoutAcknowledgementsTheClusterHearsNothing() async throws {
     try await ScriptedCluster.with { cluster, url in
       let device = DeviceUnderTest(url) { $0.acknowledges = false }

@@ -219,7 +219,7 @@ final class DeviceConnection {
 
   private func welcome(_ welcome: WelcomeFrame) {
     guard case .greeting(let connection) = phase else { return }
-    clock.set(welcome.now, askedAt: unansweredHello ?? loop.milliseconds())
+    clock.set(welcome.now, askedAt: unansweredHello ?? loop.milliseconds(), answeredAt: loop.milliseconds())
     unansweredHello = nil
     memory.store.rememberSeconds = welcome.rememberSeconds
     phase = .open(connection, since: loop.milliseconds(), welcome)
@@ -231,6 +231,12 @@ final class DeviceConnection {
   }
 
   private func take(_ frame: NotifyFrame) {
+    guard case .open(let connection, _, _) = phase else { return }
+    if frame.isPast(now), !frame.isPast(clock.earliest(loopMilliseconds: loop.milliseconds())) {
+      // To show it might be late, to drop it early: another hello tells, and the cluster sends it again.
+      sendAcknowledgements()
+      return leave(connection, .tryAgainLater, "it took too long to learn the cluster's time")
+    }
     let session = self.session
     memory.take(frame, now: now) { [weak self] in self?.tell($0, acknowledging: $1, in: session) }
     taken()

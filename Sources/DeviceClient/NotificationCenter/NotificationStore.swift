@@ -75,7 +75,7 @@ public struct NotificationStore: Sendable {
     if ids[frame.id] != nil { return .dropped(.known) }
     let newest = revisions[frame.identifier]
     if let newest, frame.revision.isOlder(than: newest) { return .dropped(.stale) }
-    if Self.isPast(frame, now) {
+    if frame.isPast(now) {
       // An older revision must not come to light because the newest came too late.
       note(frame.revision, of: frame.identifier, at: now)
       return .dropped(.expired)
@@ -130,7 +130,7 @@ public struct NotificationStore: Sendable {
   public mutating func fire(_ identifier: String, now: Int64) -> Outcome? {
     guard let index = pending.firstIndex(where: { $0.identifier == identifier }) else { return nil }
     let waiting = pending[index]
-    let isPast = Self.isPast(waiting.frame, now)
+    let isPast = waiting.frame.isPast(now)
     if isPast || !waiting.triggerRepeats { pending.remove(at: index) }
     return isPast ? .dropped(.expired) : place(DeliveredNotification(waiting.frame, takenAt: now, authorization: authorization))
   }
@@ -170,9 +170,11 @@ public struct NotificationStore: Sendable {
     ids.forget(before: now - span)
     revisions.forget(before: now - span)
   }
+}
 
-  /// 0 is one attempt, whose end the cluster alone knows.
-  private static func isPast(_ frame: NotifyFrame, _ now: Int64) -> Bool { frame.expiration > 0 && now / 1000 >= frame.expiration }
+extension NotifyFrame {
+  /// Whether its time is over, by the cluster's clock in milliseconds; 0 is one attempt, whose end the cluster alone knows.
+  func isPast(_ now: Int64) -> Bool { expiration > 0 && now / 1000 >= expiration }
 }
 
 extension DeliveredNotification {

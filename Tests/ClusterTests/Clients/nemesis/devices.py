@@ -140,6 +140,7 @@ class Session:
     def __init__(self, device, user):
         self.device, self.user, self.dice, self.log = device, user, device.dice, device.log
         self.sent, self.now, self.is_left, self.welcomed_at = {}, None, False, None
+        self.doubt = 0
 
     async def run(self, stays):
         device = self.device
@@ -173,8 +174,9 @@ class Session:
                 continue
             kind = frame["type"]
             if kind == "welcome":
-                # Never later than the cluster's clock was when the hello left, so that nothing is shown late however long the way was.
+                # Never behind the cluster's clock, so that nothing is shown late however long the way was; ahead by no more than it took.
                 self.now = (lambda base: lambda: base + time.monotonic())(frame["now"] / 1000 - began)
+                self.doubt = time.monotonic() - began
                 self.device.welcomed, self.device.welcomed_at = True, time.monotonic()
                 self.welcomed_at = self.device.welcomed_at
                 self.log.write("welcome", user=self.user, session=frame["session"])
@@ -197,7 +199,13 @@ class Session:
 
     async def notified(self, frame):
         device = self.device
-        verdict = device.memory.take(frame, self.now())
+        latest, end = self.now(), frame["expiration"]
+        if self.doubt > 1 and end and latest - self.doubt < end <= latest:
+            # To show it might be late, to drop it early: the next hello tells.
+            self.log.write("doubt", id=frame["id"], of=round(self.doubt, 3))
+            self.socket.transport.abort()
+            return
+        verdict = device.memory.take(frame, latest)
         self.log.write(
             verdict, id=frame["id"], identifier=frame["identifier"], revision=frame["revision"], expiration=frame["expiration"],
             number=frame["payload"].get("number"), user=self.user)
