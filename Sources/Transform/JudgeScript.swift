@@ -9,6 +9,27 @@ enum JudgeScript {
   /// Arguments of each request.
   static let argumentsPerRequest = 5
 
+  /// A function of both scripts.
+  private static let surplus = """
+    -- The oldest entries of a mailbox beyond the bound, as many as one eviction takes: revision and entry each.
+    local function surplus(box, bound)
+      local all, oldest = redis.call('HKEYS', box), {}
+      local over = math.min(#all - bound, \(Evictions.longest))
+      if over <= 0 then return oldest end
+      for i = 1, #all do
+        local t, p, o = struct.unpack('>I8I4I8', all[i])
+        all[i] = {t, p, o, all[i]}
+      end
+      table.sort(all, function (a, b)
+        if a[1] ~= b[1] then return a[1] < b[1] end
+        if a[2] ~= b[2] then return a[2] < b[2] end
+        return a[3] < b[3]
+      end)
+      for i = 1, over do oldest[i] = all[i][4] .. redis.call('HGET', box, all[i][4]) end
+      return oldest
+    end
+    """
+
   /// The script itself.
   static let script = RedisScript(
     """
@@ -27,6 +48,7 @@ enum JudgeScript {
     local SLACK, AGE, JOINED_LATE = 16, 600, 5000
     local call, find, sub, byte, unpacked, packed = redis.call, string.find, string.sub, string.byte, struct.unpack, struct.pack
     local now, keep, bound, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+    \(surplus)
     local ANYBODY = string.rep('\\0', 8)
 
     -- Revisions in order, whatever the server's locale compares strings by.
@@ -52,16 +74,13 @@ enum JudgeScript {
       for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, sub(kept[i], 21)) end
     end
 
-    -- The oldest entries beyond the bound, as many as one eviction takes: revision and entry each. They are deleted when Kafka has said
-    -- so of them. Once in a call for each mailbox: its eviction has begun with the first answer.
+    -- Told once in a call for each mailbox, whose eviction begins with the first answer, and once for SLACK entries that come: what is
+    -- being evicted would be told with each of them.
     local told = {}
-    local function surplus(box)
+    local function tell(box)
       if told[box] then return nil end
       told[box] = true
-      local all, oldest = call('HKEYS', box), {}
-      table.sort(all, earlier)
-      for i = 1, math.min(#all - bound, \(Evictions.longest)) do oldest[i] = all[i] .. call('HGET', box, all[i]) end
-      return oldest
+      return surplus(box, bound)
     end
 
     local function remember(device, w, id)
@@ -126,8 +145,10 @@ enum JudgeScript {
       if byte(terms) == EXPIRED_MODE then return {NEW, false, revision, displaced} end
       call('HSET', box, revision, entry)
       if not presence then call('PEXPIRE', box, keep) end
-      local full = (not presence or byte(revision, 20) < 32) and call('HLEN', box) >= bound + SLACK
-      return {NEW, presence, revision, displaced, known and 1 or 0, full and surplus(box) or nil}
+      -- Of a device that is there, which empties its mailbox itself, one request in SLACK looks, by chance.
+      local over = (not presence or byte(id, 8) < 256 / SLACK) and call('HLEN', box) - bound or 0
+      local full = over >= SLACK and (presence or over % SLACK == 0)
+      return {NEW, presence, revision, displaced, full and tell(box) or nil}
     end
 
     if call('EXISTS', KEYS[#KEYS]) == 0 then return {-2} end
@@ -141,12 +162,14 @@ enum JudgeScript {
 
   /// Deletes entries that a full mailbox evicted, after Kafka has their events, and keeps for the device which revisions it has missed.
   ///
-  /// Keys: the device's hash, its mailbox. Arguments: the revisions, oldest first.
+  /// Keys: the device's hash, its mailbox. Arguments: the mailbox bound; then the revisions, oldest first. Answers what is to be evicted next.
   static let evict = RedisScript(
     """
-    redis.call('HDEL', KEYS[2], unpack(ARGV))
+    \(surplus)
+    local bound = tonumber(table.remove(ARGV, 1))
+    if redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
     local gap = redis.call('HGET', KEYS[1], 'g')
     redis.call('HSET', KEYS[1], 'g', (gap and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
-    return 1
+    return surplus(KEYS[2], bound)
     """)
 }

@@ -96,10 +96,10 @@ final class Outcomes {
     return produce(facts, key: subject.token, .work(subject.work))
   }
 
-  /// The mailbox was full, and the subject the oldest: the subject's `work` is the number of the eviction.
-  func evicted(_ subject: Subject, revision: Revision?) {
+  /// The mailbox was full, and the subject the oldest: the subject's `work` is the number of the eviction. Answers whether a report comes.
+  func evicted(_ subject: Subject, revision: Revision?) -> Bool {
     let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: revision)
-    _ = produce(facts, key: subject.token, .eviction(Int(subject.work)))
+    return produce(facts, key: subject.token, .eviction(Int(subject.work))).count > 0
   }
 
   /// A person's devices were found: for none of them the request ends here.

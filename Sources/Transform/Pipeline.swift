@@ -55,7 +55,7 @@ final class Pipeline: RedisReplyHandler {
     self.metrics = metrics
     judging = JudgeCalls(settings)
     audiences = AudienceCalls(settings.keys)
-    evictions = Evictions(settings.keys)
+    evictions = Evictions(settings)
     registrations = RegistryCalls(settings)
     topic = Array(settings.topics.requests.utf8)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
@@ -317,7 +317,7 @@ final class Pipeline: RedisReplyHandler {
     switch token & ~Tag.mask {
     case Tag.judge: judged(judging.take(Int(number)), reply)
     case Tag.audience: audienceCame(Int32(truncatingIfNeeded: number), reply)
-    case Tag.evict: evictions.ended(Int(number))
+    case Tag.evict: evicted(Int(number), reply)
     case Tag.registration: registered(Int32(truncatingIfNeeded: number), reply)
     case Tag.membership: finish(Int32(truncatingIfNeeded: number))
     default: break
@@ -338,7 +338,7 @@ final class Pipeline: RedisReplyHandler {
     case Tag.audience, Tag.registration, Tag.membership:
       if Self.isFault(error) { fault(Int32(truncatingIfNeeded: number), "\(error)") }
       fail(Int32(truncatingIfNeeded: number))
-    case Tag.evict: evictions.ended(Int(number))
+    case Tag.evict: _ = evictions.ended(Int(number))
     default: break
     }
   }
@@ -358,7 +358,9 @@ final class Pipeline: RedisReplyHandler {
         continue
       }
       apply(verdict, to: request)
-      if !outcomes.isSilent, let element = reply[index], let surplus = element[4], surplus.count > 0 { evict(surplus, request) }
+      if !outcomes.isSilent, let element = reply[index], let surplus = element[4] {
+        request.hold.arena.withUnsafeBytes { evict(surplus, UnsafeRawBufferPointer(rebasing: $0[request.token])) }
+      }
       if works[request.work].audience != nil {
         works[request.work].audience?.unjudged -= 1
         if case .foreign = verdict {} else { works[request.work].audience?.devices += 1 }
@@ -433,19 +435,17 @@ final class Pipeline: RedisReplyHandler {
 
   // MARK: A full mailbox
 
-  private func evict(_ surplus: RedisReplyView, _ request: DeviceRequest) {
-    request.hold.arena.withUnsafeBytes { arena in
-      let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
-      guard let (number, eviction) = evictions.begin(token, surplus) else { return }
-      metrics.evicted.increment(by: eviction.entries.count)
-      for (entry, revision) in zip(eviction.entries, eviction.revisions) {
-        entry.withUnsafeBytes { entry in
-          guard let view = DeliveryEntryView(entry) else { return }
-          let revision = revision.withUnsafeBytes { Revision(bytes: $0) }
-          outcomes.evicted(Outcomes.Subject(token: token, entry: view, work: Int32(number)), revision: revision)
-        }
-      }
+  private func evict(_ surplus: RedisReplyView, _ token: UnsafeRawBufferPointer) {
+    evictions.begin(token, surplus) { number, revision, entry in
+      metrics.evicted.increment()
+      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, work: Int32(number)), revision: Revision(bytes: revision))
     }
+  }
+
+  /// An eviction's entries are deleted; what is still too much comes next.
+  private func evicted(_ number: Int, _ surplus: RedisReplyView) {
+    guard let token = evictions.ended(number) else { return }
+    token.withUnsafeBytes { evict(surplus, $0) }
   }
 
   /// The `evicted` event of an eviction's entry is in Kafka, or is not.

@@ -65,6 +65,8 @@ actor Judge {
   nonisolated let loop = EventLoop(name: "judge")
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var redis: RedisConnection?
+  /// The offsets of what full mailboxes were said to have too many, one list for each answer that said so.
+  private(set) var surplus: [[UInt64]] = []
   static let application: UInt64 = 77
 
   static func with<R: Sendable>(_ body: @escaping @Sendable (Judge) async throws -> R) async throws -> R {
@@ -126,12 +128,23 @@ actor Judge {
       ]
     }
     keys.append("k{0}")
-    return (try await redis.call(JudgeScript.script, keys: keys, arguments: arguments).array ?? []).map { Said($0) }
+    let answers = try await redis.call(JudgeScript.script, keys: keys, arguments: arguments).array ?? []
+    for answer in answers {
+      if let parts = answer.array, parts.count > 4 { surplus.append(Self.offsets(parts[4])) }
+    }
+    return answers.map { Said($0) }
   }
 
-  /// Deletes what a full mailbox has too many.
-  func evict(_ revisions: [RedisArgument]) async throws {
-    _ = try await redis?.call(JudgeScript.evict, keys: ["d{0}a", "m{0}a"], arguments: revisions)
+  /// Deletes what a full mailbox has too many, and answers the offsets of what is still too much.
+  func evict(_ revisions: [RedisArgument], bound: Int64) async throws -> [UInt64] {
+    guard let redis else { return [] }
+    let left = try await redis.call(JudgeScript.evict, keys: ["d{0}a", "m{0}a"], arguments: [.integer(bound)] + revisions)
+    return Self.offsets(left)
+  }
+
+  /// The offsets of a list of entries, each after its revision.
+  private static func offsets(_ entries: RedisValue) -> [UInt64] {
+    (entries.array ?? []).compactMap { $0.bytes.map { $0[12..<20].reduce(0) { $0 << 8 | UInt64($1) } } }
   }
 
   /// The ids of the entries in a mailbox.

@@ -129,13 +129,30 @@ import Testing
   @Test func aFullMailboxNamesItsOldestUntilTheyAreDeleted() async throws {
     try await Judge.with { (judge) async throws in
       try await judge.register()
-      for offset in 0..<60 {
-        _ = try await judge.judge([Judged(id: UInt64(offset), offset: UInt64(offset))], bound: 20)
+      func fill(_ offsets: Range<UInt64>) async throws {
+        for offset in offsets { _ = try await judge.judge([Judged(id: offset, offset: offset)], bound: 20) }
       }
+      try await fill(0..<60)
+      // Not with each request: what is too many is long on its way out when the next one comes.
+      #expect(await judge.surplus == [Array(0..<16), Array(0..<32)])
       #expect(try await judge.mailbox().count == 60)
       let oldest = (0..<40).map { Judged(id: $0, offset: $0).revision.withBytes { RedisArgument.bytes(Array($0)) } }
-      try await judge.evict(oldest)
+      #expect(try await judge.evict(Array(oldest[..<30]), bound: 20) == Array(30..<40))
+      #expect(try await judge.evict(Array(oldest[30...]), bound: 20) == [])
       #expect(try await judge.mailbox() == Set(40..<60))
+      #expect(try await judge.evict(oldest, bound: 20) == [], "what is gone is not evicted again")
+      try await fill(60..<76)
+      #expect(await judge.surplus.last == Array(40..<56))
+    }
+  }
+
+  @Test func aMailboxOfADeviceThatIsThereNamesItsOldestAsOftenByChance() async throws {
+    try await Judge.with { (judge) async throws in
+      try await judge.register(isConnected: true)
+      for offset in 0..<400 as Range<UInt64> { _ = try await judge.judge([Judged(id: offset, offset: offset)], bound: 20) }
+      let times = await judge.surplus.count
+      #expect((8...60).contains(times), "\(times) times")
+      #expect(await judge.surplus.last == Array(0..<64))
     }
   }
 

@@ -173,6 +173,24 @@ class WholeWay:
                 taken += min(step, len(notifies) - taken)
             expect([frame["id"] for frame in device.of("notify")] == names, "in the order of publication, each once")
 
+    async def a_full_mailbox_gives_up_its_oldest(self):
+        async with self.device() as device:
+            pass
+        names = [await self.producer.notify("device:" + device.token, str(number)) for number in range(300)]
+        await self.producer.flush()
+        await self.event("queued", apnsId=names[-1])
+        evicted = await until(
+            lambda: (found := self.events("evicted", device=device.token)) and len(found) >= 200 and found, "the mailbox is within its bound",
+            20, lambda: len(self.events("evicted", device=device.token)))
+        # A few more than the bound may wait: they are given up several at a time.
+        kept = names[len(evicted):]
+        expect(85 <= len(kept) <= 115, "as many as the bound says stay, about", len(kept))
+        expect([record.json["apnsId"] for record in evicted] == names[:len(evicted)], "the oldest go, each once, and Kafka knows")
+        async with self.device(device=device.token) as device:
+            await device.frame("gap")
+            await until(lambda: len(device.of("notify")) >= len(kept), "what is left comes")
+            expect([frame["id"] for frame in device.of("notify")] == kept, "what is left comes in order, each once")
+
     async def a_removal_reaches_the_device(self):
         async with self.device() as device:
             target = "device:" + device.token
@@ -230,8 +248,8 @@ class WholeWay:
         promises = [
             self.a_response_becomes_an_event, self.a_dismissal_is_an_event_only_when_asked_for, self.what_is_wrong_with_a_response_is_said,
             self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,
-            self.a_mailbox_comes_in_order_and_by_the_window, self.a_removal_reaches_the_device, self.settings_and_leaving_are_told,
-            self.a_bad_request_is_answered,
+            self.a_mailbox_comes_in_order_and_by_the_window, self.a_full_mailbox_gives_up_its_oldest, self.a_removal_reaches_the_device,
+            self.settings_and_leaving_are_told, self.a_bad_request_is_answered,
         ]
         for promise in promises:
             began = time.monotonic()
