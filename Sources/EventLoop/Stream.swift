@@ -1,4 +1,5 @@
 import CUV
+import Glibc
 
 /// How a stream came to its end.
 public enum StreamEnd: Sendable {
@@ -119,7 +120,19 @@ public final class Stream: HandleOwner {
   func accept(from listener: UnsafeMutablePointer<uv_stream_t>) -> Bool {
     guard uv_accept(listener, handle.stream) == 0 else { return false }
     uv_tcp_nodelay(handle.pointer, 1)
+    boundUnsent()
     return true
+  }
+
+  /// What the kernel keeps for a slow peer before it says that there is no room: it would be megabytes for each, that nobody counts.
+  private static let unsentBytes: Int32 = 128 << 10
+
+  /// Where it does not work the stream works as well, with more memory of the kernel.
+  private func boundUnsent() {
+    var descriptor: uv_os_fd_t = -1
+    guard uv_fileno(handle.base, &descriptor) == 0 else { return }
+    var bytes = Self.unsentBytes
+    _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &bytes, socklen_t(MemoryLayout<Int32>.size))
   }
 
   /// The peer's address, as long as the connection stands.
