@@ -72,6 +72,9 @@ final class Outcomes {
   /// Whether Kafka's queue has no room.
   var isFull: Bool { !isSilent && !producer.hasRoom }
 
+  /// Whether so much waits for Kafka that nothing should be begun that makes much more.
+  var isBusy: Bool { !isSilent && (producer.inFlight > 50_000 || producer.bytesInFlight > 64 << 20) }
+
   /// Something happened to a request at a device.
   func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Produced {
     produce(EventFacts(type, of: subject.entry, device: subject.token, revision: revision), key: subject.token, .work(subject.work))

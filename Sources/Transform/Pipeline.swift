@@ -18,6 +18,8 @@ final class Pipeline: RedisReplyHandler {
   private(set) var works = WorkTable()
   private var judging: JudgeCalls
   private var audiences: AudienceCalls
+  private var pages = AudiencePages()
+  private let held = HeldBytes()
   private var evictions: Evictions
   private var registrations: RegistryCalls
   /// Requests for people, while the registry is not whole.
@@ -76,19 +78,30 @@ final class Pipeline: RedisReplyHandler {
 
   /// Takes the records of a batch whose tickets the tracker has given.
   func take(_ batch: RecordBatch, _ begun: [BegunRecord]) {
-    let bytes = begun.reduce(into: 0) { $0 += (batch[$1.index].value?.count ?? 0) + Self.entryBytes }
-    let hold = BatchHold(batch, arena: ByteBuffer(capacity: bytes))
+    let hold = hold(batch, begun.map(\.index))
     let now = loop.milliseconds()
     for record in begun { start(works.add(hold, record, arrived: now)) }
     send()
   }
 
-  /// About what an entry and its device's token have beside the payload.
+  private func hold(_ batch: RecordBatch, _ indexes: [Int]) -> BatchHold {
+    let bytes = indexes.reduce(into: 0) { $0 += (batch[$1].value?.count ?? 0) + Self.entryBytes }
+    return BatchHold(batch, bytes: bytes, arena: bytes, account: held)
+  }
+
+  /// About what an entry and its device's token have beside the payload, and what a record has beside its value.
   private static let entryBytes = 256
+
+  /// Whether more records may be taken: when nothing is under way they may, and as long as requests wait for the registry, to become whole
+  /// by registrations.
+  var hasRoom: Bool { held.count < Self.mostBytes || isIdle || !isRegistryWhole }
+
+  /// What the records under way may hold, with what is made from them; so many of the largest kind are well below `inFlight`.
+  private static let mostBytes = 96 << 20
 
   /// Takes a record that is not to be worked on.
   func condemn(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
-    let hold = BatchHold(batch, arena: ByteBuffer(capacity: 64))
+    let hold = hold(batch, [begun.index])
     let place = works.add(hold, begun, arrived: loop.milliseconds())
     works[place].fault = "the processes of its workers ended while they worked on it"
     works[place].faults = tries
@@ -257,18 +270,39 @@ final class Pipeline: RedisReplyHandler {
 
   // MARK: Devices of a person
 
+  /// Asks for the next page of devices, or waits until it may.
   private func nextPage(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
-    guard case .user(let user) = view.target, let audience = works[place].audience else { return }
     works[place].pending += 1
+    if !outcomes.isBusy, !pages.isWaiting, pages.begin() { return ask(view, place, hold) }
+    pages.wait(place, isGoing: works[place].audience.map { $0.last.count > 0 } ?? false)
+  }
+
+  /// Asks for the pages of those who waited, as far as there is room now.
+  private func askWaiting() {
+    while pages.isWaiting, !outcomes.isBusy, let place = pages.next() {
+      guard let hold = works[place].hold else { return pages.came() }
+      topic.withUnsafeBytes { topic in
+        let request = RequestRecord(hold.records[works[place].index], topic: topic)
+        if case .accepted(let view) = RequestView.read(request, limits: settings.limits) { ask(view, place, hold) }
+      }
+    }
+  }
+
+  private func ask(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
+    guard case .user(let user) = view.target, let audience = works[place].audience else { return }
     let sent = hold.arena.withUnsafeBytes { arena in
       audiences.send(
         user: user, application: view.application, after: UnsafeRawBufferPointer(rebasing: arena[audience.last]), over: redis, to: self,
         token: Tag.audience | UInt64(UInt32(bitPattern: place)))
     }
-    if !sent { fail(place) }
+    if sent { return }
+    pages.came()
+    fail(place)
   }
 
   private func audienceCame(_ place: Int32, _ reply: RedisReplyView) {
+    defer { askWaiting() }
+    pages.came()
     if reply.integer == -2 { return lost([place]) }
     guard let hold = works[place].hold, reply.kind == .array else { return fail(place) }
     let record = hold.records[works[place].index]
@@ -284,6 +318,8 @@ final class Pipeline: RedisReplyHandler {
       works[place].audience?.isWhole = isWhole
       works[place].audience?.last = tokens.last ?? ArenaSpan()
       if !tokens.isEmpty, let (entry, terms) = entry(view, hold, works[place].era) {
+        works[place].audience?.bytes = tokens.count * (entry.count + Self.entryBytes)
+        pages.hold(works[place].audience?.bytes ?? 0)
         for token in tokens {
           works[place].pending += 1
           works[place].audience?.unjudged += 1
@@ -299,6 +335,7 @@ final class Pipeline: RedisReplyHandler {
   /// One device of the page was judged, or there was none: the next page, or the sum.
   private func pageJudged(_ place: Int32) {
     guard let audience = works[place].audience, audience.unjudged == 0, let hold = works[place].hold, !works[place].failed else { return }
+    leavePage(place)
     let record = hold.records[works[place].index]
     topic.withUnsafeBytes { topic in
       guard case .accepted(let view) = RequestView.read(RequestRecord(record, topic: topic), limits: settings.limits) else { return }
@@ -308,6 +345,13 @@ final class Pipeline: RedisReplyHandler {
         nextPage(view, place, hold)
       }
     }
+  }
+
+  /// What the page held is free.
+  private func leavePage(_ place: Int32) {
+    guard let bytes = works[place].audience?.bytes, bytes > 0 else { return }
+    works[place].audience?.bytes = 0
+    pages.judged(bytes)
   }
 
   // MARK: Verdicts
@@ -336,6 +380,7 @@ final class Pipeline: RedisReplyHandler {
         fail(request.work)
       }
     case Tag.audience, Tag.registration, Tag.membership:
+      if token & ~Tag.mask == Tag.audience { pages.came() }
       if Self.isFault(error) { fault(Int32(truncatingIfNeeded: number), "\(error)") }
       fail(Int32(truncatingIfNeeded: number))
     case Tag.evict: _ = evictions.ended(Int(number))
@@ -368,6 +413,7 @@ final class Pipeline: RedisReplyHandler {
       }
       finish(request.work)
     }
+    askWaiting()
   }
 
   /// What was replaced by a later request of the same call need not go to the device any more.
@@ -468,6 +514,7 @@ final class Pipeline: RedisReplyHandler {
       works[place].failed = true
     }
     finish(place)
+    if pages.isWaiting { askWaiting() }
   }
 
   private func fail(_ place: Int32) {
@@ -480,6 +527,7 @@ final class Pipeline: RedisReplyHandler {
     works[place].pending -= 1
     guard works[place].pending == 0 else { return }
     if works[place].failed {
+      leavePage(place)
       again.append(place)
       scheduleRetry(works[place].tries)
       return
@@ -504,6 +552,9 @@ final class Pipeline: RedisReplyHandler {
     var places: [Int32] = []
     swap(&places, &again)
     for place in places {
+      guard let hold = works[place].hold else { continue }
+      // What is made from it is made anew: the former bytes go when all of its batch are done, or are done again.
+      works[place].hold = self.hold(hold.records, [works[place].index])
       works[place].failed = false
       works[place].tries += 1
       works[place].audience = nil
@@ -511,6 +562,7 @@ final class Pipeline: RedisReplyHandler {
       start(place)
     }
     send()
+    askWaiting()
   }
 
   /// Whether nothing is under way.

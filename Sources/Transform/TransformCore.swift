@@ -307,6 +307,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     guard let committer, let consumer, let pipeline else { return }
     while let (batch, first) = backlog.first {
       guard redis.isUp, isSound else { return consumer.pauseAll() }
+      guard pipeline.hasRoom else { return consumer.hold() }
       if careful.isNeeded { return advanceCarefully(batch, first, committer, pipeline) }
       let (begun, next) = begin(batch, first..<batch.count, committer)
       if !begun.isEmpty { pipeline.take(batch, begun) }
@@ -385,7 +386,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     committer?.finish(ticket)
     guard let committer, let pipeline else { return }
     // Half of the places, so that a batch is worth its turn.
-    if !backlog.isEmpty, careful.isNeeded ? pipeline.isIdle : committer.span <= settings.inFlight / 2 { advance() }
+    if !backlog.isEmpty, careful.isNeeded ? pipeline.isIdle : pipeline.hasRoom && committer.span <= settings.inFlight / 2 { advance() }
     if pipeline.isIdle, let waiting = whenIdle {
       whenIdle = nil
       waiting.resume()

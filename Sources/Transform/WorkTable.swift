@@ -6,11 +6,26 @@ final class BatchHold {
   let records: RecordBatch
   /// Delivery entries and the tokens of devices.
   var arena: ByteBuffer
+  private let bytes: Int
+  private let account: HeldBytes
 
-  init(_ records: RecordBatch, arena: consuming ByteBuffer) {
+  /// - Parameters:
+  ///   - bytes: of the records that are held.
+  ///   - account: has these and those of the arena as long as they are held.
+  init(_ records: RecordBatch, bytes: Int, arena capacity: Int, account: HeldBytes) {
     self.records = records
-    self.arena = arena
+    arena = ByteBuffer(capacity: capacity)
+    self.bytes = bytes + capacity
+    self.account = account
+    account.count += self.bytes
   }
+
+  deinit { account.count -= bytes }
+}
+
+/// How many bytes the records under way hold: loop-confined.
+final class HeldBytes {
+  fileprivate(set) var count = 0
 }
 
 /// A stretch of a hold's arena.
@@ -68,6 +83,8 @@ struct Work {
     var unjudged = 0
     /// The greatest token of the present page: where the next begins.
     var last = ArenaSpan()
+    /// What the present page holds until it is judged.
+    var bytes = 0
   }
 }
 
