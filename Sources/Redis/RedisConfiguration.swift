@@ -4,7 +4,7 @@ public struct RedisConfiguration: Sendable {
   public var address: RedisAddress
   /// The name by which `CLIENT LIST` shows the connection; without spaces. Default `carillon`.
   public var clientName: String
-  /// How long a call may take, in milliseconds; a later one fails and resets the connection. Default 5,000.
+  /// How long a call may take, in milliseconds, while the server says nothing; a later one fails and resets the connection. Default 5,000.
   public var callDeadlineMilliseconds: Int
   /// How long name look-up, connecting and greeting may take together, in milliseconds. Default 5,000.
   public var connectDeadlineMilliseconds: Int

@@ -24,6 +24,8 @@ public final class RedisConnection {
   private var watch: DescriptorWatch?
   private var calls = CallQueue()
   private var outgoing = OutgoingBytes()
+  /// When the server last said anything, in the loop's milliseconds.
+  private var heardAt: UInt64 = 0
   private var wantsWritable = false
   /// The number of the call that loads a script, by the script's digest: so a script is loaded once for many calls that missed it.
   private var loads: [String: UInt64] = [:]
@@ -256,6 +258,7 @@ public final class RedisConnection {
   private func receive(from socket: RedisSocket) -> Bool {
     do throws(RedisError) {
       guard try socket.fill() else { return false }
+      heardAt = loop.milliseconds()
       while socket === self.socket, let reply = try socket.nextReply() {
         defer { RedisSocket.free(reply) }
         try answer(RedisReplyView(reply))
@@ -312,6 +315,9 @@ public final class RedisConnection {
   }
 
   /// Fails what waits for too long. Replies come in order, so after one that is missing no other can be trusted to come.
+  ///
+  /// A server that answers has many calls to answer before: only one that is silent for as long is lost. Else those who give it more than
+  /// it can do within the deadline would begin again for ever.
   private func sweep() {
     guard !calls.isEmpty else {
       isSweeping = false
@@ -319,7 +325,8 @@ public final class RedisConnection {
       return
     }
     // A loop that was held up itself finds the replies first.
-    while let call = calls.first, call.deadline <= loop.milliseconds() {
+    let patience = UInt64(max(1, configuration.callDeadlineMilliseconds))
+    while let call = calls.first, max(call.deadline, heardAt + patience) <= loop.milliseconds() {
       guard let socket else { return }
       if receive(from: socket) { continue }
       guard socket === self.socket else { return }
