@@ -3,7 +3,7 @@ import Glibc
 
 /// A `redis-server` of our own, as a child process: for a cluster on one machine, and for tests.
 ///
-/// It keeps nothing: no persistence, a temporary folder that is removed with it. It listens on a Unix socket or a free port of the loopback
+/// It keeps nothing: no persistence, a temporary folder that is removed with it, or, where its process was killed, by the next one. It listens on a Unix socket or a free port of the loopback
 /// interface, and ends with its loop or its parent where the system can see to that (`setpriv`), else by `stop`.
 public actor PrivateServer {
   /// Where it listens.
@@ -23,7 +23,7 @@ public actor PrivateServer {
 
   private let program: String
   private let wrapper: String?
-  private let folder: String
+  private let folder: TemporaryFolder
   private let settings: [String]
   private var run: Run?
 
@@ -35,7 +35,7 @@ public actor PrivateServer {
     var waiting: [CheckedContinuation<Void, Never>] = []
   }
 
-  private init(_ loop: EventLoop, _ program: String, _ address: RedisAddress, _ folder: String, _ settings: [String]) {
+  private init(_ loop: EventLoop, _ program: String, _ address: RedisAddress, _ folder: TemporaryFolder, _ settings: [String]) {
     self.loop = loop
     self.program = program
     self.address = address
@@ -60,10 +60,10 @@ public actor PrivateServer {
     var failure = RedisError(.serverFailed, "redis-server did not start")
     // Between finding a free port and the server's taking it somebody else may take it.
     for _ in 0..<5 {
-      let folder = try makeFolder()
+      let folder = try TemporaryFolder()
       let address: RedisAddress
       switch listening {
-      case .unixSocket: address = RedisAddress(.unix(path: folder + "/redis.sock"))
+      case .unixSocket: address = RedisAddress(.unix(path: folder.path + "/redis.sock"))
       case .port(let port):
         guard let port = port ?? freePort() else { throw RedisError(.serverFailed, "no free port for redis-server") }
         address = RedisAddress(.tcp(host: "127.0.0.1", port: port))
@@ -130,11 +130,11 @@ public actor PrivateServer {
   public func stop() async {
     // There is nothing to save, so nothing is gained by asking politely.
     await kill()
-    Self.removeFolder(folder)
+    folder.remove()
   }
 
   private func spawn(_ run: Run) throws(EventLoopError) -> ChildProcess {
-    var arguments = ["--daemonize", "no", "--dir", folder]
+    var arguments = ["--daemonize", "no", "--dir", folder.path]
     switch address.endpoint {
     case .unix(let path): arguments += ["--port", "0", "--unixsocket", path, "--unixsocketperm", "700"]
     case .tcp(_, let port): arguments += ["--port", "\(port)", "--bind", "127.0.0.1"]
@@ -161,33 +161,7 @@ public actor PrivateServer {
 
   // MARK: Files
 
-  private static func makeFolder() throws(RedisError) -> String {
-    let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-    // A socket's path has 107 bytes at most.
-    let name = (parent.utf8.count < 80 ? parent : "/tmp") + "/carillon-redis-XXXXXX"
-    var bytes = Array(name.utf8CString)
-    guard mkdtemp(&bytes) != nil else {
-      throw RedisError(.serverFailed, "cannot make a folder like \(name): \(String(cString: strerror(errno)))")
-    }
-    return String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  private static func removeFolder(_ path: String) {
-    if let folder = opendir(path) {
-      while let entry = readdir(folder) {
-        let name = withUnsafePointer(to: &entry.pointee.d_name) {
-          String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
-        }
-        guard name != ".", name != ".." else { continue }
-        // Redis makes one level of folders (appendonlydir).
-        if unlink(path + "/" + name) != 0, errno == EISDIR { removeFolder(path + "/" + name) }
-      }
-      closedir(folder)
-    }
-    rmdir(path)
-  }
-
-  private var logPath: String { folder + "/redis.log" }
+  private var logPath: String { folder.path + "/redis.log" }
 
   private func logTail() -> String {
     guard let file = fopen(logPath, "r") else { return "(there is none)" }

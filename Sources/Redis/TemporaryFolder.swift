@@ -1,0 +1,69 @@
+import Glibc
+
+/// A folder for a private server, which goes with it.
+///
+/// It is locked as long as its process lives: one that is not belongs to a process that was killed, and whoever makes a folder removes it.
+struct TemporaryFolder: Sendable {
+  let path: String
+  private let lock: Int32
+
+  private static let prefix = "carillon-redis-"
+  /// Between making a folder and locking it there is a moment.
+  private static let leastAgeSeconds = 60
+
+  init() throws(RedisError) {
+    let wanted = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    // A socket's path has 107 bytes at most.
+    let parent = wanted.utf8.count < 80 ? wanted : "/tmp"
+    Self.removeLeft(in: parent)
+    var bytes = Array("\(parent)/\(Self.prefix)XXXXXX".utf8CString)
+    guard mkdtemp(&bytes) != nil else {
+      throw RedisError(.serverFailed, "cannot make a folder \(parent)/\(Self.prefix)…: \(String(cString: strerror(errno)))")
+    }
+    path = String(decoding: bytes.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    lock = Self.lock(path) ?? -1
+  }
+
+  /// Removes the folder and what is in it.
+  func remove() {
+    Self.remove(path)
+    if lock >= 0 { close(lock) }
+  }
+
+  /// The descriptor that holds the lock; nil where somebody else has it.
+  private static func lock(_ path: String) -> Int32? {
+    let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
+    close(descriptor)
+    return nil
+  }
+
+  private static func removeLeft(in parent: String) {
+    forEachEntry(of: parent) { name in
+      let path = "\(parent)/\(name)"
+      var status = stat()
+      guard name.hasPrefix(prefix), lstat(path, &status) == 0, status.st_uid == getuid() else { return }
+      guard time(nil) - status.st_mtim.tv_sec > leastAgeSeconds, let lock = lock(path) else { return }
+      remove(path)
+      close(lock)
+    }
+  }
+
+  private static func remove(_ path: String) {
+    // Redis makes one level of folders (appendonlydir).
+    forEachEntry(of: path) { name in if unlink("\(path)/\(name)") != 0, errno == EISDIR { remove("\(path)/\(name)") } }
+    rmdir(path)
+  }
+
+  private static func forEachEntry(of path: String, _ body: (String) -> Void) {
+    guard let folder = opendir(path) else { return }
+    defer { closedir(folder) }
+    while let entry = readdir(folder) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+      }
+      if name != ".", name != ".." { body(name) }
+    }
+  }
+}
