@@ -279,7 +279,9 @@ public final class Consumer {
       begunAnew(index)
     }
     partitions[index].next = offset + 1
-    (scratch + gathered).initialize(to: RecordBatch.Entry(message: message, partition: Int32(truncatingIfNeeded: index)))
+    let generation = partitions[index].generation
+    (scratch + gathered).initialize(
+      to: RecordBatch.Entry(message: message, partition: Int32(truncatingIfNeeded: index), generation: generation))
     gathered += 1
   }
 

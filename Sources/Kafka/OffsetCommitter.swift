@@ -69,7 +69,7 @@ public final class OffsetCommitter {
 
   /// Begins a record; work on it when it says so.
   public func begin(_ record: RecordView) -> PartitionTracker.Beginning {
-    tracker.begin(record.partitionIndex, offset: record.offset, timestamp: record.timestamp)
+    tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset, timestamp: record.timestamp)
   }
 
   /// Finishes a record, in any order; one whose assignment is over changes nothing.

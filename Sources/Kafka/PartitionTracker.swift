@@ -19,7 +19,7 @@ public struct PartitionTracker: Sendable {
     case begun(RecordTicket)
     /// As many records as allowed are in flight: keep it, pause its partition, and begin it later.
     case full
-    /// Nothing to do: it is not newer than one that was begun, or its partition is not assigned.
+    /// Nothing to do: it is not newer than one that was begun, its partition is not assigned, or it was read in an earlier assignment.
     case ignored
   }
 
@@ -68,9 +68,13 @@ public struct PartitionTracker: Sendable {
 
   /// Begins a record of an assigned partition.
   ///
-  /// - Parameter timestamp: goes with the offset that is committed when this is the last record below it.
-  public mutating func begin(_ index: Int, offset: Int64, timestamp: Int64 = -1) -> Beginning {
-    guard index < partitions.count, let generation = partitions[index]?.generation, partitions[index]?.isAssigned == true else {
+  /// What was read in an earlier assignment is not begun: the present one may have gone back behind it, and counts from its first record.
+  ///
+  /// - Parameters:
+  ///   - generation: of the assignment that the record was read in.
+  ///   - timestamp: goes with the offset that is committed when this is the last record below it.
+  public mutating func begin(_ index: Int, generation: UInt32, offset: Int64, timestamp: Int64 = -1) -> Beginning {
+    guard index < partitions.count, partitions[index]?.isAssigned == true, partitions[index]?.generation == generation else {
       return .ignored
     }
     guard span < limit, (partitions[index]?.window.span ?? 0) < limitPerPartition else { return .full }

@@ -8,6 +8,7 @@ public final class RecordBatch {
   struct Entry {
     var message: UnsafeMutablePointer<rd_kafka_message_t>
     var partition: Int32
+    var generation: UInt32
   }
 
   private let client: ClientHandle
@@ -30,7 +31,8 @@ public final class RecordBatch {
   /// A record, valid while the batch is held.
   public subscript(index: Int) -> RecordView {
     precondition(index >= 0 && index < count, "a batch has no record at this place")
-    return RecordView(message: entries[index].message, partitionIndex: Int(entries[index].partition))
+    let entry = entries[index]
+    return RecordView(message: entry.message, partitionIndex: Int(entry.partition), generation: entry.generation)
   }
 
   deinit {
@@ -45,6 +47,8 @@ public struct RecordView {
   let message: UnsafeMutablePointer<rd_kafka_message_t>
   /// The partition's index, as its assignment gave it: small and dense, for arrays.
   public let partitionIndex: Int
+  /// The generation of the assignment that it was read in: in a later one of the partition it counts for nothing.
+  public let generation: UInt32
 
   /// The topic's name; makes a string, so not for every record.
   public var topic: String { String(cString: rd_kafka_topic_name(message.pointee.rkt)) }

@@ -371,7 +371,10 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   /// Whether the first record that is read of a partition fits the marker at which reading began.
   private func isWork(_ record: RecordView) -> Bool {
     let index = record.partitionIndex
-    guard let partition = consumer?.assignment.first(where: { $0.index == index })?.topicPartition else { return true }
+    guard let assigned = consumer?.assignment.first(where: { $0.index == index }), assigned.generation == record.generation else {
+      return false
+    }
+    let partition = assigned.topicPartition
     switch ownership.judge(partition, index, offset: record.offset, timestamp: record.timestamp) {
     case .work: return true
     case .skip: return false

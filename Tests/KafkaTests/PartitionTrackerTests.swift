@@ -42,7 +42,12 @@ private struct NaiveTracker {
         }
       case 8..<55:
         let offset = (naive[partition]?.records.last?.offset ?? -1) + 1 + Int64(random.next() % 3)
-        let beginning = tracker.begin(partition, offset: offset)
+        let generation = generations[partition] ?? 0
+        if generation > 1, random.next() % 4 == 0 {
+          let late = tracker.begin(partition, generation: generation - 1, offset: offset)
+          #expect(late == .ignored, "what was read in an earlier assignment is begun in a later one")
+        }
+        let beginning = tracker.begin(partition, generation: generation, offset: offset)
         if case .begun(let ticket) = beginning {
           open.append((ticket, naive[partition]?.records.count ?? 0))
           naive[partition]?.records.append(.init(offset: offset))
@@ -114,6 +119,20 @@ private struct NaiveTracker {
     #expect(tracker.inFlight == 3)
   }
 
+  /// A lane that goes back reads again what follows; what it had read before and not begun must not stand for that.
+  @Test func whatWasReadBeforeGoingBackDoesNotHideWhatIsReadAfterIt() {
+    var tracker = PartitionTracker(limit: 10)
+    tracker.assign(0, generation: 1)
+    _ = begin(&tracker, 0, 5..<8)
+    tracker.assign(0, generation: 2)
+    expectBeginning(&tracker, 0, 8, is: .ignored)
+    guard case .begun(let ticket) = tracker.begin(0, generation: 2, offset: 5) else {
+      return #expect(Bool(false), "what comes again is not begun")
+    }
+    tracker.finish(ticket)
+    #expect(tracker.committable(of: 0) == 6)
+  }
+
   private func expectNothingAdvanced(
     _ tracker: inout PartitionTracker, _ what: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation
   ) {
@@ -125,12 +144,12 @@ private struct NaiveTracker {
     _ tracker: inout PartitionTracker, _ partition: Int, _ offset: Int64, is wanted: PartitionTracker.Beginning, _ what: Comment? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
   ) {
-    let beginning = tracker.begin(partition, offset: offset)
+    let beginning = tracker.begin(partition, generation: 1, offset: offset)
     #expect(beginning == wanted, what, sourceLocation: sourceLocation)
   }
 
   private func begin(_ tracker: inout PartitionTracker, _ partition: Int, _ offsets: Range<Int64>) -> [RecordTicket] {
-    offsets.compactMap { if case .begun(let ticket) = tracker.begin(partition, offset: $0) { ticket } else { nil } }
+    offsets.compactMap { if case .begun(let ticket) = tracker.begin(partition, generation: 1, offset: $0) { ticket } else { nil } }
   }
 }
 

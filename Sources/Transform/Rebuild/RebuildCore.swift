@@ -290,7 +290,8 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
       if report.phase == .eras { continue }
       let isRegistration = name.topic == settings.topics.devices
       if isRegistration { report.registrations += 1 } else { report.requests += 1 }
-      guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, offset: record.offset) else { continue }
+      guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
+      else { continue }
       begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, era: eras[name] ?? 0))
     }
     if !begun.isEmpty { pipeline.take(batch, begun) }

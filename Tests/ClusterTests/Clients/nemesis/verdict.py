@@ -16,6 +16,8 @@ HAS_IT = TOLD["delivered"] | TOLD["updated"] | TOLD["collapsed"] | TOLD["evicted
 ENDED = TOLD["evicted"]
 # How much later than it was sent a notification may arrive, in seconds: a worker or a connection may stand still in between.
 ON_THE_WAY = 60
+# Between a device's look at the clock and the line in its log, in seconds.
+WRITTEN = 0.05
 # How long a device's former session may live beside its new one, in seconds, when the worker that holds it cannot be reached.
 SUPERSEDED = 30
 
@@ -222,7 +224,7 @@ class Verdict:
             self.accuse("wrong device", device, line, target=request.target)
         if request.target.startswith("user:") and request.target != "user:" + line["user"]:
             self.accuse("wrong person", device, line, target=request.target)
-        if line["expiration"] and line["at"] >= line["expiration"]:
+        if line["expiration"] and line["at"] >= line["expiration"] + WRITTEN:
             self.accuse("late", device, line)
         if request.collapse:
             shown = self.collapsing[device][request.collapse]
