@@ -28,6 +28,8 @@ extension ClusterTests {
 
     @Test func whatAnOlderRedisHasForgottenIsAppliedAgain() async throws { try await holds("older") }
 
+    @Test func whatIsReadAheadHidesNothingThatIsAppliedAgain() async throws { try await holds("midway") }
+
     @Test func aBacklogDoesNotKeepTheRegistryFromBecomingWhole() async throws { try await holds("backlog") }
 
     @Test func aRecordThatNoWorkerSurvivesIsSetAside() async throws { try await holds("pill") }

@@ -2,6 +2,7 @@
 
   lost       FLUSHALL while requests come: the workers stop and say so, `carillon rebuild` (killed once in the middle) restores all of it
   older      Redis is killed and comes back as it was some requests ago: what it has forgotten is applied again
+  midway     the same while a worker works off a backlog, more of which it has read than it may begin
   anew       the same as lost, after the requests topic was deleted and made again
   forgotten  the same, before anything of the new topic was worked on: only events tell then that there was another
   backlog    a worker finds more requests for people than it works on at a time, and registrations behind them
@@ -283,6 +284,51 @@ async def older(arguments, folder):
     await two_devices(arguments, folder, work)
 
 
+WAITING = "local sum = 0 for _, box in ipairs(redis.call('KEYS', 'm{*')) do sum = sum + redis.call('HLEN', box) end return sum"
+
+
+async def midway(arguments, folder):
+    redis = Redis(folder)
+    await redis.start()
+    cluster = Cluster(arguments, folder, redis.port)
+    producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=20)
+    bound = ["--in-flight", "100", "--mailbox-bound", "10000"]
+    count, devices = 40_000, []
+
+    def waiting():
+        return int(redis.cli("EVAL", WAITING, "0") or 0)
+
+    try:
+        transform = await cluster.started("transform", *bound, *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        for _ in range(8):
+            async with Device(fan_out.addresses["devices"], None) as device:
+                devices.append(device.token)
+        await until(lambda: ready(transform), "the worker is ready")
+        transform.kill()
+        transform.wait()
+        for number in range(count):
+            await producer.notify("device:" + devices[number % 8], str(number))
+        await producer.flush()
+        await cluster.started("transform", *bound, *cluster.group)
+        copy = os.path.join(folder, "copy")
+        for goal in (count // 8, count // 2):
+            await until(lambda: waiting() >= goal, "the worker works", 60, waiting)
+            redis.cli("BGREWRITEAOF")
+            await until(lambda: b"aof_rewrite_in_progress:0" in redis.cli("INFO", "persistence"), "the copy is whole")
+            shutil.copytree(redis.folder, copy)
+            since = waiting()
+            await until(lambda: waiting() > since + 500, "the worker goes on", 60, waiting)
+            redis.kill()
+            shutil.rmtree(redis.folder)
+            shutil.move(copy, redis.folder)
+            await redis.start()
+        await until(lambda: waiting() == count, "all that was published waits in a mailbox", 90, waiting)
+    finally:
+        cluster.end()
+        redis.kill()
+
+
 async def backlog(arguments, folder):
     redis = Redis(folder)
     await redis.start()
@@ -392,7 +438,7 @@ async def pill(arguments, folder):
         redis.kill()
 
 
-PARTS = {part.__name__: part for part in (lost, anew, forgotten, older, backlog, pill)}
+PARTS = {part.__name__: part for part in (lost, anew, forgotten, older, midway, backlog, pill)}
 
 
 def main():
