@@ -219,7 +219,7 @@ class Nemesis:
                 "rebuild", "--kafka", self.cluster.kafka.servers, "--redis", "127.0.0.1:%d" % self.cluster.redis.port, "--topic-prefix",
                 self.cluster.prefix, "--group", self.cluster.prefix + "transform"]
             # It may end at any moment, and is begun again.
-            kills, fails, end = dice.choice([0, 0, 1, 2]), [], time.monotonic() + 180
+            kills, fails, end = dice.choice([0, 0, 1, 2]), [], time.monotonic() + 400
             for _ in range(kills):
                 await self.cluster.tool(*words, check=False, dies_after=dice.uniform(0.05, 0.6))
             while True:
