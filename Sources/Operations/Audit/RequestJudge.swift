@@ -78,7 +78,7 @@ struct RequestJudge {
     }
 
     var addressed: Int64?
-    var (rejection, isUnregistered, isDead): (AuditFact?, Bool, Bool) = (nil, false, false)
+    var (rejection, unregistered, isDead): (AuditFact?, Int64?, Bool) = (nil, nil, false)
     var start = events
     var devices = 0
     while start < facts.endIndex {
@@ -89,14 +89,14 @@ struct RequestJudge {
       findings.repeats += repeats(run)
       if run[run.startIndex].device != 0 {
         devices += 1
-        judgeDevice(run, request, rejection, facts, all, &findings, handOn)
+        judgeDevice(run, request, rejection, unregistered, facts, all, &findings, handOn)
         continue
       }
       for fact in run {
         switch fact.kind {
         case .addressed: addressed = max(addressed ?? 0, fact.number)
         case .rejected: rejection = fact
-        case .unregistered: isUnregistered = true
+        case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
         case .deadLetter: isDead = true
         default: break
         }
@@ -106,7 +106,7 @@ struct RequestJudge {
     // How many devices have no outcome of their own.
     var missing = 1
     if request.isForUser, let addressed {
-      missing = addressed == 0 && !isUnregistered ? 1 : max(0, Int(clamping: addressed) - devices)
+      missing = addressed == 0 && unregistered == nil ? 1 : max(0, Int(clamping: addressed) - devices)
     } else if !request.isForUser, devices > 0 {
       missing = 0
     }
@@ -116,7 +116,7 @@ struct RequestJudge {
       // Of a person's devices some may be registered for another application; how many, is not told.
       if !isOfSome || addressed != nil || !request.isForUser { return }
     }
-    if isUnregistered, devices == 0, missing == 0 { findings.count(.unregistered) }
+    if unregistered != nil, devices == 0, missing == 0 { findings.count(.unregistered) }
     guard missing > 0 else { return }
     if isDead, devices == 0 {
       findings.count(.dead)
@@ -159,7 +159,7 @@ struct RequestJudge {
   // MARK: A request on a device
 
   private func judgeDevice(
-    _ run: ArraySlice<AuditFact>, _ request: Request, _ rejection: AuditFact?, _ facts: ArraySlice<AuditFact>,
+    _ run: ArraySlice<AuditFact>, _ request: Request, _ rejection: AuditFact?, _ unregistered: Int64?, _ facts: ArraySlice<AuditFact>,
     _ all: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void
   ) {
     let device = run[run.startIndex].device
@@ -187,6 +187,12 @@ struct RequestJudge {
     let outcome = outcome(kinds)
     if let outcome {
       findings.count(outcome)
+    } else if queued != nil, endedAsAnother(run, all) {
+      // Redis had lost that it is a duplicate, and has been told again.
+      findings.count(.duplicate)
+    } else if let queued, let unregistered, queued.time <= unregistered {
+      // Redis had lost it, and when it was told again the person had no device any more.
+      findings.count(.unregistered)
     } else if var open = queued {
       // Its ending, if it has one, is to be seen in what else happened to the device.
       open.kind = .open
@@ -228,6 +234,15 @@ struct RequestJudge {
       } else if fact.kind == .expired, !wasShown, fact.time < request.end - rules.clockSlack {
         findings.add(.expiredEarly, Violation(.expiredEarly, fact.id, "\(request.end - fact.time) ms before its end", facts))
       }
+    }
+  }
+
+  /// Whether the device has, or had to do with, another request of the same id.
+  private func endedAsAnother(_ run: ArraySlice<AuditFact>, _ all: ArraySlice<AuditFact>) -> Bool {
+    guard let one = run.first else { return false }
+    return all.contains { other in
+      other.device == one.device && (other.sourceOffset, other.sourcePartition) != (one.sourceOffset, one.sourcePartition)
+        && [.delivered, .updated, .response, .dismissed, .collapsed, .expired, .evicted, .filtered].contains(other.kind)
     }
   }
 
