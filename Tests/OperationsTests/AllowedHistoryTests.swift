@@ -63,29 +63,21 @@ import Testing
   @Test mutating func theDuplicateWasQueuedByARedisThatHadForgotten() {
     history.publish(1)
     history.publish(1, offset: 2)
-    for id in 3...4 { history.publish(id, at: Int64(id) * 600_000) }
     history.tell(.queued, 1, at: 10)
     history.tell(.delivered, 1, at: 20)
     history.tell(.queued, 1, source: 2, at: 30)
-    for id in 3...4 {
-      history.tell(.queued, id, at: Int64(id) * 600_000)
-      history.tell(.delivered, id, at: Int64(id) * 600_000 + 10)
-    }
+    history.deliverLaterOnes()
     expect(history, [.delivered: 3, .duplicate: 1])
   }
 
   /// Redis had lost it; when it was told again the device belonged to somebody else, and nothing of the former person lay in its mailbox.
   @Test mutating func theDeviceHadAnotherPersonWhenItWasToldAgain() {
     history.publish(1, for: nil)
-    for id in 3...4 { history.publish(id, at: Int64(id) * 600_000) }
     history.tell(.addressed, 1, on: 0, at: 10, number: 1)
     history.tell(.queued, 1, at: 10)
     history.tell(.addressed, 1, on: 0, at: 5_000, number: 0)
     history.tell(.unregistered, 1, on: 0, at: 5_000)
-    for id in 3...4 {
-      history.tell(.queued, id, at: Int64(id) * 600_000)
-      history.tell(.delivered, id, at: Int64(id) * 600_000 + 10)
-    }
+    history.deliverLaterOnes()
     expect(history, [.delivered: 2, .unregistered: 1])
   }
 

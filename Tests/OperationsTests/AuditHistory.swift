@@ -35,6 +35,15 @@ struct AuditHistory {
     facts.append(fact)
   }
 
+  /// Two further requests come to the device, long after the others and far apart: what it was not given before is overlooked.
+  mutating func deliverLaterOnes() {
+    for id in 3...4 {
+      publish(id, at: Int64(id) * 600_000)
+      tell(.queued, id, at: Int64(id) * 600_000)
+      tell(.delivered, id, at: Int64(id) * 600_000 + 10)
+    }
+  }
+
   /// An event of a request on a device (0: none).
   mutating func tell(
     _ kind: AuditFact.Kind, _ id: Int, on device: UInt64 = 1, collapse: UInt64? = nil, source: Int64? = nil, at time: Int64,

@@ -239,10 +239,16 @@ struct RequestJudge {
 
   /// Whether the device has, or had to do with, another request of the same id.
   private func endedAsAnother(_ run: ArraySlice<AuditFact>, _ all: ArraySlice<AuditFact>) -> Bool {
-    guard let one = run.first else { return false }
-    return all.contains { other in
-      other.device == one.device && (other.sourceOffset, other.sourcePartition) != (one.sourceOffset, one.sourcePartition)
-        && [.delivered, .updated, .response, .dismissed, .collapsed, .expired, .evicted, .filtered].contains(other.kind)
+    others(run, all).contains {
+      [.delivered, .updated, .response, .dismissed, .collapsed, .expired, .evicted, .filtered].contains($0.kind)
+    }
+  }
+
+  /// What was told on the same device of other records of the same id.
+  private func others(_ run: ArraySlice<AuditFact>, _ all: ArraySlice<AuditFact>) -> some Sequence<AuditFact> {
+    all.lazy.filter { other in
+      guard let one = run.first else { return false }
+      return other.device == one.device && (other.sourceOffset, other.sourcePartition) != (one.sourceOffset, one.sourcePartition)
     }
   }
 
@@ -251,10 +257,7 @@ struct RequestJudge {
     _ run: ArraySlice<AuditFact>, _ request: Request, _ all: ArraySlice<AuditFact>, _ findings: inout AuditFindings
   ) {
     guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
-    let hasOther = all.contains { other in
-      other.device == duplicate.device && other.kind != .duplicate && other.kind != .request
-        && (other.sourceOffset, other.sourcePartition) != (duplicate.sourceOffset, duplicate.sourcePartition)
-    }
+    let hasOther = others(run, all).contains { $0.kind != .duplicate && $0.kind != .request }
     if !hasOther { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", all)) }
   }
 
