@@ -318,8 +318,9 @@ final class Pipeline: RedisReplyHandler {
       works[place].audience?.isWhole = isWhole
       works[place].audience?.last = tokens.last ?? ArenaSpan()
       if !tokens.isEmpty, let (entry, terms) = entry(view, hold, works[place].era) {
-        works[place].audience?.bytes = tokens.count * (entry.count + Self.entryBytes)
-        pages.hold(works[place].audience?.bytes ?? 0)
+        let bytes = tokens.count * (entry.count + Self.entryBytes)
+        works[place].audience?.bytes = bytes
+        pages.hold(bytes)
         for token in tokens {
           works[place].pending += 1
           works[place].audience?.unjudged += 1

@@ -106,12 +106,22 @@ def bodies(device):
     return [frame["payload"]["custom"]["body"] for frame in device.of("notify")]
 
 
-async def two_devices(arguments, folder, work):
-    """A Redis, a transform, a fan-out, a device that stays and one that comes late; `work` is what happens meanwhile."""
+@contextlib.asynccontextmanager
+async def on_one_redis(arguments, folder):
+    """A Redis, and workers on it that are to be started; all of them end with it."""
     redis = Redis(folder)
     await redis.start()
     cluster = Cluster(arguments, folder, redis.port)
     try:
+        yield redis, cluster
+    finally:
+        cluster.end()
+        redis.kill()
+
+
+async def two_devices(arguments, folder, work):
+    """A Redis, a transform, a fan-out, a device that stays and one that comes late; `work` is what happens meanwhile."""
+    async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
@@ -120,9 +130,6 @@ async def two_devices(arguments, folder, work):
             async with absent:
                 pass
             await work(redis, cluster, transform, fan_out, url, present, absent.hello)
-    finally:
-        cluster.end()
-        redis.kill()
 
 
 async def lost(arguments, folder):
@@ -288,9 +295,6 @@ WAITING = "local sum = 0 for _, box in ipairs(redis.call('KEYS', 'm{*')) do sum 
 
 
 async def midway(arguments, folder):
-    redis = Redis(folder)
-    await redis.start()
-    cluster = Cluster(arguments, folder, redis.port)
     producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=20)
     bound = ["--in-flight", "100", "--mailbox-bound", "10000"]
     count, devices = 40_000, []
@@ -298,7 +302,7 @@ async def midway(arguments, folder):
     def waiting():
         return int(redis.cli("EVAL", WAITING, "0") or 0)
 
-    try:
+    async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *bound, *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         for _ in range(8):
@@ -324,18 +328,12 @@ async def midway(arguments, folder):
             shutil.move(copy, redis.folder)
             await redis.start()
         await until(lambda: waiting() == count, "all that was published waits in a mailbox", 90, waiting)
-    finally:
-        cluster.end()
-        redis.kill()
 
 
 async def backlog(arguments, folder):
-    redis = Redis(folder)
-    await redis.start()
-    cluster = Cluster(arguments, folder, redis.port)
     producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=5)
     bound = ["--in-flight", "200", "--mailbox-bound", "5000"]
-    try:
+    async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *bound, *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         async with Device(fan_out.addresses["devices"], None, user="ada") as device:
@@ -352,9 +350,6 @@ async def backlog(arguments, folder):
                     pass
             await cluster.started("transform", *bound, *cluster.group)
             await until(lambda: len(set(bodies(device))) == 2001, "all that waited arrives", 60, lambda: len(bodies(device)))
-    finally:
-        cluster.end()
-        redis.kill()
 
 
 class DeadlyProxy:
