@@ -203,8 +203,9 @@ private let upgradeRequest = [
 
   @Test func slowHeadAndSlowBodyTimeOut() async throws {
     var configuration = ServerFixture.quick()
-    configuration.headMilliseconds = 50
-    configuration.bodyMilliseconds = 50
+    // Long enough for a test that is not given a core at once: without a first byte in time there is no answer.
+    configuration.headMilliseconds = 1000
+    configuration.bodyMilliseconds = 1000
     try await ServerFixture.with(configuration) { fixture, port in
       for start in ["GET /hello HTT", "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo"] {
         let socket = try RawSocket(port: port)
@@ -232,7 +233,7 @@ private let upgradeRequest = [
     configuration.writeMilliseconds = 100
     try await ServerFixture.with(configuration) { fixture, port in
       let socket = try RawSocket(port: port, receiveBufferBytes: 4096)
-      for _ in 0..<10 { try socket.send("GET /large?bytes=9000000 HTTP/1.1\r\nHost: a\r\n\r\n") }
+      try socket.send(String(repeating: "GET /large?bytes=9000000 HTTP/1.1\r\nHost: a\r\n\r\n", count: 10))
       #expect(await fixture.wait { $0.statistics.accepted == 1 && $0.statistics.open == 0 })
       #expect(await fixture.statistics.requests == 1)
     }

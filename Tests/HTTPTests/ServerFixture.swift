@@ -40,6 +40,7 @@ actor ServerFixture {
     configuration.headMilliseconds = 120_000
     configuration.bodyMilliseconds = 120_000
     configuration.idleMilliseconds = 120_000
+    configuration.writeMilliseconds = 120_000
     return configuration
   }
 
@@ -103,9 +104,9 @@ actor ServerFixture {
   /// Does something with every open connection.
   func withConnections<R: Sendable>(_ body: @Sendable ([WebSocketConnection]) -> R) -> R { body(log.connections) }
 
-  /// Waits until a condition on the loop holds, ten seconds at most.
+  /// Waits until a condition on the loop holds, thirty seconds at least.
   func wait(until condition: @Sendable (isolated ServerFixture) -> Bool) async -> Bool {
-    for _ in 0..<2000 {
+    for _ in 0..<6000 {
       if condition(self) { return true }
       try? await Task.sleep(nanoseconds: 5_000_000)
     }
