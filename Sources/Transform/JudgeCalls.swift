@@ -10,23 +10,10 @@ struct DeviceRequest {
   let hold: BatchHold
   /// The device's token.
   let token: ArenaSpan
-  /// The delivery entry.
-  let entry: ArenaSpan
-  /// What the judge needs to know of the record beside the entry.
-  let terms: Terms
-
-  struct Terms {
-    var application: UInt64
-    var user: UInt64
-    var time: Int64
-    /// Where a removal names a notification by its apns-id.
-    var withdraws: NotificationID?
-    /// What the window of recent ids remembers: of the apns-id, and of where the record lies.
-    var id: UInt64
-    var source: UInt32
-    var isExpired: Bool
-    var revision: Revision
-  }
+  /// What it gets.
+  let entry: RequestEntry
+  /// It has expired already when it is judged.
+  let isExpired: Bool
 }
 
 /// Collects the requests of a batch by bucket and sends them, several to a call, to the judge.
@@ -115,7 +102,7 @@ struct JudgeCalls: ~Copyable {
     command.append(settings.rememberedRevisions)
     for request in requests {
       request.hold.arena.withUnsafeBytes { arena in
-        write(request.terms, UnsafeRawBufferPointer(rebasing: arena[request.entry]))
+        write(request, UnsafeRawBufferPointer(rebasing: arena[request.entry.span]))
       }
     }
   }
@@ -130,7 +117,8 @@ struct JudgeCalls: ~Copyable {
     command.endArgument()
   }
 
-  private mutating func write(_ terms: DeviceRequest.Terms, _ entry: UnsafeRawBufferPointer) {
+  private mutating func write(_ request: DeviceRequest, _ entry: UnsafeRawBufferPointer) {
+    let terms = request.entry
     withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
       bytes.storeBytes(of: terms.id.bigEndian, as: UInt64.self)
       bytes.storeBytes(of: terms.source.bigEndian, toByteOffset: 8, as: UInt32.self)
@@ -145,7 +133,7 @@ struct JudgeCalls: ~Copyable {
     command.endArgument()
     command.append(entry)
     withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
-      bytes.storeBytes(of: terms.isExpired ? 1 : 0, as: UInt8.self)
+      bytes.storeBytes(of: request.isExpired ? 1 : 0, as: UInt8.self)
       bytes.storeBytes(of: terms.application.bigEndian, toByteOffset: 1, as: UInt64.self)
       bytes.storeBytes(of: terms.user.bigEndian, toByteOffset: 9, as: UInt64.self)
       bytes.storeBytes(of: UInt64(max(0, terms.time)).bigEndian, toByteOffset: 17, as: UInt64.self)

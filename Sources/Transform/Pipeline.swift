@@ -16,9 +16,9 @@ final class Pipeline: RedisReplyHandler {
   let outcomes: Outcomes
   let metrics: TransformMetrics
   private(set) var works = WorkTable()
+  private let reader: RequestReader
   private var judging: JudgeCalls
-  private var audiences: AudienceCalls
-  private var pages = AudiencePages()
+  private var audiences: Audiences
   private let held = HeldBytes()
   private var evictions: Evictions
   private var registrations: RegistryCalls
@@ -28,8 +28,6 @@ final class Pipeline: RedisReplyHandler {
   private var again: [Int32] = []
   private let retry: Timer
   private var isRetrying = false
-  private let topic: [UInt8]
-  private let expiration: ExpirationRule
   /// Hands a record's ticket back: it is done.
   var onDone: ((RecordTicket) -> Void)?
   /// Redis has answered that it does not have a bucket.
@@ -55,12 +53,11 @@ final class Pipeline: RedisReplyHandler {
     self.redis = redis
     self.outcomes = outcomes
     self.metrics = metrics
+    reader = RequestReader(settings)
     judging = JudgeCalls(settings)
-    audiences = AudienceCalls(settings.keys)
+    audiences = Audiences(settings.keys)
     evictions = Evictions(settings)
     registrations = RegistryCalls(settings)
-    topic = Array(settings.topics.requests.utf8)
-    expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     var fire: () -> Void = {}
     retry = Timer(on: loop) { fire() }
     fire = { [unowned self] in retryFired() }
@@ -85,12 +82,9 @@ final class Pipeline: RedisReplyHandler {
   }
 
   private func hold(_ batch: RecordBatch, _ indexes: [Int]) -> BatchHold {
-    let bytes = indexes.reduce(into: 0) { $0 += (batch[$1].value?.count ?? 0) + Self.entryBytes }
+    let bytes = indexes.reduce(into: 0) { $0 += (batch[$1].value?.count ?? 0) + BatchHold.entryBytes }
     return BatchHold(batch, bytes: bytes, arena: bytes, account: held)
   }
-
-  /// About what an entry and its device's token have beside the payload, and what a record has beside its value.
-  private static let entryBytes = 256
 
   /// Whether more records may be taken: when nothing is under way they may, and as long as requests wait for the registry, to become whole
   /// by registrations.
@@ -114,8 +108,7 @@ final class Pipeline: RedisReplyHandler {
     let error = works[place].fault ?? "it could not be processed"
     works[place].pending += 1
     metrics.condemned.increment()
-    topic.withUnsafeBytes { topic in
-      let envelope = RequestEnvelope(RequestRecord(record, topic: topic))
+    reader.readEnvelope(record) { envelope in
       settle(
         place,
         outcomes.condemn(record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, token: place))
@@ -140,77 +133,38 @@ final class Pipeline: RedisReplyHandler {
     if works[place].isCondemned { return bury(place, record) }
     if works[place].isRegistration { return register(place, record) }
     metrics.requests.increment()
-    topic.withUnsafeBytes { topic in
-      let request = RequestRecord(record, topic: topic)
-      // Pending until this function has noted all that there is to wait for.
-      works[place].pending += 1
-      switch RequestView.read(request, limits: settings.limits) {
+    // Pending until this function has noted all that there is to wait for.
+    works[place].pending += 1
+    reader.read(record) { reading in
+      switch reading {
       case .accepted(let view): accept(view, place, hold)
       case .rejected(let rejection, let envelope):
         metrics.rejected.increment()
         settle(place, outcomes.reject(record, rejection, envelope, tries: works[place].tries + 1, token: place))
       }
-      finish(place)
     }
+    finish(place)
   }
 
   private func accept(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
-    switch view.target {
-    case .device(let token):
-      let start = hold.arena.count
-      DeviceToken.append(token, to: &hold.arena)
-      let span = ArenaSpan(start: start, count: hold.arena.count - start)
-      guard let (entry, terms) = entry(view, hold, works[place].era) else { return }
+    if case .user = view.target, !isRegistryWhole {
       works[place].pending += 1
-      judge(DeviceRequest(work: place, hold: hold, token: span, entry: entry, terms: terms))
-    case .user:
-      guard isRegistryWhole else {
-        works[place].pending += 1
-        withoutAudience.append(place)
-        return
-      }
-      works[place].audience = Work.Audience()
-      nextPage(view, place, hold)
+      withoutAudience.append(place)
+      return
+    }
+    guard let entry = reader.entry(view, in: &hold.arena, era: works[place].era) else { return }
+    switch view.target {
+    case .device(let token): judge(place, hold, hold.keep { DeviceToken.append(token, to: &$0) }, entry)
+    case .user(let user):
+      works[place].audience = Audiences.Progress(application: hold.keep(view.application), user: hold.keep(user), entry: entry)
+      nextPage(place)
     }
   }
 
-  /// Writes the request's delivery entry, and what the judge needs beside it.
-  private func entry(_ view: RequestView, _ hold: BatchHold, _ era: UInt32) -> (ArenaSpan, DeviceRequest.Terms)? {
-    var entry = DeliveryEntry(view)
-    var withdraws: NotificationID?
-    let start = hold.arena.count
-    var isWritten = false
-    view.forEachIdentifier { identifier in
-      if view.operation == .remove {
-        entry = DeliveryEntry(removing: identifier, by: view, id: view.envelope.id)
-        withdraws = NotificationID(text: identifier)
-      }
-      // What the request's rules let pass always fits.
-      isWritten = (try? entry.append(to: &hold.arena)) != nil
-    }
-    guard isWritten else { return nil }
-    let end = expiration.end(expiration: entry.expiration, published: entry.source.timestamp)
-    let terms = DeviceRequest.Terms(
-      application: StableHash.hash(view.application), user: view.target.userHash, time: view.envelope.source.timestamp,
-      withdraws: withdraws, id: entry.id.hash64, source: sourceHash(view.envelope), isExpired: end <= WallClock.seconds(),
-      revision: view.envelope.revision.inEra(era))
-    return (ArenaSpan(start: start, count: hold.arena.count - start), terms)
-  }
-
-  /// Tells records apart that bring the same apns-id.
-  private func sourceHash(_ envelope: RequestEnvelope) -> UInt32 {
-    withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { bytes in
-      let topic = envelope.sourceTopic.isEmpty ? 0 : StableHash.hash(envelope.sourceTopic)
-      bytes.storeBytes(of: topic, as: UInt64.self)
-      bytes.storeBytes(of: envelope.source.offset, toByteOffset: 8, as: Int64.self)
-      bytes.storeBytes(of: envelope.source.timestamp, toByteOffset: 16, as: Int64.self)
-      bytes.storeBytes(of: Int64(envelope.source.partition), toByteOffset: 24, as: Int64.self)
-      return UInt32(truncatingIfNeeded: StableHash.hash(UnsafeRawBufferPointer(bytes)))
-    }
-  }
-
-  private func judge(_ request: DeviceRequest) {
-    if works[request.work].isSuspect { judging.add(alone: request) } else { judging.add(request) }
+  private func judge(_ place: Int32, _ hold: BatchHold, _ token: ArenaSpan, _ entry: RequestEntry) {
+    works[place].pending += 1
+    let request = DeviceRequest(work: place, hold: hold, token: token, entry: entry, isExpired: entry.end <= WallClock.seconds())
+    if works[place].isSuspect { judging.add(alone: request) } else { judging.add(request) }
   }
 
   /// Sends what was noted for the judge.
@@ -271,88 +225,46 @@ final class Pipeline: RedisReplyHandler {
   // MARK: Devices of a person
 
   /// Asks for the next page of devices, or waits until it may.
-  private func nextPage(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
+  private func nextPage(_ place: Int32) {
     works[place].pending += 1
-    if !outcomes.isBusy, !pages.isWaiting, pages.begin() { return ask(view, place, hold) }
-    pages.wait(place, isGoing: works[place].audience.map { $0.last.count > 0 } ?? false)
+    if audiences.mayAsk(place, works[place].audience, isBusy: outcomes.isBusy) { ask(place) }
   }
 
   /// Asks for the pages of those who waited, as far as there is room now.
   private func askWaiting() {
-    while pages.isWaiting, !outcomes.isBusy, let place = pages.next() {
-      guard let hold = works[place].hold else { return pages.came() }
-      topic.withUnsafeBytes { topic in
-        let request = RequestRecord(hold.records[works[place].index], topic: topic)
-        if case .accepted(let view) = RequestView.read(request, limits: settings.limits) { ask(view, place, hold) }
-      }
-    }
+    while audiences.isWaiting, !outcomes.isBusy, let place = audiences.next() { ask(place) }
   }
 
-  private func ask(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
-    guard case .user(let user) = view.target, let audience = works[place].audience else { return }
-    let sent = hold.arena.withUnsafeBytes { arena in
-      audiences.send(
-        user: user, application: view.application, after: UnsafeRawBufferPointer(rebasing: arena[audience.last]), over: redis, to: self,
-        token: Tag.audience | UInt64(UInt32(bitPattern: place)))
-    }
-    if sent { return }
-    pages.came()
-    fail(place)
+  private func ask(_ place: Int32) {
+    let token = Tag.audience | UInt64(UInt32(bitPattern: place))
+    if !audiences.ask(works[place], over: redis, to: self, token: token) { fail(place) }
   }
 
   private func audienceCame(_ place: Int32, _ reply: RedisReplyView) {
     defer { askWaiting() }
-    pages.came()
-    if reply.integer == -2 { return lost([place]) }
-    guard let hold = works[place].hold, reply.kind == .array else { return fail(place) }
-    let record = hold.records[works[place].index]
-    topic.withUnsafeBytes { topic in
-      guard case .accepted(let view) = RequestView.read(RequestRecord(record, topic: topic), limits: settings.limits) else { return }
-      var tokens: [ArenaSpan] = []
-      for index in 0..<reply.count {
-        let start = hold.arena.count
-        if let token = reply[index]?.bytes { hold.arena.append(token) }
-        tokens.append(ArenaSpan(start: start, count: hold.arena.count - start))
-      }
-      let isWhole = tokens.count < AudienceCalls.pageSize
-      works[place].audience?.isWhole = isWhole
-      works[place].audience?.last = tokens.last ?? ArenaSpan()
-      if !tokens.isEmpty, let (entry, terms) = entry(view, hold, works[place].era) {
-        let bytes = tokens.count * (entry.count + Self.entryBytes)
-        works[place].audience?.bytes = bytes
-        pages.hold(bytes)
-        for token in tokens {
-          works[place].pending += 1
-          works[place].audience?.unjudged += 1
-          judge(DeviceRequest(work: place, hold: hold, token: token, entry: entry, terms: terms))
-        }
-        send()
-      }
-      pageJudged(place)
+    switch audiences.came(reply, &works[place]) {
+    case .lost: return lost([place])
+    case .unreadable: return fail(place)
+    case .tokens(let tokens):
+      guard let hold = works[place].hold, let entry = works[place].audience?.entry else { return fail(place) }
+      for token in tokens { judge(place, hold, token, entry) }
+      send()
     }
+    pageJudged(place)
     finish(place)
   }
 
   /// One device of the page was judged, or there was none: the next page, or the sum.
   private func pageJudged(_ place: Int32) {
-    guard let audience = works[place].audience, audience.unjudged == 0, let hold = works[place].hold, !works[place].failed else { return }
-    leavePage(place)
-    let record = hold.records[works[place].index]
-    topic.withUnsafeBytes { topic in
-      guard case .accepted(let view) = RequestView.read(RequestRecord(record, topic: topic), limits: settings.limits) else { return }
-      if audience.isWhole {
-        settle(place, outcomes.addressed(view, devices: audience.devices, token: place))
-      } else {
-        nextPage(view, place, hold)
+    switch audiences.step(&works[place]) {
+    case .wait: break
+    case .next: nextPage(place)
+    case .end:
+      guard let hold = works[place].hold, let devices = works[place].audience?.devices else { return }
+      reader.readAccepted(hold.records[works[place].index]) { view in
+        settle(place, outcomes.addressed(view, devices: devices, token: place))
       }
     }
-  }
-
-  /// What the page held is free.
-  private func leavePage(_ place: Int32) {
-    guard let bytes = works[place].audience?.bytes, bytes > 0 else { return }
-    works[place].audience?.bytes = 0
-    pages.judged(bytes)
   }
 
   // MARK: Verdicts
@@ -381,7 +293,7 @@ final class Pipeline: RedisReplyHandler {
         fail(request.work)
       }
     case Tag.audience, Tag.registration, Tag.membership:
-      if token & ~Tag.mask == Tag.audience { pages.came() }
+      if token & ~Tag.mask == Tag.audience { audiences.failed() }
       if Self.isFault(error) { fault(Int32(truncatingIfNeeded: number), "\(error)") }
       fail(Int32(truncatingIfNeeded: number))
     case Tag.evict: _ = evictions.ended(Int(number))
@@ -408,8 +320,7 @@ final class Pipeline: RedisReplyHandler {
         request.hold.arena.withUnsafeBytes { evict(surplus, UnsafeRawBufferPointer(rebasing: $0[request.token])) }
       }
       if works[request.work].audience != nil {
-        works[request.work].audience?.unjudged -= 1
-        if case .foreign = verdict {} else { works[request.work].audience?.devices += 1 }
+        audiences.judged(&works[request.work], isForeign: verdict.isForeign)
         pageJudged(request.work)
       }
       finish(request.work)
@@ -423,7 +334,7 @@ final class Pipeline: RedisReplyHandler {
       guard case .new(let application) = verdicts[index], let displaced = application.displaced else { continue }
       for earlier in 0..<index {
         guard case .new(var replaced) = verdicts[earlier], replaced.revision == displaced.revision,
-          requests[earlier].terms.id == displaced.id.hash64, sameDevice(requests[earlier], requests[index])
+          requests[earlier].entry.id == displaced.id.hash64, sameDevice(requests[earlier], requests[index])
         else { continue }
         replaced.presence = nil
         verdicts[earlier] = .new(replaced)
@@ -438,13 +349,13 @@ final class Pipeline: RedisReplyHandler {
   private func apply(_ verdict: Verdict, to request: DeviceRequest) {
     request.hold.arena.withUnsafeBytes { arena in
       let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
-      let encoded = UnsafeRawBufferPointer(rebasing: arena[request.entry])
+      let encoded = UnsafeRawBufferPointer(rebasing: arena[request.entry.span])
       guard let entry = DeliveryEntryView(encoded) else { return }
       let subject = Outcomes.Subject(token: token, entry: entry, work: request.work)
       switch verdict {
       case .new(let application), .again(let application):
         if let displaced = application.displaced { settle(request.work, outcomes.collapsed(displaced, by: subject)) }
-        if request.terms.isExpired {
+        if request.isExpired {
           metrics.expired.increment()
           settle(request.work, outcomes.say(.expired, subject, revision: application.revision))
         } else {
@@ -454,14 +365,14 @@ final class Pipeline: RedisReplyHandler {
         }
       case .stale(let by):
         metrics.collapsed.increment()
-        settle(request.work, outcomes.stale(subject, revision: request.terms.revision, by: by))
+        settle(request.work, outcomes.stale(subject, revision: request.entry.revision, by: by))
       case .duplicate:
         metrics.duplicates.increment()
-        settle(request.work, outcomes.say(.duplicate, subject, revision: request.terms.revision))
+        settle(request.work, outcomes.say(.duplicate, subject, revision: request.entry.revision))
       case .foreign: break
       case .unregistered:
         metrics.unregistered.increment()
-        settle(request.work, outcomes.say(.unregistered, subject, revision: request.terms.revision))
+        settle(request.work, outcomes.say(.unregistered, subject, revision: request.entry.revision))
       case .wrongApplication:
         metrics.rejected.increment()
         wrongApplication(request)
@@ -472,8 +383,7 @@ final class Pipeline: RedisReplyHandler {
   private func wrongApplication(_ request: DeviceRequest) {
     guard let hold = works[request.work].hold else { return }
     let record = hold.records[works[request.work].index]
-    topic.withUnsafeBytes { topic in
-      guard case .accepted(let view) = RequestView.read(RequestRecord(record, topic: topic), limits: settings.limits) else { return }
+    reader.readAccepted(record) { view in
       let rejection = Rejection(
         .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
       settle(request.work, outcomes.reject(record, rejection, view.envelope, tries: works[request.work].tries + 1, token: request.work))
@@ -515,7 +425,7 @@ final class Pipeline: RedisReplyHandler {
       works[place].failed = true
     }
     finish(place)
-    if pages.isWaiting { askWaiting() }
+    askWaiting()
   }
 
   private func fail(_ place: Int32) {
@@ -528,7 +438,7 @@ final class Pipeline: RedisReplyHandler {
     works[place].pending -= 1
     guard works[place].pending == 0 else { return }
     if works[place].failed {
-      leavePage(place)
+      audiences.leave(&works[place])
       again.append(place)
       scheduleRetry(works[place].tries)
       return
@@ -568,18 +478,4 @@ final class Pipeline: RedisReplyHandler {
 
   /// Whether nothing is under way.
   var isIdle: Bool { works.count == 0 }
-}
-
-extension RequestRecord {
-  /// A consumed record, read in place.
-  init(_ record: RecordView, topic: UnsafeRawBufferPointer) {
-    var headers = RequestHeaders()
-    record.forEachHeader { name, value in
-      if let value { headers.take(name: name, value: value) }
-    }
-    self.init(
-      key: record.key ?? UnsafeRawBufferPointer(start: nil, count: 0), value: record.value ?? UnsafeRawBufferPointer(start: nil, count: 0),
-      headers: headers, topic: topic,
-      position: SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp))
-  }
 }

@@ -18,6 +18,9 @@ enum Verdict {
   /// The device is registered for another application.
   case wrongApplication
 
+  /// It says that the device is not the person's.
+  var isForeign: Bool { if case .foreign = self { true } else { false } }
+
   /// What applying a request did.
   struct Application {
     /// Where the device is connected; nil: nowhere, or the entry is no longer in the mailbox.

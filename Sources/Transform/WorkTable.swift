@@ -4,7 +4,7 @@ import Notifications
 /// What a batch of records needs until the last of them is done: the records themselves and the bytes made from them.
 final class BatchHold {
   let records: RecordBatch
-  /// Delivery entries and the tokens of devices.
+  /// What is made from the records: delivery entries, tokens of devices.
   var arena: ByteBuffer
   private let bytes: Int
   private let account: HeldBytes
@@ -21,6 +21,22 @@ final class BatchHold {
   }
 
   deinit { account.count -= bytes }
+
+  /// About what an entry and its device's token have beside the payload, and what a record has beside its value.
+  static let entryBytes = 256
+
+  /// Copies bytes into the arena.
+  func keep(_ bytes: UnsafeRawBufferPointer?) -> ArenaSpan {
+    guard let bytes else { return ArenaSpan(start: arena.count, count: 0) }
+    return keep { $0.append(bytes) }
+  }
+
+  /// Writes into the arena, and answers where.
+  func keep(_ write: (inout ByteBuffer) -> Void) -> ArenaSpan {
+    let start = arena.count
+    write(&arena)
+    return ArenaSpan(start: start, count: arena.count - start)
+  }
 }
 
 /// How many bytes the records under way hold: loop-confined.
@@ -70,22 +86,10 @@ struct Work {
   var isCondemned = false
   /// How often it was done again.
   var tries = 0
-  /// For a `user:` target: how many devices it went to so far.
-  var audience: Audience?
+  /// For a `user:` target: the devices that it goes to.
+  var audience: Audiences.Progress?
   /// When it arrived: the loop's milliseconds.
   var arrived: UInt64 = 0
-
-  struct Audience {
-    var devices = 0
-    /// The last page of devices has come.
-    var isWhole = false
-    /// Devices of the present page that are not yet judged.
-    var unjudged = 0
-    /// The greatest token of the present page: where the next begins.
-    var last = ArenaSpan()
-    /// What the present page holds until it is judged.
-    var bytes = 0
-  }
 }
 
 /// All records under way in one lane, each in a numbered place, so that a number is all that a call or a produced record carries.

@@ -1,0 +1,129 @@
+import Notifications
+import Redis
+import Worker
+
+/// Brings the devices of the persons whom requests are for, a page at a time: asks Redis for the pages as their turns come, and keeps
+/// with each request how far it is.
+struct Audiences: ~Copyable {
+  private var calls: AudienceCalls
+  private var pages = AudiencePages()
+
+  init(_ keys: RedisKeys) { calls = AudienceCalls(keys) }
+
+  /// Where a request for a person stands.
+  struct Progress {
+    /// The application and the person, in the arena.
+    let application: ArenaSpan
+    let user: ArenaSpan
+    /// The same for all devices.
+    let entry: RequestEntry
+    /// How many devices it went to so far.
+    var devices = 0
+    /// The last page of devices has come.
+    fileprivate var isWhole = false
+    /// Devices of the present page that are not yet judged.
+    fileprivate var unjudged = 0
+    /// The greatest token of the present page: where the next begins.
+    fileprivate var last = ArenaSpan()
+    /// What the present page holds until it is judged.
+    fileprivate var bytes = 0
+
+    init(application: ArenaSpan, user: ArenaSpan, entry: RequestEntry) {
+      (self.application, self.user, self.entry) = (application, user, entry)
+    }
+  }
+
+  /// What Redis answered to the question for a page.
+  enum Page {
+    /// The tokens of devices, in the arena.
+    case tokens([ArenaSpan])
+    /// Redis does not have the bucket.
+    case lost
+    /// No answer of the kind that was asked for.
+    case unreadable
+  }
+
+  /// What is to be done for a request.
+  enum Step {
+    /// Devices of its page are still to be judged.
+    case wait
+    /// Its next page is due.
+    case next
+    /// All its devices are judged.
+    case end
+  }
+
+  // MARK: Turns
+
+  /// Whether requests wait for their turn.
+  var isWaiting: Bool { pages.isWaiting }
+
+  /// Whether a request may ask for its page now, its page then counting as asked for; otherwise it waits for its turn.
+  mutating func mayAsk(_ place: Int32, _ progress: Progress?, isBusy: Bool) -> Bool {
+    if !isBusy, !pages.isWaiting, pages.begin() { return true }
+    pages.wait(place, isGoing: (progress?.last.count ?? 0) > 0)
+    return false
+  }
+
+  /// The next request whose turn it is, its page counting as asked for.
+  mutating func next() -> Int32? { pages.next() }
+
+  // MARK: A page
+
+  /// Asks for the next page of a request whose turn it is; false when the connection does not take the call.
+  mutating func ask(_ work: borrowing Work, over redis: RedisConnection, to handler: any RedisReplyHandler, token: UInt64) -> Bool {
+    var isSent = false
+    if let progress = work.audience, let hold = work.hold {
+      isSent = hold.arena.withUnsafeBytes { arena in
+        let (user, application, last) = (arena[progress.user], arena[progress.application], arena[progress.last])
+        return calls.send(
+          user: UnsafeRawBufferPointer(rebasing: user), application: UnsafeRawBufferPointer(rebasing: application),
+          after: UnsafeRawBufferPointer(rebasing: last), over: redis, to: handler, token: token)
+      }
+    }
+    if !isSent { pages.came() }
+    return isSent
+  }
+
+  /// The question for a page has failed.
+  mutating func failed() { pages.came() }
+
+  /// Takes a page; its devices are all to be judged.
+  mutating func came(_ reply: RedisReplyView, _ work: inout Work) -> Page {
+    pages.came()
+    if reply.integer == -2 { return .lost }
+    guard reply.kind == .array, let hold = work.hold, var progress = work.audience else { return .unreadable }
+    var tokens: [ArenaSpan] = []
+    tokens.reserveCapacity(reply.count)
+    for index in 0..<reply.count { tokens.append(hold.keep(reply[index]?.bytes)) }
+    progress.isWhole = tokens.count < AudienceCalls.pageSize
+    progress.last = tokens.last ?? ArenaSpan()
+    progress.unjudged = tokens.count
+    progress.bytes = tokens.count * (progress.entry.span.count + BatchHold.entryBytes)
+    pages.hold(progress.bytes)
+    work.audience = progress
+    return .tokens(tokens)
+  }
+
+  /// A device of the present page is judged.
+  ///
+  /// - Parameter isForeign: it is not the person's any more, so that the request did not go to it.
+  func judged(_ work: inout Work, isForeign: Bool) {
+    work.audience?.unjudged -= 1
+    if !isForeign { work.audience?.devices += 1 }
+  }
+
+  /// What comes next; a page that is judged holds nothing any more.
+  mutating func step(_ work: inout Work) -> Step {
+    guard let progress = work.audience, progress.unjudged == 0, !work.failed else { return .wait }
+    leave(&work)
+    return progress.isWhole ? .end : .next
+  }
+
+  /// What the present page held is free.
+  mutating func leave(_ work: inout Work) {
+    guard let bytes = work.audience?.bytes else { return }
+    work.audience?.bytes = 0
+    pages.judged(bytes)
+  }
+}
