@@ -71,14 +71,12 @@ struct RequestJudge {
       return
     }
     findings.requests += 1
-    var request = Request(first, isYoung: records.contains { rules.isYoung($0.time) })
+    var request = Request(first, facts, of: all, isYoung: records.contains { rules.isYoung($0.time) })
     for record in records {
       request.end = max(request.end, record.number)
       if record.flags.contains(.isRedrive) { request.isRedriven = true }
     }
 
-    var addressed: Int64?
-    var (rejection, unregistered, isDead): (AuditFact?, Int64?, Bool) = (nil, nil, false)
     var start = events
     var devices = 0
     while start < facts.endIndex {
@@ -89,48 +87,50 @@ struct RequestJudge {
       findings.repeats += repeats(run)
       if run[run.startIndex].device != 0 {
         devices += 1
-        judgeDevice(run, request, rejection, unregistered, facts, all, &findings, handOn)
+        judgeDevice(run, request, &findings, handOn)
         continue
       }
-      for fact in run {
-        switch fact.kind {
-        case .addressed: addressed = max(addressed ?? 0, fact.number)
-        case .rejected: rejection = fact
-        case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
-        case .deadLetter: isDead = true
-        default: break
-        }
-      }
+      for fact in run { request.take(fact) }
     }
+    judgeWhole(request, devices: devices, &findings)
+  }
 
+  /// Judges a request as to the devices of which nothing is told.
+  private func judgeWhole(_ request: Request, devices: Int, _ findings: inout AuditFindings) {
     // How many devices have no outcome of their own.
     var missing = 1
-    if request.isForUser, let addressed {
-      missing = addressed == 0 && unregistered == nil ? 1 : max(0, Int(clamping: addressed) - devices)
+    if request.isForUser, let addressed = request.addressed {
+      missing = addressed == 0 && request.unregistered == nil ? 1 : max(0, Int(clamping: addressed) - devices)
     } else if !request.isForUser, devices > 0 {
       missing = 0
     }
-    if let rejection {
-      let isOfSome = rejection.flags.contains(.isForOtherApplication) && (devices > 0 || addressed != nil)
+    if let rejection = request.rejection {
+      let isOfSome = rejection.flags.contains(.isForOtherApplication) && (devices > 0 || request.addressed != nil)
       findings.count(.rejected, isOfSome ? missing : devices == 0 ? 1 : 0)
       // Of a person's devices some may be registered for another application; how many, is not told.
-      if !isOfSome || addressed != nil || !request.isForUser { return }
+      if !isOfSome || request.addressed != nil || !request.isForUser { return }
     }
-    if unregistered != nil, devices == 0, missing == 0 { findings.count(.unregistered) }
+    if request.unregistered != nil, devices == 0, missing == 0 { findings.count(.unregistered) }
     guard missing > 0 else { return }
-    if isDead, devices == 0 {
+    if request.isDead, devices == 0 {
       findings.count(.dead)
     } else if request.isYoung {
       findings.count(.inFlight, missing)
     } else {
       findings.count(.lost, missing)
       let detail =
-        addressed.map { "\(missing) of \($0) devices have no outcome" } ?? (devices == 0 ? "" : "it is not said for how many devices it is")
-      findings.add(.lost, Violation(.lost, first.id, detail, facts))
+        request.addressed.map { "\(missing) of \($0) devices have no outcome" }
+        ?? (devices == 0 ? "" : "it is not said for how many devices it is")
+      findings.add(.lost, Violation(.lost, request.id, detail, request.facts))
     }
   }
 
+  /// A request, and what is told of it as a whole.
   private struct Request {
+    let id: NotificationID
+    /// All that is told of it, and of all requests of its id.
+    let facts: ArraySlice<AuditFact>
+    let all: ArraySlice<AuditFact>
     let device: UInt64
     let isForUser: Bool
     let isBroken: Bool
@@ -138,14 +138,33 @@ struct RequestJudge {
     let isYoung: Bool
     var isRedriven = false
     var end: Int64
+    /// How many devices it is said to be for, at most.
+    var addressed: Int64?
+    var rejection: AuditFact?
+    /// When it was last said to be for nobody.
+    var unregistered: Int64?
+    var isDead = false
 
-    init(_ record: AuditFact, isYoung: Bool) {
+    init(_ record: AuditFact, _ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, isYoung: Bool) {
+      id = record.id
+      (self.facts, self.all) = (facts, all)
       device = record.device
       isForUser = record.flags.contains(.isForUser)
       isBroken = record.flags.contains(.isBroken)
       isRemoval = record.flags.contains(.isRemoval)
       end = record.number
       self.isYoung = isYoung
+    }
+
+    /// Takes what is told of no device of its own.
+    mutating func take(_ fact: AuditFact) {
+      switch fact.kind {
+      case .addressed: addressed = max(addressed ?? 0, fact.number)
+      case .rejected: rejection = fact
+      case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
+      case .deadLetter: isDead = true
+      default: break
+      }
     }
   }
 
@@ -159,8 +178,7 @@ struct RequestJudge {
   // MARK: A request on a device
 
   private func judgeDevice(
-    _ run: ArraySlice<AuditFact>, _ request: Request, _ rejection: AuditFact?, _ unregistered: Int64?, _ facts: ArraySlice<AuditFact>,
-    _ all: ArraySlice<AuditFact>, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void
+    _ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings, _ handOn: (AuditFact) -> Void
   ) {
     let device = run[run.startIndex].device
     var kinds: Set<AuditFact.Kind> = []
@@ -173,24 +191,24 @@ struct RequestJudge {
     }
     let isTaken = !kinds.isDisjoint(with: [.queued, .delivered, .updated, .removed, .response, .dismissed])
     if !request.isForUser, !request.isBroken, request.device != device, isTaken {
-      findings.add(.wrongDevice, Violation(.wrongDevice, facts[facts.startIndex].id, "", facts))
+      findings.add(.wrongDevice, Violation(.wrongDevice, request.id, "", request.facts))
     }
-    if let rejection, isTaken, !request.isRedriven, !rejection.flags.contains(.isOfPoison) {
+    if let rejection = request.rejection, isTaken, !request.isRedriven, !rejection.flags.contains(.isOfPoison) {
       if rejection.flags.contains(.isForOtherApplication) {
         var refused = rejection
         (refused.kind, refused.device) = (.refused, device)
         handOn(refused)
       } else {
-        findings.add(.contradiction, Violation(.contradiction, rejection.id, "rejected, and yet it came to a device", facts))
+        findings.add(.contradiction, Violation(.contradiction, rejection.id, "rejected, and yet it came to a device", request.facts))
       }
     }
     let outcome = outcome(kinds)
     if let outcome {
       findings.count(outcome)
-    } else if queued != nil, endedAsAnother(run, all) {
+    } else if queued != nil, endedAsAnother(run, request) {
       // Redis had lost that it is a duplicate, and has been told again.
       findings.count(.duplicate)
-    } else if let queued, let unregistered, queued.time <= unregistered {
+    } else if let queued, let unregistered = request.unregistered, queued.time <= unregistered {
       // Redis had lost it, and when it was told again the person had no device any more.
       findings.count(.unregistered)
     } else if var open = queued {
@@ -199,8 +217,8 @@ struct RequestJudge {
       open.number = request.end
       handOn(open)
     }
-    judgeEnd(run, request, facts, &findings)
-    if outcome == .duplicate { judgeDuplicate(run, request, all, &findings) }
+    judgeEnd(run, request, &findings)
+    if outcome == .duplicate { judgeDuplicate(run, request, &findings) }
   }
 
   private func outcome(_ kinds: Set<AuditFact.Kind>) -> AuditFindings.Outcome? {
@@ -219,7 +237,7 @@ struct RequestJudge {
   }
 
   /// What is told of a request must fit its end.
-  private func judgeEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+  private func judgeEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard !request.isBroken, !request.isRemoval else { return }
     let wasShown = run.contains(where: \.isShow)
     for fact in run {
@@ -227,38 +245,36 @@ struct RequestJudge {
       if fact.isNewShow, request.end < fact.time, late > rules.clockSlack {
         // The time is that of the acknowledgement: it may have been under way.
         if late > rules.certainlyLater {
-          findings.add(.shownLate, Violation(.shownLate, fact.id, "acknowledged \(late) ms after its end", facts))
+          findings.add(.shownLate, Violation(.shownLate, fact.id, "acknowledged \(late) ms after its end", request.facts))
         } else {
           findings.acknowledgedLate += 1
         }
       } else if fact.kind == .expired, !wasShown, fact.time < request.end - rules.clockSlack {
-        findings.add(.expiredEarly, Violation(.expiredEarly, fact.id, "\(request.end - fact.time) ms before its end", facts))
+        findings.add(.expiredEarly, Violation(.expiredEarly, fact.id, "\(request.end - fact.time) ms before its end", request.facts))
       }
     }
   }
 
   /// Whether the device has, or had to do with, another request of the same id.
-  private func endedAsAnother(_ run: ArraySlice<AuditFact>, _ all: ArraySlice<AuditFact>) -> Bool {
-    others(run, all).contains {
+  private func endedAsAnother(_ run: ArraySlice<AuditFact>, _ request: Request) -> Bool {
+    others(run, request).contains {
       [.delivered, .updated, .response, .dismissed, .collapsed, .expired, .evicted, .filtered].contains($0.kind)
     }
   }
 
   /// What was told on the same device of other records of the same id.
-  private func others(_ run: ArraySlice<AuditFact>, _ all: ArraySlice<AuditFact>) -> some Sequence<AuditFact> {
-    all.lazy.filter { other in
+  private func others(_ run: ArraySlice<AuditFact>, _ request: Request) -> some Sequence<AuditFact> {
+    request.all.lazy.filter { other in
       guard let one = run.first else { return false }
       return other.device == one.device && (other.sourceOffset, other.sourcePartition) != (one.sourceOffset, one.sourcePartition)
     }
   }
 
   /// Somewhere there must be the one that it is a duplicate of.
-  private func judgeDuplicate(
-    _ run: ArraySlice<AuditFact>, _ request: Request, _ all: ArraySlice<AuditFact>, _ findings: inout AuditFindings
-  ) {
+  private func judgeDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
-    let hasOther = others(run, all).contains { $0.kind != .duplicate && $0.kind != .request }
-    if !hasOther { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", all)) }
+    let hasOther = others(run, request).contains { $0.kind != .duplicate && $0.kind != .request }
+    if !hasOther { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all)) }
   }
 
   // MARK: An id on a device
