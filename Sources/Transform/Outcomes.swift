@@ -50,7 +50,7 @@ final class Outcomes {
 
   private let producer: Producer
   /// Nothing is said: what is done was done and said before.
-  let isSilent: Bool
+  private let isSilent: Bool
   private let events: ProducerTopic
   private let deliveries: ProducerTopic
   private let deadLetters: ProducerTopic
@@ -73,7 +73,10 @@ final class Outcomes {
   var isFull: Bool { !isSilent && !producer.hasRoom }
 
   /// Whether so much waits for Kafka that nothing should be begun that makes much more.
-  var isBusy: Bool { !isSilent && (producer.inFlight > 50_000 || producer.bytesInFlight > 64 << 20) }
+  var isBusy: Bool { !isSilent && (producer.inFlight > Self.busyRecords || producer.bytesInFlight > Self.busyBytes) }
+
+  /// Well below what Kafka's queue takes, since what is under way already makes records, too.
+  private static let (busyRecords, busyBytes) = (50_000, 64 << 20)
 
   /// Something happened to a request at a device.
   func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Produced {

@@ -316,7 +316,7 @@ final class Pipeline: RedisReplyHandler {
         continue
       }
       apply(verdict, to: request)
-      if !outcomes.isSilent, let element = reply[index], let surplus = element[4] {
+      if let element = reply[index], let surplus = element[4] {
         request.hold.arena.withUnsafeBytes { evict(surplus, UnsafeRawBufferPointer(rebasing: $0[request.token])) }
       }
       if works[request.work].audience != nil {

@@ -60,6 +60,8 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, isDryRun: Bool) throws {
     var settings = settings
     settings.keys.isRebuilding = true
+    // What a mailbox has too many of is given up, and said, when later requests come.
+    settings.mailboxBound = .max
     self.loop = loop
     self.settings = settings
     self.isDryRun = isDryRun
