@@ -8,7 +8,7 @@ import Worker
 /// What a rebuilding consists of: loop-confined.
 ///
 /// It judges requests as the workers did, says nothing of it, and takes out of the mailboxes what events say has ended.
-final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
+final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   private let loop: EventLoop
   private let settings: TransformSettings
   private let redis: RedisConnection
@@ -74,8 +74,7 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
         scripts: [JudgeScript.script, AudienceCalls.script, RegistryScript.apply, MarkerStore.script]))
     markers = MarkerStore(redis, settings.keys)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
-    let proxy = SilentProducer()
-    producer = try Producer(on: loop, settings.kafka, handler: proxy)
+    producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
     let outcomes = try Outcomes(settings, producer: producer, isSilent: true)
     pipeline = Pipeline(on: loop, settings, redis: redis, outcomes: outcomes, metrics: TransformMetrics(MetricRegistry()))
     var tick: () -> Void = {}
@@ -349,10 +348,6 @@ final class RebuildCore: ConsumerHandler, ProducerHandler, RedisReplyHandler {
     deletions -= 1
     advance()
   }
-
-  func producerDelivered(_ reports: [DeliveryReport]) {}
-  func producerHasRoom() {}
-  func producerFailed(_ error: KafkaError) {}
 
   // MARK: The end
 
