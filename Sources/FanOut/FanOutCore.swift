@@ -91,7 +91,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
 
   /// Connects, takes a partition, reads it from its end, and only then lets devices in.
   func start() async throws {
-    let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, try Admin(settings.kafka)) { [unowned self] in
+    let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, try Admin(settings.kafka, timeoutMilliseconds: 3_000)) {
+      [unowned self] in
       runTask?(.look)
     }
     watchOrNil = watch
@@ -263,19 +264,21 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   func drain(withinMilliseconds milliseconds: Int) async {
     isDraining = true
     server?.stopAccepting()
-    let beginning = loop.milliseconds()
+    let end = Deadline(on: loop, after: milliseconds)
     await sendAllAway(withinMilliseconds: milliseconds)
-    let left = max(0, milliseconds - Int(loop.milliseconds() - beginning))
-    await server?.close(withinMilliseconds: min(left, 3_000))
-    _ = await producer?.flush(withinMilliseconds: max(0, milliseconds - Int(loop.milliseconds() - beginning)))
+    await server?.close(withinMilliseconds: min(end.left, 3_000))
+    _ = await producer?.flush(withinMilliseconds: max(0, end.left - Self.partingMilliseconds))
     await membership.leave()
     await watchOrNil?.close()
     sweepTimer.close()
     gateTimer.close()
-    await consumer?.close()
-    await producer?.close(withinMilliseconds: 5_000)
+    await consumer?.close(withinMilliseconds: max(end.left, Self.partingMilliseconds / 2))
+    await producer?.close(withinMilliseconds: max(end.left, Self.partingMilliseconds / 2))
     redis.close()
     runTask = nil
     (consumer, producer, eventProducer, server) = (nil, nil, nil, nil)
   }
+
+  /// What is kept of a drain's time for leaving Redis and Kafka.
+  private static let partingMilliseconds = 2_000
 }

@@ -440,7 +440,7 @@ public final class Consumer {
   }
 
   /// Asks the handler for its consent, then has `body` give the partitions up.
-  private func disown(_ indexes: [Int], isLost: Bool, _ body: @escaping () -> Void) {
+  private func disown(_ indexes: [Int], isLost: Bool, withinMilliseconds: Int = .max, _ body: @escaping () -> Void) {
     let going = indexes.map { partitions.assigned($0) }
     // A pause would outlive the assignment and hold the partition when it comes back.
     resume(indexes)
@@ -462,7 +462,7 @@ public final class Consumer {
     }
     guard !going.isEmpty, let handler else { return revocation.finish() }
     let deadline = Timer(on: loop) { revocation.finish() }
-    deadline.start(after: options.revocationTimeoutMilliseconds)
+    deadline.start(after: min(options.revocationTimeoutMilliseconds, withinMilliseconds))
     revoking = (revocation, deadline)
     handler.consumerRevoked(going, isLost: isLost, revocation: revocation)
     if isLost { revocation.finish() }
@@ -497,17 +497,21 @@ public final class Consumer {
     guard state == .open else { return await ended.wait() }
     state = .closing
     let ended = ended
-    let deadline = Timer(on: loop) { ended.open(false) }
-    deadline.start(after: milliseconds)
-    if revoking != nil { await withCheckedContinuation { afterRevocation.append($0) } }
+    let deadline = Deadline(on: loop, after: milliseconds)
+    let patience = Timer(on: loop) { ended.open(false) }
+    patience.start(after: milliseconds)
+    if let revoking {
+      if deadline.left < options.revocationTimeoutMilliseconds { revoking.deadline.start(after: deadline.left) }
+      await withCheckedContinuation { afterRevocation.append($0) }
+    }
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-      disown(partitions.ownedIndexes, isLost: false) { continuation.resume() }
+      disown(partitions.ownedIndexes, isLost: false, withinMilliseconds: deadline.left) { continuation.resume() }
     }
     commits?.sendHeld()
-    await commits?.settled(withinMilliseconds: options.revocationTimeoutMilliseconds)
+    await commits?.settled(withinMilliseconds: min(options.revocationTimeoutMilliseconds, deadline.left))
     end()
     let inTime = await ended.wait()
-    deadline.close()
+    patience.close()
     return inTime
   }
 

@@ -38,8 +38,9 @@ final class Ownership {
   private let crashes: CrashWatch
   private let topics: Topics
   private var held: [Int: Held] = [:]
-  /// Partitions whose topic was found to be made anew: their markers begin again.
-  private var anew: Set<TopicPartition> = []
+  /// Partitions whose topic was found to be made anew, each with the marker that does not fit it, and begins again. Where another marker
+  /// stands by then, another owner has found the same, or Redis has changed: what was found does not count any more.
+  private var anew: [TopicPartition: Marker] = [:]
   /// Partitions whose begin was counted, by index: until they are idle.
   private var counted: [Int: String] = [:]
   /// Partitions that start again after a doubt: no process has ended over them.
@@ -160,7 +161,7 @@ final class Ownership {
     guard !offers.isEmpty else { return Self.finding(consumer) }
     let starts = zip(offers, markers).map { offer, markers in
       let start = Self.start(markers)
-      guard anew.contains(offer.topicPartition) else { return start }
+      guard anew[offer.topicPartition] == start else { return start }
       return Marker(offset: 0, timestamp: -1, era: (markers.compactMap { $0?.era }.max() ?? 0) + 1)
     }
     var changes: [Int: [MarkerChange]] = [:]
@@ -181,7 +182,7 @@ final class Ownership {
     }
     for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
-      anew.remove(offer.topicPartition)
+      anew[offer.topicPartition] = nil
       if returning.remove(offer.topicPartition) == nil { counted[assigned.index] = field(offer.topicPartition) }
       let isConfirmed = start.readingOffset.map { $0 == start.offset } ?? true
       if !isConfirmed { hasUnconfirmed = true }
@@ -224,7 +225,7 @@ final class Ownership {
     hasUnconfirmed = held.values.contains { $0.unconfirmed != nil }
     if offset >= marker.offset { return .work }
     if offset == marker.offset - 1, timestamp == marker.timestamp { return .skip }
-    anew.insert(partition)
+    anew[partition] = marker
     return .madeAnew
   }
 

@@ -450,6 +450,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
 
   func close(withinMilliseconds milliseconds: Int) async {
     isClosing = true
+    let end = Deadline(on: loop, after: milliseconds)
     consumer?.pauseAll()
     backlog = []
     if pipeline?.isIdle == false {
@@ -457,7 +458,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
         whenIdle?.resume()
         whenIdle = nil
       }
-      deadline.start(after: milliseconds)
+      // Giving the partitions up, and telling Kafka what was done, takes a while, too.
+      deadline.start(after: milliseconds - min(milliseconds / 2, Self.partingMilliseconds))
       await withCheckedContinuation { continuation in
         // The loop may have turned since the question above.
         if pipeline?.isIdle == false { whenIdle = continuation } else { continuation.resume() }
@@ -468,16 +470,19 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     calmTimer?.close()
     calmTimer = nil
     let fields = consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []
-    await consumer?.close()
+    await consumer?.close(withinMilliseconds: max(end.left - Self.flushMilliseconds, Self.flushMilliseconds))
     crashes.cleared(fields)
     committer?.close()
     while registryWaits > 0 || isChecking { await pause(20) }
     await admin?.close()
-    await producer?.close(withinMilliseconds: 5_000)
+    await producer?.close(withinMilliseconds: max(end.left, Self.flushMilliseconds))
     redis.close()
     pipeline?.close()
     checkTimer.close()
     runTask = nil
     (consumer, committer, producer, pipeline, admin) = (nil, nil, nil, nil, nil)
   }
+
+  /// What is kept of a drain's time for the parting, and what that leaves for Kafka's producer at least.
+  private static let (partingMilliseconds, flushMilliseconds) = (10_000, 1_000)
 }

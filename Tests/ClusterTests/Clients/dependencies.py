@@ -2,6 +2,7 @@
 
 Both workers must say that they are not ready, the device must stay connected, what is published meanwhile must arrive afterwards, and the
 worker processes must be the same ones all along. While Kafka is away no response is accepted, and no mailbox forgets what was acknowledged.
+When it goes away once more, workers that are told to end do so in the time that they have for it, with work under way that cannot be done.
 """
 import argparse
 import asyncio
@@ -13,6 +14,10 @@ import tempfile
 
 from clients import Device, Failed, Producer, expect, say, until
 from healing import Cluster, Redis, bodies, ready
+
+
+# What --drain gives the workers, and what they may take besides, in seconds.
+DRAIN, GRACE = 10, 4
 
 
 class Kafka:
@@ -27,6 +32,16 @@ class Kafka:
         return done.stdout.strip()
 
 
+async def ends(worker, name):
+    """A worker that is told to end does it in its time, whatever is gone."""
+    worker.send_signal(signal.SIGTERM)
+    began = asyncio.get_running_loop().time()
+    await until(lambda: worker.poll() is not None, "the %s worker ends" % name, DRAIN + 30)
+    took = asyncio.get_running_loop().time() - began
+    expect(worker.returncode == 0, "the %s worker ends in order" % name, worker.returncode)
+    expect(took < DRAIN + GRACE, "the %s worker ends in its time" % name, "%.1f s" % took)
+
+
 async def run(arguments, folder):
     kafka = Kafka(os.path.join(arguments.kafka_folder, "kafka"), os.path.join(folder, "kafka"))
     redis = Redis(folder)
@@ -39,8 +54,8 @@ async def run(arguments, folder):
             check=True, capture_output=True)
         await redis.start()
         cluster = Cluster(arguments, folder, redis.port)
-        transform = await cluster.started("transform", *cluster.group)
-        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        transform = await cluster.started("transform", *cluster.group, "--drain", "%ds" % DRAIN)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0", "--drain", "%ds" % DRAIN)
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
         take, give = {
             "kafka-killed": (lambda: kafka.do("kill", kafka.folder, "1"), lambda: kafka.do("restart", kafka.folder, "1")),
@@ -92,6 +107,11 @@ async def run(arguments, folder):
             await until(lambda: "after" in bodies(device), "and what is published after")
             expect(device.closed is None and len(device.of("welcome")) == 1, "by the same connection", device.closed)
             expect(transform.poll() is None and fan_out.poll() is None, "and the same processes")
+            for number in range(200):
+                await producer.notify("user:ada", "at last %d" % number)
+            await producer.flush()
+            await loop.run_in_executor(None, take)
+            await asyncio.gather(ends(transform, "transform"), ends(fan_out, "fan-out"))
         say(part=arguments.part, result="held", gone=arguments.seconds, resumed=resumed)
     finally:
         if cluster:
