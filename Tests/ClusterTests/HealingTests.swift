@@ -24,6 +24,8 @@ extension ClusterTests {
 
     @Test func aTopicMadeAnewIsRebuiltAsTheSameEra() async throws { try await holds("anew") }
 
+    @Test func whatAnotherOwnerHasFoundOfATopicIsNotFoundAgain() async throws { try await holds("judged") }
+
     @Test func eventsTellTheEraThatTheGroupHasForgotten() async throws { try await holds("forgotten") }
 
     @Test func whatAnOlderRedisHasForgottenIsAppliedAgain() async throws { try await holds("older") }

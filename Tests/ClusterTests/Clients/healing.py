@@ -255,6 +255,50 @@ async def forgotten(arguments, folder):
     await two_devices(arguments, folder, work)
 
 
+async def judged(arguments, folder):
+    """A worker finds that the topic was made anew, and stands still before it can say so: meanwhile another one finds and says it."""
+    async def work(redis, cluster, transform, fan_out, url, present, absent):
+        producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        await producer.notify("user:ada", "one")
+        await producer.flush()
+        await until(lambda: "one" in bodies(present), "what is published before arrives")
+        await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
+        log = os.path.join(folder, "workers.log")
+        before = os.path.getsize(log)
+
+        def said():
+            with open(log, "rb") as file:
+                file.seek(before)
+                return file.read().decode()
+
+        await make_anew(arguments, log)
+        # One that begins at what Redis has of the former topic, and has read nothing yet.
+        transform.send_signal(signal.SIGTERM)
+        await until(lambda: transform.poll() is not None, "the first worker ends", 40)
+        transform = await cluster.started("transform", *cluster.group)
+        redis.process.send_signal(signal.SIGSTOP)
+        producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        await producer.notify("user:ada", "two")
+        await producer.flush()
+        await until(lambda: "the topic was made anew" in said(), "it finds that the topic is another one", 30)
+        transform.send_signal(signal.SIGSTOP)
+        redis.process.send_signal(signal.SIGCONT)
+        other = await cluster.started("transform", *cluster.group)
+        await until(lambda: "two" in bodies(present), "the other worker works on the new topic", 60)
+        expect(era(present.of("notify")[-1]) == 1, "in the next era", present.of("notify")[-1]["revision"])
+        transform.send_signal(signal.SIGCONT)
+        await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
+        other.send_signal(signal.SIGTERM)
+        await until(lambda: other.poll() is not None, "the other worker ends", 40)
+        await producer.notify("user:ada", "three")
+        await producer.flush()
+        await until(lambda: "three" in bodies(present), "the first one goes on", 60, lambda: bodies(present))
+        expect(era(present.of("notify")[-1]) == 1, "in the same era", present.of("notify")[-1]["revision"])
+        expect(said().count("the topic was made anew") == 2, "which each has found once", said().count("the topic was made anew"))
+
+    await two_devices(arguments, folder, work)
+
+
 async def older(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
 
@@ -433,7 +477,7 @@ async def pill(arguments, folder):
         redis.kill()
 
 
-PARTS = {part.__name__: part for part in (lost, anew, forgotten, older, midway, backlog, pill)}
+PARTS = {part.__name__: part for part in (lost, anew, forgotten, judged, older, midway, backlog, pill)}
 
 
 def main():

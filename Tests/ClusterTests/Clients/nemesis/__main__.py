@@ -148,7 +148,7 @@ class Run:
             given.brokers, given.transforms, given.fan_outs, given.devices))
         plan = Plan(given.seed, given.devices)
         self.verdict = Verdict(plan, os.path.join(self.folder, "devices"), given.devices,
-                               has_losses=any(kind in schedule.LOSSES for kind in given.kinds))
+                               has_losses=any(kind in schedule.LOSSES for kind in given.kinds), has_eras="topic-anew" in given.kinds)
         self.topics = await self.blocking(Topics, self.cluster.kafka.servers, self.cluster.prefix)
         self.producer = Producer(
             self.cluster.kafka.servers, self.cluster.prefix + "requests", plan, given.requests / (given.minutes * 60))

@@ -98,10 +98,11 @@ class DeviceLog:
 
 
 class Verdict:
-    """`has_losses`: faults take away what Redis had, so that not every repeat can be known for one."""
+    """`has_losses`: faults take away what Redis had, so that not every repeat can be known for one; `has_eras`: topics are made anew, which
+    the cluster may find for some partitions later than for others, so that it may order requests of the same millisecond otherwise."""
 
-    def __init__(self, plan, folder, count, has_losses):
-        self.has_losses = has_losses
+    def __init__(self, plan, folder, count, has_losses, has_eras):
+        self.has_losses, self.has_eras = has_losses, has_eras
         self.plan, self.count, self.folder = plan, count, folder
         self.logs = [DeviceLog(os.path.join(folder, "%04d.log" % number)) for number in range(count)]
         self.people = collections.defaultdict(list)
@@ -240,6 +241,15 @@ class Verdict:
     def place(self, number):
         return min(self.at[number])
 
+    def precedes(self, one, other):
+        """Whether the one request certainly stands before the other, or is the same."""
+        one, other = self.place(one), self.place(other)
+        return one <= other and not (self.has_eras and self.tie(one, other))
+
+    @staticmethod
+    def tie(one, other):
+        return one[0] == other[0] and one[1] != other[1]
+
     def must(self, request, device):
         """Whether this device has to show it, if nothing newer or later comes between; by the producer's intention."""
         if request.target.startswith("user:") and len(users_of(device)) > 1:
@@ -276,7 +286,10 @@ class Verdict:
         for device in range(self.count):
             for number in self.shown[device]:
                 # What is lost with Redis may expire before the device hears of it again.
-                if not self.told[number, device] & HAS_IT and not (self.has_losses and self.plan.requests[number].kind == "may"):
+                if self.told[number, device] & HAS_IT or self.has_losses and self.plan.requests[number].kind == "may":
+                    continue
+                # A killed worker may not say of the former of several revisions that it is replaced; what is said of the newer ones tells.
+                if not self.is_replaced(number, newest.get((device, self.plan.requests[number].collapse), ()), device):
                     found.append({"violation": "shown, and no event says so", "device": device, "number": number, "id": self.plan.requests[number].id})
         for response in self.accepted:
             if len(self.answers[response]) != 1:
@@ -288,6 +301,12 @@ class Verdict:
         for response in set(self.answers) - set(self.sent) - self.withdrawn:
             found.append({"violation": "response of nobody", "response": response})
         return found
+
+    def is_replaced(self, number, requests, device):
+        """Whether it is told that it was queued, and that a newer revision was."""
+        return number in self.at and bool(self.told[number, device] & TOLD["queued"]) and any(
+            self.place(request.number) > self.place(number) and self.told[self.origin(request.number), device] & TOLD["queued"]
+            for request in requests)
 
     def judge_plain(self, request, device, removed, found):
         shown, must = self.shown[device][request.number], self.must(request, device)
@@ -303,16 +322,17 @@ class Verdict:
         shown = self.collapsing[device].get(identifier)
         numbers = shown.numbers if shown else []
         for earlier, later in zip(numbers, numbers[1:]):
-            if self.place(later) <= self.place(earlier):
+            if self.precedes(later, earlier):
                 found.append({"violation": "stale over newer", "device": device, "identifier": identifier, "number": later, "over": earlier})
         newest = requests[-1]
         must = self.must(newest, device)
         last = numbers[-1] if numbers else None
-        if must == "must" and last != newest.number and not self.told[newest.number, device] & ENDED:
+        is_newest = last == newest.number or last in self.at and not self.precedes(last, newest.number)
+        if must == "must" and not is_newest and not self.told[newest.number, device] & ENDED:
             found.append({
                 "violation": "not the newest", "device": device, "identifier": identifier, "number": newest.number, "id": newest.id,
                 "shows": last, "told": self.names(newest.number, device), "places": self.at[newest.number]})
-        if must == "remove" and numbers and not shown.removed:
+        if must == "remove" and numbers and not shown.removed and not is_newest:
             found.append({"violation": "not removed", "device": device, "identifier": identifier, "number": newest.number, "shows": last})
 
     def names(self, number, device):
