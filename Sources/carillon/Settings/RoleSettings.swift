@@ -11,7 +11,7 @@ enum RoleSettings {
     "Where /metrics, /livez and /readyz are; port 0 takes a free one and says which.")
   static let drain = Setting(
     "drain", .duration(.zero...(.seconds(3600))), default: .seconds(25),
-    "How long work under way may take to end after SIGTERM or SIGINT; a second signal ends the process at once.")
+    "How long the end may take after SIGTERM or SIGINT, work under way included; a second signal ends the process at once.")
   static let worker = Setting<String?>(
     "worker", .string("NAME"), "What events and logs call this process; unique in the cluster. Absent: its host and process id.")
 
