@@ -39,6 +39,26 @@ import Testing
       }
     }
 
+    /// Plants an event of a request that lies at a place.
+    func forge(
+      _ type: String, _ statement: String, device: String, id: String, _ source: (partition: Int, offset: Int), worker: String,
+      _ more: String = "", identifier: String = "order-7"
+    ) async throws {
+      let value = #"""
+        {"apnsId":"\#(id)","identifier":"\#(identifier)","device":"\#(device)","application":"com.example.shop","worker":"\#(worker)",\#(more)
+        "source":{"topic":"\#(prefix)requests","partition":\#(source.partition),"offset":\#(source.offset),"timestamp":4073543999999}}
+        """#
+      try await kafka.publish(
+        [
+          TestRecord(
+            key: device, value,
+            headers: [
+              .init("ce_specversion", "1.0"), .init("ce_id", statement), .init("ce_type", "carillon.\(type).v1"),
+              .init("ce_source", "/carillon/t"), .init("ce_subject", id), .init("ce_time", "2099-01-31T12:00:00.000Z"),
+            ])
+        ], to: prefix + "events")
+    }
+
     func audit(_ arguments: [String] = [], status: Int32) async throws -> [JSONValue] {
       try await tool(["audit", "--json", "--grace", "0"] + arguments, status: status).lines.map { try JSONValue(parsing: $0) }
     }
@@ -114,6 +134,7 @@ import Testing
 
       try await explains(place, id)
       try await finds(place, id)
+      try await derives(place)
     }
   }
 
@@ -138,29 +159,14 @@ import Testing
 
   /// Plants what must not happen, and looks whether it is found.
   private func finds(_ place: Place, _ id: String) async throws {
-    func forge(_ type: String, _ statement: String, device: String, id: String, partition: Int, offset: Int, worker: String) async throws {
-      let value = #"""
-        {"apnsId":"\#(id)","identifier":"order-7","device":"\#(device)","application":"com.example.shop","worker":"\#(worker)",
-        "source":{"topic":"\#(place.prefix)requests","partition":\#(partition),"offset":\#(offset),"timestamp":4073543999999}}
-        """#
-      try await place.kafka.publish(
-        [
-          TestRecord(
-            key: device, value,
-            headers: [
-              .init("ce_specversion", "1.0"), .init("ce_id", statement), .init("ce_type", "carillon.\(type).v1"),
-              .init("ce_source", "/carillon/t"), .init("ce_subject", id), .init("ce_time", "2099-01-31T12:00:00.000Z"),
-            ])
-        ], to: place.prefix + "events")
-    }
     let steps = try JSONValue(parsing: try #require(try await place.tool(["explain", id, "--json"]).lines.first))["steps"]?.elements ?? []
     let published = try #require(steps.first { $0["step"] == "published" })
     let partition = Int(try #require(published["partition"]?.integerValue))
     let offset = Int(try #require(published["offset"]?.integerValue))
     let unknown = "11111111-0a4b-4c8e-9d52-3f6f6a9b1c11"
-    try await forge("delivered", "a", device: Self.device, id: id, partition: partition, offset: offset, worker: "one")
-    try await forge("updated", "b", device: Self.device, id: id, partition: partition, offset: offset, worker: "two")
-    try await forge("delivered", "c", device: Self.device, id: unknown, partition: 0, offset: 0, worker: "one")
+    try await place.forge("delivered", "a", device: Self.device, id: id, (partition, offset), worker: "one")
+    try await place.forge("updated", "b", device: Self.device, id: id, (partition, offset), worker: "two")
+    try await place.forge("delivered", "c", device: Self.device, id: unknown, (0, 0), worker: "one")
     // And a request that nobody works on.
     place.transform.signal(SIGTERM)
     _ = try await place.transform.result(withinSeconds: 30)
@@ -182,6 +188,28 @@ import Testing
     #expect(text.contains("VIOLATION ") && text.contains(" further violations"))
     let underWay = try await place.tool(["explain", lost]).output
     #expect(underWay.contains("nothing has happened to it yet"))
+  }
+
+  /// Of two revisions of one notification that were queued, one after the other, the newer one tells what became of the older.
+  private func derives(_ place: Place) async throws {
+    let older = "22222222-0a4b-4c8e-9d52-3f6f6a9b1c11"
+    let newer = "33333333-0a4b-4c8e-9d52-3f6f6a9b1c11"
+    func forge(_ id: String, _ revision: Int, _ identifier: String = "order-8") async throws {
+      let text = String(revision, radix: 16)
+      try await place.forge(
+        "queued", "\(id) \(revision)", device: Self.other, id: id, (0, 1_000_000 + revision), worker: "one",
+        #""revision":"\#(String(repeating: "0", count: 40 - text.count))\#(text)","#, identifier: identifier)
+    }
+    try await forge(older, 2)
+    try await forge(newer, 1)
+    try await forge(newer, 3, "order-9")
+    let waiting = try JSONValue(parsing: try #require(try await place.tool(["explain", older, "--json"]).lines.first))
+    #expect(waiting["devices"]?[0]?["state"] == "queued", "neither an older revision nor another notification has replaced it")
+    try await forge(newer, 3)
+    let replaced = try JSONValue(parsing: try #require(try await place.tool(["explain", older, "--json"]).lines.first))
+    #expect(replaced["devices"]?[0]?["state"] == "collapsed")
+    #expect(replaced["steps"]?.elements?.compactMap { $0["step"]?.stringValue } == ["queued", "replaced"])
+    #expect(replaced["steps"]?[1]?["details"]?["by"]?.stringValue == newer, "it said: \(replaced.text)")
   }
 
   @Test func whatIsMissingOrContradictsItselfIsSaid() async throws {

@@ -137,7 +137,7 @@ final class AuditRun {
   // MARK: What is told of a violation
 
   /// Reads the records that have to do with it.
-  func timeline(of violation: Violation, _ reader: TopicReader) async throws(KafkaError) -> Explanation {
+  func timeline(of violation: Violation, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) -> Explanation {
     let topics = rules.topics
     var places: [(partition: TopicPartition, offset: Int64)] = []
     for place in violation.places {
@@ -153,9 +153,7 @@ final class AuditRun {
     let rules = rules
     try await reader.read(at: places, "violations") { record in collected.take(record, rules) }
     // Its request may not be among them, but is where they say.
-    let sources = collected.timeline.unreadSources(in: topics.requests).map {
-      (partition: TopicPartition(topics.requests, $0.partition), offset: $0.offset)
-    }
+    let sources = try await admin.places(of: collected.timeline.unreadSources(in: topics.requests), in: topics.requests)
     try await reader.read(at: sources, "violations") { record in collected.take(record, rules) }
     return collected.timeline.explanation(now: auditRules.now)
   }

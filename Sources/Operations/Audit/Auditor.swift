@@ -63,21 +63,25 @@ public actor Auditor {
   /// Reads, judges, and reads again what is to be told of the violations.
   public func audit() async throws -> AuditReport {
     let admin = try Admin(kafka)
-    let reader = TopicReader(on: loop, kafka)
-    reader.onProgress = onProgress
-    let run: AuditRun
     do {
-      run = try await AuditRun(rules, settings, admin)
+      let report = try await audit(admin)
       await admin.close()
+      return report
     } catch {
       await admin.close()
       throw error
     }
+  }
+
+  private func audit(_ admin: Admin) async throws -> AuditReport {
+    let reader = TopicReader(on: loop, kafka)
+    reader.onProgress = onProgress
+    let run = try await AuditRun(rules, settings, admin)
     try await run.read(reader)
     try run.judge(onProgress)
     reader.onProgress = nil
     var timelines: [Explanation] = []
-    for violation in run.findings.violations { timelines.append(try await run.timeline(of: violation, reader)) }
+    for violation in run.findings.violations { timelines.append(try await run.timeline(of: violation, reader, admin)) }
     return AuditReport(findings: run.findings, timelines: timelines, spilled: run.spilled)
   }
 }

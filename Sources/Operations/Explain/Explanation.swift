@@ -48,7 +48,7 @@ public struct PublishedRequest: Sendable, Equatable {
 
 /// One thing that happened.
 public struct Step: Sendable, Equatable {
-  /// What: `published`, `routed`, `dead letter`, or the type of an event.
+  /// What: `published`, `routed`, `dead letter`, the type of an event, or `replaced` where only the newer revision's event tells it.
   public var name: String
   /// When, in milliseconds since 1970; nil when the record has no time.
   public var time: Int64?

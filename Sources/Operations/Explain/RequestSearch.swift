@@ -44,6 +44,7 @@ final class RequestSearch {
     try await readOtherEvents()
     // Published twice: the other record is known by its own events only.
     try await readRequests()
+    try await readReplacements()
     if timeline.mayBeDead { try await readDeadLetters() }
     try await readRoutes()
   }
@@ -100,6 +101,28 @@ final class RequestSearch {
       })
   }
 
+  /// The newer revisions of what waits for a device by its own events: the oldest of them took its place.
+  private func readReplacements() async throws(KafkaError) {
+    let waiting = timeline.waiting
+    guard let since = waiting.map(\.since).min() else { return }
+    let topic = rules.topics.events
+    let all = try await admin.stretches(of: topic, TimeRange(from: since - Self.clocks))
+    let wanted = waiting.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: "device:\($1.device)", all.count)) }
+    var found: [String: (event: Event, partition: Int32, offset: Int64, timestamp: Int64)] = [:]
+    try await reader.read(all.filter { wanted.contains($0.partition.partition) }, "events of the device") { record in
+      guard let key = record.key?.characters, let former = waiting.first(where: { $0.device == key }),
+        let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.type == .queued,
+        event.identifier == former.identifier, let revision = event.revision, former.revision < revision,
+        found[key].flatMap(\.event.revision).map({ revision < $0 }) ?? true
+      else { return }
+      found[key] = (event, record.partition, record.offset, record.timestamp)
+    }
+    for newer in found.values {
+      timeline.add(
+        replacement: newer.event, topic: topic, partition: newer.partition, offset: newer.offset, timestamp: newer.timestamp)
+    }
+  }
+
   // MARK: Requests
 
   /// Goes back in time until there is a request of this id.
@@ -124,10 +147,10 @@ final class RequestSearch {
     }
   }
 
-  /// Reads the requests that events name, where they lie.
+  /// Reads the requests that events name, where they lie; they may be gone, and so may the topic be that they lay in.
   private func readRequests() async throws(KafkaError) {
     let topic = rules.topics.requests
-    let places = timeline.unreadSources(in: topic).map { (partition: TopicPartition(topic, $0.partition), offset: $0.offset) }
+    let places = try await admin.places(of: timeline.unreadSources(in: topic), in: topic)
     try await reader.read(at: places, "requests") { [self] record in timeline.add(PublishedRequest(record, rules)) }
   }
 

@@ -7,6 +7,17 @@ public struct Timeline: Sendable {
     var step: Step
     var eventID: String?
     var source: SourceCoordinates?
+    var identifier: String?
+    var revision: Revision?
+  }
+
+  /// A notification that waits for its device, as far as is told.
+  struct Waiting {
+    let device: String
+    let identifier: String
+    let revision: Revision
+    /// When it was queued, in milliseconds since 1970.
+    let since: Int64
   }
 
   private struct Place: Hashable {
@@ -46,7 +57,17 @@ public struct Timeline: Sendable {
     let step = Step(
       name: event.type?.rawValue ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
       device: event.device, worker: event.worker, details: other(event.id) + event.details, type: event.type)
-    add(Entry(step: step, eventID: event.eventID, source: event.source))
+    add(Entry(step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision))
+  }
+
+  /// A newer revision of a notification that waits for its device was queued: the former one is replaced, though a worker that was killed
+  /// had no time to say so.
+  mutating func add(replacement event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
+    let by = event.id.map { [Step.Detail("by", $0.description)] } ?? []
+    add(
+      Step(
+        name: Step.replaced, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset, device: event.device,
+        worker: event.worker, details: by))
   }
 
   /// A record of another topic: a delivery, a dead letter.
@@ -79,6 +100,19 @@ public struct Timeline: Sendable {
   var published: Int64? {
     requests.map(\.source.position.timestamp).filter { $0 > 0 }.min()
       ?? entries.compactMap { $0.source?.position.timestamp }.filter { $0 > 0 }.min()
+  }
+
+  /// What waits for devices and may have been replaced: its newest revision for each of them.
+  var waiting: [Waiting] {
+    let open = Set(devices(steps(), end: nil, now: 0).filter { $0.state == .queued }.map(\.device))
+    var newest: [String: Waiting] = [:]
+    for entry in entries where entry.step.type == .queued {
+      guard let device = entry.step.device, open.contains(device), let identifier = entry.identifier, identifier != id.description,
+        let revision = entry.revision, let time = entry.step.time, newest[device].map({ $0.revision < revision }) ?? true
+      else { continue }
+      newest[device] = Waiting(device: device, identifier: identifier, revision: revision, since: time)
+    }
+    return Array(newest.values)
   }
 
   /// The targets that its records give.
@@ -130,14 +164,14 @@ public struct Timeline: Sendable {
   private func devices(_ steps: [Step], end: Int64?, now: Int64) -> [DeviceOutcome] {
     var outcomes: [DeviceOutcome] = []
     var places: [String: Int] = [:]
-    for step in steps where step.type != nil {
+    for step in steps where step.type != nil || step.name == Step.replaced {
       guard let device = step.device else { continue }
       let place = places[device] ?? outcomes.count
       if place == outcomes.count {
         places[device] = place
         outcomes.append(DeviceOutcome(device: device, state: .other))
       }
-      let state = DeviceOutcome.State(step.type)
+      let state = step.name == Step.replaced ? .collapsed : DeviceOutcome.State(step.type)
       guard let state, state.weight > outcomes[place].state.weight else { continue }
       outcomes[place] = DeviceOutcome(device: device, state: state, time: step.time, sincePublication: step.sincePublication)
     }
@@ -196,6 +230,7 @@ extension DeviceOutcome.State {
 extension Step {
   static let deadLetter = "dead letter"
   static let routed = "routed"
+  static let replaced = "replaced"
 
   /// The value of a detail.
   public func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }

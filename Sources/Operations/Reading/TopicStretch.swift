@@ -1,4 +1,5 @@
 public import Kafka
+import Notifications
 
 /// Consecutive records of one partition.
 public struct TopicStretch: Sendable, Hashable {
@@ -47,6 +48,16 @@ extension Admin {
       guard let ends = ends[partition] else { return nil }
       let first = max(ends.lowerBound, from[partition] ?? ends.lowerBound)
       return TopicStretch(partition, first, min(ends.upperBound, to[partition] ?? ends.upperBound))
+    }
+  }
+  /// Those of these positions at which a topic has records now: since somebody named them it may have been cut, or made anew.
+  func places(of positions: [SourcePosition], in topic: String) async throws(KafkaError) -> [(partition: TopicPartition, offset: Int64)] {
+    guard !positions.isEmpty else { return [] }
+    let partitions = try await describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+    let ends = try await ends(of: partitions.filter { partition in positions.contains { $0.partition == partition.partition } })
+    return positions.compactMap { position in
+      let partition = TopicPartition(topic, position.partition)
+      return ends[partition]?.contains(position.offset) == true ? (partition, position.offset) : nil
     }
   }
 }
