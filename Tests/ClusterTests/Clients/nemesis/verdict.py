@@ -33,7 +33,8 @@ class Topics:
     def follow(self, name):
         consumer = confluent_kafka.Consumer({
             "bootstrap.servers": self.kafka, "group.id": "verdict", "enable.auto.commit": False, "fetch.wait.max.ms": 100,
-            "reconnect.backoff.max.ms": 1000, "logger": None, "log_level": 0})
+            # A client that asked a broker which was just starting may take a partition for unknown until it asks again.
+            "reconnect.backoff.max.ms": 1000, "topic.metadata.refresh.interval.ms": 2000, "logger": None, "log_level": 0})
         topic = self.prefix + name
         partitions = consumer.list_topics(topic, 30).topics[topic].partitions
         consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
