@@ -33,8 +33,9 @@ class Topics:
     def follow(self, name):
         consumer = confluent_kafka.Consumer({
             "bootstrap.servers": self.kafka, "group.id": "verdict", "enable.auto.commit": False, "fetch.wait.max.ms": 100,
-            # A client that asked a broker which was just starting may take a partition for unknown until it asks again.
-            "reconnect.backoff.max.ms": 1000, "topic.metadata.refresh.interval.ms": 2000, "logger": None, "log_level": 0})
+            # A client that asked a broker which was just starting may take a partition for unknown until what it knows is too old.
+            "reconnect.backoff.max.ms": 1000, "topic.metadata.refresh.interval.ms": 2000, "metadata.max.age.ms": 6000, "logger": None,
+            "log_level": 0})
         topic = self.prefix + name
         partitions = consumer.list_topics(topic, 30).topics[topic].partitions
         consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in partitions])
