@@ -470,7 +470,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     calmTimer?.close()
     calmTimer = nil
     let fields = consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []
-    await consumer?.close(withinMilliseconds: max(end.left - Self.flushMilliseconds, Self.flushMilliseconds))
+    await consumer?.close(
+      withinMilliseconds: min(max(end.left - Self.flushMilliseconds, Self.flushMilliseconds), Self.partingMilliseconds))
     crashes.cleared(fields)
     committer?.close()
     while registryWaits > 0 || isChecking { await pause(20) }

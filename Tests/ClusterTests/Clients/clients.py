@@ -111,7 +111,7 @@ class Producer:
              "batch.size": 500_000})
         self.failed = []
 
-    def publish(self, headers, value, key=None, reported=None):
+    def publish(self, headers, value, key=None, reported=None, partition=-1):
         def report(error, message):
             if error:
                 self.failed.append(str(error))
@@ -122,7 +122,7 @@ class Producer:
         pairs = [(name, text.encode() if isinstance(text, str) else text) for name, text in pairs]
         while True:
             try:
-                self.producer.produce(self.topic, key=key, value=value, headers=pairs, on_delivery=report)
+                self.producer.produce(self.topic, key=key, value=value, headers=pairs, partition=partition, on_delivery=report)
                 break
             except BufferError:
                 self.producer.poll(0.05)

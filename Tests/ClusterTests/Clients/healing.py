@@ -23,7 +23,7 @@ import urllib.request
 import confluent_kafka
 import confluent_kafka.admin
 
-from clients import Device, Failed, Producer, Reader, expect, say, until
+from clients import APPLICATION, Device, Failed, Producer, Reader, expect, say, until
 
 PILL = b"the pill that no worker survives"
 
@@ -276,8 +276,13 @@ async def judged(arguments, folder):
         transform.send_signal(signal.SIGTERM)
         await until(lambda: transform.poll() is not None, "the first worker ends", 40)
         transform = await cluster.started("transform", *cluster.group)
-        redis.process.send_signal(signal.SIGSTOP)
+        # In another partition, so that it is known to be at work.
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        beside = (int(present.of("notify")[-1]["revision"][20:24], 16) + 1) % 4
+        producer.publish({"target": "user:grace", "apns-topic": APPLICATION}, b'{"aps": {"alert": "beside"}}', partition=beside)
+        await producer.flush()
+        await until(lambda: committed(arguments) >= 1, "the new worker works", 60)
+        redis.process.send_signal(signal.SIGSTOP)
         await producer.notify("user:ada", "two")
         await producer.flush()
         await until(lambda: "the topic was made anew" in said(), "it finds that the topic is another one", 30)
@@ -287,7 +292,7 @@ async def judged(arguments, folder):
         await until(lambda: "two" in bodies(present), "the other worker works on the new topic", 60)
         expect(era(present.of("notify")[-1]) == 1, "in the next era", present.of("notify")[-1]["revision"])
         transform.send_signal(signal.SIGCONT)
-        await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
+        await until(lambda: committed(arguments) >= 2, "the group has committed", 30)
         other.send_signal(signal.SIGTERM)
         await until(lambda: other.poll() is not None, "the other worker ends", 40)
         await producer.notify("user:ada", "three")
