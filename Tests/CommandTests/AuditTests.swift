@@ -1,7 +1,6 @@
 import Foundation
 import JSON
 import Kafka
-import Notifications
 import Redis
 import TestSupport
 import Testing
@@ -43,12 +42,12 @@ import Testing
     /// Plants an event of a request that lies at a place.
     func forge(
       _ type: String, _ statement: String, device: String, id: String, _ source: (partition: Int, offset: Int), worker: String,
-      _ more: String = "", identifier: String = "order-7", at time: String = "2099-01-31T12:00:00.000Z"
+      _ more: String = "", identifier: String = "order-7",
+      at time: (text: String, milliseconds: Int) = ("2099-01-31T12:00:00.000Z", 4_073_544_000_000)
     ) async throws {
-      let milliseconds = try #require(Timestamp.parse(time))
       let value = #"""
         {"apnsId":"\#(id)","identifier":"\#(identifier)","device":"\#(device)","application":"com.example.shop","worker":"\#(worker)",\#(more)
-        "source":{"topic":"\#(prefix)requests","partition":\#(source.partition),"offset":\#(source.offset),"timestamp":\#(milliseconds - 1)}}
+        "source":{"topic":"\#(prefix)requests","partition":\#(source.partition),"offset":\#(source.offset),"timestamp":\#(time.milliseconds - 1)}}
         """#
       try await kafka.publish(
         [
@@ -56,7 +55,7 @@ import Testing
             key: device, value,
             headers: [
               .init("ce_specversion", "1.0"), .init("ce_id", statement), .init("ce_type", "carillon.\(type).v1"),
-              .init("ce_source", "/carillon/t"), .init("ce_subject", id), .init("ce_time", time),
+              .init("ce_source", "/carillon/t"), .init("ce_subject", id), .init("ce_time", time.text),
             ])
         ], to: prefix + "events")
     }
@@ -201,7 +200,7 @@ import Testing
       try await place.forge(
         "queued", "\(id) \(revision)", device: Self.other, id: id, (0, 1_000_000 + revision), worker: "one",
         #""revision":"\#(String(repeating: "0", count: 40 - text.count))\#(text)","#, identifier: identifier,
-        at: "2026-01-31T12:00:00.000Z")
+        at: ("2026-01-31T12:00:00.000Z", 1_769_860_800_000))
     }
     try await forge(older, 2)
     try await forge(newer, 1)
