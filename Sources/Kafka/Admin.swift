@@ -5,17 +5,12 @@ import Synchronization
 ///
 /// Each call blocks a thread of its own until it is answered or its time is over. It is ended by `close` and only by it.
 public final class Admin: Sendable {
-  private struct Calls {
-    var running = 0
-    var isClosed = false
-  }
-
   /// How long a call may take, in milliseconds.
   public let timeoutMilliseconds: Int32
   /// What the client was made of.
   let configuration: KafkaConfiguration
   private let client: ClientHandle
-  private let calls = Mutex(Calls())
+  private let isOpen = Mutex(true)
   private let ended = Latch()
 
   /// Makes a client; it connects with its first call.
@@ -35,35 +30,25 @@ public final class Admin: Sendable {
 
   /// Ends the client after the calls that are under way.
   public func close() async {
-    let isFirst = calls.withLock { calls in
-      defer { calls.isClosed = true }
-      return !calls.isClosed && calls.running == 0
+    let isFirst = isOpen.withLock { isOpen in
+      defer { isOpen = false }
+      return isOpen
     }
-    if isFirst { end() }
+    if isFirst { client.end(leavingGroup: false) { [ended] in ended.open(true) } }
     _ = await ended.wait()
   }
-
-  private func end() { client.end(leavingGroup: false) { [ended] in ended.open(true) } }
 
   /// Runs `body` on a thread where it may block.
   func call<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (OpaquePointer) throws(KafkaError) -> T) async throws(KafkaError)
     -> T
   {
-    let isOpen = calls.withLock { calls in
-      if !calls.isClosed { calls.running += 1 }
-      return !calls.isClosed
+    let isOpen = isOpen.withLock { isOpen in
+      if isOpen { client.hold() }
+      return isOpen
     }
     guard isOpen else { throw KafkaError(.closed, operation, message: "the client is closed") }
-    return try await NamedThread.run("kafka-admin") { [self] () -> Result<T, KafkaError> in
-      let result: Result<T, KafkaError>
-      do throws(KafkaError) { result = .success(try body(client.pointer)) } catch { result = .failure(error) }
-      let isLast = calls.withLock { calls in
-        calls.running -= 1
-        return calls.isClosed && calls.running == 0
-      }
-      if isLast { end() }
-      return result
-    }
+    defer { client.release() }
+    return try await client.call("kafka-admin") { client throws(KafkaError) in try body(client.pointer) }
   }
 
   /// Sends a request of librdkafka's admin interface, waits for its event, and lets `take` read it.

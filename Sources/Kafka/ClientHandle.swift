@@ -15,13 +15,13 @@ public struct KafkaLogLine: Sendable {
 /// One `rd_kafka_t`, ended by `destroy` on a thread of its own and never by a deinitializer, which could hang.
 ///
 /// - Note: `@unchecked Sendable` because `pointer` is constant and librdkafka allows every call on it from any thread; what must not
-///   overlap with `destroy` is kept out by the owner, which counts its outstanding calls and batches.
+///   overlap with `destroy` is held: calls that block, and batches of records. All other calls are the owner's, who makes none after `end`.
 final class ClientHandle: @unchecked Sendable {
   let pointer: OpaquePointer
   /// What the callbacks of the client use: alive as long as the handle.
   private let rebalances: RebalanceInbox?
-  /// Batches of records that are held somewhere; the handle must outlive them.
-  private let heldBatches = Atomic<Int>(0)
+  /// Batches of records that are held somewhere, and calls that block; the handle must outlive them.
+  private let held = Atomic<Int>(0)
   private let isEnding = Atomic<Bool>(false)
   private let released: UnsafeMutablePointer<sem_t>
 
@@ -45,15 +45,47 @@ final class ClientHandle: @unchecked Sendable {
     released.deallocate()
   }
 
-  func holdBatch() { heldBatches.add(1, ordering: .sequentiallyConsistent) }
+  /// Keeps the client from being destroyed; not after `end`.
+  func hold() { held.add(1, ordering: .sequentiallyConsistent) }
 
-  /// A batch was let go of; the last one lets a waiting `end` go on.
-  func releaseBatch() {
-    let left = heldBatches.subtract(1, ordering: .sequentiallyConsistent).newValue
+  /// Takes a `hold` back; the last one lets a waiting `end` go on.
+  func release() {
+    let left = held.subtract(1, ordering: .sequentiallyConsistent).newValue
     if left == 0, isEnding.load(ordering: .sequentiallyConsistent) { sem_post(released) }
   }
 
-  /// Ends the client on a thread of its own, after the last of its batches; nobody else may use the handle any more.
+  /// Runs a call that blocks on a thread of its own; the client's end waits for it.
+  ///
+  /// - Parameter name: the thread's.
+  func call<T: Sendable>(_ name: String, _ body: @escaping @Sendable (ClientHandle) throws(KafkaError) -> T) async throws(KafkaError) -> T {
+    hold()
+    return try await NamedThread.run(name) { [self] () -> Result<T, KafkaError> in
+      defer { release() }
+      do throws(KafkaError) { return .success(try body(self)) } catch { return .failure(error) }
+    }
+  }
+
+  /// Asks for the longest time in ever longer steps, so that the client's end need not wait for an answer that may never come.
+  ///
+  /// - Parameter milliseconds: the longest time.
+  func patiently<T>(
+    for milliseconds: Int32, _ ask: (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
+  ) throws(KafkaError) -> T {
+    var (left, step) = (milliseconds, min(Self.firstStep, milliseconds))
+    while true {
+      do throws(KafkaError) {
+        return try ask(pointer, step)
+      } catch {
+        left -= step
+        guard error.code == .timedOut, left > 0, !isEnding.load(ordering: .sequentiallyConsistent) else { throw error }
+        step = min(step * 2, left)
+      }
+    }
+  }
+
+  private static let firstStep: Int32 = 500
+
+  /// Ends the client on a thread of its own, after the last of its batches and calls; nobody else may use the handle any more.
   ///
   /// What a consumer has fetched is thrown away first, since librdkafka waits for the owners of its records when it ends.
   ///
@@ -61,6 +93,7 @@ final class ClientHandle: @unchecked Sendable {
   ///   - leavingGroup: whether a consumer tells its group, which then need not wait for the session to time out.
   ///   - queue: the consumer's queue; it is destroyed.
   func end(leavingGroup: Bool, discarding queue: OpaquePointer? = nil, _ done: @escaping @Sendable () -> Void) {
+    isEnding.store(true, ordering: .sequentiallyConsistent)
     let queueAddress = queue.map { UInt(bitPattern: $0) }
     NamedThread.start("kafka-close") { [self] in
       if let queue = queueAddress.flatMap({ OpaquePointer(bitPattern: $0) }) {
@@ -72,8 +105,7 @@ final class ClientHandle: @unchecked Sendable {
         rd_kafka_queue_destroy(queue)
       }
       let left = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
-      isEnding.store(true, ordering: .sequentiallyConsistent)
-      while heldBatches.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
+      while held.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
       if let rebalances, rebalances.isUnassignedMember, rd_kafka_version() < 0x0203_0000 {
         // It has left its group; what there is of it stays until the process ends, and so does what its callbacks use.
         _ = Unmanaged.passRetained(rebalances)

@@ -95,7 +95,10 @@ final class CommitRequests {
     guard !sent.isEmpty else { return }
     let patience = Timer(on: loop) { [self] in settle() }
     patience.start(after: milliseconds)
-    await withCheckedContinuation { whenSettled = $0 }
+    await withCheckedContinuation { continuation in
+      // The loop may have turned since the question above.
+      if sent.isEmpty { continuation.resume() } else { whenSettled = continuation }
+    }
     patience.close()
   }
 

@@ -167,17 +167,18 @@ public final class Consumer {
 
   private func partitionEnds(_ wanted: [TopicPartition], _ timeout: Int32) async throws(KafkaError) -> [TopicPartition: Int64] {
     guard !wanted.isEmpty else { return [:] }
-    let client = client
-    return try await NamedThread.run("kafka-ends") {
+    return try await client.call("kafka-ends") { client throws(KafkaError) in
       var ends: [TopicPartition: Int64] = [:]
       for partition in wanted {
-        var low: Int64 = 0
-        var high: Int64 = 0
-        let code = rd_kafka_query_watermark_offsets(client.pointer, partition.topic, partition.partition, &low, &high, timeout)
-        guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(KafkaError(code, "ask for the end of \(partition)")) }
-        ends[partition] = high
+        try client.patiently(for: timeout) { pointer, timeout throws(KafkaError) in
+          var low: Int64 = 0
+          var high: Int64 = 0
+          let code = rd_kafka_query_watermark_offsets(pointer, partition.topic, partition.partition, &low, &high, timeout)
+          try check(code, "ask for the end of \(partition)")
+          ends[partition] = high
+        }
       }
-      return .success(ends)
+      return ends
     }
   }
 
@@ -336,12 +337,10 @@ public final class Consumer {
   public func committed(_ wanted: [TopicPartition], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError) -> [TopicPartition: Int64]
   {
     try requireOpen("ask for committed offsets")
-    let client = client
-    return try await NamedThread.run("kafka-committed") {
-      do throws(KafkaError) {
-        return .success(
-          try committedOffsets(of: wanted, client.pointer, "ask for committed offsets", timeoutMilliseconds).mapValues(\.offset))
-      } catch { return .failure(error) }
+    return try await client.call("kafka-committed") { client throws(KafkaError) in
+      try client.patiently(for: timeoutMilliseconds) { pointer, timeout throws(KafkaError) in
+        try committedOffsets(of: wanted, pointer, "ask for committed offsets", timeout).mapValues(\.offset)
+      }
     }
   }
 
@@ -500,9 +499,11 @@ public final class Consumer {
     let deadline = Deadline(on: loop, after: milliseconds)
     let patience = Timer(on: loop) { ended.open(false) }
     patience.start(after: milliseconds)
-    if let revoking {
+    await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await.
+      guard let revoking else { return continuation.resume() }
       if deadline.left < options.revocationTimeoutMilliseconds { revoking.deadline.start(after: deadline.left) }
-      await withCheckedContinuation { afterRevocation.append($0) }
+      afterRevocation.append(continuation)
     }
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       disown(partitions.ownedIndexes, isLost: false, withinMilliseconds: deadline.left) { continuation.resume() }

@@ -1,4 +1,5 @@
 import CRdKafka
+import Glibc
 import Synchronization
 
 /// librdkafka's mock cluster: a Kafka in this process, for trying things out and for tests. From any thread.
@@ -92,14 +93,41 @@ public final class EmbeddedBroker: @unchecked Sendable {
 
   private func end() {
     NamedThread.start("kafka-close") { [self] in
+      attract()
       rd_kafka_mock_cluster_destroy(cluster)
       client.end(leavingGroup: false) { [ended] in ended.open(true) }
     }
   }
 
   private func whileOpen(_ operation: String, _ body: (OpaquePointer) -> rd_kafka_resp_err_t) throws(KafkaError) {
-    let code = isOpen.withLock { $0 ? body(cluster) : RD_KAFKA_RESP_ERR__DESTROY }
+    let code = isOpen.withLock { isOpen in
+      guard isOpen else { return RD_KAFKA_RESP_ERR__DESTROY }
+      attract()
+      return body(cluster)
+    }
     try check(code, operation)
+  }
+
+  /// Has the brokers' thread look for calls once more before it sleeps.
+  ///
+  /// It sleeps in `poll` for up to a second, and a call wakes it through a pipe. That it empties only when it has already answered what it found:
+  /// who calls again at once loses his wake-up to that, and waits the whole second. A connection to be accepted is not lost.
+  private func attract() {
+    for server in bootstrapServers {
+      guard let port = server.split(separator: ":").last.flatMap({ UInt16($0) }) else { continue }
+      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+      guard descriptor >= 0 else { continue }
+      defer { Glibc.close(descriptor) }
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = port.bigEndian
+      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+      let result = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+      }
+      // One of them is enough, for all share the thread; one that is down refuses.
+      if result == 0 || errno == EINPROGRESS { return }
+    }
   }
 
   // MARK: Faults

@@ -74,7 +74,7 @@ public final class Producer {
   private var reports: [DeliveryReport] = []
   private var owesRoom = false
   private var topics: [String: ProducerTopic] = [:]
-  private var awaited: [UInt64: CheckedContinuation<DeliveryReport, Never>] = [:]
+  private var awaited: [UInt64: CheckedContinuation<Result<DeliveryReport, KafkaError>, Never>] = [:]
   private var lastAwaited: UInt64 = 0
   private var flushing: [CheckedContinuation<Void, Never>] = []
   private let ended = Latch()
@@ -213,18 +213,22 @@ public final class Producer {
     _ topic: ProducerTopic, partition: Int32? = nil, key: [UInt8]?, value: [UInt8]?, headers: RecordHeaders? = nil, timestamp: Int64? = nil
   ) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
     loop.preconditionOnLoop()
-    guard hasRoom else { throw KafkaError(.queueFull, "produce to \(topic.name)") }
-    lastAwaited += 1
-    let token = lastAwaited | Self.awaitedBit
-    let outcome = withOptionalBytes(key) { key in
-      withOptionalBytes(value) { value in give(topic, partition, key, value, headers, timestamp, token) }
+    let result: Result<DeliveryReport, KafkaError> = await withCheckedContinuation { continuation in
+      // Given here, for the loop may turn between this and the await, and the report come meanwhile.
+      lastAwaited += 1
+      let token = lastAwaited | Self.awaitedBit
+      let outcome: Outcome =
+        hasRoom
+        ? withOptionalBytes(key) { key in
+          withOptionalBytes(value) { value in give(topic, partition, key, value, headers, timestamp, token) }
+        } : .full
+      switch outcome {
+      case .taken: awaited[token] = continuation
+      case .full: continuation.resume(returning: .failure(KafkaError(.queueFull, "produce to \(topic.name)")))
+      case .refused(let error): continuation.resume(returning: .failure(error))
+      }
     }
-    switch outcome {
-    case .taken: break
-    case .full: throw KafkaError(.queueFull, "produce to \(topic.name)")
-    case .refused(let error): throw error
-    }
-    let report = await withCheckedContinuation { awaited[token] = $0 }
+    let report = try result.get()
     if let failure = report.failure { throw KafkaError(failure, "produce to \(topic.name)") }
     return (report.partition, report.offset)
   }
@@ -274,7 +278,7 @@ public final class Producer {
         if report.token & Self.awaitedBit == 0 {
           reports.append(report)
         } else {
-          awaited.removeValue(forKey: report.token)?.resume(returning: report)
+          awaited.removeValue(forKey: report.token)?.resume(returning: .success(report))
         }
       }
       if !reports.isEmpty { handler?.producerDelivered(reports) }
@@ -297,7 +301,10 @@ public final class Producer {
       for continuation in waiting { continuation.resume() }
     }
     deadline.start(after: milliseconds)
-    await withCheckedContinuation { flushing.append($0) }
+    await withCheckedContinuation { continuation in
+      // The loop may have turned since the question above.
+      if inFlight == 0 { continuation.resume() } else { flushing.append(continuation) }
+    }
     deadline.close()
     return inFlight == 0
   }
@@ -328,7 +335,7 @@ public final class Producer {
     let unreported = awaited
     awaited = [:]
     for (token, continuation) in unreported {
-      continuation.resume(returning: DeliveryReport(token: token, partition: -1, offset: -1, failure: .purgedInFlight))
+      continuation.resume(returning: .success(DeliveryReport(token: token, partition: -1, offset: -1, failure: .purgedInFlight)))
     }
     for topic in topics.values {
       if let pointer = topic.pointer { rd_kafka_topic_destroy(pointer) }

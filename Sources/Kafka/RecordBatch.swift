@@ -22,7 +22,7 @@ public final class RecordBatch {
     self.count = count
     entries = .allocate(capacity: count)
     entries.moveInitialize(from: source, count: count)
-    client.holdBatch()
+    client.hold()
   }
 
   /// The records' places.
@@ -38,7 +38,7 @@ public final class RecordBatch {
   deinit {
     for index in 0..<count { rd_kafka_message_destroy(entries[index].message) }
     entries.deallocate()
-    client.releaseBatch()
+    client.release()
   }
 }
 

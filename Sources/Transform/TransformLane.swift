@@ -31,8 +31,9 @@ public actor TransformLane {
     let core = TransformCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
     self.core = core
     let loop = loop
-    core.runTask = { [unowned self] task in
-      Task(executorPreference: loop) { await self.perform(task) }
+    // A task may begin only when the lane has been drained and let go of.
+    core.runTask = { [weak self] task in
+      Task(executorPreference: loop) { await self?.perform(task) }
     }
     try await core.start()
   }

@@ -78,6 +78,28 @@ import Testing
     }
   }
 
+  @Test(.timeLimit(.minutes(2))) func aSignalAtAnyMomentOfTheStartEndsIt() async throws {
+    try await withThrowingTaskGroup { group in
+      for part in 0..<3 {
+        group.addTask {
+          for microseconds in stride(from: part * 600, to: 60_000, by: 1800) {
+            try await CarillonCommand.with { carillon in
+              let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+              try await Task.sleep(for: .microseconds(microseconds))
+              up.signal(SIGTERM)
+              let result = try await up.result(withinSeconds: 8)
+              // Before it takes the signals over they end it as they end any program.
+              #expect(
+                [0, 128 + SIGTERM].contains(result.status), "after \(microseconds) µs it ended with \(result.status): \(result.errors)")
+              #expect(result.output.isEmpty)
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
   @Test func aFurtherOneRunsBesideTheFirstWhenAskedFor() async throws {
     try await CarillonCommand.with { carillon in
       let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]

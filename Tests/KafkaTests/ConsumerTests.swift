@@ -120,6 +120,22 @@ import Testing
     }
   }
 
+  @Test func closingDoesNotWaitForAnEndThatNobodyTells() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic()
+      try kafka.embedded?.takeDown()
+      let lane = ConsumerLane()
+      try await lane.open(kafka.configuration)
+      let start = ContinuousClock.now
+      let asking = Task { try await lane.assign([(TopicPartition(topic, 0), .latest)], timeoutMilliseconds: 30_000) }
+      try await eventually("it is asked") { await !lane.errors.isEmpty }
+      #expect(await lane.closeConsumer(withinMilliseconds: 10_000))
+      await #expect(throws: KafkaError.self) { _ = try await asking.value }
+      #expect(ContinuousClock.now - start < .seconds(15))
+      await lane.close()
+    }
+  }
+
   @Test func aWrongPropertyIsNamed() async throws {
     let loop = EventLoop(name: "wrong")
     for (properties, named) in [

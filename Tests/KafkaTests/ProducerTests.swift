@@ -125,6 +125,29 @@ import Testing
     }
   }
 
+  @Test(.timeLimit(.minutes(1))) func eachAwaitedRecordIsToldOfHoweverSoonItsReportComes() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 1)
+      let lane = ProducerLane()
+      var options = Producer.Options()
+      options.lingerMilliseconds = 0
+      try await lane.open(kafka.configuration, options)
+      let offsets = try await withThrowingTaskGroup { group in
+        for sender in 0..<20 {
+          group.addTask {
+            var offsets: [Int64] = []
+            for number in 0..<100 { offsets += try await lane.send(topic, key: nil, "\(sender) \(number)").map { [$0.offset] } ?? [] }
+            return offsets
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      #expect(offsets.sorted() == Array(0..<2000))
+      await lane.close()
+      await lane.end()
+    }
+  }
+
   @Test func awaitingARecordTellsWhereItIs() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 3)

@@ -142,8 +142,10 @@ private final class Reading: ConsumerHandler {
 
   func untilEnd(of consumer: Consumer) async -> KafkaError? {
     self.consumer = consumer
-    if let outcome { return outcome }
-    return await withCheckedContinuation { waiting = $0 }
+    return await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await.
+      if let outcome { continuation.resume(returning: outcome) } else { waiting = continuation }
+    }
   }
 
   func close() {

@@ -49,7 +49,10 @@ actor DeviceSession {
       connectTimer = Timer(on: loop) { [weak self] in self?.connectTimedOut(timeout) }
       connectTimer?.start(after: timeout.wholeMilliseconds)
     }
-    if ending == nil { await withCheckedContinuation { whenEnded = $0 } }
+    await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await.
+      if ending == nil { whenEnded = continuation } else { continuation.resume() }
+    }
     await device.close()
     release()
     StandardOutput.flush()

@@ -62,8 +62,10 @@ private final class EventReader: ConsumerHandler {
 
   func untilEnd() async {
     waitOn()
-    guard !isEnded else { return }
-    await withCheckedContinuation { whenEnded = $0 }
+    await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await.
+      if isEnded { continuation.resume() } else { whenEnded = continuation }
+    }
   }
 
   func close() {

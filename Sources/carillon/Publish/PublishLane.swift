@@ -58,6 +58,7 @@ private final class PublishCore: ProducerHandler {
   private let headers = RecordHeaders()
   private var pending: [UInt64: Pending] = [:]
   private var lastToken: UInt64 = 0
+  private var isFull = false
   private var whenRoom: CheckedContinuation<Void, Never>?
   private var json = JSONWriter()
 
@@ -97,7 +98,12 @@ private final class PublishCore: ProducerHandler {
       }
       switch outcome {
       case .taken: return
-      case .full: await withCheckedContinuation { whenRoom = $0 }
+      case .full:
+        isFull = true
+        await withCheckedContinuation { continuation in
+          // Asked here, for the loop may turn between a question and an await.
+          if isFull { whenRoom = continuation } else { continuation.resume() }
+        }
       case .refused(let error):
         headers.removeAll()
         return failed(lastToken, error)
@@ -148,6 +154,7 @@ private final class PublishCore: ProducerHandler {
   }
 
   func producerHasRoom() {
+    isFull = false
     let waiting = whenRoom
     whenRoom = nil
     waiting?.resume()

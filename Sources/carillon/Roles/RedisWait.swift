@@ -14,6 +14,8 @@ actor RedisWait {
   ///
   /// - Throws: `unsuitableServer` when a guarantee could not be kept there.
   func untilSuitable(_ address: RedisAddress, logger: Logger, health: Health) async throws(RedisError) {
+    // The process may have been told to end before there was anything to cancel.
+    guard !Task.isCancelled else { throw RedisError(.closed, "not waited for: the process is ending") }
     let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "carillon-check"))
     self.connection = connection
     defer { cancel() }

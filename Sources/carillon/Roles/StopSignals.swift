@@ -22,7 +22,8 @@ actor StopSignals {
   /// Takes the signals over.
   func watch() throws {
     for number in [SIGTERM, SIGINT] + (Self.isDefault(SIGHUP) ? [SIGHUP] : []) {
-      watches.append(try SignalWatch(on: loop, signal: number) { [unowned self] in assumeIsolated { $0.received(number) } })
+      // They are watched to the process' very end, and this with them.
+      watches.append(try SignalWatch(on: loop, signal: number) { [self] in assumeIsolated { $0.received(number) } })
     }
   }
 
@@ -34,8 +35,10 @@ actor StopSignals {
 
   /// Waits for the first of them, or for a failure.
   func ending() async -> Ending {
-    if let ending { return ending }
-    return await withCheckedContinuation { waiting.append($0) }
+    await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await: an early signal would go unheard.
+      if let ending { continuation.resume(returning: ending) } else { waiting.append(continuation) }
+    }
   }
 
   /// Ends the process in order because of a failure; what comes after the first reason changes nothing.
