@@ -40,7 +40,7 @@ public final class Consumer {
     public init(group: String? = nil) { self.group = group }
   }
 
-  private enum State { case open, closing, closed }
+  enum State { case open, closing, closed }
 
   /// The loop on which it lives.
   public let loop: EventLoop
@@ -57,15 +57,15 @@ public final class Consumer {
   public internal(set) var isPausingAll = false
   private var isHeld = false
   private var holdTimer: Timer?
-  private var handler: (any ConsumerHandler)?
-  private let options: Options
+  private(set) var handler: (any ConsumerHandler)?
+  let options: Options
   private let rebalances = RebalanceInbox()
   private let records: OpaquePointer
   private let events: OpaquePointer
   private var pipe: WakePipe?
   private var scratch: UnsafeMutablePointer<RecordBatch.Entry>
   private var gathered = 0
-  private var state = State.open
+  private(set) var state = State.open
   private var revoking: (revocation: Revocation, deadline: Timer)?
   private var commits: CommitRequests?
   private var afterRevocation: [CheckedContinuation<Void, Never>] = []
@@ -135,65 +135,7 @@ public final class Consumer {
     try check(rd_kafka_subscribe(client.pointer, list.pointer), "subscribe to \(topics.joined(separator: ", "))")
   }
 
-  /// Adds partitions, in no group's name, and tells the handler.
-  ///
-  /// A position `.latest` becomes the offset that the partition's end had when this returns, so whatever is produced later is read.
-  ///
-  /// - Parameter timeoutMilliseconds: for each partition whose end is asked for.
-  /// - Returns: the partitions with the offsets at which reading begins (nil for `.earliest`).
-  @discardableResult
-  public func assign(_ positions: [(TopicPartition, StartPosition)], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError)
-    -> [AssignedPartition]
-  {
-    try requireOpen("assign")
-    let ends = try await partitionEnds(positions.filter { $0.1 == .latest }.map(\.0), timeoutMilliseconds)
-    try requireOpen("assign")
-    let list = PartitionList(capacity: positions.count)
-    var starts: [(TopicPartition, Int64?)] = []
-    for (partition, position) in positions {
-      let start: Int64? =
-        switch position {
-        case .earliest: nil
-        case .offset(let offset): offset
-        case .latest: ends[partition]
-        }
-      list.add(partition, offset: start ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
-      starts.append((partition, start))
-    }
-    let names = positions.map(\.0.description).joined(separator: ", ")
-    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "assign \(names)") { throw error }
-    return own(starts)
-  }
-
-  private func partitionEnds(_ wanted: [TopicPartition], _ timeout: Int32) async throws(KafkaError) -> [TopicPartition: Int64] {
-    guard !wanted.isEmpty else { return [:] }
-    return try await client.call("kafka-ends") { client throws(KafkaError) in
-      var ends: [TopicPartition: Int64] = [:]
-      for partition in wanted {
-        try client.patiently(for: timeout) { pointer, timeout throws(KafkaError) in
-          var low: Int64 = 0
-          var high: Int64 = 0
-          let code = rd_kafka_query_watermark_offsets(pointer, partition.topic, partition.partition, &low, &high, timeout)
-          try check(code, "ask for the end of \(partition)")
-          ends[partition] = high
-        }
-      }
-      return ends
-    }
-  }
-
-  /// Gives up partitions that `assign` added; the handler is told by `consumerRevoked` before.
-  public func unassign(_ names: [TopicPartition]) {
-    loop.preconditionOnLoop()
-    let indexes = names.compactMap { partitions.index(of: $0) }.filter { partitions[$0].state == .owned }
-    guard state == .open, !indexes.isEmpty else { return }
-    disown(indexes, isLost: false) { [self] in
-      let list = PartitionList(indexes.map { partitions[$0].topicPartition })
-      report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "unassign"))
-    }
-  }
-
-  private func requireOpen(_ operation: String) throws(KafkaError) {
+  func requireOpen(_ operation: String) throws(KafkaError) {
     loop.preconditionOnLoop()
     if state != .open { throw KafkaError(.closed, operation, message: "the consumer is closed") }
   }
@@ -331,62 +273,6 @@ public final class Consumer {
     _ = own([(name, nil)])
   }
 
-  /// The offsets that the group has committed; partitions without one are left out.
-  ///
-  /// Unlike the administration's question this one waits for a group's coordinator that is only starting.
-  public func committed(_ wanted: [TopicPartition], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError) -> [TopicPartition: Int64]
-  {
-    try requireOpen("ask for committed offsets")
-    return try await client.call("kafka-committed") { client throws(KafkaError) in
-      try client.patiently(for: timeoutMilliseconds) { pointer, timeout throws(KafkaError) in
-        try committedOffsets(of: wanted, pointer, "ask for committed offsets", timeout).mapValues(\.offset)
-      }
-    }
-  }
-
-  // MARK: Partitions on offer
-
-  private func offer(_ indexes: [Int]) { if !indexes.isEmpty { handler?.consumerOffered(indexes.map { partitions.assigned($0) }) } }
-
-  /// The partitions that the handler has been offered and has not begun.
-  public var offers: [AssignedPartition] {
-    loop.preconditionOnLoop()
-    return partitions.all.indices.filter { partitions[$0].state == .offered }.map { partitions.assigned($0) }
-  }
-
-  /// Reads an offered partition from an offset on, and tells the handler that it is assigned.
-  ///
-  /// - Parameter offset: where the log has no such offset any more `auto.offset.reset` decides; nil for the oldest record.
-  /// - Returns: false when the offer has passed.
-  @discardableResult
-  public func begin(_ offer: AssignedPartition, at offset: Int64?) -> Bool {
-    loop.preconditionOnLoop()
-    guard state == .open, partitions.all.indices.contains(offer.index), partitions[offer.index].state == .offered,
-      partitions[offer.index].generation == offer.generation
-    else { return false }
-    let list = PartitionList(capacity: 1)
-    list.add(offer.topicPartition, offset: offset ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
-    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "begin \(offer.topicPartition)") {
-      report(error)
-      return false
-    }
-    _ = own([(offer.topicPartition, offset)])
-    return true
-  }
-
-  /// Stops reading a partition of the group and offers it to the handler again, who is told that the former assignment is lost: what was
-  /// read of it counts no more.
-  public func startAgain(_ index: Int) {
-    loop.preconditionOnLoop()
-    guard state == .open, partitions.all.indices.contains(index), partitions[index].state == .owned else { return }
-    let former = partitions.assigned(index)
-    resume([index])
-    let list = PartitionList([former.topicPartition])
-    report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "start \(former.topicPartition) again"))
-    handler?.consumerRevoked([former], isLost: true, revocation: Revocation {})
-    offer([partitions.offer(former.topicPartition, client: client.pointer)])
-  }
-
   // MARK: Rebalances
 
   private func rebalance() {
@@ -426,11 +312,11 @@ public final class Consumer {
     return given + given.flatMap { options.companions($0) }
   }
 
-  private func report(_ error: KafkaError?) {
+  func report(_ error: KafkaError?) {
     if let error { handler?.consumerFailed(error) }
   }
 
-  private func own(_ starts: [(TopicPartition, Int64?)]) -> [AssignedPartition] {
+  func own(_ starts: [(TopicPartition, Int64?)]) -> [AssignedPartition] {
     let indexes = starts.map { partitions.assign($0.0, startOffset: $0.1, client: client.pointer) }
     if isPausingAll { pause(indexes) }
     let assigned = indexes.map { partitions.assigned($0) }
@@ -439,7 +325,7 @@ public final class Consumer {
   }
 
   /// Asks the handler for its consent, then has `body` give the partitions up.
-  private func disown(_ indexes: [Int], isLost: Bool, withinMilliseconds: Int = .max, _ body: @escaping () -> Void) {
+  func disown(_ indexes: [Int], isLost: Bool, withinMilliseconds: Int = .max, _ body: @escaping () -> Void) {
     let going = indexes.map { partitions.assigned($0) }
     // A pause would outlive the assignment and hold the partition when it comes back.
     resume(indexes)

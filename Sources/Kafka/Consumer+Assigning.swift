@@ -1,0 +1,76 @@
+import CRdKafka
+import EventLoop
+
+/// Partitions that are read in no group's name, and what the group knows of positions.
+extension Consumer {
+  /// Adds partitions, in no group's name, and tells the handler.
+  ///
+  /// A position `.latest` becomes the offset that the partition's end had when this returns, so whatever is produced later is read.
+  ///
+  /// - Parameter timeoutMilliseconds: for each partition whose end is asked for.
+  /// - Returns: the partitions with the offsets at which reading begins (nil for `.earliest`).
+  @discardableResult
+  public func assign(_ positions: [(TopicPartition, StartPosition)], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError)
+    -> [AssignedPartition]
+  {
+    try requireOpen("assign")
+    let ends = try await partitionEnds(positions.filter { $0.1 == .latest }.map(\.0), timeoutMilliseconds)
+    try requireOpen("assign")
+    let list = PartitionList(capacity: positions.count)
+    var starts: [(TopicPartition, Int64?)] = []
+    for (partition, position) in positions {
+      let start: Int64? =
+        switch position {
+        case .earliest: nil
+        case .offset(let offset): offset
+        case .latest: ends[partition]
+        }
+      list.add(partition, offset: start ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
+      starts.append((partition, start))
+    }
+    let names = positions.map(\.0.description).joined(separator: ", ")
+    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "assign \(names)") { throw error }
+    return own(starts)
+  }
+
+  private func partitionEnds(_ wanted: [TopicPartition], _ timeout: Int32) async throws(KafkaError) -> [TopicPartition: Int64] {
+    guard !wanted.isEmpty else { return [:] }
+    return try await client.call("kafka-ends") { client throws(KafkaError) in
+      var ends: [TopicPartition: Int64] = [:]
+      for partition in wanted {
+        try client.patiently(for: timeout) { pointer, timeout throws(KafkaError) in
+          var low: Int64 = 0
+          var high: Int64 = 0
+          let code = rd_kafka_query_watermark_offsets(pointer, partition.topic, partition.partition, &low, &high, timeout)
+          try check(code, "ask for the end of \(partition)")
+          ends[partition] = high
+        }
+      }
+      return ends
+    }
+  }
+
+  /// Gives up partitions that `assign` added; the handler is told by `consumerRevoked` before.
+  public func unassign(_ names: [TopicPartition]) {
+    loop.preconditionOnLoop()
+    let indexes = names.compactMap { partitions.index(of: $0) }.filter { partitions[$0].state == .owned }
+    guard state == .open, !indexes.isEmpty else { return }
+    disown(indexes, isLost: false) { [self] in
+      let list = PartitionList(indexes.map { partitions[$0].topicPartition })
+      report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "unassign"))
+    }
+  }
+
+  /// The offsets that the group has committed; partitions without one are left out.
+  ///
+  /// Unlike the administration's question this one waits for a group's coordinator that is only starting.
+  public func committed(_ wanted: [TopicPartition], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError) -> [TopicPartition: Int64]
+  {
+    try requireOpen("ask for committed offsets")
+    return try await client.call("kafka-committed") { client throws(KafkaError) in
+      try client.patiently(for: timeoutMilliseconds) { pointer, timeout throws(KafkaError) in
+        try committedOffsets(of: wanted, pointer, "ask for committed offsets", timeout).mapValues(\.offset)
+      }
+    }
+  }
+}

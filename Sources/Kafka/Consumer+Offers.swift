@@ -1,0 +1,46 @@
+import CRdKafka
+import EventLoop
+
+/// Partitions that the group gives, of which the handler says when and where they begin (`Options.offersPartitions`).
+extension Consumer {
+  func offer(_ indexes: [Int]) { if !indexes.isEmpty { handler?.consumerOffered(indexes.map { partitions.assigned($0) }) } }
+
+  /// The partitions that the handler has been offered and has not begun.
+  public var offers: [AssignedPartition] {
+    loop.preconditionOnLoop()
+    return partitions.all.indices.filter { partitions[$0].state == .offered }.map { partitions.assigned($0) }
+  }
+
+  /// Reads an offered partition from an offset on, and tells the handler that it is assigned.
+  ///
+  /// - Parameter offset: where the log has no such offset any more `auto.offset.reset` decides; nil for the oldest record.
+  /// - Returns: false when the offer has passed.
+  @discardableResult
+  public func begin(_ offer: AssignedPartition, at offset: Int64?) -> Bool {
+    loop.preconditionOnLoop()
+    guard state == .open, partitions.all.indices.contains(offer.index), partitions[offer.index].state == .offered,
+      partitions[offer.index].generation == offer.generation
+    else { return false }
+    let list = PartitionList(capacity: 1)
+    list.add(offer.topicPartition, offset: offset ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
+    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "begin \(offer.topicPartition)") {
+      report(error)
+      return false
+    }
+    _ = own([(offer.topicPartition, offset)])
+    return true
+  }
+
+  /// Stops reading a partition of the group and offers it to the handler again, who is told that the former assignment is lost: what was
+  /// read of it counts no more.
+  public func startAgain(_ index: Int) {
+    loop.preconditionOnLoop()
+    guard state == .open, partitions.all.indices.contains(index), partitions[index].state == .owned else { return }
+    let former = partitions.assigned(index)
+    resume([index])
+    let list = PartitionList([former.topicPartition])
+    report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "start \(former.topicPartition) again"))
+    handler?.consumerRevoked([former], isLost: true, revocation: Revocation {})
+    offer([partitions.offer(former.topicPartition, client: client.pointer)])
+  }
+}
