@@ -14,4 +14,7 @@ public struct Deadline {
     let now = loop.milliseconds()
     return now < end ? Int(end - now) : 0
   }
+
+  /// Milliseconds that are left, and at least so many, for what has to be done however late it is.
+  public func left(atLeast milliseconds: Int) -> Int { max(left, milliseconds) }
 }

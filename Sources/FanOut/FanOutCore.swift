@@ -272,8 +272,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     await watchOrNil?.close()
     sweepTimer.close()
     gateTimer.close()
-    await consumer?.close(withinMilliseconds: max(end.left, Self.partingMilliseconds / 2))
-    await producer?.close(withinMilliseconds: max(end.left, Self.partingMilliseconds / 2))
+    await consumer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
+    await producer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     redis.close()
     runTask = nil
     (consumer, producer, eventProducer, server) = (nil, nil, nil, nil)

@@ -470,13 +470,13 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     calmTimer?.close()
     calmTimer = nil
     let fields = consumer?.assignment.map { ownership.field($0.topicPartition) } ?? []
-    await consumer?.close(
-      withinMilliseconds: min(max(end.left - Self.flushMilliseconds, Self.flushMilliseconds), Self.partingMilliseconds))
+    let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
+    await consumer?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     crashes.cleared(fields)
     committer?.close()
     while registryWaits > 0 || isChecking { await pause(20) }
     await admin?.close()
-    await producer?.close(withinMilliseconds: max(end.left, Self.flushMilliseconds))
+    await producer?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
     redis.close()
     pipeline?.close()
     checkTimer.close()

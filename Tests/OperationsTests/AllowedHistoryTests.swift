@@ -50,21 +50,23 @@ import Testing
     #expect(history.findings().requests == 1)
   }
 
-  @Test mutating func aProducerPublishesTwice() {
+  /// Two records of one id, the first of which came to the device.
+  private mutating func publishTwice() {
     history.publish(1)
     history.publish(1, offset: 2)
     history.tell(.queued, 1, at: 10)
     history.tell(.delivered, 1, at: 20)
+  }
+
+  @Test mutating func aProducerPublishesTwice() {
+    publishTwice()
     history.tell(.duplicate, 1, source: 2, at: 30)
     expect(history, [.delivered: 1, .duplicate: 1])
   }
 
   /// It was queued by a Redis that had lost the first one, and was lost with what that Redis had.
   @Test mutating func theDuplicateWasQueuedByARedisThatHadForgotten() {
-    history.publish(1)
-    history.publish(1, offset: 2)
-    history.tell(.queued, 1, at: 10)
-    history.tell(.delivered, 1, at: 20)
+    publishTwice()
     history.tell(.queued, 1, source: 2, at: 30)
     history.deliverLaterOnes()
     expect(history, [.delivered: 3, .duplicate: 1])
@@ -82,10 +84,7 @@ import Testing
   }
 
   @Test mutating func theDuplicateWasJudgedFirstAfterALossOfRedis() {
-    history.publish(1)
-    history.publish(1, offset: 2)
-    history.tell(.queued, 1, at: 10)
-    history.tell(.delivered, 1, at: 20)
+    publishTwice()
     history.tell(.duplicate, 1, source: 2, at: 30)
     history.tell(.queued, 1, source: 2, at: 5_000)
     history.tell(.delivered, 1, source: 2, at: 5_010, .isKnown)

@@ -50,6 +50,7 @@ extension Admin {
       return TopicStretch(partition, first, min(ends.upperBound, to[partition] ?? ends.upperBound))
     }
   }
+
   /// Those of these positions at which a topic has records now: since somebody named them it may have been cut, or made anew.
   func places(of positions: [SourcePosition], in topic: String) async throws(KafkaError) -> [(partition: TopicPartition, offset: Int64)] {
     guard !positions.isEmpty else { return [] }

@@ -107,11 +107,11 @@ def bodies(device):
 
 
 @contextlib.asynccontextmanager
-async def on_one_redis(arguments, folder):
-    """A Redis, and workers on it that are to be started; all of them end with it."""
+async def on_one_redis(arguments, folder, proxy=None):
+    """A Redis, and workers on it, or on a proxy before it, that are to be started; all of them end with it."""
     redis = Redis(folder)
     await redis.start()
-    cluster = Cluster(arguments, folder, redis.port)
+    cluster = Cluster(arguments, folder, await proxy.start(redis.port) if proxy else redis.port)
     try:
         yield redis, cluster
     finally:
@@ -404,10 +404,11 @@ async def backlog(arguments, folder):
 class DeadlyProxy:
     """Passes everything on to Redis; when the pill passes, the worker is killed before Redis has it."""
 
-    def __init__(self, port):
-        self.port, self.victim, self.deaths = port, None, 0
+    def __init__(self):
+        self.victim, self.deaths = None, 0
 
-    async def start(self):
+    async def start(self, port):
+        self.port = port
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
         return self.server.sockets[0].getsockname()[1]
 
@@ -437,10 +438,7 @@ class DeadlyProxy:
 
 
 async def pill(arguments, folder):
-    redis = Redis(folder)
-    await redis.start()
-    proxy = DeadlyProxy(redis.port)
-    cluster = Cluster(arguments, folder, await proxy.start())
+    proxy = DeadlyProxy()
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
     reader = Reader(arguments.kafka, [arguments.prefix + "dead-letters", arguments.prefix + "events"])
     task = asyncio.create_task(reader.run())
@@ -450,36 +448,35 @@ async def pill(arguments, folder):
         names.append(await producer.notify(target, PILL.decode() if number == 10 else "good %d" % number))
     await producer.flush()
 
-    async def supervise():
-        while True:
-            # Fewer places than a group of suspects has records.
-            worker = cluster.start("transform", "--session-timeout", "2s", "--in-flight", "7", *cluster.group)
-            proxy.victim = worker
-            while worker.poll() is None:
-                await asyncio.sleep(0.02)
+    async with on_one_redis(arguments, folder, proxy) as (_, cluster):
+        async def supervise():
+            while True:
+                # Fewer places than a group of suspects has records.
+                worker = cluster.start("transform", "--session-timeout", "2s", "--in-flight", "7", *cluster.group)
+                proxy.victim = worker
+                while worker.poll() is None:
+                    await asyncio.sleep(0.02)
 
-    supervisor = asyncio.create_task(supervise())
-    try:
-        letters = reader.records[arguments.prefix + "dead-letters"]
-        await until(lambda: letters, "the pill lies in the dead letters", 150, lambda: proxy.deaths)
-        events = reader.records[arguments.prefix + "events"]
+        supervisor = asyncio.create_task(supervise())
+        try:
+            letters = reader.records[arguments.prefix + "dead-letters"]
+            await until(lambda: letters, "the pill lies in the dead letters", 150, lambda: proxy.deaths)
+            events = reader.records[arguments.prefix + "events"]
 
-        def answered(kind):
-            return {record.json["apnsId"] for record in events if record.type == kind}
+            def answered(kind):
+                return {record.json["apnsId"] for record in events if record.type == kind}
 
-        await until(lambda: answered("unregistered") >= set(names) - {names[10]}, "every other request has its answer", 60)
-        expect(answered("rejected") == {names[10]}, "and the pill has one of its own", answered("rejected"))
-        expect(len(letters) == 1, "one dead letter", [letter.headers for letter in letters])
-        headers = letters[0].headers
-        expect(headers["carillon-dead-letter-reason"] == "Poison" and headers["carillon-dead-letter-topic"] == arguments.prefix + "requests",
-               "it says why and from where", headers)
-        expect(PILL in letters[0].value and headers["apns-id"] == names[10], "the record is as it was", headers)
-        say(deaths=proxy.deaths, tries=headers["carillon-dead-letter-tries"])
-    finally:
-        supervisor.cancel()
-        task.cancel()
-        cluster.end()
-        redis.kill()
+            await until(lambda: answered("unregistered") >= set(names) - {names[10]}, "every other request has its answer", 60)
+            expect(answered("rejected") == {names[10]}, "and the pill has one of its own", answered("rejected"))
+            expect(len(letters) == 1, "one dead letter", [letter.headers for letter in letters])
+            headers = letters[0].headers
+            expect(headers["carillon-dead-letter-reason"] == "Poison" and headers["carillon-dead-letter-topic"] == arguments.prefix + "requests",
+                   "it says why and from where", headers)
+            expect(PILL in letters[0].value and headers["apns-id"] == names[10], "the record is as it was", headers)
+            say(deaths=proxy.deaths, tries=headers["carillon-dead-letter-tries"])
+        finally:
+            supervisor.cancel()
+            task.cancel()
 
 
 PARTS = {part.__name__: part for part in (lost, anew, forgotten, judged, older, midway, backlog, pill)}
