@@ -91,10 +91,9 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
 
   /// Connects, takes a partition, reads it from its end, and only then lets devices in.
   func start() async throws {
-    let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, try Admin(settings.kafka, timeoutMilliseconds: 3_000)) {
-      [unowned self] in
-      runTask?(.look)
-    }
+    // The watch closes it.
+    let admin = try Admin(settings.kafka, timeoutMilliseconds: 3_000)
+    let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, admin) { [unowned self] in runTask?(.look) }
     watchOrNil = watch
     watchRedis(watch)
     let producer = try Producer(on: loop, settings.kafka, handler: self)
@@ -111,9 +110,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     producer.onLog = { [logger] in logger.log($0) }
     consumer.onLog = { [logger] in logger.log($0) }
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
-    let admin = try Admin(settings.kafka)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
-    await admin.close()
     partition = try await membership.claim(partitions: count)
     membership.onLapse = { [unowned self] in lookAfterAll("the lane's heartbeat had lapsed") }
     let position = TopicPartition(settings.topics.deliveries, partition)

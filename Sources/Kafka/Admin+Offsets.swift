@@ -11,8 +11,7 @@ public struct GroupDescription: Sendable, Hashable {
 extension Admin {
   /// The ends of partitions: the oldest offset that is there, and the one that the next record will get.
   public func ends(of partitions: [TopicPartition]) async throws(KafkaError) -> [TopicPartition: Range<Int64>] {
-    let timeout = timeoutMilliseconds
-    return try await call("ask for the ends of partitions") { client throws(KafkaError) in
+    try await ask("ask for the ends of partitions") { client, timeout throws(KafkaError) in
       var ends: [TopicPartition: Range<Int64>] = [:]
       for partition in partitions {
         var low: Int64 = 0
@@ -31,8 +30,7 @@ extension Admin {
   /// - Parameter milliseconds: since 1970.
   public func offsets(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [TopicPartition: Int64] {
     guard !partitions.isEmpty else { return [:] }
-    let timeout = timeoutMilliseconds
-    var found = try await call("ask for offsets by time") { client throws(KafkaError) -> [TopicPartition: Int64] in
+    var found = try await ask("ask for offsets by time") { client, timeout throws(KafkaError) -> [TopicPartition: Int64] in
       let list = PartitionList(capacity: partitions.count)
       for partition in partitions { list.add(partition, offset: milliseconds) }
       try check(rd_kafka_offsets_for_times(client, list.pointer, timeout), "ask for offsets by time")
@@ -62,7 +60,6 @@ extension Admin {
   public func committedWithNotes(
     group: String, of partitions: [TopicPartition]? = nil
   ) async throws(KafkaError) -> [TopicPartition: (offset: Int64, note: String)] {
-    let timeout = timeoutMilliseconds
     let operation = "ask for the offsets of group \(group)"
     let wanted =
       if let partitions { partitions } else {
@@ -76,7 +73,7 @@ extension Admin {
     let answer: Result<[TopicPartition: (offset: Int64, note: String)], KafkaError>
     do throws(KafkaError) {
       answer = .success(
-        try await call(operation) { _ throws(KafkaError) in
+        try await ask(operation) { _, timeout throws(KafkaError) in
           try committedOffsets(of: wanted, member.pointer, operation, timeout)
         })
     } catch { answer = .failure(error) }
@@ -88,8 +85,7 @@ extension Admin {
 
   /// The consumer groups of the cluster. Not on the embedded broker.
   public func groups() async throws(KafkaError) -> [GroupDescription] {
-    let timeout = timeoutMilliseconds
-    return try await call("list groups") { client throws(KafkaError) in
+    try await ask("list groups") { client, timeout throws(KafkaError) in
       try Self.request(
         client, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS, "list groups", timeout,
         send: { queue, options in rd_kafka_ListConsumerGroups(client, options, queue) },

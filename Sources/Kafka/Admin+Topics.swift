@@ -57,14 +57,12 @@ public struct ClusterDescription: Sendable, Hashable {
 extension Admin {
   /// Asks for all brokers and topics; it makes no topic.
   public func describeCluster() async throws(KafkaError) -> ClusterDescription {
-    let timeout = timeoutMilliseconds
-    return try await call("describe the cluster") { client throws(KafkaError) in try Self.describe(client, nil, timeout) }
+    try await ask("describe the cluster") { client, timeout throws(KafkaError) in try Self.describe(client, nil, timeout) }
   }
 
   /// Asks any broker for nothing, and returns when it has answered.
   public func ask() async throws(KafkaError) {
-    let timeout = timeoutMilliseconds
-    try await call("ask Kafka for an answer") { client throws(KafkaError) in
+    try await ask("ask Kafka for an answer") { client, timeout throws(KafkaError) in
       var metadata: UnsafePointer<rd_kafka_metadata>?
       try check(rd_kafka_metadata(client, 0, nil, &metadata, timeout), "ask Kafka for an answer")
       if let metadata { rd_kafka_metadata_destroy(metadata) }
@@ -123,8 +121,7 @@ extension Admin {
   }
 
   private func settings(_ kind: rd_kafka_ResourceType_t, _ name: String, _ operation: String) async throws(KafkaError) -> [String: String] {
-    let timeout = timeoutMilliseconds
-    return try await call(operation) { client throws(KafkaError) in
+    try await ask(operation) { client, timeout throws(KafkaError) in
       var resource = rd_kafka_ConfigResource_new(kind, name)
       defer { rd_kafka_ConfigResource_destroy(resource) }
       return try Self.request(

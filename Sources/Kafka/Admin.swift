@@ -51,6 +51,14 @@ public final class Admin: Sendable {
     return try await client.call("kafka-admin") { client throws(KafkaError) in try body(client.pointer) }
   }
 
+  /// Runs `body`, which only asks and may do so more than once, on a thread where it may block; `close` need not wait long for it.
+  func ask<T: Sendable>(
+    _ operation: String, _ body: @escaping @Sendable (_ client: OpaquePointer, _ timeout: Int32) throws(KafkaError) -> T
+  ) async throws(KafkaError) -> T {
+    let (handle, timeout) = (client, timeoutMilliseconds)
+    return try await call(operation) { _ throws(KafkaError) in try handle.patiently(for: timeout, body) }
+  }
+
   /// Sends a request of librdkafka's admin interface, waits for its event, and lets `take` read it.
   static func request<T>(
     _ client: OpaquePointer, _ kind: rd_kafka_admin_op_t, _ operation: String, _ timeout: Int32,

@@ -77,13 +77,16 @@ final class ClientHandle: @unchecked Sendable {
         return try ask(pointer, step)
       } catch {
         left -= step
-        guard error.code == .timedOut, left > 0, !isEnding.load(ordering: .sequentiallyConsistent) else { throw error }
-        step = min(step * 2, left)
+        guard [.timedOut, .transport].contains(error.code), left > 0, !isEnding.load(ordering: .sequentiallyConsistent) else {
+          throw error
+        }
+        step = min(step * 2, Self.longestStep, left)
       }
     }
   }
 
-  private static let firstStep: Int32 = 500
+  /// In milliseconds; who does not answer within the longest one is taken for hanging.
+  private static let (firstStep, longestStep): (Int32, Int32) = (500, 3_000)
 
   /// Ends the client on a thread of its own, after the last of its batches and calls; nobody else may use the handle any more.
   ///

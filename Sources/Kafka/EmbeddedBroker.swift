@@ -1,5 +1,4 @@
 import CRdKafka
-import Glibc
 import Synchronization
 
 /// librdkafka's mock cluster: a Kafka in this process, for trying things out and for tests. From any thread.
@@ -49,6 +48,8 @@ public final class EmbeddedBroker: @unchecked Sendable {
   private let cluster: OpaquePointer
   private let isOpen = Mutex(true)
   private let ended = Latch()
+  /// Hold the ports of brokers that are down.
+  private let kept = Mutex<[LoopbackSocket]>([])
 
   /// Starts brokers with the ids from 1, and makes topics.
   ///
@@ -113,22 +114,13 @@ public final class EmbeddedBroker: @unchecked Sendable {
   /// It sleeps in `poll` for up to a second, and a call wakes it through a pipe. That it empties only when it has already answered what it found:
   /// who calls again at once loses his wake-up to that, and waits the whole second. A connection to be accepted is not lost.
   private func attract() {
-    for server in bootstrapServers {
-      guard let port = server.split(separator: ":").last.flatMap({ UInt16($0) }) else { continue }
-      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
-      guard descriptor >= 0 else { continue }
-      defer { Glibc.close(descriptor) }
-      var address = sockaddr_in()
-      address.sin_family = sa_family_t(AF_INET)
-      address.sin_port = port.bigEndian
-      address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-      let result = withUnsafePointer(to: &address) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
-      }
-      // One of them is enough, for all share the thread; one that is down refuses.
-      if result == 0 || errno == EINPROGRESS { return }
+    // One of them is enough, for all share the thread; one that is down refuses.
+    for port in bootstrapServers.compactMap(Self.port) {
+      if LoopbackSocket()?.connect(to: port) == true { return }
     }
   }
+
+  private static func port(_ server: String) -> UInt16? { server.split(separator: ":").last.flatMap { UInt16($0) } }
 
   // MARK: Faults
 
@@ -155,11 +147,15 @@ public final class EmbeddedBroker: @unchecked Sendable {
   /// Cuts the connections of a broker, or of all, and refuses new ones.
   public func takeDown(broker id: Int32 = -1) throws(KafkaError) {
     try whileOpen("take broker \(id) down") { rd_kafka_mock_broker_set_down($0, id) }
+    // The system may give its port to any connection that begins meanwhile, and then the broker could not come back.
+    let ports = bootstrapServers.enumerated().filter { id < 0 || $0.offset + 1 == id }.compactMap { Self.port($0.element) }
+    kept.withLock { $0 += ports.compactMap { LoopbackSocket(at: $0) } }
   }
 
-  /// Accepts connections again.
-  public func bringUp(broker id: Int32 = -1) throws(KafkaError) {
-    try whileOpen("bring broker \(id) up") { rd_kafka_mock_broker_set_up($0, id) }
+  /// Accepts connections again; all that are down come up.
+  public func bringUp() throws(KafkaError) {
+    try whileOpen("bring the brokers up") { rd_kafka_mock_broker_set_up($0, -1) }
+    kept.withLock { $0 = [] }
   }
 
   /// Delays each answer of a broker, or of all.

@@ -87,7 +87,7 @@ extension ClusterTests {
         try await Task.sleep(for: .milliseconds(10))
       }
       let exit = try await worker.exit(withinSeconds: 30)
-      #expect(exit == .exited(0), "\(worker.name)")
+      guard exit == .exited(0) else { throw ClusterFailure("\(worker.name) ended with \(exit)") }
     }
 
     private func isReady(_ port: Int) -> Bool {
