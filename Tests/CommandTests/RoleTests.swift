@@ -45,6 +45,22 @@ import Testing
     }
   }
 
+  @Test(arguments: ["transform", "fan-out"]) func itEndsInItsTimeWhileItWaitsForKafka(role: String) async throws {
+    try await withRedis { redis in
+      try await CarillonCommand.with { carillon in
+        let process = try carillon.start(
+          [role, "--kafka", "127.0.0.1:9", "--redis", redis.address.description, "--admin", "127.0.0.1:0", "--drain", "2s"])
+        try await process.untilErrors(contain: "Redis answers")
+        let start = ContinuousClock.now
+        process.signal(SIGTERM)
+        let result = try await process.result(withinSeconds: 20)
+        #expect(result.status == 0, "it said: \(result.errors)")
+        // What asks Kafka for an answer waits for three seconds at most.
+        #expect(ContinuousClock.now - start < .seconds(7))
+      }
+    }
+  }
+
   @Test func aTakenAdminAddressIsWrongConfiguration() async throws {
     try await CarillonCommand.with { carillon in
       let loop = EventLoop(name: "taken")
