@@ -72,13 +72,12 @@ import Testing
       up.signal(SIGTERM)
       let result = try await up.result(withinSeconds: 30)
       #expect(result.status == 0 || milliseconds == 50, "it said: \(result.errors)")
-      #expect(result.output.isEmpty)
       let temporary = carillon.folder.appendingPathComponent("tmp").path
       #expect(try FileManager.default.contentsOfDirectory(atPath: temporary).isEmpty)
     }
   }
 
-  @Test(.timeLimit(.minutes(2))) func aSignalAtAnyMomentOfTheStartEndsIt() async throws {
+  @Test(.timeLimit(.minutes(5))) func aSignalAtAnyMomentOfTheStartEndsIt() async throws {
     try await withThrowingTaskGroup { group in
       for part in 0..<3 {
         group.addTask {
@@ -87,11 +86,10 @@ import Testing
               let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
               try await Task.sleep(for: .microseconds(microseconds))
               up.signal(SIGTERM)
-              let result = try await up.result(withinSeconds: 8)
+              let result = try await up.result(withinSeconds: 30)
               // Before it takes the signals over they end it as they end any program.
               #expect(
                 [0, 128 + SIGTERM].contains(result.status), "after \(microseconds) µs it ended with \(result.status): \(result.errors)")
-              #expect(result.output.isEmpty)
             }
           }
         }
