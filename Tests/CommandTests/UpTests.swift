@@ -72,6 +72,7 @@ import Testing
       up.signal(SIGTERM)
       let result = try await up.result(withinSeconds: 30)
       #expect(result.status == 0 || milliseconds == 50, "it said: \(result.errors)")
+      #expect(result.output.isEmpty)
       let temporary = carillon.folder.appendingPathComponent("tmp").path
       #expect(try FileManager.default.contentsOfDirectory(atPath: temporary).isEmpty)
     }
@@ -90,6 +91,7 @@ import Testing
               // Before it takes the signals over they end it as they end any program.
               #expect(
                 [0, 128 + SIGTERM].contains(result.status), "after \(microseconds) µs it ended with \(result.status): \(result.errors)")
+              #expect(result.output.isEmpty)
             }
           }
         }
