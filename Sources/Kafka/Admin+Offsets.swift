@@ -14,12 +14,7 @@ extension Admin {
     try await ask("ask for the ends of partitions") { client, timeout throws(KafkaError) in
       var ends: [TopicPartition: Range<Int64>] = [:]
       for partition in partitions {
-        var low: Int64 = 0
-        var high: Int64 = 0
-        try check(
-          rd_kafka_query_watermark_offsets(client, partition.topic, partition.partition, &low, &high, timeout),
-          "ask for the ends of \(partition)")
-        ends[partition] = low..<max(low, high)
+        ends[partition] = try watermarks(of: partition, client, timeout)
       }
       return ends
     }
@@ -107,6 +102,16 @@ extension Admin {
         })
     }
   }
+}
+
+/// The oldest offset that is there, and the one that the next record will get; it blocks.
+func watermarks(of partition: TopicPartition, _ client: OpaquePointer, _ timeout: Int32) throws(KafkaError) -> Range<Int64> {
+  var low: Int64 = 0
+  var high: Int64 = 0
+  try check(
+    rd_kafka_query_watermark_offsets(client, partition.topic, partition.partition, &low, &high, timeout),
+    "ask for the ends of \(partition)")
+  return low..<max(low, high)
 }
 
 /// The offsets that a consumer's group has committed, and what it keeps beside them; blocks.

@@ -38,12 +38,8 @@ extension Consumer {
     return try await client.call("kafka-ends") { client throws(KafkaError) in
       var ends: [TopicPartition: Int64] = [:]
       for partition in wanted {
-        try client.patiently(for: timeout) { pointer, timeout throws(KafkaError) in
-          var low: Int64 = 0
-          var high: Int64 = 0
-          let code = rd_kafka_query_watermark_offsets(pointer, partition.topic, partition.partition, &low, &high, timeout)
-          try check(code, "ask for the end of \(partition)")
-          ends[partition] = high
+        ends[partition] = try client.patiently(for: timeout) { pointer, timeout throws(KafkaError) in
+          try watermarks(of: partition, pointer, timeout).upperBound
         }
       }
       return ends
