@@ -212,7 +212,7 @@ private let accepted = upgraded + "Sec-WebSocket-Accept: ACCEPT\r\nSec-WebSocket
       for count in [10, 5000] {
         let body = String(repeating: "b", count: count)
         let url = try await client.impersonate("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 9999\r\n\r\n" + body, finishes: false)
-        guard case .refused(_, 503, let start, nil)? = await client.connect(url, milliseconds: 300) else {
+        guard case .refused(_, 503, let start, nil)? = await client.connect(url, milliseconds: 5000) else {
           Issue.record("not refused")
           return
         }

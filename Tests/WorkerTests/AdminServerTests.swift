@@ -33,7 +33,7 @@ import Worker
   }
 
   @Test func livenessIsLostWhileALoopStandsStillAndTheAnswerStillComes() async throws {
-    let health = Health(silence: .milliseconds(200))
+    let health = Health(silence: .seconds(1))
     let loop = EventLoop(name: "lane-0")
     health.watch(loop)
     let admin = try await AdminServer.start(at: SocketAddress(host: "127.0.0.1", port: 0), health: health, metrics: MetricRegistry())
