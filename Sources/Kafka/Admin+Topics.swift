@@ -61,7 +61,7 @@ extension Admin {
   }
 
   /// Asks any broker for nothing, and returns when it has answered.
-  public func ask() async throws(KafkaError) {
+  public func ping() async throws(KafkaError) {
     try await ask("ask Kafka for an answer") { client, timeout throws(KafkaError) in
       var metadata: UnsafePointer<rd_kafka_metadata>?
       try check(rd_kafka_metadata(client, 0, nil, &metadata, timeout), "ask Kafka for an answer")

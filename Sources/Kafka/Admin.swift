@@ -10,7 +10,7 @@ public final class Admin: Sendable {
   /// What the client was made of.
   let configuration: KafkaConfiguration
   private let client: ClientHandle
-  private let isOpen = Mutex(true)
+  private let isClosed = Atomic<Bool>(false)
   private let ended = Latch()
 
   /// Makes a client; it connects with its first call.
@@ -30,33 +30,23 @@ public final class Admin: Sendable {
 
   /// Ends the client after the calls that are under way.
   public func close() async {
-    let isFirst = isOpen.withLock { isOpen in
-      defer { isOpen = false }
-      return isOpen
-    }
-    if isFirst { client.end(leavingGroup: false) { [ended] in ended.open(true) } }
+    let wasClosed = isClosed.exchange(true, ordering: .relaxed)
+    if !wasClosed { client.end(leavingGroup: false) { [ended] in ended.open(true) } }
     _ = await ended.wait()
   }
 
   /// Runs `body` on a thread where it may block.
-  func call<T: Sendable>(_ operation: String, _ body: @escaping @Sendable (OpaquePointer) throws(KafkaError) -> T) async throws(KafkaError)
-    -> T
-  {
-    let isOpen = isOpen.withLock { isOpen in
-      if isOpen { client.hold() }
-      return isOpen
-    }
-    guard isOpen else { throw KafkaError(.closed, operation, message: "the client is closed") }
-    defer { client.release() }
-    return try await client.call("kafka-admin") { client throws(KafkaError) in try body(client.pointer) }
+  func call<T: Sendable>(
+    _ operation: String, _ body: @escaping @Sendable (_ client: OpaquePointer) throws(KafkaError) -> T
+  ) async throws(KafkaError) -> T {
+    try await client.call(operation, body)
   }
 
   /// Runs `body`, which only asks and may do so more than once, on a thread where it may block; `close` need not wait long for it.
   func ask<T: Sendable>(
     _ operation: String, _ body: @escaping @Sendable (_ client: OpaquePointer, _ timeout: Int32) throws(KafkaError) -> T
   ) async throws(KafkaError) -> T {
-    let (handle, timeout) = (client, timeoutMilliseconds)
-    return try await call(operation) { _ throws(KafkaError) in try handle.patiently(for: timeout, body) }
+    try await client.ask(operation, for: timeoutMilliseconds, body)
   }
 
   /// Sends a request of librdkafka's admin interface, waits for its event, and lets `take` read it.

@@ -56,19 +56,34 @@ final class ClientHandle: @unchecked Sendable {
 
   /// Runs a call that blocks on a thread of its own; the client's end waits for it.
   ///
-  /// - Parameter name: the thread's.
-  func call<T: Sendable>(_ name: String, _ body: @escaping @Sendable (ClientHandle) throws(KafkaError) -> T) async throws(KafkaError) -> T {
+  /// - Throws: `closed` after `end`, and what `body` throws.
+  func call<T: Sendable>(
+    _ operation: String, _ body: @escaping @Sendable (_ client: OpaquePointer) throws(KafkaError) -> T
+  ) async throws(KafkaError) -> T {
+    // Held before it asks: an end that it does not see waits for it.
     hold()
-    return try await NamedThread.run(name) { [self] () -> Result<T, KafkaError> in
+    guard !isEnding.load(ordering: .sequentiallyConsistent) else {
+      release()
+      throw KafkaError(.closed, operation, message: "the client is closed")
+    }
+    return try await NamedThread.run("kafka-call") { [self] () -> Result<T, KafkaError> in
       defer { release() }
-      do throws(KafkaError) { return .success(try body(self)) } catch { return .failure(error) }
+      do throws(KafkaError) { return .success(try body(pointer)) } catch { return .failure(error) }
     }
   }
 
-  /// Asks for the longest time in ever longer steps, so that the client's end need not wait for an answer that may never come.
+  /// Like `call`, of a body that only asks and may do so more than once, so that the client's end need not wait long for it.
   ///
-  /// - Parameter milliseconds: the longest time.
-  func patiently<T>(
+  /// - Parameter milliseconds: the longest time for an answer.
+  func ask<T: Sendable>(
+    _ operation: String, for milliseconds: Int32,
+    _ body: @escaping @Sendable (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
+  ) async throws(KafkaError) -> T {
+    try await call(operation) { [self] _ throws(KafkaError) in try patiently(for: milliseconds, body) }
+  }
+
+  /// Asks in ever longer steps, and not again when the client is to end: the answer may never come.
+  private func patiently<T>(
     for milliseconds: Int32, _ ask: (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
   ) throws(KafkaError) -> T {
     var (left, step) = (milliseconds, min(Self.firstStep, milliseconds))

@@ -35,13 +35,9 @@ extension Consumer {
 
   private func partitionEnds(_ wanted: [TopicPartition], _ timeout: Int32) async throws(KafkaError) -> [TopicPartition: Int64] {
     guard !wanted.isEmpty else { return [:] }
-    return try await client.call("kafka-ends") { client throws(KafkaError) in
+    return try await client.ask("ask for the ends of partitions", for: timeout) { client, timeout throws(KafkaError) in
       var ends: [TopicPartition: Int64] = [:]
-      for partition in wanted {
-        ends[partition] = try client.patiently(for: timeout) { pointer, timeout throws(KafkaError) in
-          try watermarks(of: partition, pointer, timeout).upperBound
-        }
-      }
+      for partition in wanted { ends[partition] = try watermarks(of: partition, client, timeout).upperBound }
       return ends
     }
   }
@@ -63,10 +59,8 @@ extension Consumer {
   public func committed(_ wanted: [TopicPartition], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError) -> [TopicPartition: Int64]
   {
     try requireOpen("ask for committed offsets")
-    return try await client.call("kafka-committed") { client throws(KafkaError) in
-      try client.patiently(for: timeoutMilliseconds) { pointer, timeout throws(KafkaError) in
-        try committedOffsets(of: wanted, pointer, "ask for committed offsets", timeout).mapValues(\.offset)
-      }
+    return try await client.ask("ask for committed offsets", for: timeoutMilliseconds) { client, timeout throws(KafkaError) in
+      try committedOffsets(of: wanted, client, "ask for committed offsets", timeout).mapValues(\.offset)
     }
   }
 }

@@ -31,9 +31,8 @@ public final class RawSocket {
     let size = socklen_t(MemoryLayout<sockaddr_in>.size)
     let bound = host.map { host in Self.withAddress(host, 0) { bind(descriptor, $0, size) } } ?? 0
     guard bound == 0, Self.withAddress("127.0.0.1", port, { connect(descriptor, $0, size) }) == 0 else {
-      let failure = Failure("connect")
-      Glibc.close(descriptor)
-      throw failure
+      // Closed by the deinitializer, which runs for this object, too: closed here as well, it would be another thread's by then.
+      throw Failure("connect")
     }
   }
 
@@ -126,7 +125,7 @@ public final class RawSocket {
 
   /// Closes.
   public func close() {
-    if isOpen { Glibc.close(descriptor) }
+    if isOpen, descriptor >= 0 { Glibc.close(descriptor) }
     isOpen = false
   }
 }

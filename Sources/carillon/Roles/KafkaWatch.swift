@@ -21,7 +21,7 @@ struct KafkaWatch: Sendable {
     var failed = 0
     while !Task.isCancelled {
       do {
-        try await admin.ask()
+        try await admin.ping()
         if failed >= Self.failures { logger.info("Kafka answers again") }
         failed = 0
         health.set("brokers", ready: true)
