@@ -117,16 +117,20 @@ final class Outcomes {
   }
 
   /// A record breaks a rule: it is said, and the record goes to the dead letters as it was.
-  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, token: Int32) -> Produced {
+  ///
+  /// - Parameter refusals: how often Kafka has found a record of this outcome too large.
+  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, refusals: Int, token: Int32)
+    -> Produced
+  {
     if isSilent { return Produced() }
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
     let said = produce(facts, key: envelope.target, .work(token))
-    return said + bury(source, DeadLetter(rejection, tries: tries, source: coordinates(source)), tries: tries, token)
+    return said + bury(source, DeadLetter(rejection, tries: tries, source: coordinates(source)), refusals: refusals, token)
   }
 
   /// A record cannot be processed: it is said, and the record goes to the dead letters as it was.
-  func condemn(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, token: Int32) -> Produced {
+  func condemn(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, token: Int32) -> Produced {
     if isSilent { return Produced() }
     var said = Produced()
     if let envelope {
@@ -136,38 +140,39 @@ final class Outcomes {
       )
       said = produce(facts, key: envelope.target, .work(token))
     }
-    return said + bury(source, DeadLetter(poison: error, tries: tries, source: coordinates(source)), tries: 1, token)
+    return said + bury(source, DeadLetter(poison: error, tries: tries, source: coordinates(source)), refusals: refusals, token)
   }
 
   private func coordinates(_ record: RecordView) -> SourceCoordinates {
     SourceCoordinates(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
   }
 
-  /// Puts a record into the dead letters as it was.
-  ///
-  /// One that has no room there, since its own headers are more, or that the broker has refused several times, goes without its value:
-  /// the coordinates say where that lies.
-  private func bury(_ record: RecordView, _ letter: DeadLetter, tries: Int, _ token: Int32) -> Produced {
-    var letter = letter
-    if tries <= Self.triesWithValue {
-      headers.copy(from: record)
-      letter.forEachHeader { header, value in headers.append(header.name, value) }
-      switch producer.produce(deadLetters, key: record.key, value: record.value, headers: headers, token: OutcomeToken.work(token).value) {
-      case .taken: return Produced(count: 1)
-      case .full:
-        headers.removeAll()
-        return Produced(isWhole: false)
-      case .refused: headers.removeAll()
-      }
-    }
-    letter.error = "the record has \(record.value?.count ?? 0) bytes and does not fit into the dead letters: read it where it lies"
-    headers.copy(from: record)
-    letter.forEachHeader { header, value in headers.append(header.name, value) }
-    return count(producer.produce(deadLetters, key: record.key, value: nil, headers: headers, token: OutcomeToken.work(token).value))
+  /// How much of a record there is in its dead letter.
+  private enum Burial: CaseIterable {
+    case whole, withoutValue, bare
   }
 
-  /// After so many tries a dead letter goes without its value.
-  private static let triesWithValue = 3
+  /// Puts a record into the dead letters as it was.
+  ///
+  /// One that has no room there, since the letter's headers come to its own, goes without its value, and when that is not enough without
+  /// its key and its headers, too: the coordinates say where they lie.
+  private func bury(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ token: Int32) -> Produced {
+    for burial in Burial.allCases.dropFirst(min(refusals, Burial.allCases.count - 1)) {
+      var letter = letter
+      if burial != .whole { letter.error = "the record does not fit into the dead letters as a whole: read it where it lies" }
+      if burial != .bare { headers.copy(from: record) }
+      letter.forEachHeader { header, value in headers.append(header.name, value) }
+      let outcome = producer.produce(
+        deadLetters, key: burial == .bare ? nil : record.key, value: burial == .whole ? record.value : nil, headers: headers,
+        token: OutcomeToken.work(token).value)
+      if case .refused(let error) = outcome, error.code == .messageTooLarge, burial != .bare {
+        headers.removeAll()
+        continue
+      }
+      return count(outcome)
+    }
+    return Produced(isWhole: false)
+  }
 
   /// Sends an entry to the lane that has the device's session.
   func deliver(
@@ -184,6 +189,8 @@ final class Outcomes {
     if isSilent { return Produced() }
     writer.write(facts, at: now())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
+    // A target that breaks the rules may be as long as a record.
+    let key = UnsafeRawBufferPointer(rebasing: key.prefix(EventWriter.longestText))
     let outcome = writer.withValue { producer.produce(events, key: key, value: $0, headers: headers, token: token.value) }
     return count(outcome)
   }

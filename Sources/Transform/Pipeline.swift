@@ -111,7 +111,9 @@ final class Pipeline: RedisReplyHandler {
     reader.readEnvelope(record) { envelope in
       settle(
         place,
-        outcomes.condemn(record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, token: place))
+        outcomes.condemn(
+          record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, refusals: works[place].refusals,
+          token: place))
     }
     finish(place)
   }
@@ -120,7 +122,9 @@ final class Pipeline: RedisReplyHandler {
   private func fault(_ place: Int32, _ what: String) {
     works[place].fault = what
     works[place].faults += 1
-    if works[place].faults >= settings.tries { works[place].isCondemned = true }
+    guard works[place].faults >= settings.tries, !works[place].isCondemned else { return }
+    works[place].isCondemned = true
+    works[place].refusals = 0
   }
 
   /// Whether an answer of Redis is about the call and not about Redis.
@@ -140,7 +144,10 @@ final class Pipeline: RedisReplyHandler {
       case .accepted(let view): accept(view, place, hold)
       case .rejected(let rejection, let envelope):
         metrics.rejected.increment()
-        settle(place, outcomes.reject(record, rejection, envelope, tries: works[place].tries + 1, token: place))
+        settle(
+          place,
+          outcomes.reject(
+            record, rejection, envelope, tries: works[place].tries + 1, refusals: works[place].refusals, token: place))
       }
     }
     finish(place)
@@ -386,7 +393,10 @@ final class Pipeline: RedisReplyHandler {
     reader.readAccepted(record) { view in
       let rejection = Rejection(
         .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
-      settle(request.work, outcomes.reject(record, rejection, view.envelope, tries: works[request.work].tries + 1, token: request.work))
+      let work = works[request.work]
+      settle(
+        request.work,
+        outcomes.reject(record, rejection, view.envelope, tries: work.tries + 1, refusals: work.refusals, token: request.work))
     }
   }
 
@@ -421,7 +431,10 @@ final class Pipeline: RedisReplyHandler {
   /// A record to Kafka that belongs to a work is durable, or is not.
   func reported(_ place: Int32, failure: KafkaError.Code?) {
     if let failure {
-      if failure == .messageTooLarge, !works[place].isCondemned { fault(place, "an event of it is too large for Kafka") }
+      if failure == .messageTooLarge {
+        works[place].refusals += 1
+        if !works[place].isCondemned { fault(place, "an event of it is too large for Kafka") }
+      }
       works[place].failed = true
     }
     finish(place)

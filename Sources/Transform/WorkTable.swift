@@ -80,6 +80,8 @@ struct Work {
   /// What went wrong that no waiting mends, and how often.
   var fault: String?
   var faults = 0
+  /// How often Kafka has found too large what was to be told of it.
+  var refusals = 0
   /// It failed together with others: next time it is judged alone, which shows whose fault it was.
   var isSuspect = false
   /// It goes to the dead letters.

@@ -5,7 +5,7 @@ internal import JSON
 /// A lane keeps one. After `write` the headers and the value are those of the event until the next `write`.
 public struct EventWriter: ~Copyable {
   /// The most that is told of texts a producer wrote wrongly, in bytes.
-  private static var longestText: Int { 640 }
+  public static var longestText: Int { 640 }
 
   private let source: String
   private let worker: String
