@@ -86,6 +86,34 @@ import Testing
     #expect(explanation().devices.first?.sincePublication == 20)
   }
 
+  @Test mutating func aDuplicateIsNoEndingOfTheOneThatWaits() throws {
+    publish("device:d1")
+    publish("device:d1", offset: 8)
+    try tell(.queued, at: 10, offset: 1)
+    try tell(.duplicate, at: 20, offset: 2)
+    #expect(explanation().state == .underWay(open: 1, of: 1, end: Self.start + 60_000))
+    #expect(explanation().devices.map(\.state) == [.queued])
+    try tell(.delivered, at: 30, offset: 3)
+    #expect(explanation().state == .ended)
+  }
+
+  @Test mutating func forgedNumbersTrapNothing() throws {
+    for (place, number) in [Int64.min, -1, .max].enumerated() {
+      let offset = Int64(place) * 10
+      let source = SourceCoordinates(topic: "r", partition: 1, offset: offset, timestamp: number)
+      timeline.add(
+        PublishedRequest(
+          id: Self.id, source: source, target: "user:ada", application: "com.example", identifier: nil, isDerivedID: false,
+          operation: "notify", end: number, broken: nil, origin: nil))
+      timeline.add(Step(name: Step.routed, time: number, topic: "r", partition: 2, offset: offset, details: []))
+      try tell(.addressed, on: nil, at: 11, offset: offset, #","devices":\#(number)"#)
+      try tell(.queued, on: "d\(number)", at: 12, offset: offset + 1)
+      #expect(explanation().steps.count == (place + 1) * 4)
+      #expect((timeline.published ?? 1) + 60_000 > 0)
+      _ = timeline.waiting
+    }
+  }
+
   @Test mutating func endingsWithoutADevice() throws {
     publish()
     try tell(.addressed, on: nil, at: 11, offset: 2, #","devices":0"#)

@@ -77,7 +77,7 @@ public struct Event: Sendable, Equatable {
     (application, user, worker) = (text("application"), text("user"), text("worker"))
     source = object["source"].flatMap(Self.coordinates)
     revision = text("revision").flatMap { Revision($0) }
-    devices = object["devices"]?.integerValue.map { Int($0) }
+    devices = object["devices"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
     (reason, field, rule) = (text("reason"), text("field"), text("rule"))
     by = object["by"]?["apnsId"]?.stringValue.flatMap { NotificationID($0) }
     (response, action, userText) = (text("response"), text("action"), text("userText"))

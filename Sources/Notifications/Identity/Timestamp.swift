@@ -6,9 +6,13 @@ public enum Timestamp {
   /// The latest time that has a text: the end of the year 9999.
   static var latest: Int64 { 253_402_300_799_999 }
 
+  /// A time in milliseconds since 1970, moved to the nearer end of 1970 to 9999 when it lies outside: sums and differences of such times
+  /// have room in 64 bits.
+  public static func bounded(_ milliseconds: Int64) -> Int64 { min(max(milliseconds, 0), latest) }
+
   /// The text of a time in milliseconds since 1970, valid during the call; times outside 1970 to 9999 are moved to that range's ends.
   public static func withText<Result>(_ milliseconds: Int64, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-    let time = min(max(milliseconds, 0), latest)
+    let time = bounded(milliseconds)
     let (year, month, day) = date(daysSince1970: time / 86_400_000)
     let inDay = time % 86_400_000
     return try withUnsafeTemporaryAllocation(byteCount: textCount, alignment: 8) { output in

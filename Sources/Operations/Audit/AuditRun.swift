@@ -77,7 +77,7 @@ final class AuditRun {
   /// does not.
   private func isAudited(_ record: RecordView) -> Bool {
     let range = settings.published
-    let isAfter = record.timestamp >= range.to ?? .max
+    let isAfter = range.to.map { record.timestamp >= $0 } ?? false
     if let begun = audited[record.partition] {
       guard begun.offsets.upperBound == .max else { return false }
       if isAfter {

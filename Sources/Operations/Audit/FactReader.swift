@@ -20,7 +20,7 @@ struct FactReader {
   func request(_ record: RecordView) -> AuditFact {
     requestsTopic.withUnsafeBytes { topic in
       var fact = request(RequestRecord(record, topic: topic), AuditFact(.request))
-      (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, record.timestamp)
+      (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, Timestamp.bounded(record.timestamp))
       return fact
     }
   }
@@ -32,7 +32,8 @@ struct FactReader {
     var fact = topic.withUTF8 {
       request(RequestRecord(record, topic: UnsafeRawBufferPointer($0), position: letter.source.position), AuditFact(.deadLetter))
     }
-    (fact.partition, fact.offset, fact.time, fact.device, fact.flags) = (record.partition, record.offset, record.timestamp, 0, [])
+    (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, Timestamp.bounded(record.timestamp))
+    (fact.device, fact.flags) = (0, [])
     return fact
   }
 
@@ -94,7 +95,8 @@ struct FactReader {
     guard hasType, let statement, let value = record.value else { return .unreadable }
     guard let type, let kind = AuditFact.Kind(type) else { return .other }
     var fact = AuditFact(kind)
-    (fact.partition, fact.offset, fact.statement, fact.time) = (record.partition, record.offset, statement, time ?? record.timestamp)
+    (fact.partition, fact.offset, fact.statement) = (record.partition, record.offset, statement)
+    fact.time = Timestamp.bounded(time ?? record.timestamp)
     guard (try? read(value, &fact)) != nil else { return .unreadable }
     if type.isAboutDevice { return fact.device == 0 ? .unreadable : .fact(fact) }
     return fact.sourceOffset < 0 || fact.id == AuditFact(kind).id ? .unreadable : .fact(fact)
@@ -120,7 +122,7 @@ struct FactReader {
       } else if scanner.matches(key, "source") {
         try readSource(scanner.scanner(of: span), &fact)
       } else if scanner.matches(key, "devices") {
-        fact.number = scanner.integer(span) ?? 0
+        fact.number = Int64(Int32(clamping: max(0, scanner.integer(span) ?? 0)))
       } else if scanner.matches(key, "response") {
         fact.number = Int64(bitPattern: max(1, hash(span, scanner)))
       } else if scanner.matches(key, "by") {

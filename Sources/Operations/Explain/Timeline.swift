@@ -38,6 +38,8 @@ public struct Timeline: Sendable {
   // MARK: What was found
 
   private mutating func add(_ entry: Entry) {
+    var entry = entry
+    entry.step.time = entry.step.time.map(Timestamp.bounded)
     let place = Place(topic: entry.step.topic, partition: entry.step.partition, offset: entry.step.offset)
     if places.insert(place).inserted { entries.append(entry) }
   }
@@ -98,8 +100,8 @@ public struct Timeline: Sendable {
 
   /// When it was published first, by its records; where there are none, by the events.
   var published: Int64? {
-    requests.map(\.source.position.timestamp).filter { $0 > 0 }.min()
-      ?? entries.compactMap { $0.source?.position.timestamp }.filter { $0 > 0 }.min()
+    requests.map { Timestamp.bounded($0.source.position.timestamp) }.filter { $0 > 0 }.min()
+      ?? entries.compactMap { ($0.source?.position.timestamp).map(Timestamp.bounded) }.filter { $0 > 0 }.min()
   }
 
   /// What waits for devices and may have been replaced: its newest revision for each of them.
@@ -215,12 +217,13 @@ extension DeviceOutcome.State {
     }
   }
 
-  /// What the device says it has outweighs what the cluster says it will not get; that outweighs the hope.
+  /// What the device says it has outweighs what the cluster says it will not get; that outweighs the hope. A duplicate tells only that
+  /// another record of the same id has done it.
   var weight: Int {
     switch self {
     case .other: 0
-    case .queued, .overdue: 1
-    case .duplicate: 2
+    case .duplicate: 1
+    case .queued, .overdue: 2
     case .collapsed, .expired, .evicted, .filtered, .unregistered: 3
     case .delivered, .updated, .removed: 4
     }

@@ -50,6 +50,7 @@ public final class TopicReader {
     let stretches = stretches.filter { !$0.offsets.isEmpty }
     guard !stretches.isEmpty else { return }
     let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
+    defer { reading.close() }
     var options = Consumer.Options()
     // Transactions leave offsets without a record, at the very end too.
     options.reportsPartitionEnd = true
@@ -61,7 +62,6 @@ public final class TopicReader {
     } catch {
       failure = error
     }
-    reading.close()
     await consumer.close(withinMilliseconds: 2_000)
     if let failure { throw failure }
   }
@@ -136,7 +136,7 @@ private final class Reading: ConsumerHandler {
     self.silence = silence
     wanted = Dictionary(stretches.map { ($0.partition, $0.offsets) }) { first, _ in first }
     left = wanted.count
-    timer = Timer(on: loop) { [unowned self] in tick() }
+    timer = Timer(on: loop) { [weak self] in self?.tick() }
     timer?.start(after: 1_000, repeating: 1_000)
   }
 

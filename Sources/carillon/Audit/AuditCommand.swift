@@ -24,7 +24,7 @@ enum AuditCommand {
     "audit.limit", .integer(0...10_000), default: 20, "Violations that are told in full, with their timelines; further ones are counted.")
   private static let spill = Setting<String?>(
     "audit.spill", .string("FOLDER"),
-    "Where a range that does not fit into memory is put, 200 to 400 bytes for a request. Absent: $TMPDIR, else /tmp.")
+    "Where a range that does not fit into memory is put, about 500 bytes for a request to one device. Absent: $TMPDIR, else /tmp.")
 
   static let command = Command(
     "audit", "proves that no request was lost, shown twice, late or stale, or shows where",
