@@ -159,7 +159,11 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
   }
 
   /// Runs `body` at the end of every turn, before the loop can block and before streams write what is queued; on the loop only.
-  public func onTurnEnd(_ body: @escaping () -> Void) { core.turnEnds.append(body) }
+  @discardableResult public func onTurnEnd(_ body: @escaping () -> Void) -> TurnEnd {
+    let turnEnd = TurnEnd(core, body)
+    core.turnEnds.append(turnEnd)
+    return turnEnd
+  }
 
   /// How many turns the loop has made, from any thread: a loop that stands still does not count on.
   public var turns: UInt64 { ticks.load(ordering: .relaxed) }

@@ -10,7 +10,7 @@ final class LoopCore {
   private let check: UnsafeMutablePointer<uv_check_t>
   private var isIdle = false
   private var isDraining = false
-  var turnEnds: [() -> Void] = []
+  var turnEnds: [TurnEnd] = []
   var whenClosed: [CheckedContinuation<Void, Never>] = []
   /// Streams with something to write in this turn.
   var unwritten: [Stream] = []
@@ -91,7 +91,7 @@ final class LoopCore {
   }
 
   private func endTurn() {
-    for body in turnEnds { body() }
+    for turnEnd in turnEnds { turnEnd.body() }
     while !unwritten.isEmpty {
       swap(&unwritten, &writing)
       for stream in writing { stream.flush() }

@@ -37,6 +37,7 @@ public final class RedisConnection {
   private var attemptTimer: Timer?
   private var sweepTimer: Timer?
   private var flushTimer: Timer?
+  private var turnEnd: TurnEnd?
   private var isSweeping = false
   private var isFlushArmed = false
   private var upWaiters = UpWaiters()
@@ -56,7 +57,7 @@ public final class RedisConnection {
     attemptTimer = Timer(on: loop) { self.attemptTimerFired() }
     sweepTimer = Timer(on: loop) { self.sweep() }
     flushTimer = Timer(on: loop) { self.flushTimerFired() }
-    loop.onTurnEnd { [weak self] in self?.flush() }
+    turnEnd = loop.onTurnEnd { [weak self] in self?.flush() }
     perform(cycle.start())
   }
 
@@ -97,6 +98,8 @@ public final class RedisConnection {
     let error = RedisError(.closed, "the connection to Redis was closed", maybeExecuted: true)
     for timer in [attemptTimer, sweepTimer, flushTimer] { timer?.close() }
     (attemptTimer, sweepTimer, flushTimer) = (nil, nil, nil)
+    turnEnd?.close()
+    turnEnd = nil
     dropConnection(failingCallsWith: { _ in error })
     upWaiters.fail(error)
     (onUp, onDown, onAttemptFailed) = (nil, nil, nil)

@@ -124,12 +124,9 @@ extension RedisError {
       return .authenticationFailed
     }
     // Redis 6.2 wraps what a command inside a script answered: "ERR Error running script (...): @user_script: 1: -OOM command ...".
-    if text.hasPrefix("ERR Error running script"), let dash = text.lastIndex(of: "-"), dash > text.startIndex,
-      text[text.index(before: dash)] == " "
-    {
-      let inner = String(text[text.index(after: dash)...])
-      return inner.hasPrefix("ERR") ? .rejected : code(of: inner)
-    }
-    return .rejected
+    guard text.hasPrefix("ERR Error running script") else { return .rejected }
+    let wrapped = text.split(separator: " ").first { $0.hasPrefix("-") && $0.dropFirst().first?.isUppercase == true }
+    guard let wrapped, wrapped != "-ERR" else { return .rejected }
+    return code(of: String(wrapped.dropFirst()))
   }
 }

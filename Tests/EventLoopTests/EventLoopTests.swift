@@ -30,6 +30,23 @@ private actor Lane {
     return loop.isOnLoop
   }
   private var closing: [Timer] = []
+
+  private final class Counts { var (one, other) = (0, 0) }
+  private let counts = Counts()
+  private var turnEnd: TurnEnd?
+
+  func countTurnEnds() {
+    let counts = counts
+    turnEnd = loop.onTurnEnd { counts.one += 1 }
+    loop.onTurnEnd { counts.other += 1 }
+  }
+
+  var turnEnds: (one: Int, other: Int) { (counts.one, counts.other) }
+
+  func closeOneTurnEnd() -> (one: Int, other: Int) {
+    turnEnd?.close()
+    return turnEnds
+  }
 }
 
 @Suite struct EventLoopTests {
@@ -84,6 +101,18 @@ private actor Lane {
     }
     deadline.cancel()
     #expect(seen == [1, 2, 3])
+    await loop.close()
+  }
+
+  @Test func whatWasClosedRunsAtNoTurnsEndAnyMore() async throws {
+    let loop = EventLoop(name: "test")
+    let lane = Lane(loop)
+    await lane.countTurnEnds()
+    for _ in 0..<5 { try await loop.run {} }
+    let before = await lane.closeOneTurnEnd()
+    for _ in 0..<5 { try await loop.run {} }
+    let after = await lane.turnEnds
+    #expect(before.one > 0 && after.one == before.one && after.other > before.other)
     await loop.close()
   }
 

@@ -139,6 +139,13 @@ import Testing
           ("CLUSTERDOWN The cluster is down", .clusterDown, true), ("NOREPLICAS Not enough good replicas", .writesRefused, true),
           ("NOPERM this user has no permissions", .noPermission, false),
           ("ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed", .outOfMemory, true),
+          (
+            "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -MISCONF Redis is configured to save RDB snapshots, "
+              + "but it is currently not able to persist on disk. Commands that may modify the data set are disabled, because this instance "
+              + "is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option).",
+            .writesRefused, true
+          ),
+          ("ERR Error running script (call to f_1): @user_script:1: a-b -1 is not what - it should be", .rejected, false),
         ]
         for (text, code, isRetriable) in texts {
           let error = await #expect(throws: RedisError.self) {
