@@ -50,6 +50,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   /// Runs the asynchronous part of a hello and of other rare frames on the lane's actor.
   var runTask: ((LaneTask) -> Void)?
   private(set) var isDraining = false
+  /// Told when a client of Kafka can do nothing any more; only a new lane can.
+  var onFatal: ((KafkaError) -> Void)?
 
   init(on loop: EventLoop, _ settings: FanOutSettings, logger: Logger, health: Health, metrics: FanOutMetrics) {
     self.loop = loop
@@ -112,6 +114,10 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
     partition = try await membership.claim(partitions: count)
+    membership.onRefusal = { [unowned self] refusal in
+      health.set("writes", ready: refusal == nil, refusal.map { "\($0)" } ?? "")
+      if let refusal { logger.warning("Redis refuses what writes; devices that connect are told to come back", ["error": "\(refusal)"]) }
+    }
     membership.onLapse = { [unowned self] in lookAfterAll("the lane's heartbeat had lapsed") }
     let position = TopicPartition(settings.topics.deliveries, partition)
     try await consumer.assign([(position, .latest)])
@@ -230,10 +236,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
 
-  func consumerFailed(_ error: KafkaError) {
-    logger.warning("Kafka has a complaint", ["error": "\(error)"])
-    if error.isFatal { health.set("kafka", ready: false, "\(error)") }
-  }
+  func consumerFailed(_ error: KafkaError) { failed(error) }
 
   func producerDelivered(_ reports: [DeliveryReport]) {
     var settled: [(place: Int, failed: Bool)] = []
@@ -250,9 +253,13 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
 
   func producerHasRoom() { settlementsOrNil?.sayAgain() }
 
-  func producerFailed(_ error: KafkaError) {
+  func producerFailed(_ error: KafkaError) { failed(error) }
+
+  private func failed(_ error: KafkaError) {
     logger.warning("Kafka has a complaint", ["error": "\(error)"])
-    if error.isFatal { health.set("kafka", ready: false, "\(error)") }
+    guard error.isFatal else { return }
+    health.set("client", ready: false, "\(error)")
+    onFatal?(error)
   }
 
   // MARK: The end

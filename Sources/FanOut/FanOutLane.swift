@@ -1,4 +1,5 @@
 public import EventLoop
+public import Kafka
 import Notifications
 public import Worker
 
@@ -14,15 +15,22 @@ public actor FanOutLane {
   private let logger: Logger
   private let health: Health
   private let metrics: FanOutMetrics
+  private let onFatal: @Sendable (KafkaError) -> Void
   private var core: FanOutCore?
 
   /// Makes a lane that does nothing yet.
-  public init(_ settings: FanOutSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: FanOutMetrics) {
+  ///
+  /// - Parameter onFatal: told when a client of Kafka has failed for good: only a new lane can do the work.
+  public init(
+    _ settings: FanOutSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: FanOutMetrics,
+    onFatal: @escaping @Sendable (KafkaError) -> Void = { _ in }
+  ) {
     self.settings = settings
     self.loop = loop
     self.logger = logger
     self.health = health
     self.metrics = metrics
+    self.onFatal = onFatal
   }
 
   /// Connects to Redis and Kafka and lets devices in; answers where they connect.
@@ -31,6 +39,7 @@ public actor FanOutLane {
   public func start() async throws -> SocketAddress {
     let core = FanOutCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
     self.core = core
+    core.onFatal = onFatal
     let loop = loop
     // A task may begin only when the lane has been drained and let go of.
     core.runTask = { [weak self] task in

@@ -13,6 +13,9 @@ final class LaneMembership: RedisReplyHandler {
   private var isClosed = false
   /// The lane had lapsed, so others may have taken its partition too: sessions look after their mailboxes.
   var onLapse: (() -> Void)?
+  /// Told when Redis begins to refuse what writes, and with nil when it takes it again.
+  var onRefusal: ((RedisError?) -> Void)?
+  private var isRefused = false
 
   /// - Parameters:
   ///   - name: unique among all lanes.
@@ -46,17 +49,25 @@ final class LaneMembership: RedisReplyHandler {
   }
 
   func redisReplied(token: UInt64, reply: RedisReplyView) {
+    if isRefused {
+      isRefused = false
+      onRefusal?(nil)
+    }
     if !isClosed, reply.integer == 0 { onLapse?() }
   }
 
-  func redisFailed(token: UInt64, error: RedisError) {}
+  func redisFailed(token: UInt64, error: RedisError) {
+    guard error.refusesWrites, !isRefused else { return }
+    isRefused = true
+    onRefusal?(error)
+  }
 
   /// Gives the partition up.
   func leave() async {
     guard !isClosed else { return }
     isClosed = true
     timer.close()
-    onLapse = nil
+    (onLapse, onRefusal) = (nil, nil)
     if !member.isEmpty { _ = try? await redis.command("ZREM", "\(RedisKeys.lanes)", .text(member)) }
   }
 }

@@ -78,6 +78,9 @@ public final class OffsetCommitter {
     lookForLeaving()
   }
 
+  /// Whether the assignment that a record was begun in still holds: else it is read again, here or by another owner.
+  public func isCurrent(_ ticket: RecordTicket) -> Bool { tracker.isCurrent(ticket) }
+
   /// Records in flight.
   public var inFlight: Int { tracker.inFlight }
   /// Places taken; when it reaches the limit `begin` says `full`.

@@ -1,9 +1,13 @@
+import Synchronization
+
 /// A record that is being worked on, to be handed back when it is finished.
 public struct RecordTicket: Sendable, Hashable {
   /// The partition's index, as its assignment gave it.
   public let partition: Int32
   /// The assignment's generation.
   public let generation: UInt32
+  /// The tracker that gave it, as no other in the process is numbered.
+  let tracker: UInt32
   /// The record's number within its partition and generation.
   public let sequence: UInt64
 }
@@ -11,7 +15,7 @@ public struct RecordTicket: Sendable, Hashable {
 /// What has been begun and finished of all partitions of a consumer: a value that knows no clock and no Kafka.
 ///
 /// Each assignment of a partition is a generation: what is finished after its revocation changes nothing any more, also when the
-/// partition has come back meanwhile.
+/// partition has come back meanwhile, be it to another consumer with a tracker of its own.
 public struct PartitionTracker: Sendable {
   /// The answer to `begin`.
   public enum Beginning: Sendable, Hashable {
@@ -36,6 +40,8 @@ public struct PartitionTracker: Sendable {
   public let limit: Int
   /// The same for one partition.
   public let limitPerPartition: Int
+  private let number = Self.numbers.add(1, ordering: .relaxed).newValue
+  private static let numbers = Atomic<UInt32>(0)
   private var partitions: [Partition?] = []
   /// Records in flight in all assigned partitions.
   public private(set) var inFlight = 0
@@ -81,21 +87,27 @@ public struct PartitionTracker: Sendable {
     guard let sequence = partitions[index]?.window.begin(offset: offset, timestamp: timestamp) else { return .ignored }
     inFlight += 1
     span += 1
-    return .begun(RecordTicket(partition: Int32(truncatingIfNeeded: index), generation: generation, sequence: sequence))
+    return .begun(
+      RecordTicket(partition: Int32(truncatingIfNeeded: index), generation: generation, tracker: number, sequence: sequence))
   }
 
   /// Finishes a record; false when its assignment is over or it was finished before.
   @discardableResult
   public mutating func finish(_ ticket: RecordTicket) -> Bool {
+    guard isCurrent(ticket) else { return false }
     let index = Int(ticket.partition)
-    guard index < partitions.count, partitions[index]?.isAssigned == true, partitions[index]?.generation == ticket.generation else {
-      return false
-    }
     let before = partitions[index]?.window.span ?? 0
     guard partitions[index]?.window.finish(ticket.sequence) == true else { return false }
     inFlight -= 1
     span -= before - (partitions[index]?.window.span ?? 0)
     return true
+  }
+
+  /// Whether the assignment that the record was begun in still holds.
+  public func isCurrent(_ ticket: RecordTicket) -> Bool {
+    let index = Int(ticket.partition)
+    guard ticket.tracker == number, index < partitions.count, let partition = partitions[index] else { return false }
+    return partition.isAssigned && partition.generation == ticket.generation
   }
 
   /// Whether a record of the partition would find a place.

@@ -87,6 +87,10 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
     }
   }
 
+  /// Whether the server only reads now, since it has no memory left or nowhere to write to: nothing of the call was done, and nothing that
+  /// was done before is lost.
+  public var refusesWrites: Bool { code == .outOfMemory || code == .writesRefused }
+
   /// The message.
   public var description: String { message }
 }

@@ -48,12 +48,16 @@ final class Ownership {
   // Neither of the two may see the other's writing half done.
   private var isRaising = false
   private var isChecking = false
+  /// The next comparison writes all markers again, to see whether Redis takes them.
+  private var isProbing = false
   /// Whether some partition's first record has not come yet.
   private(set) var hasUnconfirmed = false
   /// Told what is suspected of the partitions that begin.
   var onSuspicion: ((CrashWatch.Suspicion) -> Void)?
   /// Markers were found that this lane has not left so.
   var onDoubt: (() -> Void)?
+  /// Redis could not take markers.
+  var onRefusal: ((RedisError) -> Void)?
   /// Told when partitions start again from an earlier offset.
   var onReturn: ((TopicPartition, _ from: Int64, _ to: Int64) -> Void)?
   /// Told how many marker calls were made.
@@ -98,6 +102,9 @@ final class Ownership {
     for index in held.keys { held[index]?.isDoubtful = true }
   }
 
+  /// Redis has refused what writes: it is sound only when it takes the markers of what is owned.
+  func probe() { isProbing = true }
+
   /// Compares the markers of what is owned, and begins what is offered.
   ///
   /// - Parameter isNew: whether no partition of the cluster was ever worked on, which is asked when buckets are missing.
@@ -120,6 +127,7 @@ final class Ownership {
     }
 
     let markers = partitions.indices.map { place in buckets.map { $0?[place] } }
+    let probes = isProbing
     var level: [Int: [MarkerChange]] = [:]
     var goesBack = false
     for (place, each) in owned.enumerated() where held[each.partition.index]?.partition == each.partition {
@@ -134,13 +142,14 @@ final class Ownership {
         goesBack = true
       } else {
         // A write that was not answered may have been made in some buckets.
-        for (bucket, marker) in found.enumerated() where marker != each.marker {
+        for (bucket, marker) in found.enumerated() where probes || marker != each.marker {
           level[bucket, default: []].append(MarkerChange(field: each.field, expected: marker, new: each.marker))
         }
         held[each.partition.index]?.pending = nil
       }
     }
     if !level.isEmpty, await !store.write(level).isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
+    if probes { isProbing = false }
     // What starts again is on offer now.
     if goesBack { return .again(afterMilliseconds: 0, "partitions start again") }
     return await begin(offers, Array(markers[owned.count...]), consumer)
@@ -261,7 +270,7 @@ final class Ownership {
         held[offset.partition]?.pending = nil
         done.append(offset)
       }
-      if !written.isWhole { onDoubt?() }
+      if let refusal = written.refusal { onRefusal?(refusal) } else if !written.isWhole { onDoubt?() }
       then(done)
     }
   }

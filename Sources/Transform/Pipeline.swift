@@ -34,8 +34,12 @@ final class Pipeline: RedisReplyHandler {
   var onLost: (() -> Void)?
   /// A record of `devices` cannot be read; it is passed over.
   var onUnreadableRegistration: ((RecordView, String) -> Void)?
-  /// Whether work may be done again: Redis answers, and has what was written to it.
+  /// Redis takes nothing that writes.
+  var onRefusal: ((RedisError) -> Void)?
+  /// Whether work may be done again: Redis answers, takes what is written to it, and has what was.
   var mayWork: () -> Bool = { true }
+  /// Whether the assignment that a record was begun in still holds.
+  var isCurrent: (RecordTicket) -> Bool = { _ in true }
 
   /// What a call to Redis was for, in the upper half of its token.
   private enum Tag {
@@ -68,6 +72,7 @@ final class Pipeline: RedisReplyHandler {
     retry.close()
     onDone = nil
     onLost = nil
+    onRefusal = nil
     onUnreadableRegistration = nil
   }
 
@@ -291,6 +296,7 @@ final class Pipeline: RedisReplyHandler {
   func redisFailed(token: UInt64, error: RedisError) {
     let number = token & Tag.mask
     metrics.redisFailures.increment()
+    if error.refusesWrites { onRefusal?(error) }
     switch token & ~Tag.mask {
     case Tag.judge:
       let requests = judging.take(Int(number))
@@ -457,6 +463,10 @@ final class Pipeline: RedisReplyHandler {
       return
     }
     metrics.latency.observe(Double(loop.milliseconds() - works[place].arrived) / 1000)
+    remove(place)
+  }
+
+  private func remove(_ place: Int32) {
     let ticket = works[place].ticket
     works.remove(place)
     if let ticket { onDone?(ticket) }
@@ -470,8 +480,19 @@ final class Pipeline: RedisReplyHandler {
     retry.start(after: min(2000, 20 << min(tries, 7)))
   }
 
+  /// Lets go of what waits and was begun in an assignment that is over: whoever reads it anew knows what there is now.
+  func dropOver() {
+    let isOver = { [self] (place: Int32) in works[place].ticket.map { !isCurrent($0) } ?? false }
+    let over = again.filter(isOver) + withoutAudience.filter(isOver)
+    guard !over.isEmpty else { return }
+    again.removeAll(where: isOver)
+    withoutAudience.removeAll(where: isOver)
+    for place in over { remove(place) }
+  }
+
   private func retryFired() {
     isRetrying = false
+    dropOver()
     guard redis.isUp, mayWork(), !outcomes.isFull else { return scheduleRetry(5) }
     var places: [Int32] = []
     swap(&places, &again)

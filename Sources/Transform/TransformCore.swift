@@ -43,6 +43,9 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private var backlog: [(batch: RecordBatch, next: Int)] = []
   private var isClosing = false
   private var whenIdle: CheckedContinuation<Void, Never>?
+  /// Told when a client of Kafka can do nothing any more; only a new lane can.
+  var onFatal: ((KafkaError) -> Void)?
+  private var hasFailed = false
 
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, health: Health, metrics: TransformMetrics) {
     self.loop = loop
@@ -75,7 +78,9 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     let pipeline = Pipeline(on: loop, settings, redis: redis, outcomes: try Outcomes(settings, producer: producer), metrics: metrics)
     pipeline.onDone = { [unowned self] in done($0) }
     pipeline.onLost = { [unowned self] in doubt("Redis does not have a bucket any more") }
+    pipeline.onRefusal = { [unowned self] in refused($0) }
     pipeline.mayWork = { [unowned self] in isSound }
+    pipeline.isCurrent = { [unowned self] in committer?.isCurrent($0) ?? false }
     pipeline.onUnreadableRegistration = { [logger] record, why in
       logger.warning("a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": why])
     }
@@ -164,6 +169,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       logger.warning("workers have ended at these records again and again: they are worked on in small groups", ["records": careful.left])
     }
     ownership.onDoubt = { [unowned self] in doubt("the markers are not as they were left") }
+    ownership.onRefusal = { [unowned self] in refused($0) }
     ownership.onRaised = { [metrics] in metrics.markersRaised.increment(by: $0) }
     ownership.onReturn = { [unowned self] partition, from, to in
       metrics.returns.increment()
@@ -181,6 +187,19 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     consumer?.pauseAll()
     if let reason { logger.warning("the markers are compared", ["reason": reason]) }
     if redis.isUp { runTask?(.check) }
+  }
+
+  /// Redis takes nothing that writes: nothing is lost, and nothing is done until it does.
+  private func refused(_ error: RedisError) {
+    guard isSound, !isClosing else { return }
+    isSound = false
+    // A comparison that is under way has not tried to write.
+    doubts += 1
+    ownership.probe()
+    consumer?.pauseAll()
+    health.set("redis", ready: false, "\(error)")
+    logger.warning("Redis refuses what writes; consumption pauses", ["error": "\(error)"])
+    checkTimer.start(after: 500)
   }
 
   /// Compares the markers, one comparison at a time, until they are sound or there is something to wait for.
@@ -231,6 +250,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private func sound() {
     isSound = true
     health.set("redis", ready: true)
+    pipeline?.dropOver()
     runTask?(.awaitRegistry)
     advance()
   }
@@ -442,8 +462,11 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   func consumerFailed(_ error: KafkaError) { failed(error) }
 
   private func failed(_ error: KafkaError) {
-    if error.isFatal { health.set("kafka", ready: false, "\(error)") }
     logger.warning("Kafka has a complaint", ["error": "\(error)"])
+    guard error.isFatal else { return }
+    hasFailed = true
+    health.set("client", ready: false, "\(error)")
+    onFatal?(error)
   }
 
   // MARK: The end
@@ -453,7 +476,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     let end = Deadline(on: loop, after: milliseconds)
     consumer?.pauseAll()
     backlog = []
-    if pipeline?.isIdle == false {
+    if pipeline?.isIdle == false, !hasFailed {
       let deadline = Timer(on: loop) { [self] in
         whenIdle?.resume()
         whenIdle = nil
@@ -481,6 +504,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     pipeline?.close()
     checkTimer.close()
     runTask = nil
+    onFatal = nil
     (consumer, committer, producer, pipeline, admin) = (nil, nil, nil, nil, nil)
   }
 

@@ -1,4 +1,5 @@
 public import EventLoop
+public import Kafka
 public import Worker
 
 /// One lane of the transform stage: a loop with its own consumer, producer and connection to Redis.
@@ -13,15 +14,22 @@ public actor TransformLane {
   private let logger: Logger
   private let health: Health
   private let metrics: TransformMetrics
+  private let onFatal: @Sendable (KafkaError) -> Void
   private var core: TransformCore?
 
   /// Makes a lane that does nothing yet.
-  public init(_ settings: TransformSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: TransformMetrics) {
+  ///
+  /// - Parameter onFatal: told when a client of Kafka has failed for good: only a new lane can do the work.
+  public init(
+    _ settings: TransformSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: TransformMetrics,
+    onFatal: @escaping @Sendable (KafkaError) -> Void = { _ in }
+  ) {
     self.settings = settings
     self.loop = loop
     self.logger = logger
     self.health = health
     self.metrics = metrics
+    self.onFatal = onFatal
   }
 
   /// Connects to Redis and Kafka and takes work; it is ready when both have answered.
@@ -30,6 +38,7 @@ public actor TransformLane {
   public func start() async throws {
     let core = TransformCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
     self.core = core
+    core.onFatal = onFatal
     let loop = loop
     // A task may begin only when the lane has been drained and let go of.
     core.runTask = { [weak self] task in

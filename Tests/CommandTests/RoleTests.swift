@@ -6,6 +6,7 @@ import Kafka
 import Redis
 import TestSupport
 import Testing
+import Worker
 
 /// The roles as processes: starting, being ready, ending.
 @Suite struct RoleTests {
@@ -57,6 +58,25 @@ import Testing
         #expect(result.status == 0, "it said: \(result.errors)")
         // What asks Kafka for an answer waits for three seconds at most.
         #expect(ContinuousClock.now - start < .seconds(7))
+      }
+    }
+  }
+
+  @Test func aKafkaClientThatHasFailedForGoodEndsTheProcess() async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with(embeddedOnly: true) { kafka in
+        try await withRedis { redis in
+          let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+          for name in Topics().all { try kafka.embedded?.createTopic(name, partitions: 1) }
+          let transform = try carillon.start(["transform", "--kafka", servers, "--redis", redis.address.description, "--json"])
+          _ = try await transform.firstLine()
+          // The first one is the publication's: then no sequence fits any more.
+          let code = KafkaError.Code(rawValue: 45)
+          try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 0)] + Array(repeating: code, count: 50))
+          try await kafka.publish([TestRecord("not even a target")], to: Topics().requests)
+          let result = try await transform.result(withinSeconds: 40)
+          #expect(result.status == 3 && result.errors.contains("OUT_OF_ORDER_SEQUENCE_NUMBER"), "\(result.status): \(result.errors)")
+        }
       }
     }
   }

@@ -70,6 +70,22 @@ private struct NaiveTracker {
     }
   }
 
+  @Test func aTicketOfAnotherTrackerChangesNothing() {
+    var former = PartitionTracker(limit: 10)
+    var tracker = PartitionTracker(limit: 10)
+    former.assign(0, generation: 1)
+    tracker.assign(0, generation: 1)
+    guard case .begun(let old) = former.begin(0, generation: 1, offset: 5),
+      case .begun(let new) = tracker.begin(0, generation: 1, offset: 7)
+    else {
+      Issue.record("neither has room")
+      return
+    }
+    #expect(!tracker.isCurrent(old) && tracker.isCurrent(new))
+    #expect(tracker.finish(old) == false && tracker.committable(of: 0) == nil)
+    #expect(tracker.finish(new) && tracker.committable(of: 0) == 8)
+  }
+
   @Test func asksForEachOffsetOnceAndNeverForAnOlderOne() {
     var tracker = PartitionTracker(limit: 10)
     tracker.assign(0, generation: 1)

@@ -131,7 +131,7 @@ public final class RunningCommand: @unchecked Sendable {
     try await wait(seconds, "a line on standard output") {
       let text = outputSoFar
       line = text.firstIndex(of: "\n").map { String(text[..<$0]) }
-      return line != nil || !process.isRunning
+      return line != nil || hasEnded
     }
     guard let line else { throw CommandFailure(description: "it ended without a line on standard output; it said: \(errorsSoFar)") }
     return line
@@ -145,18 +145,35 @@ public final class RunningCommand: @unchecked Sendable {
   /// Waits for its end.
   public func result(withinSeconds seconds: Int = 60) async throws -> CarillonCommand.Result {
     do {
-      try await wait(seconds, "its end") { !process.isRunning }
+      try await wait(seconds, "its end") { hasEnded }
     } catch {
       signal(SIGKILL)
-      process.waitUntilExit()
+      try await wait(10, "its end by SIGKILL") { hasEnded }
     }
-    let status = process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
     return CarillonCommand.Result(status: status, output: Self.text(output), errors: Self.text(errors))
+  }
+
+  /// Whether it has ended. `Process` may learn of that late: by the end of a socket that another child has inherited meanwhile.
+  private var hasEnded: Bool { zombie != nil || !process.isRunning }
+
+  private var status: Int32 {
+    if let zombie { return zombie }
+    return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
+  }
+
+  /// The status of a process that has ended and that `Process` has not waited for yet.
+  private var zombie: Int32? {
+    var information = siginfo_t()
+    guard waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0, information._sifields._sigchld.si_pid == pid else {
+      return nil
+    }
+    let status = information._sifields._sigchld.si_status
+    return information.si_code == Int32(CLD_EXITED) ? status : 128 + status
   }
 
   /// Ends it if it still runs, in order.
   public func stop() async throws {
-    guard process.isRunning else { return }
+    guard !hasEnded else { return }
     signal(SIGTERM)
     _ = try await result(withinSeconds: 30)
   }

@@ -13,8 +13,13 @@ public final class MarkerStore: RedisReplyHandler {
   public struct Written: Sendable {
     /// Everything stands in every bucket that was asked for.
     public var isWhole: Bool { failure == nil && lostBuckets == 0 && mismatches.isEmpty }
-    /// A call was not answered.
+    /// A call was not answered, or refused.
     public var failure: RedisError?
+    /// Some buckets could not be written to, which is all that there is to it.
+    public var refusal: RedisError? {
+      guard let failure, failure.refusesWrites, lostBuckets == 0, mismatches.isEmpty else { return nil }
+      return failure
+    }
     /// Buckets that Redis does not have.
     public var lostBuckets = 0
     /// Places of changes that were not made in some bucket, and what stands there instead.
@@ -193,7 +198,8 @@ public final class MarkerStore: RedisReplyHandler {
   /// A bucket did not answer.
   public func redisFailed(token: UInt64, error: RedisError) {
     let number = UInt32(truncatingIfNeeded: token >> 32)
-    operations[number]?.failure = error
+    // Buckets that may have changed count for more than those that have not.
+    if operations[number]?.failure?.refusesWrites ?? true { operations[number]?.failure = error }
     ended(number)
   }
 

@@ -27,7 +27,8 @@ enum FanOutCommand {
         var settings = FanOutSettings(
           process.values, place, listen: first ?? process.values[FanOutOptions.listen], key: key, worker: process.worker(number))
         settings.sharesPort = process.values[RoleSettings.lanes] > 1
-        return FanOutLane(settings, on: loop, logger: logger, health: health, metrics: FanOutMetrics(process.metrics))
+        return FanOutLane(
+          settings, on: loop, logger: logger, health: health, metrics: FanOutMetrics(process.metrics), onFatal: { process.fail($0) })
       }
     }
   }

@@ -8,7 +8,8 @@ import Worker
 /// A process of one role, from its start to its end.
 ///
 /// It listens for operators first, waits for what it depends on as long as that takes, runs its lanes, and drains them when it is told to
-/// end. Only wrong usage and configuration end it otherwise.
+/// end. Only wrong usage and configuration, and a client of Kafka that has failed for good, end it otherwise: then whoever watches over it
+/// is to start it anew.
 struct RoleProcess: Sendable {
   let role: String
   let values: SettingValues
@@ -16,16 +17,25 @@ struct RoleProcess: Sendable {
   let logger: Logger
   let health = Health()
   let metrics = MetricRegistry()
+  private let control: EventLoop
+  private let signals: StopSignals
 
   init(_ role: String, _ values: SettingValues) {
     self.role = role
     self.values = values
     log = LogSettings.writer(values)
     logger = Logger(log, component: role)
+    control = EventLoop(name: "control")
+    signals = StopSignals(on: control)
   }
 
   /// What events and logs call a lane of this process.
   func worker(_ lane: Int) -> String { "\(workerName)/\(lane)" }
+
+  /// Ends the process in order, since one of its lanes can do nothing any more.
+  func fail(_ error: any Error) {
+    Task { await signals.end(.failure(error)) }
+  }
 
   private var workerName: String { values[RoleSettings.worker] ?? "\(role)@\(Machine.hostName):\(getpid())" }
 
@@ -43,8 +53,6 @@ struct RoleProcess: Sendable {
       ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.redis)"])
     for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
 
-    let control = EventLoop(name: "control")
-    let signals = StopSignals(on: control)
     try await signals.watch()
     let admin = try await AdminServer.start(at: values[RoleSettings.admin], health: health, metrics: metrics)
     let adminURL = "http://\(await admin.address)"

@@ -18,7 +18,7 @@ enum TransformCommand {
       LaneHost("transform-\(number)", logger: process.logger, health: process.health) { loop, logger, health in
         TransformLane(
           TransformSettings(process.values, place, worker: process.worker(number)), on: loop, logger: logger, health: health,
-          metrics: TransformMetrics(process.metrics))
+          metrics: TransformMetrics(process.metrics), onFatal: { process.fail($0) })
       }
     }
   }

@@ -46,7 +46,7 @@ struct UpProcess: Sendable {
     let parts = UpParts()
     let work = Task {
       do {
-        let running = try await start(parts, control)
+        let running = try await start(parts, control, signals)
         try claim?.publish(running)
         StandardOutput.write(values[AnswerSettings.json] ? UpBanner.json(running) : UpBanner.text(running, isFound: claim != nil))
         StandardOutput.flush(isWanted: false)
@@ -63,7 +63,7 @@ struct UpProcess: Sendable {
     return .done
   }
 
-  private func start(_ parts: UpParts, _ control: EventLoop) async throws -> RunningCluster {
+  private func start(_ parts: UpParts, _ control: EventLoop, _ signals: StopSignals) async throws -> RunningCluster {
     let topics = Topics()
     let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Self.partitions) })
     try await parts.keep(broker)
@@ -76,7 +76,9 @@ struct UpProcess: Sendable {
 
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, redis: redis.address, keys: RedisKeys(), name: ClusterSettings.defaultName)
-    let address = try await startLanes(place, at: try await listen.free(on: control), parts)
+    let address = try await startLanes(place, at: try await listen.free(on: control), parts) { error in
+      Task { await signals.end(.failure(error)) }
+    }
     let isOther = !listen.isFixed && address != listen.wanted
     progress("devices at \(address)" + (isOther ? ", for \(listen.wanted) is taken" : ""))
     progress("waiting for the transform worker's partitions, about 3 s")
@@ -86,19 +88,21 @@ struct UpProcess: Sendable {
       admin: "http://\(await admin.address)")
   }
 
-  private func startLanes(_ place: ClusterPlace, at listen: SocketAddress, _ parts: UpParts) async throws -> SocketAddress {
+  private func startLanes(
+    _ place: ClusterPlace, at listen: SocketAddress, _ parts: UpParts, onFatal: @escaping @Sendable (KafkaError) -> Void
+  ) async throws -> SocketAddress {
     let (values, metrics, key) = (values, metrics, key)
     let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health) { loop, logger, health in
       TransformLane(
         TransformSettings(values, place, worker: "up/transform"), on: loop, logger: logger, health: health,
-        metrics: TransformMetrics(metrics))
+        metrics: TransformMetrics(metrics), onFatal: onFatal)
     }
     guard await parts.lanes.add(transform) else { throw CancellationError() }
     _ = try await transform.start()
     let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health) { loop, logger, health in
       FanOutLane(
         FanOutSettings(values, place, listen: listen, key: key, worker: "up/fan-out"), on: loop, logger: logger, health: health,
-        metrics: FanOutMetrics(metrics))
+        metrics: FanOutMetrics(metrics), onFatal: onFatal)
     }
     guard await parts.lanes.add(fanOut), let address = try await fanOut.start() else { throw CancellationError() }
     return address
