@@ -48,7 +48,8 @@ extension FanOutCore {
       metrics.limited(.hellos)
       return refusal(gate.comeBack(now: now))
     }
-    return .accept(Session(self, generation: newGeneration(), helloDeadline: seconds + UInt32(settings.helloSeconds)))
+    // The present second has partly passed: a hello has its whole time.
+    return .accept(Session(self, generation: newGeneration(), helloDeadline: seconds + 1 + UInt32(settings.helloSeconds)))
   }
 
   private func refusal(_ milliseconds: Int) -> WebSocketAdmission {

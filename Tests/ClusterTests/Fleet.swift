@@ -82,6 +82,12 @@ final class Fleet: Sendable {
     }
   }
 
+  /// The longest of the pauses between these times.
+  static func longestPause(_ times: [Int64]) -> Int64 {
+    let sorted = times.sorted()
+    return zip(sorted, sorted.dropFirst()).map { $1 - $0 }.max() ?? 0
+  }
+
   /// The most of these times that lie within a second.
   static func mostInASecond(_ times: [Int64]) -> Int {
     let sorted = times.sorted()

@@ -15,28 +15,18 @@ import Testing
     return ((response as? HTTPURLResponse)?.statusCode ?? 0, String(decoding: data, as: UTF8.self))
   }
 
-  /// A port that was free a moment ago.
-  private func freePort() async throws -> Int {
-    let loop = EventLoop(name: "free-port")
-    let port = try await loop.run {
-      let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }
-      defer { listener.close() }
-      return listener.localAddress.port
-    }
-    await loop.close()
-    return port
-  }
-
   @Test(arguments: ["transform", "fan-out"]) func itWaitsForRedisAndSaysWhatIsMissing(role: String) async throws {
     try await CarillonCommand.with { carillon in
-      let port = try await freePort()
       let process = try carillon.start(
-        [role, "--kafka", "127.0.0.1:9", "--redis", "127.0.0.1:9", "--admin", "127.0.0.1:\(port)", "--log-format", "json"])
+        [role, "--kafka", "127.0.0.1:9", "--redis", "127.0.0.1:9", "--admin", "127.0.0.1:0", "--log-format", "json"])
       try await process.untilErrors(contain: "Redis does not answer")
-      let ready = try await get("http://127.0.0.1:\(port)/readyz")
+      let lines = process.errorsSoFar.split(separator: "\n").compactMap { try? JSONValue(parsing: String($0)) }
+      let said = lines.compactMap { $0["admin"]?.stringValue }
+      let admin = try #require(said.first)
+      let ready = try await get("\(admin)/readyz")
       #expect(ready.status == 503)
       #expect(ready.text.contains("is Redis running there?"))
-      #expect(try await get("http://127.0.0.1:\(port)/livez").status == 200)
+      #expect(try await get("\(admin)/livez").status == 200)
       process.signal(SIGTERM)
       let result = try await process.result(withinSeconds: 20)
       #expect(result.status == 0, "it said: \(result.errors)")

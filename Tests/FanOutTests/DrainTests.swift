@@ -1,3 +1,4 @@
+import EventLoop
 import TestSupport
 import Testing
 
@@ -12,6 +13,7 @@ import Testing
       for _ in 0..<200 { _ = try await lane.connect() }
       await lane.eventually("all are welcomed") { $0.count("welcome") == 200 }
       let clock = ContinuousClock()
+      let began = UInt64(SteadyClock.milliseconds())
       let took = await clock.measure { await lane.drain(withinMilliseconds: 25_000) }
       #expect(took < .seconds(6), "two seconds for the devices, and what follows")
       await lane.eventually("all have ended") { $0.ends.count == 200 }
@@ -19,15 +21,20 @@ import Testing
       #expect(ends.allSatisfy { $0.code == 4007 })
       let back = ends.map(\.comesBack).sorted()
       let most = back.indices.map { start in back[start...].prefix { $0 < back[start] + 1000 }.count }.max() ?? 0
-      #expect(most <= 120)
-      // Served until then: the last goes two seconds after the first.
+      // A machine that stands still for a while goes on with all that was due meanwhile.
       let times = ends.map(\.ended).sorted()
-      #expect((times.last ?? 0) - (times.first ?? 0) > 1500)
+      let pause = zip(times, times.dropFirst()).map { $1 - $0 }.max() ?? 0
+      #expect(most <= 120 + Int(pause) / 10)
+      // Served until then: the last goes two seconds after the beginning.
+      #expect((times.last ?? 0) > began + 1500)
     }
   }
 
   @Test func aDrainWithoutTimeTellsItsDevicesWhenToComeBack() async throws {
-    try await LaneFixture.with({ $0.reconnectsPerSecond = 10 }) { lane in
+    try await LaneFixture.with({
+      $0.reconnectsPerSecond = 10
+      $0.helloSeconds = 60
+    }) { lane in
       for _ in 0..<40 { _ = try await lane.connect() }
       await lane.eventually("all are welcomed") { $0.count("welcome") == 40 }
       await lane.drain(withinMilliseconds: 0)

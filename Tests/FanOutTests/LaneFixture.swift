@@ -109,6 +109,9 @@ actor LaneFixture {
     ).text
   }
 
+  /// All of them say hello at once.
+  func sayHello(_ devices: [Int]) { for device in devices { send(Self.hello(Self.token(), nil), from: device) } }
+
   func send(_ text: String, from device: Int) { devices.all[device].connection?.send(.text(text)) }
 
   /// The frames of a type that a device has got.

@@ -29,9 +29,7 @@ import Testing
       // Ten may wait, for a second; the connections are made first, so that the hellos come together.
       var silent: [Int] = []
       for _ in 0..<60 { silent.append(try await lane.connect(saysHello: false)) }
-      for device in silent {
-        await lane.send(#"{"type":"hello","device":"\#(LaneFixture.token())","application":"com.example.shop"}"#, from: device)
-      }
+      await lane.sayHello(silent)
       await lane.eventually("each is welcomed or sent away") { $0.count("welcome") + $0.count("goaway") == 60 }
       #expect(await lane.count("goaway") >= 40)
       await lane.eventually("who is sent away has ended") { $0.ends.count == $0.count("goaway") }

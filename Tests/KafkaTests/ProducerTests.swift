@@ -80,7 +80,10 @@ import Testing
       var options = Producer.Options()
       options.messageTimeoutMilliseconds = 1_000
       try await lane.open(kafka.configuration, options)
-      _ = try await lane.send(topic, key: nil, "arrives")
+      // The first ones wait for the connection, which may take as long as they have.
+      var arrived = false
+      for _ in 0..<20 where !arrived { arrived = (try? await lane.send(topic, key: nil, "arrives")) != nil }
+      try #require(arrived)
       try kafka.embedded?.takeDown()
       let error = await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "does not") }
       #expect(error?.code == .messageTimedOut && error?.isRetriable == true)

@@ -44,6 +44,8 @@ private final class EventReader: ConsumerHandler {
   private var printer = EventPrinter()
   private var idle: Timer?
   private var catchUp: Timer?
+  /// Something has come: before that the connection to Kafka is only being made.
+  private var hasBegun = false
   /// Partitions whose end was not reached yet: what is there already is no silence.
   private var unread: Set<Int> = []
   private var past = PastEvents()
@@ -81,7 +83,7 @@ private final class EventReader: ConsumerHandler {
 
   private func waitOn() {
     if let idleMilliseconds { idle?.start(after: unread.isEmpty ? idleMilliseconds : max(idleMilliseconds, Self.patience)) }
-    if !unread.isEmpty { catchUp?.start(after: Self.catchUpMilliseconds) }
+    if !unread.isEmpty { catchUp?.start(after: hasBegun ? Self.catchUpMilliseconds : Self.patience) }
   }
 
   /// From now on each event is printed when it comes.
@@ -104,6 +106,7 @@ private final class EventReader: ConsumerHandler {
   // MARK: Records
 
   func consumerReceived(_ batch: RecordBatch) {
+    hasBegun = true
     for index in batch.indices where !isEnded {
       let event = EventRecord(batch[index])
       guard filter.admits(event) else { continue }
@@ -120,6 +123,7 @@ private final class EventReader: ConsumerHandler {
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
     guard unread.remove(partition.index) != nil else { return }
+    hasBegun = true
     waitOn()
     if unread.isEmpty { endCatchUp() }
   }
