@@ -9,6 +9,7 @@ final class EventProducer {
   enum Tag {
     static let settlement: UInt64 = 1 << 32
     static let response: UInt64 = 2 << 32
+    static let awaited: UInt64 = 3 << 32
     static let mask: UInt64 = 0xFFFF_FFFF
   }
 

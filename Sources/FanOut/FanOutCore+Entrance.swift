@@ -175,36 +175,37 @@ extension FanOutCore {
       let answer = try await redis.call(
         SessionScripts.page, keys: [mailbox], arguments: [.integer(Int64(Self.purgePage)), .integer(Int64(staying))])
       guard let parts = answer.array, parts.count > 1 else { return }
-      let gone = end(parts, token, of: user)
+      let gone = await end(parts, token, of: user)
       staying += parts.count / 2 - gone.count
-      if !gone.isEmpty {
-        guard await producer?.flush(withinMilliseconds: 10_000) == true else { return }
-        _ = try await redis.command(["HDEL", mailbox] + gone)
-      }
+      if !gone.isEmpty { _ = try await redis.command(["HDEL", mailbox] + gone) }
       if parts.count / 2 < Self.purgePage { return }
     }
   }
 
-  /// Says the end of a page's entries; answers the revisions of those that Kafka's queue has taken.
-  private func end(_ parts: [RedisValue], _ token: String, of user: UInt64?) -> [RedisArgument] {
+  /// Says the end of a page's entries; answers the revisions of those whose end Kafka has.
+  private func end(_ parts: [RedisValue], _ token: String, of user: UInt64?) async -> [RedisArgument] {
     guard let eventProducer else { return [] }
-    var gone: [RedisArgument] = []
+    var ended: [(revision: [UInt8], entry: [UInt8])] = []
     for index in stride(from: 0, to: parts.count - 1, by: 2) {
       guard let revision = parts[index].bytes, let entry = parts[index + 1].bytes else { continue }
-      let isGone = entry.withUnsafeBytes { bytes -> Bool in
-        guard let view = DeliveryEntryView(bytes), user == nil || view.userHash == user else { return false }
+      let isOver = entry.withUnsafeBytes { DeliveryEntryView($0).map { user == nil || $0.userHash == user } ?? false }
+      if isOver { ended.append((revision, entry)) }
+    }
+    let failed = await awaited.say(ended.count) { number, report in
+      let (revision, entry) = ended[number]
+      return entry.withUnsafeBytes { bytes -> Bool in
+        guard let view = DeliveryEntryView(bytes) else { return false }
         var device = token
         return device.withUTF8 { device in
           let device = UnsafeRawBufferPointer(device)
           var facts = EventFacts(
             user == nil ? .unregistered : .filtered, of: view, device: device, revision: revision.withUnsafeBytes { Revision(bytes: $0) })
           if user != nil { facts.details = .reason("the device belongs to another person now") }
-          return eventProducer.say(facts, key: device, token: 0)
+          return eventProducer.say(facts, key: device, token: report)
         }
       }
-      if isGone { gone.append(.bytes(revision)) }
     }
-    return gone
+    return ended.indices.filter { !failed.contains($0) }.map { .bytes(ended[$0].revision) }
   }
 
   /// Tells that a device's registration has changed.

@@ -47,6 +47,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   var frames = JSONWriter(capacity: 8192)
   /// Responses whose events are on the way to Kafka.
   var responses = PendingResponses()
+  /// Events whose durability something waits for.
+  let awaited = AwaitedEvents()
   /// Runs the asynchronous part of a hello and of other rare frames on the lane's actor.
   var runTask: ((LaneTask) -> Void)?
   private(set) var isDraining = false
@@ -245,6 +247,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
       switch report.token & ~EventProducer.Tag.mask {
       case EventProducer.Tag.settlement: settled.append((number, report.failure != nil))
       case EventProducer.Tag.response: responded(number, failed: report.failure != nil)
+      case EventProducer.Tag.awaited: awaited.reported(number, failed: report.failure != nil)
       default: break
       }
     }

@@ -214,6 +214,36 @@ import Testing
     #expect(replaced["steps"]?[1]?["details"]?["by"]?.stringValue == newer, "it said: \(replaced.text)")
   }
 
+  @Test func requestsOlderThanTheEventsThatAreLeftAreNotTakenForLost() async throws {
+    try await CarillonCommand.with { carillon in
+      // The embedded broker keeps five megabytes of a partition.
+      try await KafkaFixture.with(embeddedOnly: true) { kafka in
+        for name in ["requests", "deliveries", "devices", "events", "dead-letters"] {
+          try kafka.embedded?.createTopic("notifications.\(name)", partitions: 1)
+        }
+        func request(_ id: Int, _ seconds: Int64) -> TestRecord {
+          TestRecord(
+            #"{"aps":{"alert":"x"}}"#,
+            headers: [
+              .init("target", "device:\(Self.device)"), .init("apns-topic", "com.example"),
+              .init("apns-id", "\(id)0000000-0000-4000-8000-000000000000"),
+            ], partition: 0, timestamp: 1_700_000_000_000 + seconds * 1_000)
+        }
+        try await kafka.publish([request(1, 0), request(2, 100)], to: "notifications.requests")
+        let event = String(repeating: "x", count: 900_000)
+        for _ in 0..<8 {
+          try await kafka.publish([TestRecord(event, partition: 0, timestamp: 1_700_000_050_000)], to: "notifications.events")
+        }
+        let flags = ["--kafka", kafka.configuration.bootstrapServers.joined(separator: ",")]
+        let result = try await carillon.run(["audit", "--json"] + flags)
+        let lines = try result.lines.map { try JSONValue(parsing: $0) }
+        #expect(result.status == 1, "it said: \(result.errors)")
+        #expect(lines.dropLast().map { $0["apnsId"] } == ["20000000-0000-4000-8000-000000000000"])
+        #expect(lines.last?["untold"] == 1 && lines.last?["outcomes"]?["lost"] == 1, "it said: \(result.output)")
+      }
+    }
+  }
+
   @Test func whatIsMissingOrContradictsItselfIsSaid() async throws {
     try await CarillonCommand.with { carillon in
       let wrong = try await carillon.run(["audit", "--kafka", "127.0.0.1:9", "--from", "1h", "--to", "2h"])

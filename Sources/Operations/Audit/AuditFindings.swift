@@ -36,6 +36,8 @@ public struct AuditFindings: Sendable, Equatable {
 
   /// Records of the requests topic.
   public var records = 0
+  /// Requests that are older than the events that are left, so that nothing can be said of them.
+  public var untold = 0
   /// Requests: records of one request that came again are one.
   public var requests = 0
   /// Records of the events topic.

@@ -12,6 +12,10 @@ final class AuditRun {
   private var auditRules: AuditRules
   /// From the first request of the time to the first one after it, by partition.
   private var audited: [Int32: AuditRules.Requests] = [:]
+  /// The first records of events partitions whose beginning is gone.
+  private let oldestEvents: [(partition: TopicPartition, offset: Int64)]
+  /// Of requests from before then events may be gone.
+  private var toldSince = Int64.min
   private let requests: [TopicStretch]
   private let events: [TopicStretch]
   private let deadLetters: [TopicStretch]
@@ -30,6 +34,11 @@ final class AuditRun {
     // What happens to a request may happen long after it.
     let after = TimeRange(from: range.from.map { $0 - settings.clockSlack })
     events = try await admin.stretches(of: rules.topics.events, after)
+    let kept = try await admin.ends(of: events.map(\.partition))
+    oldestEvents = events.filter {
+      !$0.offsets.isEmpty && $0.offsets.lowerBound > 0 && $0.offsets.lowerBound == kept[$0.partition]?.lowerBound
+    }
+    .map { ($0.partition, $0.offsets.lowerBound) }
     deadLetters = try await admin.stretches(of: rules.topics.deadLetters, after)
     auditRules = AuditRules(
       now: now, grace: settings.grace, clockSlack: settings.clockSlack, takeover: settings.takeover, forbidsPending: settings.forbidsPending
@@ -44,6 +53,9 @@ final class AuditRun {
 
   func read(_ reader: TopicReader) async throws {
     let facts = FactReader(rules)
+    try await reader.read(at: oldestEvents, "events") { [self] record in
+      toldSince = max(toldSince, Timestamp.bounded(record.timestamp) + settings.clockSlack)
+    }
     try await reader.read(requests, "requests") { [self] record in
       guard isAudited(record) else { return }
       findings.records += 1
@@ -88,6 +100,10 @@ final class AuditRun {
       return !isAfter
     }
     guard record.timestamp >= range.from ?? .min else { return false }
+    guard isAfter || record.timestamp >= toldSince else {
+      findings.untold += 1
+      return false
+    }
     audited[record.partition] = AuditRules.Requests(record.offset..<(isAfter ? record.offset : .max), since: record.timestamp)
     return !isAfter
   }

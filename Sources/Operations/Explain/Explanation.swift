@@ -126,7 +126,7 @@ public struct DeviceOutcome: Sendable, Equatable {
 public enum RequestState: Sendable, Equatable {
   /// Nothing was found.
   case unknown
-  /// It was published, and nothing more is known: the workers have not come to it, or it was lost.
+  /// It was published, and nothing more is known: the workers have not come to it, or it was lost, or its events are gone.
   case unprocessed
   /// It breaks a rule: with Apple's reason.
   case rejected(String)

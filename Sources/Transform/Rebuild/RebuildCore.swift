@@ -27,6 +27,8 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   /// The last request of each partition that events tell of.
   private var lastRequests: [TopicPartition: Revision] = [:]
   private var lastTimestamps: [TopicPartition: (offset: Int64, timestamp: Int64)] = [:]
+  /// Records that workers could not process, or did not survive: they are in no mailbox.
+  private var poison: Set<SourceCoordinates> = []
   private var report = RebuildReport()
   private var failure: (any Error)?
   private var command = RedisCommand()
@@ -96,6 +98,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     let committed = try await begin()
     defer { ticker.stop() }
     try await findEras()
+    try await read(phase: .deadLetters, positions(of: try await partitions(settings.topics.deadLetters)))
     try await read(phase: .registrations, registryPositions())
     try await read(phase: .requests, requestPositions(committed))
     report.phase = .markers
@@ -169,7 +172,8 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   private func requestPositions(_ committed: [TopicPartition: Int64]) async throws -> [(TopicPartition, Range<Int64>)] {
     let names = try await partitions(settings.topics.requests) + partitions(settings.topics.events)
     return try await positions(of: names).map { name, range in
-      let upper = name.topic == settings.topics.requests ? committed[name] ?? 0 : range.upperBound
+      // A log that has lost its end may end before what was committed.
+      let upper = name.topic == settings.topics.requests ? min(committed[name] ?? 0, range.upperBound) : range.upperBound
       return (name, min(range.lowerBound, upper)..<upper)
     }
   }
@@ -252,7 +256,9 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     var (wait, goOn) = step.decide()
     if tracker.inFlight + deletions > Self.most || endings.count > Self.mostEndings && !pipeline.isIdle { return consumer.hold() }
     if endings.count > Self.mostEndings {
-      let events = goOn.filter { names[$0]?.topic == settings.topics.events }
+      // But for the last of all partitions, which requests may wait for as well.
+      let last = step.last
+      let events = goOn.filter { names[$0]?.topic == settings.topics.events && $0 != last }
       wait += events
       goOn.removeAll { events.contains($0) }
     }
@@ -287,10 +293,15 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
         report.phase == .eras ? note(record) : end(record)
         continue
       }
+      if name.topic == settings.topics.deadLetters {
+        if let letter = deadLetter(record), letter.reason == DeadLetter.poison { poison.insert(letter.source) }
+        continue
+      }
       lastTimestamps[name] = (record.offset, record.timestamp)
       if report.phase == .eras { continue }
       let isRegistration = name.topic == settings.topics.devices
       if isRegistration { report.registrations += 1 } else { report.requests += 1 }
+      guard poison.isEmpty || !poison.contains(coordinates(record)) else { continue }
       guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
       else { continue }
       begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, era: eras[name] ?? 0))
@@ -303,12 +314,20 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     advance()
   }
 
-  private func event(_ record: RecordView) -> Event? {
+  private func headers(_ record: RecordView) -> [(name: String, value: String)] {
     var headers: [(name: String, value: String)] = []
     record.forEachHeader { name, value in
       if let value { headers.append((String(cString: name), String(decoding: value, as: UTF8.self))) }
     }
-    return record.value.flatMap { try? Event(headers: headers, value: $0) }
+    return headers
+  }
+
+  private func event(_ record: RecordView) -> Event? { record.value.flatMap { try? Event(headers: headers(record), value: $0) } }
+
+  private func deadLetter(_ record: RecordView) -> DeadLetter? { DeadLetter(headers: headers(record)) }
+
+  private func coordinates(_ record: RecordView) -> SourceCoordinates {
+    SourceCoordinates(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
   }
 
   /// Remembers the last request of each partition.

@@ -9,6 +9,8 @@ public struct RebuildReport: Sendable {
     case eras
     /// Reading `devices`.
     case registrations
+    /// Reading dead letters for requests that no worker could process.
+    case deadLetters = "dead letters"
     /// Reading requests and events.
     case requests
     /// Writing the markers.

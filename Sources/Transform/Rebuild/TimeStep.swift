@@ -41,6 +41,9 @@ struct TimeStep {
     indexes.compactMap { partitions[$0] }.filter { !$0.isDone }.map(\.time).min() ?? .max
   }
 
+  /// The partition that all others wait for.
+  var last: Int? { partitions.filter { !$0.value.isDone }.min { $0.value.time < $1.value.time }?.key }
+
   /// Which partitions wait, and which go on.
   func decide() -> (wait: [Int], goOn: [Int]) {
     let slowest = earliest(of: partitions.keys)

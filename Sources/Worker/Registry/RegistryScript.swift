@@ -27,6 +27,7 @@ public enum RegistryScript {
       redis.call('HSET', KEYS[1], 'r', ARGV[2])
       redis.call('HDEL', KEYS[1], 'u', 'a', 'p', 'g')
       redis.call('PEXPIRE', KEYS[1], ARGV[3])
+      redis.call('PEXPIRE', KEYS[2], ARGV[3])
       return {1, former, s[3] or ''}
     end
     if same(owner, former) and since(former) < since(owner) then owner = former end

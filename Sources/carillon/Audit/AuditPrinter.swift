@@ -32,6 +32,7 @@ struct AuditPrinter {
       (findings.staleDropped, "stale deliveries were dropped by devices"),
       (findings.acknowledgedLate, "were acknowledged after their end, and may have been shown before"),
       (findings.unreadable, "records are no events"),
+      (findings.untold, "requests are older than the events that are left: nothing can be said of them"),
     ] where count > 0 { lines.append(row(count, what)) }
     for kind in Violation.Kind.allCases {
       if let count = findings.counts[kind] { lines.append(row(count, "VIOLATIONS \(kind.rawValue): \(kind.sentence)")) }
@@ -67,6 +68,7 @@ struct AuditPrinter {
       ("violations", findings.violationCount), ("requests", findings.requests), ("records", findings.records), ("events", findings.events),
       ("deadLetters", findings.deadLetters), ("derived", findings.derived), ("repeats", findings.repeats), ("known", findings.known),
       ("staleDropped", findings.staleDropped), ("acknowledgedLate", findings.acknowledgedLate), ("unreadable", findings.unreadable),
+      ("untold", findings.untold),
     ] { summary.append(.init(key: key, value: .integer(Int64(count)))) }
     summary.append(.init(key: "spilledBytes", value: .integer(report.spilled)))
     summary.append(.init(key: "outcomes", value: .object(outcomes)))

@@ -6,7 +6,8 @@
   anew       the same as lost, after the requests topic was deleted and made again
   forgotten  the same, before anything of the new topic was worked on: only events tell then that there was another
   backlog    a worker finds more requests for people than it works on at a time, and registrations behind them
-  pill       a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered
+  pill       a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered,
+             and a rebuilding passes it over
 """
 import argparse
 import asyncio
@@ -448,7 +449,7 @@ async def pill(arguments, folder):
         names.append(await producer.notify(target, PILL.decode() if number == 10 else "good %d" % number))
     await producer.flush()
 
-    async with on_one_redis(arguments, folder, proxy) as (_, cluster):
+    async with on_one_redis(arguments, folder, proxy) as (redis, cluster):
         async def supervise():
             while True:
                 # Fewer places than a group of suspects has records.
@@ -477,6 +478,13 @@ async def pill(arguments, folder):
         finally:
             supervisor.cancel()
             task.cancel()
+        cluster.end()
+        redis.cli("FLUSHALL")
+        rebuild = subprocess.Popen(
+            [arguments.binary, "rebuild", *cluster.common, *cluster.group], stdout=subprocess.DEVNULL, stderr=cluster.log)
+        proxy.victim, before = rebuild, proxy.deaths
+        await until(lambda: rebuild.poll() is not None, "the rebuilding ends", 60)
+        expect(rebuild.returncode == 0 and proxy.deaths == before, "a rebuilding leaves the pill alone", rebuild.returncode)
 
 
 PARTS = {part.__name__: part for part in (lost, anew, forgotten, judged, older, midway, backlog, pill)}
