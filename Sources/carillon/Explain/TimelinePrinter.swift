@@ -48,7 +48,9 @@ struct TimelinePrinter {
     var words: [String] = []
     switch explanation.state {
     case .unknown: words.append("Nothing was found.")
-    case .unprocessed: words.append("It was published, and nothing has happened to it yet: no worker has come to it, or it was lost; or what was told of it is gone, when it is older than the events that are left.")
+    case .unprocessed:
+      words.append("It was published, and nothing has happened to it yet: no worker has come to it, or it was lost.")
+      words.append("Or its events are gone: Kafka may keep them for a shorter time than the requests.")
     case .rejected(let reason): words.append("It was rejected: \(TerminalText.visible(reason)).")
     case .dead(let reason): words.append("It could not be processed, and lies in the dead letters: \(TerminalText.visible(reason)).")
     case .unregistered: words.append("It was for nobody: the person has no registered device.")
