@@ -175,16 +175,18 @@ extension FanOutCore {
       let answer = try await redis.call(
         SessionScripts.page, keys: [mailbox], arguments: [.integer(Int64(Self.purgePage)), .integer(Int64(staying))])
       guard let parts = answer.array, parts.count > 1 else { return }
-      let gone = await end(parts, token, of: user)
+      let (gone, isWhole) = await end(parts, token, of: user)
       staying += parts.count / 2 - gone.count
       if !gone.isEmpty { _ = try await redis.command(["HDEL", mailbox] + gone) }
+      // What Kafka does not have stays; the next page would fare no better.
+      guard isWhole else { return }
       if parts.count / 2 < Self.purgePage { return }
     }
   }
 
-  /// Says the end of a page's entries; answers the revisions of those whose end Kafka has.
-  private func end(_ parts: [RedisValue], _ token: String, of user: UInt64?) async -> [RedisArgument] {
-    guard let eventProducer else { return [] }
+  /// Says the end of a page's entries; answers the revisions of those whose end Kafka has, and whether that is all of them.
+  private func end(_ parts: [RedisValue], _ token: String, of user: UInt64?) async -> (gone: [RedisArgument], isWhole: Bool) {
+    guard let eventProducer else { return ([], false) }
     var ended: [(revision: [UInt8], entry: [UInt8])] = []
     for index in stride(from: 0, to: parts.count - 1, by: 2) {
       guard let revision = parts[index].bytes, let entry = parts[index + 1].bytes else { continue }
@@ -205,7 +207,7 @@ extension FanOutCore {
         }
       }
     }
-    return ended.indices.filter { !failed.contains($0) }.map { .bytes(ended[$0].revision) }
+    return (ended.indices.filter { !failed.contains($0) }.map { .bytes(ended[$0].revision) }, failed.isEmpty)
   }
 
   /// Tells that a device's registration has changed.

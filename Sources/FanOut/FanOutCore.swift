@@ -116,6 +116,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
     partition = try await membership.claim(partitions: count)
+    // An earlier attempt to start may have found otherwise.
+    health.set("writes", ready: true)
     membership.onRefusal = { [unowned self] refusal in
       health.set("writes", ready: refusal == nil, refusal.map { "\($0)" } ?? "")
       if let refusal { logger.warning("Redis refuses what writes; devices that connect are told to come back", ["error": "\(refusal)"]) }

@@ -78,7 +78,7 @@ public final class OffsetCommitter {
     lookForLeaving()
   }
 
-  /// Whether the assignment that a record was begun in still holds: else it is read again, here or by another owner.
+  /// Whether the assignment that a record was begun in still holds: else it is read again, here or by another owner, if it is still there.
   public func isCurrent(_ ticket: RecordTicket) -> Bool { tracker.isCurrent(ticket) }
 
   /// Records in flight.

@@ -159,7 +159,10 @@ final class Outcomes {
   private func bury(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ token: Int32) -> Produced {
     for burial in Burial.allCases.dropFirst(min(refusals, Burial.allCases.count - 1)) {
       var letter = letter
-      if burial != .whole { letter.error = "the record does not fit into the dead letters as a whole: read it where it lies" }
+      if burial != .whole {
+        let rest = "the record does not fit into the dead letters as a whole: read it where it lies"
+        letter.error = letter.error.map { "\($0); \(rest)" } ?? rest
+      }
       if burial != .bare { headers.copy(from: record) }
       letter.forEachHeader { header, value in headers.append(header.name, value) }
       let outcome = producer.produce(

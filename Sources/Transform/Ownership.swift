@@ -102,7 +102,7 @@ final class Ownership {
     for index in held.keys { held[index]?.isDoubtful = true }
   }
 
-  /// Redis has refused what writes: it is sound only when it takes the markers of what is owned.
+  /// Redis has refused what writes: it is sound only when it takes the markers of what is owned, or of what is on offer.
   func probe() { isProbing = true }
 
   /// Compares the markers of what is owned, and begins what is offered.
@@ -129,6 +129,7 @@ final class Ownership {
     let markers = partitions.indices.map { place in buckets.map { $0?[place] } }
     let probes = isProbing
     var level: [Int: [MarkerChange]] = [:]
+    var leveled: [AssignedPartition] = []
     var goesBack = false
     for (place, each) in owned.enumerated() where held[each.partition.index]?.partition == each.partition {
       let found = markers[place]
@@ -145,11 +146,13 @@ final class Ownership {
         for (bucket, marker) in found.enumerated() where probes || marker != each.marker {
           level[bucket, default: []].append(MarkerChange(field: each.field, expected: marker, new: each.marker))
         }
-        held[each.partition.index]?.pending = nil
+        leveled.append(each.partition)
       }
     }
     if !level.isEmpty, await !store.write(level).isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
-    if probes { isProbing = false }
+    // Until then a bucket may have what was being written.
+    for partition in leveled where held[partition.index]?.partition == partition { held[partition.index]?.pending = nil }
+    if probes, !goesBack, !owned.isEmpty { isProbing = false }
     // What starts again is on offer now.
     if goesBack { return .again(afterMilliseconds: 0, "partitions start again") }
     return await begin(offers, Array(markers[owned.count...]), consumer)
@@ -181,12 +184,14 @@ final class Ownership {
     }
     if !changes.isEmpty {
       let written = await store.write(changes)
+      if let refusal = written.refusal { onRefusal?(refusal) }
       if !written.isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
     }
     do {
       let others = zip(offers, starts).filter { !returning.contains($0.0.topicPartition) }
       if !others.isEmpty { onSuspicion?(try await crashes.began(others.map { (field($0.topicPartition), $1.offset) })) }
     } catch {
+      if let error = error as? RedisError, error.refusesWrites { onRefusal?(error) }
       return .again(afterMilliseconds: 200, "\(error)")
     }
     for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {

@@ -102,7 +102,7 @@ final class Pipeline: RedisReplyHandler {
   func condemn(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
     let hold = hold(batch, [begun.index])
     let place = works.add(hold, begun, arrived: loop.milliseconds())
-    works[place].fault = "the processes of its workers ended while they worked on it"
+    works[place].fault = DeadLetter.workersEnded
     works[place].faults = tries
     works[place].isCondemned = true
     start(place)
@@ -480,7 +480,8 @@ final class Pipeline: RedisReplyHandler {
     retry.start(after: min(2000, 20 << min(tries, 7)))
   }
 
-  /// Lets go of what waits and was begun in an assignment that is over: whoever reads it anew knows what there is now.
+  /// Lets go of what waits and was begun in an assignment that is over: whoever reads it anew knows what there is now. Where nobody can,
+  /// since its topic was deleted or cut, there is nobody to tell of it either.
   func dropOver() {
     let isOver = { [self] (place: Int32) in works[place].ticket.map { !isCurrent($0) } ?? false }
     let over = again.filter(isOver) + withoutAudience.filter(isOver)

@@ -40,6 +40,12 @@ public struct DeadLetter: Sendable, Equatable {
   /// The reason of records that could not be processed.
   public static var poison: String { "Poison" }
 
+  /// The error of a record over which its workers' processes ended.
+  public static var workersEnded: String { "the processes of its workers ended while they worked on it" }
+
+  /// Whether it is there since no worker has survived it.
+  public var tellsOfEndedWorkers: Bool { reason == Self.poison && error?.hasPrefix(Self.workersEnded) == true }
+
   /// An APNs reason, or `Poison`.
   public var reason: String
   /// The header or the member that is wrong.

@@ -35,6 +35,12 @@ final class AuditRun {
     let after = TimeRange(from: range.from.map { $0 - settings.clockSlack })
     events = try await admin.stretches(of: rules.topics.events, after)
     let kept = try await admin.ends(of: events.map(\.partition))
+    // Of a partition that is empty by now only the retention says how old its last event may have been.
+    if kept.values.contains(where: { $0.isEmpty && $0.lowerBound > 0 }),
+      let retention = try? await admin.settings(ofTopic: rules.topics.events)["retention.ms"].flatMap({ Int64($0) }), retention >= 0
+    {
+      toldSince = now - min(retention, now)
+    }
     oldestEvents = events.filter {
       !$0.offsets.isEmpty && $0.offsets.lowerBound > 0 && $0.offsets.lowerBound == kept[$0.partition]?.lowerBound
     }

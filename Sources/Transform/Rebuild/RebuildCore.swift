@@ -27,7 +27,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   /// The last request of each partition that events tell of.
   private var lastRequests: [TopicPartition: Revision] = [:]
   private var lastTimestamps: [TopicPartition: (offset: Int64, timestamp: Int64)] = [:]
-  /// Records that workers could not process, or did not survive: they are in no mailbox.
+  /// Records that workers did not survive: no rebuilding would.
   private var poison: Set<SourceCoordinates> = []
   private var report = RebuildReport()
   private var failure: (any Error)?
@@ -100,10 +100,11 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     try await findEras()
     try await read(phase: .deadLetters, positions(of: try await partitions(settings.topics.deadLetters)))
     try await read(phase: .registrations, registryPositions())
-    try await read(phase: .requests, requestPositions(committed))
+    let positions = try await requestPositions(committed)
+    try await read(phase: .requests, positions)
     report.phase = .markers
     onProgress?(report)
-    if !isDryRun { try await finish(committed) }
+    if !isDryRun { try await finish(Dictionary(positions.map { ($0.0, $0.1.upperBound) }) { first, _ in first }) }
     report.phase = .done
     return report
   }
@@ -294,7 +295,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
         continue
       }
       if name.topic == settings.topics.deadLetters {
-        if let letter = deadLetter(record), letter.reason == DeadLetter.poison { poison.insert(letter.source) }
+        if let letter = deadLetter(record), letter.tellsOfEndedWorkers { poison.insert(letter.source) }
         continue
       }
       lastTimestamps[name] = (record.offset, record.timestamp)
@@ -371,7 +372,9 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   // MARK: The end
 
   /// Writes the markers, each bucket's at once, so that no worker sees a bucket without them.
-  private func finish(_ committed: [TopicPartition: Int64]) async throws {
+  ///
+  /// - Parameter applied: where reading of the requests has ended.
+  private func finish(_ applied: [TopicPartition: Int64]) async throws {
     var fields: [RedisArgument] = ["i", .bytes(RedisKeys.bucketNumber())]
     func add(_ field: String, _ partition: TopicPartition, _ offset: Int64) {
       let last = lastTimestamps[partition]
@@ -380,7 +383,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
       fields += [.text(field), .bytes(marker.bytes)]
     }
     for partition in eras.keys where partition.topic == settings.topics.requests {
-      add(MarkerStore.field(ofRequests: partition.partition), partition, committed[partition] ?? 0)
+      add(MarkerStore.field(ofRequests: partition.partition), partition, applied[partition] ?? 0)
     }
     for (partition, last) in lastTimestamps where partition.topic == settings.topics.devices {
       add(MarkerStore.field(ofDevices: partition.partition), partition, last.offset + 1)
