@@ -65,6 +65,9 @@ import Testing
           let code = KafkaError.Code(rawValue: 45)
           try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 0)] + Array(repeating: code, count: 50))
           try await kafka.publish([TestRecord("not even a target")], to: "notifications.requests")
+          // Whoever ends all processes now does not cut this end short.
+          try await transform.untilErrors(contain: "draining")
+          transform.signal(SIGTERM)
           let result = try await transform.result(withinSeconds: 40)
           #expect(result.status == 3 && result.errors.contains("OUT_OF_ORDER_SEQUENCE_NUMBER"), "\(result.status): \(result.errors)")
         }

@@ -201,7 +201,8 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     report.total = positions.reduce(0) { $0 + Int64($1.1.count) }
     onProgress?(report)
     guard !positions.isEmpty else { return }
-    step = TimeStep(milliseconds: Self.stepMilliseconds)
+    // Only what fills and empties mailboxes is read in step: it costs a wait for each.
+    step = TimeStep(milliseconds: phase == .requests ? Self.stepMilliseconds : .max)
     tracker = PartitionTracker(limit: 1 << 24)
     names = [:]
     var options = Consumer.Options()

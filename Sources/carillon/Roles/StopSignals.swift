@@ -15,6 +15,7 @@ actor StopSignals {
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var watches: [SignalWatch] = []
   private var ending: Ending?
+  private var hasSignal = false
   private var waiting: [CheckedContinuation<Ending, Never>] = []
 
   init(on loop: EventLoop) { self.loop = loop }
@@ -50,11 +51,13 @@ actor StopSignals {
   }
 
   private func received(_ number: Int32) {
-    guard ending == nil else {
+    // The first one changes nothing where the process is ending already because of a failure.
+    guard !hasSignal else {
       StandardError.line("ended at once by a second signal")
       // Nothing of the process is run any more, lanes in the middle of their work included.
       _exit(128 + number)
     }
+    hasSignal = true
     end(.signal(number))
   }
 }
