@@ -126,7 +126,7 @@ final class Outcomes {
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
     let said = produce(facts, key: envelope.target, .work(token))
-    return said + bury(source, DeadLetter(rejection, tries: tries, source: coordinates(source)), refusals: refusals, token)
+    return said + bury(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
   }
 
   /// A record cannot be processed: it is said, and the record goes to the dead letters as it was.
@@ -140,11 +140,7 @@ final class Outcomes {
       )
       said = produce(facts, key: envelope.target, .work(token))
     }
-    return said + bury(source, DeadLetter(poison: error, tries: tries, source: coordinates(source)), refusals: refusals, token)
-  }
-
-  private func coordinates(_ record: RecordView) -> SourceCoordinates {
-    SourceCoordinates(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+    return said + bury(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
   }
 
   /// How much of a record there is in its dead letter.
@@ -202,5 +198,12 @@ final class Outcomes {
     if case .taken = outcome { return Produced(count: 1) }
     headers.removeAll()
     return Produced(isWhole: false)
+  }
+}
+
+extension SourceCoordinates {
+  /// Where a record lies.
+  init(_ record: RecordView) {
+    self.init(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
   }
 }

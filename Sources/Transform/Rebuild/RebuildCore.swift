@@ -303,7 +303,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
       if report.phase == .eras { continue }
       let isRegistration = name.topic == settings.topics.devices
       if isRegistration { report.registrations += 1 } else { report.requests += 1 }
-      guard poison.isEmpty || !poison.contains(coordinates(record)) else { continue }
+      guard poison.isEmpty || !poison.contains(SourceCoordinates(record)) else { continue }
       guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
       else { continue }
       begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, era: eras[name] ?? 0))
@@ -327,10 +327,6 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   private func event(_ record: RecordView) -> Event? { record.value.flatMap { try? Event(headers: headers(record), value: $0) } }
 
   private func deadLetter(_ record: RecordView) -> DeadLetter? { DeadLetter(headers: headers(record)) }
-
-  private func coordinates(_ record: RecordView) -> SourceCoordinates {
-    SourceCoordinates(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-  }
 
   /// Remembers the last request of each partition.
   private func note(_ record: RecordView) {
