@@ -180,6 +180,26 @@ import Testing
     #expect(response.at == 1_700_000_000_000)
   }
 
+  @Test(arguments: [
+    (#""userText":5"#, "This is text of at most 4096 bytes."), (#""userText":[]"#, "This is text of at most 4096 bytes."),
+    (#""at":-1"#, "A time is milliseconds since 1970, or text by RFC 3339."),
+    (#""at":"soon""#, "A time is milliseconds since 1970, or text by RFC 3339."),
+    (#""at":{}"#, "A time is milliseconds since 1970, or text by RFC 3339."),
+  ]) func aRefusalNamesTheRealBound(_ member: String, _ rule: String) {
+    #expect(fault(of: #"{"type":"response","response":"r","receipt":"x","identifier":"i","action":"a",\#(member)}"#)?.rule == rule)
+  }
+
+  @Test func noRuleNamesABoundThatOnlyTheMachineHas() throws {
+    let texts = [
+      #"{"type":"welcome","session":"s","now":"x"}"#, #"{"type":"remove","delivery":-1}"#,
+      #"{"type":"notify","delivery":1,"id":"i","identifier":"i","revision":"r","expiration":-1}"#,
+    ]
+    for text in texts {
+      let error = #expect(throws: DeviceFrameError.self) { try withBytes(text) { try ServerFrame($0) } }
+      #expect(error?.rule == "This is an integer from 0 on.")
+    }
+  }
+
   @Test func unknownTypesAndMembersArePassedOver() throws {
     guard case .unknown = try device(#"{"type":"dance","steps":[]}"#) else {
       Issue.record("known?")

@@ -26,15 +26,17 @@ public struct ResponseFrame: Sendable, Equatable {
     receipt = try reader.requiredText("receipt", longest: FrameLimits.receiptBytes)
     identifier = try reader.requiredText("identifier", longest: RequestLimits.identifierBytes)
     action = try reader.requiredText("action", longest: NotificationCategory.identifierBytes)
-    // The length is judged with the action, so that the refusal says what is wrong.
-    userText = try reader.text("userText", longest: Int.max, isFree: true)
-    if let text = reader["at"]?.stringValue {
-      guard let time = Timestamp.parse(text), time >= 0 else {
+    // A longer text is judged with the action, so that the refusal says `UserTextTooLong`.
+    if let text = reader["userText"]?.stringValue {
+      userText = text
+    } else {
+      userText = try reader.text("userText", longest: Registration.userTextBytes, isFree: true)
+    }
+    at = try reader["at"].map { value throws(FieldError) in
+      guard let time = value.stringValue.flatMap({ Timestamp.parse($0) }) ?? value.integerValue, time >= 0 else {
         throw reader.error("at", "A time is milliseconds since 1970, or text by RFC 3339.")
       }
-      at = time
-    } else {
-      at = try reader.integer("at")
+      return time
     }
   }
 

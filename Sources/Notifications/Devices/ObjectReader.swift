@@ -47,7 +47,8 @@ struct ObjectReader {
   func integer(_ key: String, in range: ClosedRange<Int64> = 0...Int64.max) throws(FieldError) -> Int64? {
     guard let value = self[key] else { return nil }
     guard let number = value.integerValue, range.contains(number) else {
-      throw error(key, "This is an integer from \(range.lowerBound) to \(range.upperBound).")
+      let end = range.upperBound == .max ? "on" : "to \(range.upperBound)"
+      throw error(key, "This is an integer from \(range.lowerBound) \(end).")
     }
     return number
   }

@@ -89,7 +89,8 @@ public enum EventDetails {
   case by(NotificationID)
   /// `reason`: a word of the program's own.
   case reason(StaticString)
-  /// `response`, `action`, `userText`, `at`: what the person did, and when by the device's clock, in milliseconds.
+  /// `response`, `action`, `userText`, `at`: what the person did, and when by the device's clock, in milliseconds; told as
+  /// no later than the event itself.
   case response(UnsafeRawBufferPointer, action: UnsafeRawBufferPointer, userText: UnsafeRawBufferPointer?, at: Int64?)
   /// `registration`: the record of the device, as JSON.
   case registration(UnsafeRawBufferPointer)

@@ -37,7 +37,7 @@ public struct EventWriter: ~Copyable {
     if let id = event.id { id.appendText(to: &texts) } else { texts.append(event.device) }
     subjectCount = texts.count - start
     texts.append(event.traceparent)
-    writeValue(event)
+    writeValue(event, at: milliseconds)
   }
 
   /// The value: one JSON object.
@@ -97,7 +97,7 @@ public struct EventWriter: ~Copyable {
     buffer.append(field)
   }
 
-  private mutating func writeValue(_ event: EventFacts) {
+  private mutating func writeValue(_ event: EventFacts, at milliseconds: Int64) {
     json.reset()
     json.openObject()
     if let id = event.id {
@@ -128,11 +128,11 @@ public struct EventWriter: ~Copyable {
       revision.withText { json.string(utf8: $0) }
     }
     json.member("worker", worker)
-    writeDetails(event.details)
+    writeDetails(event.details, at: milliseconds)
     json.closeObject()
   }
 
-  private mutating func writeDetails(_ details: EventDetails) {
+  private mutating func writeDetails(_ details: EventDetails, at milliseconds: Int64) {
     switch details {
     case .none: break
     case .addressed(let devices): json.member("devices", devices)
@@ -157,7 +157,8 @@ public struct EventWriter: ~Copyable {
       }
       if let at {
         json.key("at")
-        Timestamp.withText(at) { json.string(utf8: $0) }
+        // Nobody has done anything later than it is told, whatever the device's clock says.
+        Timestamp.withText(min(at, milliseconds)) { json.string(utf8: $0) }
       }
     case .registration(let registration):
       if !registration.isEmpty { json.member("registration", raw: registration) }

@@ -53,11 +53,11 @@ class WholeWay:
 
         return (await until(lambda: self.events(kind, **members), "event %s with %s" % (kind, members), 20, seen))[0]
 
-    async def respond(self, device, notify, action, text=None):
+    async def respond(self, device, notify, action, text=None, **more):
         name = str(uuid.uuid4())
         frame = {
             "type": "response", "response": name, "receipt": notify["receipt"], "identifier": notify["identifier"], "action": action,
-            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **more,
         }
         await device.send(frame if text is None else {**frame, "userText": text})
         return name
@@ -113,9 +113,33 @@ class WholeWay:
                 await device.socket.send(json.dumps(frame if text is None else {**frame, "userText": text}))
                 refused = await device.frame("refused", response=name)
                 expect((refused["reason"], refused["field"]) == (reason, field), "refused with reason and field", refused)
+            wrong = {"userText": 5, "at": "tomorrow"}
+            rules = {"userText": "This is text of at most 4096 bytes.", "at": "A time is milliseconds since 1970, or text by RFC 3339."}
+            for field, value in wrong.items():
+                name = str(uuid.uuid4())
+                frame = {"type": "response", "response": name, "receipt": notify["receipt"], "identifier": notify["identifier"],
+                         "action": "reply", field: value}
+                await device.socket.send(json.dumps(frame))
+                refused = await device.frame("refused", response=name)
+                expect((refused["reason"], refused["field"], refused["rule"]) == ("BadFrame", field, rules[field]), "the rule", refused)
             forged = {**notify, "receipt": notify["receipt"][:-4] + "AAAA"}
             refused = await device.frame("refused", response=await self.respond(device, forged, "mute"))
             expect(refused["reason"] == "BadReceipt", "a forged receipt is refused", refused)
+
+    async def a_response_is_not_told_as_later_than_its_event(self):
+        async with self.device() as device:
+            for ahead in (1, 3600, 10**9):
+                name = await self.producer.notify("device:" + device.token)
+                notify = await device.frame("notify", id=name)
+                at = int((time.time() + ahead) * 1000)
+                await self.respond(device, notify, "com.apple.UNNotificationDefaultActionIdentifier", at=at)
+                event = await self.event("response", apnsId=name)
+                expect(event.json["at"] <= event.headers["ce_time"], "at is no later than ce_time", [event.json, event.headers])
+            name = await self.producer.notify("device:" + device.token)
+            notify = await device.frame("notify", id=name)
+            await self.respond(device, notify, "com.apple.UNNotificationDefaultActionIdentifier", at=1_700_000_000_123)
+            event = await self.event("response", apnsId=name)
+            expect(event.json["at"] == "2023-11-14T22:13:20.123Z", "an earlier time is told as it is", event.json)
 
     async def a_second_connection_takes_over(self):
         async with self.device() as first:
@@ -247,6 +271,7 @@ class WholeWay:
         failed = []
         promises = [
             self.a_response_becomes_an_event, self.a_dismissal_is_an_event_only_when_asked_for, self.what_is_wrong_with_a_response_is_said,
+            self.a_response_is_not_told_as_later_than_its_event,
             self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,
             self.a_mailbox_comes_in_order_and_by_the_window, self.a_full_mailbox_gives_up_its_oldest, self.a_removal_reaches_the_device,
             self.settings_and_leaving_are_told, self.a_bad_request_is_answered,
