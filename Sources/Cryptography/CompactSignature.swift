@@ -4,8 +4,8 @@
 public enum CompactSignature {
   /// `{"alg":"HS256","typ":"JWT"}`
   private static let header = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
-  /// Longer texts are refused unread.
-  private static let longestText = 4096
+  /// Longer texts are refused unread: what a hello has room for is read.
+  private static let longestText = 8192
   /// A key is as long as the hash, at least (RFC 7518, section 3.2).
   public static var shortestKey: Int { 32 }
 

@@ -87,9 +87,9 @@ private func signed(header: String, payload: String) -> String {
 
   @Test func textsBeyondTheLongestAreRefusedUnread() {
     let prepared = HMACKey(key)
-    let short = [UInt8](repeating: 0x20, count: 3000).withUnsafeBytes { CompactSignature.sign($0, with: prepared) }
-    let long = [UInt8](repeating: 0x20, count: 3100).withUnsafeBytes { CompactSignature.sign($0, with: prepared) }
-    #expect(short.utf8.count <= 4096 && CompactSignature.verify(short, with: prepared) != nil)
-    #expect(long.utf8.count > 4096 && CompactSignature.verify(long, with: prepared) == nil)
+    let short = [UInt8](repeating: 0x20, count: 6000).withUnsafeBytes { CompactSignature.sign($0, with: prepared) }
+    let long = [UInt8](repeating: 0x20, count: 6200).withUnsafeBytes { CompactSignature.sign($0, with: prepared) }
+    #expect(short.utf8.count <= 8192 && CompactSignature.verify(short, with: prepared) != nil)
+    #expect(long.utf8.count > 8192 && CompactSignature.verify(long, with: prepared) == nil)
   }
 }

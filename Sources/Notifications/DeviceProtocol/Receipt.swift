@@ -13,7 +13,7 @@
 /// | 1 + n | collapse id; empty when the identifier is the apns-id |
 /// | 1 + n | application |
 /// | 1 + n | source topic; empty when it is the configured one |
-/// | 2 + n | category |
+/// | 2 + n | category; empty when it is longer than any that a device can register |
 public struct ReceiptView {
   static let version: UInt8 = 1
 
@@ -70,8 +70,10 @@ public struct ReceiptView {
     appendShort(entry.collapseID, to: &buffer)
     appendShort(entry.application, to: &buffer)
     appendShort(entry.sourceTopic, to: &buffer)
-    buffer.append(UInt16(truncatingIfNeeded: entry.category.count))
-    buffer.append(entry.category)
+    // Of a longer one the answer is the same as of none, and with it the receipt would be longer than a frame's may be.
+    let category = entry.category.count <= NotificationCategory.identifierBytes ? entry.category : .none
+    buffer.append(UInt16(category.count))
+    buffer.append(category)
   }
 
   private static func appendShort(_ field: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {

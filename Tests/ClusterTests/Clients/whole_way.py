@@ -141,6 +141,15 @@ class WholeWay:
             event = await self.event("response", apnsId=name)
             expect(event.json["at"] == "2023-11-14T22:13:20.123Z", "an earlier time is told as it is", event.json)
 
+    async def a_category_that_nobody_can_register_takes_no_response_away(self):
+        async with self.device() as device:
+            name = await self.producer.notify("device:" + device.token, aps={"category": "x" * 3500})
+            notify = await device.frame("notify", id=name)
+            response = await self.respond(device, notify, "com.apple.UNNotificationDefaultActionIdentifier")
+            await device.frame("accepted", response=response)
+            refused = await device.frame("refused", response=await self.respond(device, notify, "mute"))
+            expect(refused["reason"] == "UnknownCategory", "its actions are unknown", refused)
+
     async def a_second_connection_takes_over(self):
         async with self.device() as first:
             async with self.device(device=first.token) as second:
@@ -272,6 +281,7 @@ class WholeWay:
         promises = [
             self.a_response_becomes_an_event, self.a_dismissal_is_an_event_only_when_asked_for, self.what_is_wrong_with_a_response_is_said,
             self.a_response_is_not_told_as_later_than_its_event,
+            self.a_category_that_nobody_can_register_takes_no_response_away,
             self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,
             self.a_mailbox_comes_in_order_and_by_the_window, self.a_full_mailbox_gives_up_its_oldest, self.a_removal_reaches_the_device,
             self.settings_and_leaving_are_told, self.a_bad_request_is_answered,
