@@ -16,7 +16,7 @@ extension FanOutCore {
     case .takeover: session.close(.takenOver)
     case .reregistered: session.perform(open.flow.look(), open)
     case .notify, .remove:
-      guard !open.isLeaving, let entry = delivery.entry, isFor(open, entry), !expiration.isPast(entry, now: WallClock.seconds()) else {
+      guard !open.isLeaving, let entry = delivery.entry, open.owner.takes(entry), !expiration.isPast(entry, now: WallClock.seconds()) else {
         return
       }
       let number = open.flow.live(delivery.revision, now: seconds) { head(of: entry, in: value.dropFirst(DeliveryRecord.headBytes)) }
@@ -33,7 +33,7 @@ extension FanOutCore {
     guard let number else { return }
     if expiration.isPast(entry, now: WallClock.seconds()) {
       end(number, as: .expired, session, open)
-    } else if !isFor(open, entry) {
+    } else if !open.owner.takes(entry) {
       end(number, as: .filtered, session, open)
     } else {
       send(entry, revision, number, session, open)
@@ -58,9 +58,6 @@ extension FanOutCore {
     for number in numbers { open.flow.deleted(number) }
     if let session = sessions[generation] { session.perform(open.flow.afterDeletions(), open) }
   }
-
-  /// A request for a person is not for whoever has the device now.
-  private func isFor(_ open: OpenSession, _ entry: DeliveryEntryView) -> Bool { entry.userHash == 0 || entry.userHash == open.owner.user }
 
   /// The entry without its payload: what events need.
   private func head(of entry: DeliveryEntryView, in bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {

@@ -146,7 +146,9 @@ extension FanOutCore {
     let audience = registration.user.map { settings.keys.audience(user: $0, application: registration.application) } ?? ""
     let applied = try await apply(owner.bytes, registration.field(partition: place.partition, offset: place.offset), audience, token)
     guard let applied else { return }
-    if let former = Owner(applied.owner), former.user != 0, former.user != owner.user { try await purge(token, of: former.user) }
+    if let former = Owner(applied.owner), former.user != owner.user || former.application != owner.application {
+      try await purge(token, keeping: owner)
+    }
     if !audience.isEmpty { _ = try await redis.command("ZADD", .text(audience), 0, .text(token)) }
     if !applied.audience.isEmpty, applied.audience != audience {
       _ = try await redis.command("ZREM", .text(applied.audience), .text(token))
@@ -166,8 +168,8 @@ extension FanOutCore {
     return (parts[1].bytes ?? [], parts[2].text ?? "")
   }
 
-  /// Removes from the mailbox what is for a person who has the device no more (all, for nil), after Kafka has its events.
-  private func purge(_ token: String, of user: UInt64?) async throws {
+  /// Removes from the mailbox what is not for its owner (all, for nil), after Kafka has its events.
+  private func purge(_ token: String, keeping owner: Owner?) async throws {
     let mailbox = RedisArgument.text(settings.keys.mailbox(token))
     // What stays lies before the next page.
     var staying = 0
@@ -175,7 +177,7 @@ extension FanOutCore {
       let answer = try await redis.call(
         SessionScripts.page, keys: [mailbox], arguments: [.integer(Int64(Self.purgePage)), .integer(Int64(staying))])
       guard let parts = answer.array, parts.count > 1 else { return }
-      let (gone, isWhole) = await end(parts, token, of: user)
+      let (gone, isWhole) = await end(parts, token, keeping: owner)
       staying += parts.count / 2 - gone.count
       if !gone.isEmpty { _ = try await redis.command(["HDEL", mailbox] + gone) }
       // What Kafka does not have stays; the next page would fare no better.
@@ -185,12 +187,12 @@ extension FanOutCore {
   }
 
   /// Says the end of a page's entries; answers the revisions of those whose end Kafka has, and whether that is all of them.
-  private func end(_ parts: [RedisValue], _ token: String, of user: UInt64?) async -> (gone: [RedisArgument], isWhole: Bool) {
+  private func end(_ parts: [RedisValue], _ token: String, keeping owner: Owner?) async -> (gone: [RedisArgument], isWhole: Bool) {
     guard let eventProducer else { return ([], false) }
     var ended: [(revision: [UInt8], entry: [UInt8])] = []
     for index in stride(from: 0, to: parts.count - 1, by: 2) {
       guard let revision = parts[index].bytes, let entry = parts[index + 1].bytes else { continue }
-      let isOver = entry.withUnsafeBytes { DeliveryEntryView($0).map { user == nil || $0.userHash == user } ?? false }
+      let isOver = entry.withUnsafeBytes { DeliveryEntryView($0).map { owner?.takes($0) != true } ?? false }
       if isOver { ended.append((revision, entry)) }
     }
     let failed = await awaited.say(ended.count) { number, report in
@@ -201,8 +203,8 @@ extension FanOutCore {
         return device.withUTF8 { device in
           let device = UnsafeRawBufferPointer(device)
           var facts = EventFacts(
-            user == nil ? .unregistered : .filtered, of: view, device: device, revision: revision.withUnsafeBytes { Revision(bytes: $0) })
-          if user != nil { facts.details = .reason("the device belongs to another person now") }
+            owner == nil ? .unregistered : .filtered, of: view, device: device, revision: revision.withUnsafeBytes { Revision(bytes: $0) })
+          if let owner { facts.details = .reason(owner.reasonAgainst(view)) }
           return eventProducer.say(facts, key: device, token: report)
         }
       }
@@ -289,7 +291,7 @@ extension FanOutCore {
       let place = try await eventProducer.publish(nil, of: open.token)
       let applied = try await apply([], Registration.field(partition: place.partition, offset: place.offset), "", open.token)
       if let applied {
-        try await purge(open.token, of: nil)
+        try await purge(open.token, keeping: nil)
         if !applied.audience.isEmpty { _ = try await redis.command("ZREM", .text(applied.audience), .text(open.token)) }
         say(.unregisteredDevice, open.registration, [], place)
       }

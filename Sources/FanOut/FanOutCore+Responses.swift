@@ -12,7 +12,7 @@ extension FanOutCore {
       return session.close(.tooManyResponses)
     }
     let verdict: ResponseVerdict? = receipts.withReceipt(frame.receipt) { receipt in
-      guard receipt.deviceHash == open.tokenHash, receipt.userHash == 0 || receipt.userHash == open.owner.user else {
+      guard receipt.deviceHash == open.tokenHash, open.owner.takes(user: receipt.userHash, application: receipt.application) else {
         return .refused(.notForThisDevice, field: "receipt")
       }
       guard receipt.withIdentifier({ String(decoding: $0, as: UTF8.self) }) == frame.identifier else {

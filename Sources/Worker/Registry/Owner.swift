@@ -38,6 +38,22 @@ extension Owner {
   }
 }
 
+extension Owner {
+  /// Whether what is for a user (by the stable hash; 0: for whoever has the device) and an application is for this owner's device.
+  public func takes(user: UInt64, application: UnsafeRawBufferPointer) -> Bool {
+    (user == 0 || user == self.user) && StableHash.hash(application) == self.application
+  }
+
+  /// Whether an entry is for this owner's device: neither a former person nor a former application gets it any more.
+  public func takes(_ entry: DeliveryEntryView) -> Bool { takes(user: entry.userHash, application: entry.application) }
+
+  /// Why an entry is not, as its event tells it.
+  public func reasonAgainst(_ entry: DeliveryEntryView) -> StaticString {
+    takes(user: 0, application: entry.application)
+      ? "the device belongs to another person now" : "the device is registered for another application now"
+  }
+}
+
 extension Registration {
   /// What the field `r` of the device's hash says, for a record at this place of `devices`.
   public func field(partition: Int32, offset: Int64) -> [UInt8] { Self.field(digest: digest, partition: partition, offset: offset) }

@@ -150,6 +150,30 @@ class WholeWay:
             refused = await device.frame("refused", response=await self.respond(device, notify, "mute"))
             expect(refused["reason"] == "UnknownCategory", "its actions are unknown", refused)
 
+    async def another_application_gets_nothing_of_the_former_one(self):
+        user = "grace-%s" % uuid.uuid4()
+        async with self.device(user=user) as device:
+            target = "device:" + device.token
+            shown = await device.frame("notify", id=await self.producer.notify(target))
+        waiting = [await self.producer.notify(target), await self.producer.notify("user:" + user)]
+        for name in waiting:
+            await self.event("queued", apnsId=name)
+        async with self.device(device=device.token, user=user, application="com.example.other") as other:
+            for name in waiting:
+                filtered = await self.event("filtered", apnsId=name)
+                expect(filtered.json["device"] == device.token and "application" in filtered.json["reason"], "it says why", filtered.json)
+            name = await self.producer.notify(target, apns_topic="com.example.other")
+            await other.frame("notify", id=name)
+            expect([frame["id"] for frame in other.of("notify")] == [name], "only its own", other.of("notify"))
+            refused = await other.frame(
+                "refused", response=await self.respond(other, shown, "com.apple.UNNotificationDefaultActionIdentifier"))
+            expect(refused["reason"] == "NotForThisDevice", "nor does it answer for the former one", refused)
+            # Its person has this device no more in the former application, and has it in the new one.
+            name = await self.producer.notify("user:" + user)
+            await self.event("unregistered", apnsId=name)
+            name = await self.producer.notify("user:" + user, apns_topic="com.example.other")
+            await other.frame("notify", id=name)
+
     async def a_second_connection_takes_over(self):
         async with self.device() as first:
             async with self.device(device=first.token) as second:
@@ -280,9 +304,8 @@ class WholeWay:
         failed = []
         promises = [
             self.a_response_becomes_an_event, self.a_dismissal_is_an_event_only_when_asked_for, self.what_is_wrong_with_a_response_is_said,
-            self.a_response_is_not_told_as_later_than_its_event,
-            self.a_category_that_nobody_can_register_takes_no_response_away,
-            self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,
+            self.a_response_is_not_told_as_later_than_its_event, self.a_category_that_nobody_can_register_takes_no_response_away,
+            self.another_application_gets_nothing_of_the_former_one, self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,
             self.a_mailbox_comes_in_order_and_by_the_window, self.a_full_mailbox_gives_up_its_oldest, self.a_removal_reaches_the_device,
             self.settings_and_leaving_are_told, self.a_bad_request_is_answered,
         ]
