@@ -40,6 +40,7 @@ public actor Device {
   public func start() async throws(DeviceError) {
     guard connection == nil else { throw DeviceError(.configuration, "the device is started already") }
     guard configuration.stateFile?.isEmpty != true else { throw DeviceError(.configuration, "the state file's name is empty") }
+    guard !configuration.urls.isEmpty else { throw DeviceError(.configuration, "there is no address: name at least one of the cluster's") }
     var records: [StateRecord] = []
     var damaged = 0
     if let path = configuration.stateFile {
@@ -96,7 +97,7 @@ public actor Device {
   private func connect() async {
     guard let client, let connection else { return }
     do throws(WebSocketClientError) {
-      _ = try await client.connect(to: configuration.url, handler: connection)
+      _ = try await client.connect(to: connection.url, handler: connection)
     } catch {
       connection.failed(error)
     }

@@ -2,8 +2,8 @@ public import Notifications
 
 /// What a device is, and how it behaves.
 public struct DeviceConfiguration: Sendable {
-  /// Where the cluster is: `ws://HOST:PORT/v1/device`.
-  public var url: String
+  /// Where the cluster is: `ws://HOST:PORT/v1/device`, at least one. Where one drains, fails or does not answer, the next is tried.
+  public var urls: [String]
   /// Who it is: the first frame of each connection.
   public var hello: Hello
   /// The file that lets it remember over its end; nil: it remembers as long as it runs.
@@ -18,8 +18,11 @@ public struct DeviceConfiguration: Sendable {
   public var connectMilliseconds = 10_000
 
   /// Describes a device.
-  public init(url: String, hello: Hello) {
-    self.url = url
+  public init(urls: [String], hello: Hello) {
+    self.urls = urls
     self.hello = hello
   }
+
+  /// Describes a device of a cluster that has one address.
+  public init(url: String, hello: Hello) { self.init(urls: [url], hello: hello) }
 }

@@ -12,8 +12,8 @@ public enum DeviceEvent: Sendable {
 
   /// A frame's text, when the configuration asks for it. A hello is told without its credential.
   case frame(Direction, String)
-  /// The cluster has welcomed it.
-  case connected(WelcomeFrame)
+  /// The cluster has welcomed it, at this address.
+  case connected(WelcomeFrame, url: String)
   /// A connection is over: its code, why, and the milliseconds until the next attempt; nil when it does not come back by itself.
   case closed(code: UInt16, reason: String, reconnectAfter: Int?)
   /// No connection could be made: why, and the milliseconds until the next attempt; nil when trying again is useless.

@@ -1,3 +1,5 @@
+import Notifications
+
 /// When each session of a lane that is going down has to go, and when its device is to come back: a value.
 ///
 /// The devices' returns are spread evenly over a window in which no second has more of them than the ceiling, each at a random moment of
@@ -27,7 +29,9 @@ struct DrainPlan {
   ///   - servingMilliseconds: how long sessions may still be served.
   init(_ sessions: some Sequence<UInt64>, perSecond: Int, overMilliseconds: Int, servingMilliseconds: Int) {
     let order = sessions.shuffled()
-    let window = max(Double(overMilliseconds), Double(order.count) * 1000 / Double(max(1, perSecond)))
+    // No device stays away for longer, so what does not fit comes back faster than the ceiling.
+    let planned = max(Double(overMilliseconds), Double(order.count) * 1000 / Double(max(1, perSecond)))
+    let window = min(planned, Double(Reconnection.longestTold))
     let share = window / Double(max(1, order.count))
     moments = order.enumerated().reversed().map { index, generation in
       Moment(generation: generation, at: (Double(index) + Double.random(in: 0..<1)) * share)

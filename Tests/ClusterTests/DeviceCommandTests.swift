@@ -43,6 +43,30 @@ extension ClusterTests {
       }
     }
 
+    @Test func aDeviceGoesOnWithItsOtherAddressAndComesBackToTheFirst() async throws {
+      try await ClusterFixture.with(.embedded) { cluster in
+        try await cluster.transform()
+        let workers = [try await cluster.fanOut(), try await cluster.fanOut()]
+        let device = try await cluster.tool([
+          "device", "--devices", workers.map(\.devices).joined(separator: ","), "--token", String(repeating: "c7", count: 32), "--app",
+          "com.example.shop", "--json",
+        ])
+        let first = try await device.line(withinSeconds: 20, "is at the first") { $0["url"]?.stringValue == workers[0].devices }
+        await workers[0].signal(SIGTERM)
+        try await device.line(withinSeconds: 20, "is at the second") { $0["url"]?.stringValue == workers[1].devices }
+        #expect(try await workers[0].exit(withinSeconds: 30) == .exited(0))
+        #expect(!device.lines.contains { $0["event"] == "unreachable" })
+        // Nobody is left: both are tried again and again, at first without a wait that a person would notice.
+        await workers[1].signal(SIGTERM)
+        try await device.line(withinSeconds: 20, "finds nobody") { $0["event"] == "unreachable" }
+        let waits = device.lines.filter { $0["event"] == "closed" || $0["event"] == "unreachable" }.prefix(3)
+        #expect(waits.allSatisfy { (0...2_000).contains($0["reconnectAfterMs"]?.integerValue ?? -1) }, "\(waits.map(\.text))")
+        let address = workers[0].devices.dropFirst("ws://".count).prefix { $0 != "/" }
+        try await cluster.fanOut(["--listen", String(address)])
+        try await device.line(withinSeconds: 60, "is back at the first") { $0["url"] == first["url"] && $0["session"] != first["session"] }
+      }
+    }
+
     @Test func tokenThatIsTakenOverStaysAway() async throws {
       try await ClusterFixture.with(.embedded) { cluster in
         try await cluster.transform()

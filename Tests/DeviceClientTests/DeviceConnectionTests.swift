@@ -249,11 +249,54 @@ import Testing
       await cluster.expect("hello")
       await cluster.send(["type": "goaway", "reconnectAfterMs": 777, "reason": "draining"])
       await cluster.close(CloseCode.draining.rawValue)
-      await eventually("a wait of 777 ms") {
-        device.events.contains { if case .closed(4007, _, reconnectAfter: 777) = $0 { true } else { false } }
+      await eventually("a wait of 777 ms, and half a second by lot") {
+        device.events.contains { if case .closed(4007, _, let wait?) = $0 { (777...1277).contains(wait) } else { false } }
       }
       await cluster.expect("hello", of: 1)
       await device.close()
+    }
+  }
+
+  @Test func anAbsurdTimeOfAGoawayIsBoundedAndOneThatMakesNoSenseIsPassedOver() async throws {
+    try await ScriptedCluster.with { cluster, url in
+      let device = DeviceUnderTest(url)
+      try await device.device.start()
+      func waits() -> [Int?] { device.events.compactMap { if case .closed(_, _, let wait) = $0 { wait } else { nil } } }
+      let absurd: [JSONValue] = [-1, "soon", .integer(.max)]
+      for (number, time) in absurd.enumerated() {
+        await cluster.expect("hello", of: number)
+        await cluster.send(["type": "goaway", "reconnectAfterMs": time, "reason": "draining"], to: number)
+        await cluster.close(CloseCode.draining.rawValue, session: number)
+        await eventually("end \(number)") { waits().count == number + 1 }
+      }
+      // As after any other end; the attempts are counted, since none of the sessions has stood.
+      #expect(waits().dropLast().allSatisfy { (0...2_000).contains($0 ?? -1) }, "\(waits())")
+      #expect((1_800_000...Reconnection.longestTold).contains((waits().last ?? nil) ?? -1), "\(waits())")
+      #expect(!device.events.contains { if case .badFrame = $0 { true } else { false } })
+      await device.close()
+    }
+  }
+
+  @Test func deviceGoesOnWithAnotherAddressWhenOneDrainsOrIsNotThere() async throws {
+    let placeholder = ScriptedCluster()
+    let nobody = try await placeholder.start()
+    await placeholder.stop()
+    await placeholder.loop.close()
+    try await ScriptedCluster.with { first, firstURL in
+      try await ScriptedCluster.with { second, secondURL in
+        let device = DeviceUnderTest(firstURL) { $0.urls = [firstURL, nobody, secondURL] }
+        try await device.device.start()
+        await first.expect("hello")
+        await first.send(["type": "goaway", "reconnectAfterMs": 0, "reason": "draining"])
+        await first.close(CloseCode.draining.rawValue)
+        await second.expect("hello")
+        await eventually("it says where it is") {
+          device.events.contains { if case .connected(_, url: secondURL) = $0 { true } else { false } }
+        }
+        #expect(device.events.contains { if case .unreachable(_, let wait?) = $0 { (0...500).contains(wait) } else { false } })
+        #expect(await first.count == 1)
+        await device.close()
+      }
     }
   }
 

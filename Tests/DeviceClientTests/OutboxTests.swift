@@ -50,10 +50,34 @@ import Testing
     #expect(plan.failed(jitter: 0.5, atLeast: 60_000) == 60_500, "the server says whole seconds to many")
     #expect(plan.ended(code: 1006, sessionMilliseconds: 60_000, jitter: 1) == 500)
     plan.goaway(1234)
-    #expect(plan.ended(code: 4007, sessionMilliseconds: 10, jitter: 1) == 1234)
+    #expect(plan.ended(code: 4007, sessionMilliseconds: 10, jitter: 1) == 1734)
     #expect(plan.ended(code: 4007, sessionMilliseconds: 10, jitter: 0) == 0, "the word of an earlier goaway holds once")
     plan.goaway(1234)
     #expect(plan.ended(code: CloseCode.takenOver.rawValue, sessionMilliseconds: 10, jitter: 1) == nil)
+  }
+
+  @Test func anOrderlyEndIsNoFailure() {
+    var plan = ReconnectionPlan()
+    for _ in 0..<5 { _ = plan.failed(jitter: 1) }
+    plan.goaway(0)
+    #expect(plan.ended(code: 4007, sessionMilliseconds: 10, jitter: 0) == 0)
+    #expect([plan.failed(jitter: 1), plan.failed(jitter: 1), plan.failed(jitter: 1)] == [500, 2000, 4000])
+  }
+
+  @Test func allAddressesAreTriedBeforeTheDeviceWaitsLonger() {
+    var plan = ReconnectionPlan(addresses: 3)
+    #expect(plan.address == 0)
+    var tried: [Int] = []
+    var waits: [Int] = []
+    for _ in 0..<7 {
+      waits.append(plan.failed(jitter: 1))
+      tried.append(plan.address)
+    }
+    #expect(tried == [1, 2, 0, 1, 2, 0, 1])
+    #expect(waits == [500, 500, 500, 500, 500, 2000, 500])
+    plan.goaway(0)
+    #expect(plan.ended(code: 4007, sessionMilliseconds: 10, jitter: 0) == 0)
+    #expect(plan.address == 2)
   }
 
   @Test func aTakeoverByAHelloOfItsOwnIsNoReasonToStayAway() {

@@ -200,6 +200,14 @@ import Testing
     }
   }
 
+  @Test func aGoawayWhoseTimeMakesNoSenseHasNone() throws {
+    for time in ["-1", "1.5", #""soon""#, "null", "1e300", "9223372036854775808"] {
+      let text = #"{"type":"goaway","reconnectAfterMs":\#(time),"reason":"draining"}"#
+      #expect(try withBytes(text) { try ServerFrame($0) } == .goaway(GoawayFrame(reconnectAfterMs: nil, reason: "draining")))
+    }
+    #expect(JSONWriter.text { ServerFrames.goaway(reconnectAfterMilliseconds: .max, reason: "x", to: &$0) }.contains(":3600000,"))
+  }
+
   @Test func unknownTypesAndMembersArePassedOver() throws {
     guard case .unknown = try device(#"{"type":"dance","steps":[]}"#) else {
       Issue.record("known?")
@@ -218,8 +226,11 @@ import Testing
       #expect((4000...4999).contains(code.rawValue))
     }
     #expect(CloseCode.takenOver.reconnection.wait(attempt: 0, told: 5, jitter: 0) == nil)
-    #expect(CloseCode.draining.reconnection.wait(attempt: 0, told: 1234, jitter: 1) == 1234)
+    #expect(CloseCode.draining.reconnection.wait(attempt: 0, told: 1234, jitter: 1) == 1734)
     #expect(CloseCode.draining.reconnection.wait(attempt: 0, told: nil, jitter: 1) == 500)
+    #expect(CloseCode.draining.reconnection.wait(attempt: 0, told: 3_600_000, jitter: 0) == 3_600_000)
+    #expect(CloseCode.draining.reconnection.wait(attempt: 0, told: .max, jitter: 0) == 1_800_000)
+    #expect(CloseCode.draining.reconnection.wait(attempt: 0, told: .max, jitter: 1) == 3_600_000)
     #expect(CloseCode.pingTimeout.reconnection.wait(attempt: 0, told: nil, jitter: 0) == 0)
     #expect(CloseCode.pingTimeout.reconnection.wait(attempt: 3, told: nil, jitter: 1) == 8_000)
     #expect(CloseCode.pingTimeout.reconnection.wait(attempt: 99, told: nil, jitter: 1) == 120_000)

@@ -31,7 +31,7 @@ final class DeviceConnection {
   let memory: DeviceMemory
   private var changes = RegistrationChanges()
   private var clock = ClusterClock()
-  private var plan = ReconnectionPlan()
+  private var plan: ReconnectionPlan
   private var phase = Phase.idle
   private var acknowledgements = Acknowledgements()
   /// Counted with each session, so that what becomes durable later is not acknowledged in another one.
@@ -56,6 +56,7 @@ final class DeviceConnection {
     self.loop = loop
     self.configuration = configuration
     hello = configuration.hello
+    plan = ReconnectionPlan(addresses: configuration.urls.count)
     self.connect = connect
     self.tell = tell
     memory = DeviceMemory(configuration, perform: perform)
@@ -66,6 +67,9 @@ final class DeviceConnection {
 
   /// The cluster's clock.
   var now: Int64 { clock.now(loopMilliseconds: loop.milliseconds()) }
+
+  /// Where the next attempt goes, and the present connection has gone.
+  var url: String { configuration.urls[plan.address] }
 
   // MARK: The beginning and the end
 
@@ -211,7 +215,7 @@ final class DeviceConnection {
     case .refused(let frame): settle(frame.subject) { .refused(frame) }
     case .gap(let frame): tell?(.gap(frame))
     case .goaway(let frame):
-      plan.goaway(frame.reconnectAfterMs)
+      if let milliseconds = frame.reconnectAfterMs { plan.goaway(milliseconds) }
       tell?(.goaway(frame))
     case .unknown: break
     }
@@ -224,7 +228,7 @@ final class DeviceConnection {
     memory.store.rememberSeconds = welcome.rememberSeconds
     phase = .open(connection, since: loop.milliseconds(), welcome)
     deadlineTimer?.start(after: 5_000)
-    tell?(.connected(welcome))
+    tell?(.connected(welcome, url: url))
     for request in changes.welcomed() { tell?(.accepted(.request(request))) }
     sendChanges()
     sendResponses()

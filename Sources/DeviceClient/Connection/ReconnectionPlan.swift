@@ -1,6 +1,6 @@
 internal import Notifications
 
-/// When to connect again, as a value: an end in, a wait out.
+/// When and where to connect again, as a value: an end in, a wait out.
 struct ReconnectionPlan {
   /// After a session has stood this long, the next loss counts as a first one.
   static let steadyMilliseconds: UInt64 = 10_000
@@ -10,9 +10,17 @@ struct ReconnectionPlan {
   /// Hellos left without an answer that are counted.
   static let mostAbandoned = 4
 
+  /// The number of the address that is tried next, or connected to.
+  private(set) var address = 0
+  private let addresses: Int
+  /// Attempts that have failed since the last connection.
+  private var failures = 0
   private var attempt = 0
   private var told: Int?
   private var abandoned = 0
+
+  /// - Parameter addresses: how many there are, at least one.
+  init(addresses: Int = 1) { self.addresses = addresses }
 
   /// The cluster has said when to come back.
   mutating func goaway(_ reconnectAfterMilliseconds: Int) { told = reconnectAfterMilliseconds }
@@ -33,6 +41,7 @@ struct ReconnectionPlan {
       told = nil
       attempt += 1
     }
+    (address, failures) = ((address + 1) % addresses, 0)
     if let sessionMilliseconds, sessionMilliseconds >= Self.steadyMilliseconds { attempt = 0 }
     var reconnection = CloseCode.reconnection(after: code)
     if let sessionMilliseconds, sessionMilliseconds >= Self.settledMilliseconds { abandoned = 0 }
@@ -41,16 +50,23 @@ struct ReconnectionPlan {
       reconnection = CloseCode.registrationLost.reconnection
     }
     // The cluster's word holds for any end that follows it, unless the code forbids to come back.
-    if let told, reconnection != .never { return max(told, 0) }
+    if let told, reconnection != .never {
+      // To be sent away in order is no failure: what follows is tried as after a first loss.
+      attempt = -1
+      return Reconnection.wait(told: told, jitter: jitter)
+    }
     return reconnection.wait(attempt: attempt, told: nil, jitter: jitter)
   }
 
-  /// No connection could be made: the milliseconds until the next attempt.
+  /// No connection could be made: the milliseconds until the next attempt, which goes to the next address. Only when none of them
+  /// has answered does the device wait longer each time.
   ///
   /// - Parameter atLeast: what the server asked for, in milliseconds; it says whole seconds, so the device adds a part of one by lot.
   mutating func failed(jitter: Double, atLeast: Int = 0) -> Int {
-    defer { attempt += 1 }
-    let backOff = Reconnection.backOff(from: 0, to: 120_000).wait(attempt: attempt, told: nil, jitter: jitter) ?? 0
+    (address, failures) = ((address + 1) % addresses, failures + 1)
+    let isRound = failures % addresses == 0
+    defer { if isRound { attempt += 1 } }
+    let backOff = Reconnection.backOff(from: 0, to: 120_000).wait(attempt: isRound ? attempt : 0, told: nil, jitter: jitter) ?? 0
     return max(atLeast > 0 ? atLeast + Int(min(max(jitter, 0), 1) * 1000) : 0, backOff)
   }
 }

@@ -132,10 +132,28 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
 public enum Reconnection: Sendable, Equatable {
   /// Not before something has changed on its side.
   case never
-  /// After `reconnectAfterMs` of the `goaway` before the close; without one as `backOff(from: 0, to: 120_000)`.
+  /// After `reconnectAfterMs` of the `goaway` before the close, an hour at most; without one as `backOff(from: 0, to: 120_000)`.
   case asTold
   /// After a time that grows with each attempt that fails, in milliseconds.
   case backOff(from: Int, to: Int)
+
+  /// The longest time that a device stays away because a `goaway` says so, in milliseconds; from a longer one it takes a time by lot.
+  public static var longestTold: Int { 3_600_000 }
+
+  /// The milliseconds to wait after a `goaway`: within half a second behind the time that it said, as after any other end.
+  ///
+  /// - Parameters:
+  ///   - told: `reconnectAfterMs`.
+  ///   - jitter: a random number from 0 to 1.
+  public static func wait(told: Int, jitter: Double) -> Int {
+    let share = min(max(jitter, 0), 1)
+    // Those who were all told the same absurd time must not come back together.
+    guard told <= longestTold else { return longestTold / 2 + Int(share * Double(longestTold / 2)) }
+    return max(told, 0) + Int(share * Double(firstWindow))
+  }
+
+  /// The first attempt lies within so many milliseconds of its earliest time.
+  private static var firstWindow: Int { 500 }
 
   /// The milliseconds to wait before an attempt; `nil` when there is to be none.
   ///
@@ -147,11 +165,11 @@ public enum Reconnection: Sendable, Equatable {
     switch self {
     case .never: return nil
     case .asTold:
-      if attempt == 0, let told { return max(told, 0) }
+      if attempt == 0, let told { return Self.wait(told: told, jitter: jitter) }
       return Reconnection.backOff(from: 0, to: 120_000).wait(attempt: attempt, told: nil, jitter: jitter)
     case .backOff(let first, let longest):
-      // The window doubles from a second on; the first attempt lies within half a second of its earliest time.
-      let window = attempt == 0 ? 500 : min(1_000 << min(attempt, 20), longest)
+      // The window doubles from a second on.
+      let window = attempt == 0 ? Self.firstWindow : min(1_000 << min(attempt, 20), longest)
       let wait = Double(first) + min(max(jitter, 0), 1) * Double(window)
       return min(Int(wait), max(longest, first))
     }

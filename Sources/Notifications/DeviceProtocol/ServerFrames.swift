@@ -83,10 +83,12 @@ public enum ServerFrames {
 
   /// Appends `goaway`.
   ///
-  /// - Parameter reason: a name of the close codes' table.
+  /// - Parameters:
+  ///   - reconnectAfterMilliseconds: a longer time than ``Reconnection/longestTold`` is shortened to it.
+  ///   - reason: a name of the close codes' table.
   public static func goaway(reconnectAfterMilliseconds: Int, reason: String, to json: inout JSONWriter) {
     begin("goaway", &json)
-    json.member("reconnectAfterMs", reconnectAfterMilliseconds)
+    json.member("reconnectAfterMs", min(max(reconnectAfterMilliseconds, 0), Reconnection.longestTold))
     json.member("reason", reason)
     json.closeObject()
   }

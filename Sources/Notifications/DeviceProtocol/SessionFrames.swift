@@ -56,18 +56,19 @@ public struct WelcomeFrame: Sendable, Equatable {
 
 /// The frame `goaway`: the connection ends soon.
 public struct GoawayFrame: Sendable, Equatable {
-  /// When to come back, in milliseconds from now.
-  public var reconnectAfterMs: Int
+  /// When to come back, in milliseconds from now; `nil` when it does not say, or says something else than a whole number from 0 on.
+  public var reconnectAfterMs: Int?
   /// Why: a name of the close codes' table.
   public var reason: String
 
   /// A farewell.
-  public init(reconnectAfterMs: Int, reason: String) {
+  public init(reconnectAfterMs: Int?, reason: String) {
     (self.reconnectAfterMs, self.reason) = (reconnectAfterMs, reason)
   }
 
   init(_ reader: ObjectReader) throws(FieldError) {
-    reconnectAfterMs = Int(try reader.integer("reconnectAfterMs") ?? 0)
+    // The connection ends whatever stands here, so a time that is none is passed over.
+    reconnectAfterMs = (try? reader.integer("reconnectAfterMs")).map { Int($0) }
     reason = try reader.text("reason", longest: FrameLimits.idBytes) ?? ""
   }
 }

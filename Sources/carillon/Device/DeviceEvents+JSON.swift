@@ -10,11 +10,12 @@ extension DeviceEvent {
     switch self {
     case .frame(let direction, let text):
       ["frame": (try? JSONValue(parsing: text)) ?? .string(text), "direction": .string(direction.rawValue)]
-    case .connected(let welcome):
+    case .connected(let welcome, let url):
       Self.event(
         "connected",
         [
-          ("session", .string(welcome.session)), ("now", .integer(welcome.now)), ("window", .integer(Int64(welcome.window))),
+          ("url", .string(url)), ("session", .string(welcome.session)), ("now", .integer(welcome.now)),
+          ("window", .integer(Int64(welcome.window))),
           ("rememberSeconds", .integer(welcome.rememberSeconds)),
         ])
     case .closed(let code, let reason, let wait):
@@ -52,7 +53,9 @@ extension DeviceEvent {
     case .gap(let gap):
       Self.event("gap", [("channel", gap.channel.map { .string($0) }), ("from", .string(gap.from)), ("to", .string(gap.to))])
     case .goaway(let goaway):
-      Self.event("goaway", [("reconnectAfterMs", .integer(Int64(goaway.reconnectAfterMs))), ("reason", .string(goaway.reason))])
+      Self.event(
+        "goaway",
+        [("reconnectAfterMs", goaway.reconnectAfterMs.map { .integer(Int64($0)) } ?? .null), ("reason", .string(goaway.reason))])
     case .badFrame(let error):
       Self.event("badFrame", [("frame", .string(error.frame)), ("field", .string(error.field)), ("rule", .string(error.rule))])
     case .unregistered: Self.event("unregistered", [])

@@ -59,6 +59,8 @@ actor DeviceSession {
     return try ending?.get() ?? .done
   }
 
+  private var urls: String { configuration.urls.joined(separator: ", ") }
+
   private func release() {
     for watch in watches { watch.close() }
     watches = []
@@ -79,7 +81,7 @@ actor DeviceSession {
         .failure(
           Failure(
             .dependencyMissing,
-            "\(session.configuration.url) has not welcomed the device within \(timeout.wholeMilliseconds) ms\(trouble)")))
+            "\(session.urls) has not welcomed the device within \(timeout.wholeMilliseconds) ms\(trouble)")))
     }
   }
 
@@ -124,7 +126,7 @@ actor DeviceSession {
 
   private func sayWhatIsListed(_ device: Device) async {
     guard !behaviour.isJSON else { return }
-    StandardOutput.line("-- \(configuration.hello.application) at \(configuration.url); type help for what can be typed")
+    StandardOutput.line("-- \(configuration.hello.application) at \(urls); type help for what can be typed")
     for notification in await device.delivered.reversed() {
       StandardOutput.line(text.notification(notification, mark: "", categories: categories))
     }

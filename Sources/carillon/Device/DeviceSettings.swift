@@ -6,8 +6,10 @@ import Worker
 
 /// The settings of `carillon device`.
 enum DeviceSettings {
-  static let devices = Setting<String?>(
-    "device.devices", .deviceURL, "Where devices connect: ws://HOST:PORT/v1/device. Absent: that of a 'carillon up' on this machine.")
+  static let devices = Setting<[String]?>(
+    "device.devices", .repeated(.deviceURL),
+    "Where devices connect: ws://HOST:PORT/v1/device; the next is tried when one drains or fails. Absent: that of a 'carillon up' on this machine."
+  )
   static let token = Setting<DeviceToken>.required("device.token", .deviceToken, "The device's token.")
   static let app = Setting<String>.required("device.app", .string("BUNDLE-ID"), "The application.")
   static let user = Setting<String?>("device.user", .string("ID"), "The person who is signed in. Absent: nobody.")
@@ -43,7 +45,7 @@ enum DeviceSettings {
 
   /// What the settings describe.
   static func configuration(_ values: SettingValues) throws -> DeviceConfiguration {
-    guard let url = values[devices] ?? RunningCluster.find()?.devices else {
+    guard let urls = values[devices] ?? RunningCluster.find().map({ [$0.devices] }), !urls.isEmpty else {
       throw UsageError(.missing, "no cluster: start 'carillon up' on this machine, or give --devices ws://HOST:PORT\(DeviceProtocol.path)")
     }
     let hello = Hello(
@@ -53,7 +55,7 @@ enum DeviceSettings {
       categories: try values[categories].map { try categories(in: $0) } ?? [SampleCategory.reply])
     // The cluster would say the same, but only after a connection.
     if let error = problem(of: hello) { throw UsageError(.wrongValue, "the device cannot say hello like this: \(error)") }
-    var configuration = DeviceConfiguration(url: url, hello: hello)
+    var configuration = DeviceConfiguration(urls: urls, hello: hello)
     configuration.stateFile = values[state]
     configuration.acknowledges = values[acknowledges]
     configuration.tracesFrames = values[AnswerSettings.json]

@@ -80,7 +80,7 @@ struct DeviceText {
   func event(_ event: DeviceEvent) -> String? {
     switch event {
     case .frame, .shown, .updated: nil
-    case .connected(let welcome): "connected (session \(Self.plain(welcome.session)))"
+    case .connected(let welcome, let url): "connected to \(url) (session \(Self.plain(welcome.session)))"
     case .closed(let code, let reason, let wait):
       "connection closed: \(CloseCode(rawValue: code).map { "\($0.name) (\(code))" } ?? "\(code)")"
         + (reason.isEmpty ? "" : ", \(Self.plain(reason))") + Self.coming(back: wait)
@@ -101,7 +101,8 @@ struct DeviceText {
       "refused: \(Self.plain(frame.reason))\(frame.field.isEmpty ? "" : ", \(Self.plain(frame.field))")\(frame.rule.isEmpty ? "" : ": \(Self.plain(frame.rule))")"
     case .gap(let gap):
       "what came between \(Self.plain(gap.from)) and \(Self.plain(gap.to)) cannot be delivered any more\(gap.channel.map { " (channel \(Self.plain($0)))" } ?? "")"
-    case .goaway(let goaway): "the cluster says goodbye: \(Self.plain(goaway.reason)), come back in \(goaway.reconnectAfterMs) ms"
+    case .goaway(let goaway):
+      "the cluster says goodbye: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", come back in \($0) ms" } ?? "")"
     case .badFrame(let error): "a frame of the cluster was not understood: \(Self.plain(error.description))"
     case .unregistered: "unregistered: the cluster has forgotten this device"
     case .stateDamaged(let lines): "\(lines) damaged lines of the state file were passed over"
