@@ -71,7 +71,8 @@ let package = Package(
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("TransformTests", ["Transform", "Worker", "Redis", "EventLoop", "Notifications", "TestSupport"]),
-    tests("FanOutTests", ["FanOut", "Worker", "Redis", "Kafka", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
+    tests(
+      "FanOutTests", ["FanOut", "Worker", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Redis"]),

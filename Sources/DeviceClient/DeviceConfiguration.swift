@@ -6,6 +6,9 @@ public struct DeviceConfiguration: Sendable {
   public var urls: [String]
   /// Who it is: the first frame of each connection.
   public var hello: Hello
+  /// Gives the credential for each hello, so that one that has expired can be replaced; called on the device's loop, which it must not block
+  /// for long. Nil, or an answer of nil: the one that the last hello had.
+  public var credential: (@Sendable () -> String?)?
   /// The file that lets it remember over its end; nil: it remembers as long as it runs.
   public var stateFile: String?
   /// Whether it acknowledges what it is given; for tests of the cluster.

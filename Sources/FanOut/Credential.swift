@@ -20,14 +20,31 @@ public struct Credential: Sendable, Equatable {
     self.expiration = expiration
   }
 
-  /// Reads a token that was signed with the key and still holds at `now` (seconds since 1970); nil for any other text.
-  public init?(verifying token: String, key: [UInt8], now: Int64) {
+  /// Reads a token that was signed with the key and holds at `now` (seconds since 1970).
+  ///
+  /// It holds from its claim `nbf`, if it has one, until its claim `exp`, to the second. A claim of a wrong type makes it invalid, since
+  /// to pass it over would let in another person than the signer meant.
+  public init(verifying token: String, key: [UInt8], now: Int64) throws(CredentialError) {
     guard let payload = CompactSignature.verify(token, with: HMACKey(key)),
-      let claims = payload.withUnsafeBytes({ try? JSONValue(parsing: $0) }),
-      let device = claims["sub"]?.stringValue, let application = claims["app"]?.stringValue,
-      let expiration = claims["exp"]?.integerValue, expiration > now
-    else { return nil }
-    self.init(device: device, application: application, user: claims["user"]?.stringValue, expiration: expiration)
+      let claims = payload.withUnsafeBytes({ try? JSONValue(parsing: $0) })
+    else { throw .notSigned }
+    func text(_ name: String) throws(CredentialError) -> String? {
+      guard let value = claims[name] else { return nil }
+      guard let text = value.stringValue else { throw .claim(name, "must be a string") }
+      return text
+    }
+    func seconds(_ name: String) throws(CredentialError) -> Int64? {
+      guard let value = claims[name] else { return nil }
+      guard let seconds = value.integerValue else { throw .claim(name, "must be a whole number of seconds since 1970") }
+      return seconds
+    }
+    guard let device = try text("sub") else { throw .claim("sub", "is missing: it must be the device token") }
+    guard let application = try text("app") else { throw .claim("app", "is missing: it must be the application") }
+    guard let expiration = try seconds("exp") else { throw .claim("exp", "is missing: it must be when it expires") }
+    let (user, from, _) = (try text("user"), try seconds("nbf"), try seconds("iat"))
+    if let from, from > now { throw .notYetValid }
+    guard expiration > now else { throw .expired }
+    self.init(device: device, application: application, user: user, expiration: expiration)
   }
 
   /// The token, signed at `now` (seconds since 1970).
@@ -41,5 +58,33 @@ public struct Credential: Sendable, Equatable {
     json.member("exp", expiration)
     json.closeObject()
     return json.withUnsafeBytes { CompactSignature.sign($0, with: HMACKey(key)) }
+  }
+}
+
+/// Why a device's credential does not let it in. The texts fit into a close frame.
+public enum CredentialError: Error, Equatable, CustomStringConvertible {
+  /// The hello has none.
+  case missing
+  /// It is no token that was signed with the cluster's key.
+  case notSigned
+  /// A claim does not keep its rule.
+  case claim(String, String)
+  /// Its claim `nbf` lies in the future.
+  case notYetValid
+  /// Its claim `exp` has passed.
+  case expired
+  /// It is for another device, application or user than the hello names: the member that differs.
+  case another(String)
+
+  /// What is wrong and what to do.
+  public var description: String {
+    switch self {
+    case .missing: "no credential was given: put one that 'carillon token' or your backend has signed into hello.credential"
+    case .notSigned: "the credential was not signed with this cluster's key; get another one"
+    case .claim(let name, let rule): "the credential's claim \(name) \(rule); get another one"
+    case .notYetValid: "the credential does not hold yet (claim nbf); wait, or get another one"
+    case .expired: "the credential has expired (claim exp); get another one"
+    case .another(let member): "the credential is for another \(member) than the hello; get one for this \(member)"
+    }
   }
 }

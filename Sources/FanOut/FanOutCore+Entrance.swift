@@ -14,12 +14,11 @@ extension FanOutCore {
     var holdsPlace = true
     defer { if holdsPlace { entranceEnded() } }
     guard let session = sessions[generation], case .entering(let hello) = session.phase else { return }
-    guard admits(hello) else {
-      metrics.unauthorized.increment()
-      return session.close(.unauthorized)
-    }
     do {
-      try await enter(session, hello, &holdsPlace)
+      try await enter(session, hello, until: try expiration(of: hello), &holdsPlace)
+    } catch let error as CredentialError {
+      metrics.unauthorized.increment()
+      session.close(.unauthorized, "\(error)")
     } catch let error as Overload {
       sendAway(session, at: error.limit)
     } catch {
@@ -31,18 +30,22 @@ extension FanOutCore {
   /// Unique among all sessions that there ever were.
   func newGeneration() -> UInt64 { RandomBytes.number() }
 
-  private func admits(_ hello: Hello) -> Bool {
-    switch settings.admission {
-    case .anyone: true
-    case .credential(let key):
-      hello.credential.flatMap { Credential(verifying: $0, key: key, now: WallClock.seconds()) }
-        .map { $0.device == hello.device.text && $0.application == hello.application && $0.user == hello.user } ?? false
-    }
+  /// When the hello's credential expires, in seconds since 1970; throws when it does not let the device in.
+  private func expiration(of hello: Hello) throws(CredentialError) -> Int64 {
+    guard case .credential(let key) = settings.admission else { return .max }
+    guard let text = hello.credential else { throw .missing }
+    let credential = try Credential(verifying: text, key: key, now: WallClock.seconds())
+    guard credential.device == hello.device.text else { throw .another("device") }
+    guard credential.application == hello.application else { throw .another("application") }
+    guard credential.user == hello.user else { throw .another("user") }
+    return credential.expiration
   }
 
-  /// - Parameter holdsPlace: whether it has its place among the hellos that are worked on: those that wait for Kafka give it up, so that
-  ///   devices whose registration stands still enter while Kafka is away.
-  private func enter(_ session: Session, _ hello: Hello, _ holdsPlace: inout Bool) async throws {
+  /// - Parameters:
+  ///   - expiration: when the session ends with its credential, in seconds since 1970.
+  ///   - holdsPlace: whether it has its place among the hellos that are worked on: those that wait for Kafka give it up, so that
+  ///     devices whose registration stands still enter while Kafka is away.
+  private func enter(_ session: Session, _ hello: Hello, until expiration: Int64, _ holdsPlace: inout Bool) async throws {
     let token = hello.device.text
     let presence = Presence(partition: partition, generation: session.generation)
     var registration = hello.registration(since: WallClock.milliseconds())
@@ -79,7 +82,8 @@ extension FanOutCore {
     guard sessions[session.generation] != nil else { return runTask?(.leave(token: token, session.generation)) ?? () }
     registration.since = Int64(clamping: owner.since)
     let open = OpenSession(
-      token: token, registration: registration, owner: owner, registeredAt: Self.offset(parts[5]) ?? 0, epoch: redis.epoch,
+      token: token, registration: registration, owner: owner, registeredAt: Self.offset(parts[5]) ?? 0, expiration: expiration,
+      epoch: redis.epoch,
       flow: SessionFlow(first: RandomBytes.number() >> 20, window: settings.window))
     welcome(session, open, gap: parts[3].bytes ?? [])
   }

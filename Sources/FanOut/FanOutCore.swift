@@ -197,9 +197,13 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
 
   private func sweep() {
     seconds += 1
+    let now = WallClock.seconds()
     for session in sessions.values {
       switch session.phase {
       case .greeting(let deadline) where deadline <= seconds: session.close(.helloTimeout)
+      case .open(let open) where open.expiration <= now && !open.isLeaving:
+        open.isLeaving = true
+        sendAway(session, .credentialExpired, comeBackAfter: gate.comeBack(now: loop.milliseconds(), atLeast: 0))
       default: break
       }
     }

@@ -143,6 +143,8 @@ final class OpenSession {
   var flow: SessionFlow
   /// Where the last record of `devices` lies that this session has published or found.
   var registeredAt: Int64
+  /// When its credential expires, in seconds since 1970: it ends then.
+  let expiration: Int64
   /// How often the connection to Redis had broken when the session began.
   let epoch: UInt64
   /// Which revisions were evicted, until the device has been told and has answered anything.
@@ -159,8 +161,11 @@ final class OpenSession {
   private var frames = 0
   private var framesSecond = UInt32.max
 
-  init(token: String, registration: Registration, owner: Owner, registeredAt: Int64, epoch: UInt64, flow: SessionFlow) {
+  init(
+    token: String, registration: Registration, owner: Owner, registeredAt: Int64, expiration: Int64, epoch: UInt64, flow: SessionFlow
+  ) {
     self.registeredAt = registeredAt
+    self.expiration = expiration
     self.epoch = epoch
     self.token = token
     tokenHash = StableHash.hash(token)

@@ -67,6 +67,36 @@ extension ClusterTests {
       }
     }
 
+    @Test func aDeviceComesBackWithAnotherCredentialWhenItsOwnHasExpired() async throws {
+      let folder = FileManager.default.temporaryDirectory.appendingPathComponent("credential-\(UUID().uuidString)")
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      defer { try? FileManager.default.removeItem(at: folder) }
+      let (key, file) = (folder.appendingPathComponent("key").path, folder.appendingPathComponent("credential").path)
+      let identity = ["--token", String(repeating: "c8", count: 32), "--app", "com.example.shop", "--user", "ada"]
+      try await ClusterFixture.with(.embedded) { cluster in
+        @Sendable func credential(_ expires: String) async throws -> String {
+          let token = try await cluster.tool(["token", "--key", key, "--expires", expires, "--json"] + identity)
+          return try await token.line(withinSeconds: 20, "prints a credential") { $0["credential"] != nil }["credential"]?.stringValue ?? ""
+        }
+        #expect(try await cluster.tool(["token", "key", key]).exit(withinSeconds: 20) == .exited(0))
+        try await cluster.transform()
+        let devices = try await cluster.fanOut(["--key-file", key]).devices
+        let arguments = ["device", "--devices", devices, "--json"] + identity
+
+        let stranger = try await cluster.tool(arguments)
+        #expect(try await stranger.exit(withinSeconds: 20) == .exited(2))
+        #expect(stranger.text.contains("no credential was given") && stranger.text.contains("--credential-file"), "\(stranger.text)")
+
+        try await credential("10s").write(toFile: file, atomically: true, encoding: .utf8)
+        let device = try await cluster.tool(arguments + ["--credential-file", file])
+        let first = try await device.line(withinSeconds: 20, "is connected") { $0["event"] == "connected" }
+        try await credential("1h").write(toFile: file, atomically: true, encoding: .utf8)
+        try await device.line(withinSeconds: 20, "is told to go") { $0["event"] == "goaway" && $0["reason"] == "credentialExpired" }
+        try await device.line(withinSeconds: 20, "is closed") { $0["event"] == "closed" && $0["code"] == 4018 }
+        try await device.line(withinSeconds: 20, "is back") { $0["event"] == "connected" && $0["session"] != first["session"] }
+      }
+    }
+
     @Test func tokenThatIsTakenOverStaysAway() async throws {
       try await ClusterFixture.with(.embedded) { cluster in
         try await cluster.transform()

@@ -2,6 +2,7 @@ import DeviceClient
 import EventLoop
 import JSON
 import Notifications
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct DeviceConnectionTests {
@@ -297,6 +298,21 @@ import Testing
         #expect(await first.count == 1)
         await device.close()
       }
+    }
+  }
+
+  @Test func eachHelloHasTheCredentialOfItsMoment() async throws {
+    try await ScriptedCluster.with { cluster, url in
+      let device = DeviceUnderTest(url) {
+        let count = Atomic(0)
+        $0.credential = { "number \(count.add(1, ordering: .relaxed).newValue)" }
+      }
+      try await device.device.start()
+      #expect(await cluster.expect("hello").first?["credential"] == "number 1")
+      await cluster.send(["type": "goaway", "reconnectAfterMs": 0, "reason": "credentialExpired"])
+      await cluster.close(CloseCode.credentialExpired.rawValue)
+      #expect(await cluster.expect("hello", of: 1).first?["credential"] == "number 2")
+      await device.close()
     }
   }
 

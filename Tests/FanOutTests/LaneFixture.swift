@@ -87,10 +87,10 @@ actor LaneFixture {
   // MARK: Devices
 
   /// Connects one, which says hello unless told otherwise; answers its number.
-  func connect(_ token: String = LaneFixture.token(), user: String? = nil, saysHello: Bool = true) async throws(WebSocketClientError)
-    -> Int
-  {
-    let device = TestDevice(saysHello ? Self.hello(token, user) : nil)
+  func connect(
+    _ token: String = LaneFixture.token(), user: String? = nil, credential: String? = nil, saysHello: Bool = true
+  ) async throws(WebSocketClientError) -> Int {
+    let device = TestDevice(saysHello ? Self.hello(token, user, credential) : nil)
     devices.all.append(device)
     let number = devices.all.count - 1
     guard let client = devices.client, let address else { return number }
@@ -100,12 +100,12 @@ actor LaneFixture {
 
   static func token() -> String { (0..<8).map { _ in String(UInt32.random(in: (1 << 28)...(.max)), radix: 16) }.joined() }
 
-  private static func hello(_ token: String, _ user: String?) -> String {
+  private static func hello(_ token: String, _ user: String?, _ credential: String? = nil) -> String {
     JSONValue.object(
       [
         .init(key: "type", value: "hello"), .init(key: "device", value: .string(token)),
         .init(key: "application", value: "com.example.shop"),
-      ] + (user.map { [.init(key: "user", value: .string($0))] } ?? [])
+      ] + [("user", user), ("credential", credential)].compactMap { key, value in value.map { .init(key: key, value: .string($0)) } }
     ).text
   }
 

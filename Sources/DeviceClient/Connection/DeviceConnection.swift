@@ -133,6 +133,7 @@ final class DeviceConnection {
     phase = .greeting(connection)
     unansweredHello = loop.milliseconds()
     changes.helloSent()
+    if let credential = configuration.credential?() { hello.credential = credential }
     json.reset()
     hello.write(to: &json)
     send(connection, masked: hello.credential != nil)

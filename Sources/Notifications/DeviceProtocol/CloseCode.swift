@@ -20,6 +20,7 @@
 /// | 4015 | tooManyResponses | after 10 s to 10 min |
 /// | 4016 | acknowledgementTimeout | after 1 s to 2 min |
 /// | 4017 | unsupportedFrame | after 60 s to 10 min |
+/// | 4018 | credentialExpired | when `goaway` said, with another credential |
 ///
 /// A device that has left a hello without an answer (it gave up, or the connection was cut) may be taken over by it: that hello can be
 /// worked on later than the next one. It comes back once for each such hello, as after `registrationLost`.
@@ -30,7 +31,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
   case helloTimeout = 4001
   /// A hello with a missing or wrong member.
   case badHello = 4002
-  /// No credential, or one that does not hold for this device and user.
+  /// No credential, or one that does not hold for this device, application and user; the close frame's text says which.
   case unauthorized = 4003
   /// The same device token has connected elsewhere.
   case takenOver = 4004
@@ -60,6 +61,8 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
   case acknowledgementTimeout = 4016
   /// A frame that is not text.
   case unsupportedFrame = 4017
+  /// The credential that the session began with has expired.
+  case credentialExpired = 4018
 
   /// The name in the table.
   public var name: StaticString {
@@ -82,6 +85,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     case .tooManyResponses: "tooManyResponses"
     case .acknowledgementTimeout: "acknowledgementTimeout"
     case .unsupportedFrame: "unsupportedFrame"
+    case .credentialExpired: "credentialExpired"
     }
   }
 
@@ -91,7 +95,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     case .protocolError: "a frame is no JSON object of carillon.v1; correct the device's software"
     case .helloTimeout: "no hello came in time; send it first, at once"
     case .badHello: "the hello has a missing or wrong member; correct it before coming back"
-    case .unauthorized: "the credential does not hold for this device and user; get another one"
+    case .unauthorized: "the credential is missing, or does not hold for this device, application and user; get another one"
     case .takenOver: "the same device token has connected elsewhere; do not come back by yourself"
     case .slowConsumer: "what was sent is not read fast enough; come back, nothing is lost"
     case .pingTimeout: "pings were not answered; come back"
@@ -106,6 +110,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     case .tooManyResponses: "too many responses wait for their answers; come back later and send fewer at a time"
     case .acknowledgementTimeout: "what was sent is not acknowledged; come back, nothing is lost"
     case .unsupportedFrame: "a frame is not text; correct the device's software"
+    case .credentialExpired: "the credential has expired; come back with another one when goaway said"
     }
   }
 
@@ -116,7 +121,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     case .protocolError, .messageTooLarge, .tooManyErrors, .unsupportedFrame: .backOff(from: 60_000, to: 600_000)
     case .helloTimeout, .slowConsumer, .acknowledgementTimeout: .backOff(from: 1_000, to: 120_000)
     case .pingTimeout, .userChanged, .registrationLost: .backOff(from: 0, to: 120_000)
-    case .draining: .asTold
+    case .draining, .credentialExpired: .asTold
     case .serviceUnavailable: .backOff(from: 2_000, to: 300_000)
     case .tooManyFrames, .tooManyResponses: .backOff(from: 10_000, to: 600_000)
     }

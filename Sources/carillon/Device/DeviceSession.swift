@@ -101,7 +101,9 @@ actor DeviceSession {
       if wait == nil { end(.failure(Failure(.wrongUsage, reason))) }
     case .closed(let code, let reason, nil) where !hasConnected && ending == nil:
       // What the cluster does not welcome as it stands will not be welcomed later either.
-      end(.failure(Failure(.wrongUsage, "the cluster does not take the device (close code \(code)): \(reason)")))
+      let isMissing = code == CloseCode.unauthorized.rawValue && configuration.hello.credential == nil
+      let remedy = isMissing ? "; give --credential-file or --credential" : ""
+      end(.failure(Failure(.wrongUsage, "the cluster does not take the device (close code \(code)): \(reason)\(remedy)")))
     case .closed(_, let reason, _): lastTrouble = reason
     case .unregistered: end(.success(.done))
     case .failed(let error): end(.failure(Failure(.wrongUsage, error.description)))

@@ -17,7 +17,8 @@ enum DeviceSettings {
     "device.credential", .string("TEXT"), isSecret: true,
     "What proves that the device may: see 'carillon token'. Better given by the environment or --credential-file, where others cannot see it."
   )
-  static let credentialFile = Setting<String?>("device.credential-file", .string("FILE"), "The file that has the credential.")
+  static let credentialFile = Setting<String?>(
+    "device.credential-file", .string("FILE"), "The file that has the credential; it is read again before each hello.")
   static let identity = SettingGroup("Device", [devices, token, app, user, credential, credentialFile])
 
   static let platform = Setting<String>("device.platform", .string("NAME"), default: "linux", "The platform that it says it is.")
@@ -56,6 +57,7 @@ enum DeviceSettings {
     // The cluster would say the same, but only after a connection.
     if let error = problem(of: hello) { throw UsageError(.wrongValue, "the device cannot say hello like this: \(error)") }
     var configuration = DeviceConfiguration(urls: urls, hello: hello)
+    if let path = values[credentialFile] { configuration.credential = { try? credential(in: path) } }
     configuration.stateFile = values[state]
     configuration.acknowledges = values[acknowledges]
     configuration.tracesFrames = values[AnswerSettings.json]
@@ -65,6 +67,10 @@ enum DeviceSettings {
   private static func credential(_ values: SettingValues) throws -> String? {
     guard let path = values[credentialFile] else { return values[credential] }
     guard values[credential] == nil else { throw UsageError(.contradiction, "give --credential or --credential-file, not both") }
+    return try credential(in: path)
+  }
+
+  private static func credential(in path: String) throws -> String {
     let bytes = try Descriptor.contents(of: path, limit: 65_536)
     let text = String(decoding: bytes, as: UTF8.self).filter { !$0.isWhitespace }
     guard !text.isEmpty else { throw UsageError(.wrongValue, "\(path) has no credential in it") }

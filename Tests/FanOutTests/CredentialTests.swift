@@ -1,0 +1,82 @@
+import Cryptography
+import EventLoop
+import HTTP
+import JSON
+import TestSupport
+import Testing
+
+@testable import FanOut
+
+/// Who is let in, for how long, and what the others are told, through a lane's sockets.
+@Suite(.serialized) struct CredentialTests {
+  private static let key: [UInt8] = Array("0123456789abcdef0123456789abcdef".utf8)
+  private static let token = String(repeating: "ab", count: 32)
+
+  private static func sign(_ claims: String, key: [UInt8] = key) -> String {
+    Array(claims.utf8).withUnsafeBytes { CompactSignature.sign($0, with: HMACKey(key)) }
+  }
+
+  /// A token with the claims that ada's device needs, as far as `changes` does not say otherwise.
+  private static func ada(_ changes: [String: String?]) -> String {
+    var claims: [String: String?] = ["sub": #""\#(token)""#, "app": #""com.example.shop""#, "user": #""ada""#, "exp": "4000000000"]
+    claims.merge(changes) { $1 }
+    return sign("{" + claims.compactMap { name, value in value.map { #""\#(name)":\#($0)"# } }.joined(separator: ",") + "}")
+  }
+
+  /// What a hello of ada's has as its credential, and words of what it is told; none: it is welcomed.
+  private static let cases: [(credential: String?, words: [String])] = [
+    (nil, ["no credential was given", "hello.credential", "carillon token"]), ("nonsense", ["not signed"]),
+    (sign("{}", key: Array("another key, as long as it must be".utf8)), ["not signed"]), (ada(["user": "5"]), ["claim user", "string"]),
+    (ada(["user": "null"]), ["claim user", "string"]), (ada(["sub": "[]"]), ["claim sub", "string"]), (ada(["app": nil]), ["claim app"]),
+    (ada(["exp": #""4000000000""#]), ["claim exp", "number"]), (ada(["exp": nil]), ["claim exp"]), (ada(["exp": "1"]), ["expired"]),
+    (ada(["nbf": "3999999999"]), ["nbf", "wait"]), (ada(["nbf": "true"]), ["claim nbf", "number"]),
+    (ada(["iat": #""now""#]), ["claim iat", "number"]), (ada(["user": nil]), ["another user"]),
+    (ada(["user": #""bob""#]), ["another user"]),
+    (ada(["app": #""com.example""#]), ["another application"]), (ada(["sub": #""cd""#]), ["another device"]), (ada([:]), []),
+    (ada(["nbf": "1", "iat": "1"]), []),
+  ]
+
+  @Test func aCredentialThatDoesNotHoldIsRefusedWithTheReason() async throws {
+    try await LaneFixture.with({ $0.admission = .credential(key: Self.key) }) { lane in
+      for (credential, words) in Self.cases {
+        let device = try await lane.connect(Self.token, user: "ada", credential: credential)
+        await lane.eventually("an answer") { $0.end(of: device) != nil || !$0.frames("welcome", at: device).isEmpty }
+        let end = await lane.end(of: device)
+        guard !words.isEmpty else {
+          #expect(end == nil, "\(credential ?? "")")
+          continue
+        }
+        #expect(end?.code.rawValue == 4003, "\(words)")
+        for word in words { #expect(end?.reason.contains(word) == true, "'\(end?.reason ?? "")' does not say '\(word)'") }
+      }
+    }
+  }
+
+  /// Passed over, such a claim would make it a credential of a device that is nobody's.
+  @Test func aUserThatIsNoTextIsNotNobody() async throws {
+    try await LaneFixture.with({ $0.admission = .credential(key: Self.key) }) { lane in
+      for user in ["5", "null", #"{"id":"ada"}"#] {
+        let device = try await lane.connect(Self.token, credential: Self.ada(["user": user]))
+        await lane.eventually("it is refused") { $0.end(of: device)?.code.rawValue == 4003 }
+      }
+      #expect(await lane.count("welcome") == 0)
+    }
+  }
+
+  @Test func aSessionEndsWithItsCredential() async throws {
+    try await LaneFixture.with({ $0.admission = .credential(key: Self.key) }) { lane in
+      let lasting = try await lane.connect(Self.token, user: "ada", credential: Self.ada([:]))
+      let end = WallClock.seconds() + 8
+      let token = LaneFixture.token()
+      let credential = Credential(device: token, application: "com.example.shop", user: nil, expiration: end)
+      let device = try await lane.connect(token, credential: credential.sign(key: Self.key, now: end - 8))
+      await lane.eventually("both are welcomed") { $0.count("welcome") == 2 }
+      await lane.eventually("it is closed") { $0.end(of: device)?.code.rawValue == 4018 }
+      #expect(WallClock.seconds() >= end)
+      let goaway = await lane.frames("goaway", at: device)
+      #expect(goaway.count == 1 && goaway.first?["reason"] == "credentialExpired")
+      #expect((0...300_000).contains(goaway.first?["reconnectAfterMs"]?.integerValue ?? -1))
+      #expect(await lane.end(of: lasting) == nil)
+    }
+  }
+}
