@@ -271,7 +271,7 @@ import Testing
     ].map { Array($0.utf8) }
     let failures = Fuzz("identities", corpus: corpus, tokens: ["-", ":", "T", "Z", "+00:00", "0", "f"]).run { bytes, _ in
       let text = bytes.text
-      if let id = NotificationID(text: bytes), id.description != text { return "another id: \(id)" }
+      if let id = NotificationID(text: bytes), id.description != text.lowercased() { return "another id: \(id)" }
       if let token = DeviceToken(bytes), token.text != text.lowercased() { return "another token: \(token.text)" }
       if let revision = Revision(text: bytes), revision.description != text { return "another revision: \(revision)" }
       if let time = Timestamp.parse(bytes), (0...Timestamp.latest).contains(time), Timestamp.parse(Timestamp.text(time)) != time {

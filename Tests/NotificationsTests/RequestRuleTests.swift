@@ -31,7 +31,7 @@ private let origin =
 @Suite struct RequestRuleTests {
   static let headerRules: [RuleCase] = [
     .header("apns-id", id, nil),
-    .header("apns-id", id.uppercased(), .badMessageID),
+    .header("apns-id", id.uppercased(), nil),
     .header("apns-id", "", .badMessageID),
     .header("apns-id", "123e4567e89b12d3a45642665544000a", .badMessageID),
     .header("apns-id", id + "0", .badMessageID),

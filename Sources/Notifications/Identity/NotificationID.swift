@@ -16,7 +16,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
     self.low = low
   }
 
-  /// An id from its canonical text: 8-4-4-4-12 lower-case hexadecimal digits; `nil` for anything else.
+  /// An id from its text: 8-4-4-4-12 hexadecimal digits of either case; `nil` for anything else.
   public init?(text: UnsafeRawBufferPointer) {
     guard text.count == Self.textCount else { return nil }
     var halves: (UInt64, UInt64) = (0, 0)
@@ -25,17 +25,25 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
         guard text[index] == UInt8(ascii: "-") else { return nil }
         continue
       }
-      guard let digit = Hexadecimal.lowerCaseValue(text[index]) else { return nil }
+      guard let digit = Hexadecimal.value(text[index]) else { return nil }
       if index < 18 { halves.0 = halves.0 << 4 | UInt64(digit) } else { halves.1 = halves.1 << 4 | UInt64(digit) }
     }
     (high, low) = halves
   }
 
-  /// An id from its canonical text; `nil` for anything else.
+  /// An id from its text, in either case; `nil` for anything else.
   public init?(_ text: String) {
     var text = text
     guard let id = text.withUTF8({ NotificationID(text: UnsafeRawBufferPointer($0)) }) else { return nil }
     self = id
+  }
+
+  /// Lends an identifier as an apns-id would be written: a UUID in lower case, any other text as it is.
+  public static func withCanonical<Result>(_ identifier: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows
+    -> Result
+  {
+    guard let id = NotificationID(text: identifier) else { return try body(identifier) }
+    return try id.withText(body)
   }
 
   /// An id from exactly sixteen bytes.
@@ -106,7 +114,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
     }
   }
 
-  /// The canonical text.
+  /// The text, in lower case.
   public var description: String { withText { $0.text } }
 
   /// By their bytes.

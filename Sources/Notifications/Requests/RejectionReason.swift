@@ -8,7 +8,7 @@ public enum RejectionReason: String, Sendable, CaseIterable {
   case badDeviceToken = "BadDeviceToken"
   /// `apns-expiration` is no time.
   case badExpirationDate = "BadExpirationDate"
-  /// `apns-id` is no canonical UUID.
+  /// `apns-id` is no UUID.
   case badMessageID = "BadMessageId"
   /// `apns-priority` is none of 10, 5 and 1, or does not go with the push type.
   case badPriority = "BadPriority"

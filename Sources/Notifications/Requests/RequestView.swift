@@ -120,7 +120,7 @@ public struct RequestView {
       throw Rejection(.duplicateHeaders, field: duplicate.name, rule: "A header of a request stands once.")
     }
     if headers.id != nil, envelope.isDerivedID {
-      throw Rejection(.badMessageID, field: "apns-id", rule: "An apns-id is a UUID: 8-4-4-4-12 lower-case hexadecimal digits.")
+      throw Rejection(.badMessageID, field: "apns-id", rule: "An apns-id is a UUID: 8-4-4-4-12 hexadecimal digits.")
     }
     let topic = try HeaderRules.topic(headers.topic)
     try HeaderRules.checkCollapseID(headers.collapseID)

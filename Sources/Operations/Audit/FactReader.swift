@@ -44,7 +44,7 @@ struct FactReader {
     case .accepted(let view):
       envelope = view.envelope
       fact.number = rules.end(of: view)
-      view.forEachIdentifier { fact.identifier = max(1, StableHash.hash($0)) }
+      view.forEachIdentifier { fact.identifier = hash(identifier: $0) }
       if view.operation == .remove { fact.flags.insert(.isRemoval) }
       switch view.target {
       case .device(let token): fact.device = max(1, DeviceToken.hash(token))
@@ -112,7 +112,7 @@ struct FactReader {
       } else if scanner.matches(key, "device") {
         fact.device = max(1, hash(span, scanner))
       } else if scanner.matches(key, "identifier") {
-        fact.identifier = max(1, hash(span, scanner))
+        fact.identifier = scanner.unescapedBytes(span).map(hash(identifier:)) ?? max(1, hash(span, scanner))
       } else if scanner.matches(key, "revision") {
         if let revision = scanner.unescapedBytes(span).flatMap(Revision.init(text:)) {
           (fact.revision, fact.era) = (revision.timestamp, UInt16(truncatingIfNeeded: revision.partition >> 16))
@@ -152,6 +152,11 @@ struct FactReader {
         if let time = scanner.integer(span) { fact.revision = UInt64(clamping: time) }
       }
     }
+  }
+
+  /// A removal may name an apns-id in either case.
+  private func hash(identifier: UnsafeRawBufferPointer) -> UInt64 {
+    NotificationID.withCanonical(identifier) { max(1, StableHash.hash($0)) }
   }
 
   private func hash(_ span: JSONSpan, _ scanner: JSONScanner) -> UInt64 {

@@ -55,7 +55,9 @@ struct RequestDraft: Sendable {
 
   private func record(line: Int, headers: [String: String], value: [UInt8]?) -> RequestToSend {
     var headers = headers
-    let id = headers[RequestHeader.id.name.description] ?? NotificationID.random().description
+    let given = headers[RequestHeader.id.name.description]
+    // What is no UUID goes as it is: the rules refuse it, or nobody wants it to be checked.
+    let id = given.map { NotificationID($0)?.description ?? $0 } ?? NotificationID.random().description
     headers[RequestHeader.id.name.description] = id
     var fields: [(name: String, value: String)] = []
     if let target { fields.append((RequestHeader.target.name.description, target)) }

@@ -26,7 +26,7 @@ def aps(text):
 # What changes in the headers (None: absent), the value, the reason.
 BAD = [
     ({"apns-id": "NOT-A-UUID"}, OK, "BadMessageId"),
-    ({"apns-id": str(uuid.uuid4()).upper().replace("0", "A", 1).replace("-4", "-A", 1)}, OK, "BadMessageId"),
+    ({"apns-id": str(uuid.uuid4()).upper().replace("-", "_", 1)}, OK, "BadMessageId"),
     ({"apns-id": ""}, OK, "BadMessageId"),
     ({"apns-topic": None}, OK, "MissingTopic"),
     ({"apns-topic": "com/example"}, OK, "BadTopic"),
