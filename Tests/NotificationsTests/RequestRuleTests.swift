@@ -1,3 +1,4 @@
+import JSON
 import Testing
 
 @testable import Notifications
@@ -169,7 +170,8 @@ private let origin =
     .aps(#""alert":{"loc-key":1}"#, "alert.loc-key"), .aps(#""alert":{"title-loc-args":"a"}"#, "alert.title-loc-args"),
     .aps(#""alert":{"subtitle-loc-args":[1]}"#, "alert.subtitle-loc-args"), .aps(#""alert":{"loc-args":{}}"#, "alert.loc-args"),
     .aps(#""alert":{"body":"a","body":"b"}"#, "alert.body"),
-    .aps(#""badge":0"#), .aps(#""badge":7.5"#), .aps(#""badge":"1""#, "badge"), .aps(#""badge":true"#, "badge"),
+    .aps(#""badge":0"#), .aps(#""badge":2147483647"#), .aps(#""badge":2147483648"#, "badge"), .aps(#""badge":7.5"#, "badge"),
+    .aps(#""badge":-1"#, "badge"), .aps(#""badge":"1""#, "badge"), .aps(#""badge":true"#, "badge"),
     .aps(#""badge":1,"badge":2"#, "badge"),
     .aps(#""sound":"chime.caf""#), .aps(#""sound":{"critical":1,"name":"a","volume":0.5,"x":1}"#), .aps(#""sound":1"#, "sound"),
     .aps(#""sound":{"critical":true}"#, "sound.critical"), .aps(#""sound":{"critical":2}"#, "sound.critical"),
@@ -226,6 +228,37 @@ private let origin =
       let fixture = RequestFixture(value: nil, headers: headers)
       #expect(fixture.read().rejection?.field.description == broken[index].0)
     }
+  }
+
+  @Test func nestingThatIsTooDeepIsRefusedAsThat() throws {
+    func nested(_ count: Int) -> String { String(repeating: "[", count: count) + String(repeating: "]", count: count) }
+    let deepest = RequestFixture.valid(value: #"{"aps":{},"a":\#(nested(62))}"#)
+    // A device reads it within a frame.
+    var entry = ByteBuffer()
+    var frame = JSONWriter()
+    try DeliveryEntry(try #require(deepest.read().view)).append(to: &entry)
+    try entry.withUnsafeBytes { bytes in
+      let view = try #require(DeliveryEntryView(bytes))
+      ServerFrames.notify(view, revision: Revision(view.source), delivery: 1, receipt: ("r" as StaticString).bytes, to: &frame)
+    }
+    _ = try frame.withUnsafeBytes { try ServerFrame($0) }
+    let tooDeep: [(RequestFixture, field: String, levels: String)] = [
+      (.valid(value: #"{"aps":{},"a":\#(nested(63))}"#), "payload", "63"),
+      (.valid(value: #"{"aps":{"alert":\#(nested(500))}}"#), "payload", "63"),
+      (.valid(["operation": "remove"], value: #"{"identifiers":["a"],"a":\#(nested(64))}"#), "payload", "64"),
+      (.valid(["trigger": #"{"type":"push","a":\#(nested(8))}"#]), "trigger", "8"),
+    ]
+    for (fixture, field, levels) in tooDeep {
+      let rejection = fixture.read().rejection
+      #expect(rejection?.field.description == field)
+      #expect(rejection?.rule.description.hasSuffix("at most \(levels) objects and arrays lie inside one another.") == true)
+    }
+  }
+
+  @Test func anIDInUpperCaseIsTheSameID() throws {
+    let upper = try #require(RequestFixture.valid(["apns-id": id.uppercased()]).read().view)
+    #expect(upper.envelope.id.description == id && !upper.envelope.isDerivedID)
+    #expect(NotificationID(id.uppercased()) == NotificationID(id))
   }
 
   @Test func aHeaderStandingTwiceIsRefused() {

@@ -38,8 +38,8 @@ public struct PayloadFacts {
       throw rejection
     } catch {
       throw Rejection(
-        .badRequestPayload, field: "payload", rule: "The payload is one JSON object by RFC 8259, in UTF-8, not deeper than 64 levels.",
-        offset: (error as? JSONError)?.offset)
+        .badRequestPayload, field: "payload", error, rule: "The payload is one JSON object by RFC 8259, in UTF-8.",
+        tooDeep: "In a payload at most 63 objects and arrays lie inside one another.")
     }
     (flags, categorySource) = (reader.flags, reader.categorySource)
   }
@@ -57,7 +57,7 @@ private struct PayloadReader {
   private(set) var flags: PayloadFlags = []
   private(set) var categorySource = UnsafeRawBufferPointer.none
 
-  init(_ payload: UnsafeRawBufferPointer) { scanner = JSONScanner(payload) }
+  init(_ payload: UnsafeRawBufferPointer) { scanner = JSONScanner(payload, depthLimit: RequestLimits.payloadDepth) }
 
   mutating func read() throws {
     guard scanner.peekKind() == .object else {
@@ -92,7 +92,10 @@ private struct PayloadReader {
         try readSound()
         flags.insert(.sound)
       case .badge:
-        try take(known, .number, "A badge is a number; 0 clears it.")
+        let value = try scanner.skip()
+        guard let badge = scanner.integer(value), (0...Int64(Int32.max)).contains(badge) else {
+          throw wrong(known.field, "A badge is an integer from 0 to 2147483647; 0 clears it.", value)
+        }
         flags.insert(.badge)
       case .category:
         categorySource = scanner.source(try take(known, .string, "A category is a string."))

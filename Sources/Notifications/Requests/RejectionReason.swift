@@ -1,3 +1,5 @@
+internal import JSON
+
 /// Why a request is not carried out, in the words of Apple's push service.
 ///
 /// The raw values are those that APNs answers with; `FeatureNotEnabled` also says that this version does not have it yet.
@@ -71,6 +73,12 @@ public struct Rejection: Error, Sendable, CustomStringConvertible {
     self.field = field
     self.rule = rule
     self.offset = offset
+  }
+
+  /// A rejection of a field that cannot be read as JSON: nesting too deep is no fault of the syntax, and has a rule of its own.
+  init(_ reason: RejectionReason, field: StaticString, _ error: any Error, rule: StaticString, tooDeep: StaticString) {
+    let error = error as? JSONError
+    self.init(reason, field: field, rule: error?.reason == .tooDeep ? tooDeep : rule, offset: error?.offset)
   }
 
   /// Whether the same record might pass later: no, but for a target whose rate limit is reached or a failure of the cluster.

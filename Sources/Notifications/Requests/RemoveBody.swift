@@ -17,7 +17,9 @@ struct RemoveBody {
     } catch let rejection as Rejection {
       throw rejection
     } catch {
-      throw Rejection(.badRequestPayload, field: "payload", rule: Self.rule, offset: (error as? JSONError)?.offset)
+      throw Rejection(
+        .badRequestPayload, field: "payload", error, rule: Self.rule,
+        tooDeep: "In the body of a remove at most 64 objects and arrays lie inside one another.")
     }
   }
 

@@ -11,6 +11,10 @@ public struct RequestLimits: Sendable {
   public static var removeBytes: Int { 16_384 }
   /// How many identifiers one `remove` names: its revision stands for one place in the mailbox.
   public static var removeIdentifiers: Int { 1 }
+  /// How many objects and arrays of a payload may lie inside one another: one less than a reader of JSON takes, for the frame around it.
+  public static var payloadDepth: Int { 63 }
+  /// How many objects and arrays of a `trigger` may lie inside one another.
+  public static var triggerDepth: Int { 8 }
   /// The longest `apns-collapse-id`, in bytes, and so the longest identifier.
   public static var identifierBytes: Int { 64 }
   /// The longest `apns-topic`, in bytes.

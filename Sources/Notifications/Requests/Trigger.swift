@@ -19,12 +19,13 @@ enum Trigger {
       throw rejection
     } catch {
       throw Rejection(
-        .badRequestParams, field: "trigger", rule: "A trigger is a JSON object by RFC 8259.", offset: (error as? JSONError)?.offset)
+        .badRequestParams, field: "trigger", error, rule: "A trigger is a JSON object by RFC 8259.",
+        tooDeep: "In a trigger at most 8 objects and arrays lie inside one another.")
     }
   }
 
   private static func read(_ header: UnsafeRawBufferPointer) throws -> Bool {
-    var scanner = JSONScanner(header, depthLimit: 8)
+    var scanner = JSONScanner(header, depthLimit: RequestLimits.triggerDepth)
     var type: JSONSpan?
     var repeats: JSONSpan?
     var place: (span: JSONSpan, isBeacon: Bool)?

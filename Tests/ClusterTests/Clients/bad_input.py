@@ -56,7 +56,7 @@ BAD = [
     ({}, b"\x00\xff\x01", "BadRequestPayload"),
     ({}, b'{"aps": ' + b"[" * 500 + b"]" * 500 + b"}", "BadRequestPayload"),
     ({}, b'{"alert": "no aps"}', "BadRequestPayload"),
-    aps("[]"), aps('{"alert": 3}'), aps('{"badge": "three"}'), aps('{"sound": 1}'), aps('{"sound": {"critical": 2}}'),
+    aps("[]"), aps('{"alert": 3}'), aps('{"badge": "three"}'), aps('{"badge": 1.5}'), aps('{"badge": -1}'), aps('{"sound": 1}'), aps('{"sound": {"critical": 2}}'),
     aps('{"sound": {"volume": 2}}'), aps('{"thread-id": 1}'), aps('{"category": {}}'), aps('{"content-available": 2}'),
     aps('{"mutable-content": true}'), aps('{"interruption-level": "loud"}'), aps('{"relevance-score": 1.5}'),
     aps('{"alert": {"title": 1}}'), aps('{"alert": {"loc-args": [1]}}'), aps('{"event": "pause"}'), aps('{"content-state": 1}'),
