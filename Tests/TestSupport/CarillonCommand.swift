@@ -15,6 +15,21 @@ public struct CarillonCommand: Sendable {
     public var lines: [String] { output.split(separator: "\n").map(String.init) }
   }
 
+  /// What a process reads from and writes to, where that is no file of its command.
+  public struct Streams {
+    /// Standard input.
+    public var input: FileHandle?
+    /// Standard output.
+    public var output: FileHandle?
+    /// Standard error.
+    public var errors: FileHandle?
+
+    /// Files for all, unless given.
+    public init(input: FileHandle? = nil, output: FileHandle? = nil, errors: FileHandle? = nil) {
+      (self.input, self.output, self.errors) = (input, output, errors)
+    }
+  }
+
   /// The program: what `CARILLON_BINARY` names, else the debug build beside the tests.
   public static let program: URL = {
     if let path = ProcessInfo.processInfo.environment["CARILLON_BINARY"] { return URL(fileURLWithPath: path) }
@@ -69,8 +84,12 @@ public struct CarillonCommand: Sendable {
   }
 
   /// Starts the program.
-  public func start(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws -> RunningCommand {
-    let process = try RunningCommand(arguments, environment: environment, input: input, folder)
+  ///
+  /// - Parameter streams: what takes the place of standard input and the two outputs, where something does.
+  public func start(_ arguments: [String], environment: [String: String] = [:], input: String = "", streams: Streams = Streams()) throws
+    -> RunningCommand
+  {
+    let process = try RunningCommand(arguments, environment: environment, input: input, streams, folder)
     started.processes.withLock { $0.append(process) }
     return process
   }
@@ -91,7 +110,9 @@ public final class RunningCommand: @unchecked Sendable {
   private let output: URL
   private let errors: URL
 
-  fileprivate init(_ arguments: [String], environment: [String: String], input: String, _ folder: URL) throws {
+  fileprivate init(_ arguments: [String], environment: [String: String], input: String, _ streams: CarillonCommand.Streams, _ folder: URL)
+    throws
+  {
     let name = UUID().uuidString
     output = folder.appendingPathComponent("\(name).out")
     errors = folder.appendingPathComponent("\(name).err")
@@ -107,9 +128,9 @@ public final class RunningCommand: @unchecked Sendable {
     process.executableURL = CarillonCommand.program
     process.arguments = arguments
     process.environment = variables.merging(environment) { $1 }
-    process.standardInput = try FileHandle(forReadingFrom: source)
-    process.standardOutput = try FileHandle(forWritingTo: output)
-    process.standardError = try FileHandle(forWritingTo: errors)
+    process.standardInput = try streams.input ?? FileHandle(forReadingFrom: source)
+    process.standardOutput = try streams.output ?? FileHandle(forWritingTo: output)
+    process.standardError = try streams.errors ?? FileHandle(forWritingTo: errors)
     try process.run()
   }
 

@@ -1,7 +1,7 @@
 /// Finds what somebody who mistyped a word most likely meant.
-enum Suggestion {
+public enum Suggestion {
   /// The word nearest to what was typed; nil when none is near enough to be worth saying.
-  static func nearest(to typed: String, in words: [String]) -> String? {
+  public static func nearest(to typed: String, in words: [String]) -> String? {
     guard !typed.isEmpty else { return nil }
     let allowed = max(1, typed.count / 3)
     let ranked = words.map { (word: $0, distance: distance(typed, $0)) }.filter { $0.distance <= allowed }
@@ -12,7 +12,7 @@ enum Suggestion {
   }
 
   /// The suggestion as the end of an error; empty without one.
-  static func question(_ word: String?) -> String { word.map { "; did you mean '\($0)'?" } ?? "" }
+  public static func question(_ word: String?) -> String { word.map { "; did you mean '\($0)'?" } ?? "" }
 
   /// How many letters must be changed, added, left out or swapped with their neighbour (the restricted Damerau-Levenshtein distance).
   static func distance(_ first: String, _ second: String) -> Int {

@@ -22,6 +22,13 @@ struct LineReader: ~Copyable {
 
   deinit { if descriptor > STDIN_FILENO { close(descriptor) } }
 
+  /// Whether something can be read within a time, the end included.
+  func isReady(withinMilliseconds milliseconds: Int) -> Bool {
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    let count = poll(&wanted, 1, Int32(clamping: milliseconds))
+    return count > 0 || count < 0 && errno != EINTR
+  }
+
   /// Reads what is there at once, waiting for some of it, and gives its whole lines with their numbers; false at the end.
   ///
   /// A line that is too long is given as nil; empty ones are left out.

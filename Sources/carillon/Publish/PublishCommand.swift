@@ -14,29 +14,26 @@ enum PublishCommand {
     examples: [
       Example("publish --target user:ada --app com.example.shop --title Order --body 'On its way' --collapse-id order-7", "one request"),
       Example("publish --target user:ada --app com.example.shop --operation remove --identifiers order-7", "takes it away again"),
+      Example("publish --app com.example.shop --lines requests.jsonl --dry-run --json", "what would be published"),
       Example("publish --app com.example.shop --lines requests.jsonl --json > acknowledged.jsonl", "many"),
     ]
   ) { try await run($0) }
 
   private static func run(_ values: SettingValues) async throws -> ExitCode {
-    let kafka = try ClusterSettings.kafka(values, client: "carillon-publish")
     let topic = ClusterSettings.topics(values).requests
     let draft = try PublishSettings.draft(values, now: WallClock.milliseconds())
-    let limits = RequestLimits(
-      payloadBytes: values[RequestSettings.payloadBytes], voipPayloadBytes: max(5120, values[RequestSettings.payloadBytes]))
-    var given: [RequestToSend]?
-    if values[PublishSettings.lines] == nil {
-      guard draft.count == 1 || draft.headers[RequestHeader.id.name.description] == nil else {
-        throw UsageError(.contradiction, "--id is one request's, and each of several --identifiers is a request of its own")
+    let limits = values[PublishSettings.isUnchecked] ? nil : RequestLimits(values)
+    let given = try requests(values, draft, limits)
+    if values[PublishSettings.isDryRun] {
+      let printer = RequestPrinter(isJSON: values[AnswerSettings.json])
+      guard given == nil else {
+        printer.print(given ?? [])
+        return .done
       }
-      let requests = draft.records(line: 0)
-      if !values[PublishSettings.isUnchecked] { for request in requests { try checked(request, limits) } }
-      given = requests
-    } else if draft.headers[RequestHeader.id.name.description] != nil {
-      throw UsageError(.contradiction, "--id is one request's: in --lines each line has its own 'id'")
-    } else if values[PublishSettings.lines] == "-", values[PublishSettings.payload] == "-" {
-      throw UsageError(.contradiction, "--lines and --payload cannot both be standard input")
+      let refused = try await LineSource(draft: draft, limits: limits).publish(values[PublishSettings.lines] ?? "-") { printer.print($0) }
+      return refused > 0 ? .answerIsNo : .done
     }
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-publish")
     _ = try await Admin.with(kafka) { try await $0.partitions(of: topic, at: kafka) }
 
     let timeout = values[PublishSettings.timeout].wholeMilliseconds
@@ -47,9 +44,10 @@ enum PublishCommand {
     if let given {
       await lane.publish(given)
     } else {
-      var source = LineSource(draft: draft, limits: values[PublishSettings.isUnchecked] ? nil : limits)
       do {
-        refused = try await source.publish(values[PublishSettings.lines] ?? "-", on: lane)
+        refused = try await LineSource(draft: draft, limits: limits).publish(values[PublishSettings.lines] ?? "-") {
+          await lane.publish($0)
+        }
       } catch {
         _ = await lane.finish(withinMilliseconds: timeout + 2000)
         await loop.close()
@@ -59,6 +57,33 @@ enum PublishCommand {
     let totals = await lane.finish(withinMilliseconds: timeout + 2000)
     await loop.close()
     return try end(given, totals, refused, topic)
+  }
+
+  /// The requests that the flags give, checked; nil where lines do.
+  private static func requests(_ values: SettingValues, _ draft: RequestDraft, _ limits: RequestLimits?) throws(UsageError)
+    -> [RequestToSend]?
+  {
+    let hasID = draft.headers[RequestHeader.id.name.description] != nil
+    guard values[PublishSettings.lines] == nil else {
+      guard !hasID else { throw UsageError(.contradiction, "--id is one request's: in --lines each line has its own 'id'") }
+      guard values[PublishSettings.lines] != "-" || values[PublishSettings.payload] != "-" else {
+        throw UsageError(.contradiction, "--lines and --payload cannot both be standard input")
+      }
+      return nil
+    }
+    guard draft.count == 1 || !hasID else {
+      throw UsageError(.contradiction, "--id is one request's, and each of several --identifiers is a request of its own")
+    }
+    let requests = draft.records(line: 0)
+    guard let limits else { return requests }
+    guard draft.hasEffect else {
+      throw UsageError(
+        .missing,
+        "the request would show nothing and do nothing: add --title, --subtitle, --body, --badge or --sound, or --content-available to wake the application"
+      )
+    }
+    for request in requests { try checked(request, limits) }
+    return requests
   }
 
   private static func checked(_ request: RequestToSend, _ limits: RequestLimits) throws(UsageError) {
@@ -94,17 +119,21 @@ private struct LineSource {
   private var refused = 0
   private var published = 0
   private let started = ContinuousClock.now
-  private var reported = ContinuousClock.now
+  private var nextReport: ContinuousClock.Instant
 
   init(draft: RequestDraft, limits: RequestLimits?) {
     self.draft = draft
     self.limits = limits
+    // Somebody who waits wants to see that it works; a log only needs to know of what takes long.
+    nextReport = started + (StandardError.isTerminal ? .milliseconds(500) : .seconds(5))
   }
 
-  /// Answers how many lines are wrong.
-  mutating func publish(_ path: String, on lane: PublishLane) async throws -> Int {
+  /// Gives the requests of all lines to `publish`, and answers how many lines are wrong.
+  consuming func publish(_ path: String, _ publish: ([RequestToSend]) async -> Void) async throws -> Int {
     var reader = try LineReader(path: path)
     while true {
+      // The input may be slow.
+      while !reader.isReady(withinMilliseconds: max(1, (nextReport - .now).wholeMilliseconds)) { report() }
       var requests: [RequestToSend] = []
       let now = WallClock.milliseconds()
       let hasMore = try reader.next { number, line in
@@ -115,7 +144,7 @@ private struct LineSource {
           StandardError.line("line \(number): \(error)")
         }
       }
-      if !requests.isEmpty { await lane.publish(requests) }
+      if !requests.isEmpty { await publish(requests) }
       published += requests.count
       report()
       if !hasMore { return refused }
@@ -130,6 +159,10 @@ private struct LineSource {
       throw LineError(description: "'id' is one request's, and each of several 'identifiers' is a request of its own")
     }
     let records = request.records(line: number)
+    guard limits == nil || request.hasEffect else {
+      throw LineError(
+        description: "it would show nothing and do nothing: add 'title', 'subtitle', 'body', 'badge' or 'sound', or 'content-available'")
+    }
     do throws(Rejection) {
       if let limits { for record in records { try record.check(limits) } }
     } catch {
@@ -138,12 +171,19 @@ private struct LineSource {
     return records
   }
 
-  /// From the fifth second on, what has been done and how fast.
+  /// What has been done and how fast, where that is due.
   private mutating func report() {
     let now = ContinuousClock.now
-    guard now - reported >= .seconds(5) else { return }
-    reported = now
+    guard now >= nextReport else { return }
+    nextReport = now + .seconds(5)
     let milliseconds = max((now - started).wholeMilliseconds, 1)
     StandardError.line("\(published) requests so far, \(published * 1000 / milliseconds) a second")
+  }
+}
+
+extension RequestLimits {
+  /// As the settings of a cluster's workers say.
+  fileprivate init(_ values: SettingValues) {
+    self.init(payloadBytes: values[RequestSettings.payloadBytes], voipPayloadBytes: max(5120, values[RequestSettings.payloadBytes]))
   }
 }

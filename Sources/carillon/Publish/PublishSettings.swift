@@ -49,10 +49,13 @@ enum PublishSettings {
   static let lines = Setting<String?>("publish.lines", .string("FILE|-"), "Many requests, one JSON object a line; - is standard input.")
   static let isUnchecked = Setting(
     "publish.unchecked", .boolean, default: false, "Publish also what breaks a rule, to see what the cluster does with it.")
+  static let isDryRun = Setting(
+    "publish.dry-run", .boolean, default: false,
+    "Publishes nothing: prints the records that would be, with their keys, headers and values. Needs no Kafka.")
   static let timeout = Setting(
     "publish.timeout", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How long Kafka may take to acknowledge a request.")
 
-  static let way = SettingGroup("Publishing", [lines, isUnchecked, timeout, RequestSettings.payloadBytes])
+  static let way = SettingGroup("Publishing", [lines, isUnchecked, isDryRun, timeout, RequestSettings.payloadBytes])
 
   /// The request that the flags describe; with `--lines`, what the lines leave out.
   static func draft(_ values: SettingValues, now: Int64) throws -> RequestDraft {

@@ -31,6 +31,13 @@ struct RequestDraft: Sendable {
 
   private var isRemove: Bool { headers[RequestHeader.operation.name.description] == "remove" }
 
+  /// Whether it shows something or does something: a payload of its own is taken as it stands, and some push types need nothing in it.
+  var hasEffect: Bool {
+    if payload != nil || content.hasEffect { return true }
+    if headers[RequestHeader.operation.name.description, default: "notify"] != "notify" { return true }
+    return !["alert", "background"].contains(headers[RequestHeader.pushType.name.description, default: "alert"])
+  }
+
   /// How many requests it becomes: a remove is one for each of its identifiers.
   var count: Int { isRemove ? max(1, removed.count) : 1 }
 
@@ -84,6 +91,11 @@ struct RequestContent: Sendable, Equatable {
   var custom: [CustomMember] = []
 
   var isEmpty: Bool { self == RequestContent() }
+
+  /// Whether the person or the application notices it; all else only goes with what they notice.
+  var hasEffect: Bool {
+    title != nil || subtitle != nil || body != nil || badge != nil || sound != nil || isContentAvailable
+  }
 
   mutating func fill(from other: RequestContent) {
     title = title ?? other.title

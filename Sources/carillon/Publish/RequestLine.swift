@@ -38,7 +38,7 @@ enum RequestLine {
       let name = scanner.text(key) ?? ""
       let value = try scanner.skip()
       guard seen.insert(name).inserted else { throw LineError(description: "the member '\(name)' stands twice") }
-      guard let flag = Member(rawValue: name) else { throw LineError(description: "no member '\(name)' is known") }
+      guard let flag = Member(rawValue: name) else { throw unknown(name) }
       if value.kind == .null { continue }
       try take(flag, value, scanner, now, into: &draft)
     }
@@ -49,7 +49,12 @@ enum RequestLine {
     return draft
   }
 
-  private enum Member: String {
+  private static func unknown(_ name: String) -> LineError {
+    let meant = Suggestion.nearest(to: name, in: Member.allCases.map(\.rawValue))
+    return LineError(description: "no member '\(TerminalText.visible(name))' is known" + Suggestion.question(meant))
+  }
+
+  private enum Member: String, CaseIterable {
     case target, app, id, collapseID = "collapse-id", expiration, priority, pushType = "push-type", trigger, operation, identifiers
     case title, subtitle, body, badge, sound, category, threadID = "thread-id", isMutable = "mutable-content"
     case isContentAvailable = "content-available", custom, payload, headers

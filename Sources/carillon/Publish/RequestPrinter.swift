@@ -1,0 +1,32 @@
+import JSON
+
+/// Shows requests as the records that they would be, for a person or for a program.
+struct RequestPrinter {
+  let isJSON: Bool
+
+  func print(_ requests: [RequestToSend]) {
+    for request in requests { StandardOutput.line(isJSON ? json(request) : text(request)) }
+    StandardOutput.flush()
+  }
+
+  /// The key, a line for each header, the value, and an empty line.
+  private func text(_ request: RequestToSend) -> String {
+    var lines = request.line > 0 ? ["line \(request.line)"] : []
+    lines.append("key: " + (request.key.isEmpty ? "(none)" : TerminalText.visible(String(decoding: request.key, as: UTF8.self))))
+    for (name, value) in request.headers { lines.append("header \(TerminalText.visible(name)): \(TerminalText.visible(value))") }
+    lines.append("value: " + (request.value.map { TerminalText.visible(String(decoding: $0, as: UTF8.self)) } ?? "(none)"))
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// One object; the value is a string, since a record's value is bytes.
+  private func json(_ request: RequestToSend) -> String {
+    func text(_ bytes: [UInt8]?) -> JSONValue { bytes.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null }
+    var members: [JSONValue.Member] = [
+      .init(key: "key", value: text(request.key.isEmpty ? nil : request.key)),
+      .init(key: "headers", value: .object(request.headers.map { .init(key: $0.name, value: .string($0.value)) })),
+      .init(key: "value", value: text(request.value)),
+    ]
+    if request.line > 0 { members.append(.init(key: "line", value: .integer(Int64(request.line)))) }
+    return JSONValue.object(members).text
+  }
+}
