@@ -59,6 +59,21 @@ import Testing
     }
   }
 
+  @Test(arguments: [40, 80, 100]) func aTerminalGetsNoLineThatIsWiderThanItAndMissesNothing(width: UInt16) async throws {
+    try await withEvents { carillon, _, _, flags in
+      let all = try await carillon.run(flags + ["--from", "beginning", "--until-idle", "300ms"])
+      let terminal = try PseudoTerminal(width: width)
+      let process = try carillon.start(
+        flags + ["--from", "beginning", "--until-idle", "300ms"], streams: .init(output: terminal.terminal))
+      #expect(try await process.result().status == 0)
+      let shown = terminal.read()
+      #expect(shown.split(separator: "\n").allSatisfy { $0.count <= Int(width) }, "it said: \(shown)")
+      #expect(shown.split(separator: "\n").count > all.lines.count)
+      func characters(_ text: String) -> String { text.filter { !$0.isWhitespace } }
+      #expect(characters(shown) == characters(all.output))
+    }
+  }
+
   @Test func aProgramReadsTheValueByteForByteWithItsAttributes() async throws {
     try await withEvents { carillon, _, _, flags in
       let result = try await carillon.run(flags + ["--from", "beginning", "--limit", "1", "--json"])
@@ -74,7 +89,8 @@ import Testing
 
   @Test(arguments: [
     (["--type", "delivered,response"], ["response", "delivered"]), (["--id", id], ["addressed", "response"]),
-    (["--device", device], ["response"]), (["--from", "2030-01-01T00:00:00Z"], ["delivered"]),
+    (["--id", id.uppercased()], ["addressed", "response"]), (["--device", device], ["response"]),
+    (["--from", "2030-01-01T00:00:00Z"], ["delivered"]),
   ]) func onlyWhatIsWantedIsShown(filter: [String], types: [String]) async throws {
     try await withEvents { carillon, kafka, _, flags in
       // A real Kafka finds offsets by the records' times, which all are now.
@@ -124,6 +140,54 @@ import Testing
       let result = try await following.result()
       #expect(result.status == 0)
       #expect(result.lines.count == 1)
+    }
+  }
+
+  /// Three people with a device each, one of them registered while the events are read.
+  @Test func aPersonsEventsAreThoseThatNameThemAndThoseOnTheirDevices() async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        let prefix = KafkaFixture.unique("person") + "."
+        for topic in ["events", "devices"] {
+          if let embedded = kafka.embedded { try embedded.createTopic(prefix + topic, partitions: 1) }
+          try await kafka.admin.ensureTopics([TopicSpecification(prefix + topic, partitions: 1)])
+        }
+        func device(_ digit: String) -> String { String(repeating: digit, count: 64) }
+        func registration(_ digit: String, _ user: String, _ application: String = "com.example.shop") -> String {
+          #"{"device":"\#(device(digit))","application":"\#(application)","user":"\#(user)","since":1}"#
+        }
+        try await kafka.publish(
+          [
+            TestRecord(key: device("a"), registration("a", "ada")), TestRecord(key: device("b"), registration("b", "bob")),
+            TestRecord(key: device("d"), registration("d", "ada")), TestRecord(key: device("d"), nil),
+            TestRecord(key: device("e"), registration("e", "ada", "com.example.other")),
+          ], to: prefix + "devices")
+        var number = 0
+        func told(_ type: String, _ members: String, _ application: String = "com.example.shop") -> TestRecord {
+          number += 1
+          return event(type, "2026-01-31T12:00:00.000Z", #"{"n":\#(number),\#(members),"application":"\#(application)"}"#)
+        }
+        func on(_ digit: String) -> String { #""device":"\#(device(digit))""# }
+        try await kafka.publish(
+          [
+            told("addressed", #""target":"user:ada","user":"ada""#), told("addressed", #""target":"user:bob","user":"bob""#),
+            told("rejected", #""target":"user:ada""#), told("delivered", on("a")), told("delivered", on("b")), told("delivered", on("c")),
+            told("delivered", on("d")), told("delivered", on("e"), "com.example.other"),
+            told("registered", on("c") + #","user":"ada","registration":"# + registration("c", "ada")), told("delivered", on("c")),
+            told("unregistered-device", on("a")), told("delivered", on("a")), told("response", on("b") + #","user":"ada""#),
+          ], to: prefix + "events")
+        let flags = [
+          "events", "--kafka", kafka.configuration.bootstrapServers.joined(separator: ","), "--topic-prefix", prefix, "--from", "beginning",
+          "--until-idle", "300ms", "--json",
+        ]
+        for (filter, wanted) in [
+          (["--user", "ada"], [1, 3, 4, 8, 9, 10, 11, 13]), (["--user", "ada", "--app", "com.example.other"], [8]),
+          (["--app", "com.example.other"], [8]), (["--user", "ada", "--app", "com.example.shop"], [1, 3, 4, 9, 10, 11, 13]),
+        ] as [([String], [Int64])] {
+          let result = try await carillon.run(flags + filter)
+          #expect(try result.lines.compactMap { try JSONValue(parsing: $0)["n"]?.integerValue } == wanted, "\(filter): \(result.errors)")
+        }
+      }
     }
   }
 }

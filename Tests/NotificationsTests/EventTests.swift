@@ -28,6 +28,7 @@ import Testing
     #expect(event.type == .response && event.typeName == "carillon.response.v1" && event.cluster == "/carillon/test")
     #expect(event.subject == told.id?.description && event.id == told.id && event.identifier == told.id?.description)
     #expect(event.time == 1_700_000_001_234 && event.traceparent == DeliveryTests.trace)
+    #expect(event.device == RequestFixture.token && event.target == nil && event.user == "ada" && event.application == "com.example.shop")
     #expect(event.source == SourceCoordinates(topic: "notifications.requests", partition: 3, offset: 42, timestamp: 1_700_000_000_123))
     #expect(event.revision == told.revision && event.worker == "fan-out-1")
     #expect(event.response == "r-1" && event.action == "REPLY" && event.userText == "Hi" && event.at == 1_700_000_000_000)
@@ -84,6 +85,7 @@ import Testing
     let event = try told(facts)
     #expect(event.reason == "BadRequestPayload" && event.field == "aps.badge")
     #expect(event.rule == "A badge is an integer from 0 to 2147483647; 0 clears it.")
+    #expect(event.application == "com.example.shop")
     #expect(event.device == nil && event.target == "device:\(RequestFixture.token)")
     #expect(event.type?.isTerminal == true)
   }

@@ -44,8 +44,8 @@ import Testing
     let steps = explanation().steps
     #expect(steps.map(\.name) == ["published", "queued", "queued", "delivered", "delivered"])
     #expect(steps.map(\.sincePublication) == [0, 10, 12, 35, 40])
-    // Since what happened on the same device.
-    #expect(steps.map(\.sincePrevious) == [nil, 10, 12, 25, 28])
+    // Since the row above, whatever device that is about.
+    #expect(steps.map(\.sincePrevious) == [nil, 10, 2, 23, 5])
     #expect(steps.map(\.worker) == [nil, "w", "w", "w", "w"])
     #expect(steps.last.map { [$0.topic, "\($0.partition)", "\($0.offset)"] } == ["e", "3", "3"])
   }

@@ -38,6 +38,7 @@ public struct EventFacts {
     id = request.id
     identifier = request.collapseID
     target = request.target
+    application = request.application
     source = request.source
     sourceTopic = request.sourceTopic
     revision = request.revision

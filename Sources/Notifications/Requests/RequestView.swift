@@ -34,6 +34,9 @@ public struct RequestEnvelope {
   public let collapseID: UnsafeRawBufferPointer
   /// The `target` header, else the record key: what events of a request without a device are keyed by.
   public let target: UnsafeRawBufferPointer
+  /// `apns-topic` where it is one, for the application of a request that breaks a rule; see ``application``.
+  private let topic: UnsafeRawBufferPointer
+  private let pushType: UnsafeRawBufferPointer?
   /// Where the request came from first: the record's own position, or its origin's.
   public let source: SourcePosition
   /// The topic that it came from first; none when it is the topic it was read from.
@@ -47,10 +50,12 @@ public struct RequestEnvelope {
   public init(_ record: RequestRecord) {
     origin = record.headers.origin.flatMap(Origin.init)
     source = origin?.position ?? record.position
-    let topic = origin?.topic ?? record.topic
-    sourceTopic = topic.equals(record.topic) ? .none : topic
+    let firstTopic = origin?.topic ?? record.topic
+    sourceTopic = firstTopic.equals(record.topic) ? .none : firstTopic
     let given = record.headers.id.flatMap(NotificationID.init(text:))
-    id = given ?? .derived(topic: topic, source: source)
+    id = given ?? .derived(topic: firstTopic, source: source)
+    topic = record.headers.topic ?? .none
+    pushType = record.headers.pushType
     isDerivedID = given == nil
     collapseID = record.headers.collapseID ?? .none
     target = record.headers.target ?? record.key
@@ -59,6 +64,12 @@ public struct RequestEnvelope {
 
   /// The request's revision.
   public var revision: Revision { Revision(source) }
+
+  /// The application, as far as the headers of a request that breaks a rule tell it; none when `apns-topic` is no topic.
+  public var application: UnsafeRawBufferPointer {
+    guard ApplicationTopic.isValid(topic) else { return .none }
+    return ApplicationTopic.application(of: topic, for: pushType.flatMap { PushType(name: $0) } ?? .alert) ?? topic
+  }
 }
 
 /// What becomes of a request record when it is read.

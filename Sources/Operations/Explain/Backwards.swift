@@ -13,6 +13,9 @@ struct Backwards {
     count = first
   }
 
+  /// Leaves partitions out that are of no interest from now on.
+  mutating func leaveOut(_ isDone: (TopicPartition) -> Bool) { left.removeAll { isDone($0.partition) } }
+
   /// The next round; nil when all was handed out.
   mutating func next() -> [TopicStretch]? {
     guard !left.isEmpty else { return nil }

@@ -2,9 +2,21 @@ public import EventLoop
 public import Kafka
 public import Notifications
 
-/// What a search for a request may use.
+/// Which requests are asked for.
+public enum RequestQuestion: Sendable {
+  /// The one of this id.
+  case request(NotificationID)
+  /// Those whose header `apns-id` has this text, which is no UUID: they were rejected, and have derived ids.
+  case written(String)
+  /// The latest ones for a person and for the devices registered for it, of one application or of all.
+  case person(String, application: String?, limit: Int)
+  /// The latest ones with this target.
+  case target(String, application: String?, limit: Int)
+}
+
+/// What a search may use.
 public struct SearchHints: Sendable {
-  /// Its target: `device:…` or `user:…`. The events of a device lie in one partition.
+  /// The request's target: `device:…` or `user:…`. The events of a device lie in one partition.
   public var target: String?
   /// When it was published.
   public var published: TimeRange
@@ -16,7 +28,15 @@ public struct SearchHints: Sendable {
   }
 }
 
-/// Finds everything about a request: an actor on a loop.
+/// What a search has found.
+public struct SearchResult: Sendable {
+  /// The requests, the one that was published last first.
+  public var explanations: [Explanation]
+  /// Where was looked, for the one who finds nothing.
+  public var searched: [String]
+}
+
+/// Finds everything about requests: an actor on a loop.
 ///
 /// An event names where its request lies: when one is found the request is read there, and the events from its publication on. The
 /// events' partition follows from the target where that is a device.
@@ -42,11 +62,11 @@ public actor Explainer {
   }
 
   /// Searches, and puts together what it found.
-  public func explain(_ id: NotificationID, _ hints: SearchHints) async throws -> Explanation {
+  public func explain(_ question: RequestQuestion, _ hints: SearchHints) async throws -> SearchResult {
     let admin = try Admin(kafka)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
-    let search = RequestSearch(id, rules, admin, reader)
+    let search = RequestSearch(question, rules, admin, reader)
     do {
       try await search.run(hints)
       await admin.close()
@@ -54,6 +74,6 @@ public actor Explainer {
       await admin.close()
       throw error
     }
-    return search.timeline.explanation(now: WallClock.milliseconds(), searched: search.searched)
+    return SearchResult(explanations: search.explanations(now: WallClock.milliseconds()), searched: search.searched)
   }
 }

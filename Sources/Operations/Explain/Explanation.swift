@@ -12,9 +12,6 @@ public struct Explanation: Sendable, Equatable {
   public var devices: [DeviceOutcome] = []
   /// How it stands with the request as a whole.
   public var state: RequestState = .unknown
-  /// Where was looked, for the one who finds nothing.
-  public var searched: [String] = []
-
   /// Whether there is anything to tell.
   public var isFound: Bool { !steps.isEmpty }
 
@@ -66,7 +63,7 @@ public struct Step: Sendable, Equatable {
   public var details: [Detail] = []
   /// The same was told before, by an event with the same id.
   public var isRepeat = false
-  /// Milliseconds since the step before it on the same device (or the publication).
+  /// Milliseconds since the step before it in the order of time.
   public var sincePrevious: Int64?
   /// Milliseconds since the request was published.
   public var sincePublication: Int64?

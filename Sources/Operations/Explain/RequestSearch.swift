@@ -2,13 +2,13 @@ import Kafka
 import Notifications
 import Worker
 
-/// One search for a request through the topics. Loop-confined.
+/// One search for requests through the topics. Loop-confined.
 final class RequestSearch {
-  private(set) var timeline: Timeline
+  /// What was found, by the requests' ids.
+  private var timelines: [NotificationID: Timeline] = [:]
   /// Where it looked, in words.
   private(set) var searched: [String] = []
-  private let id: NotificationID
-  private let text: [UInt8]
+  private let question: RequestQuestion
   private let rules: RequestRules
   private let admin: Admin
   private let reader: TopicReader
@@ -21,32 +21,61 @@ final class RequestSearch {
   private static let firstEvent: Int64 = 10 * 60_000
   /// Around its publication the routes to connected devices are searched, in milliseconds; they are kept for minutes only.
   private static let routes: (before: Int64, after: Int64) = (5_000, 60_000)
+  /// How many requests are explained that share a malformed id.
+  private static let mostOfOneText = 20
 
-  init(_ id: NotificationID, _ rules: RequestRules, _ admin: Admin, _ reader: TopicReader) {
-    self.id = id
-    text = Array(id.description.utf8)
+  init(_ question: RequestQuestion, _ rules: RequestRules, _ admin: Admin, _ reader: TopicReader) {
+    self.question = question
     self.rules = rules
     self.admin = admin
     self.reader = reader
-    timeline = Timeline(id)
   }
 
   func run(_ hints: SearchHints) async throws(KafkaError) {
-    let range = hints.published
-    let events = try await admin.stretches(
-      of: rules.topics.events, TimeRange(from: range.from.map { $0 - Self.clocks }, to: range.to.map { $0 + Self.firstEvent }))
-    let likely = partitions(of: hints.target, events.count)
-    try await searchEvents(events.filter { likely.contains($0.partition.partition) })
-    if timeline.isEmpty { try await searchEvents(events.filter { !likely.contains($0.partition.partition) }) }
-    if timeline.isEmpty { try await searchRequests(try await admin.stretches(of: rules.topics.requests, range)) }
-    guard !timeline.isEmpty else { return }
+    switch question {
+    case .request(let id):
+      timelines[id] = Timeline(id)
+      try await search(hints)
+    case .written(let text):
+      try await searchRequests(hints.published, atMost: Self.mostOfOneText, onlyNewest: true) { record in
+        record.header(RequestHeader.id.name.description).map { $0.elementsEqual(text.utf8) } == true
+      }
+    case .person(let user, let application, let limit):
+      var devices = PersonDevices(of: user, application: application)
+      try await devices.read(rules.topics.devices, reader, admin)
+      try await searchRequests(["user:" + user] + devices.tokens.map { "device:" + $0 }, application, limit, hints.published)
+    case .target(let target, let application, let limit):
+      try await searchRequests([target], application, limit, hints.published)
+    }
+    guard hasFound else { return }
     try await readRequests()
     try await readOtherEvents()
     // Published twice: the other record is known by its own events only.
     try await readRequests()
     try await readReplacements()
-    if timeline.mayBeDead { try await readDeadLetters() }
-    try await readRoutes()
+    try await readDeadLetters()
+    if case .request = question { try await readRoutes() }
+  }
+
+  /// What is to be said of the requests, the one that was published last first.
+  func explanations(now: Int64) -> [Explanation] {
+    timelines.values.sorted { ($0.published ?? 0, $0.id) > ($1.published ?? 0, $1.id) }.map { $0.explanation(now: now) }
+  }
+
+  private var hasFound: Bool { timelines.values.contains { !$0.isEmpty } }
+
+  /// When the first of the requests was published.
+  private var published: Int64? { timelines.values.compactMap(\.published).min() }
+
+  /// Searches for one request, most likely by its events, which name its record.
+  private func search(_ hints: SearchHints) async throws(KafkaError) {
+    let range = hints.published
+    let events = try await admin.stretches(
+      of: rules.topics.events, TimeRange(from: range.from.map { $0 - Self.clocks }, to: range.to.map { $0 + Self.firstEvent }))
+    let likely = partitions(of: hints.target, events.count)
+    try await searchEvents(events.filter { likely.contains($0.partition.partition) })
+    if !hasFound { try await searchEvents(events.filter { !likely.contains($0.partition.partition) }) }
+    if !hasFound { try await searchRequests(range, atMost: 1, onlyNewest: true) { [self] in isWanted($0) } }
   }
 
   // MARK: Events
@@ -63,16 +92,17 @@ final class RequestSearch {
   private func searchEvents(_ stretches: [TopicStretch]) async throws(KafkaError) {
     guard !stretches.isEmpty else { return }
     var rounds = Backwards(stretches)
-    while timeline.isEmpty, let round = rounds.next() { try await readEvents(round) }
+    while !hasFound, let round = rounds.next() { try await readEvents(round) }
     note(rules.topics.events, stretches)
   }
 
   private func readEvents(_ stretches: [TopicStretch]) async throws(KafkaError) {
     try await reader.read(stretches, "events") { [self] record in
-      guard record.header(EventHeader.subject.rawValue).map({ $0.elementsEqual(text) }) == true,
+      guard let id = record.header(EventHeader.subject.rawValue).flatMap(NotificationID.init(text:)), timelines[id] != nil,
         let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.id == id
       else { return }
-      timeline.add(event, topic: rules.topics.events, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+      timelines[id]?.add(
+        event, topic: rules.topics.events, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
     }
     for stretch in stretches {
       let before = covered[stretch.partition] ?? stretch.offsets
@@ -83,9 +113,9 @@ final class RequestSearch {
 
   /// The events from its publication on that the search did not come by.
   private func readOtherEvents() async throws(KafkaError) {
-    let all = try await admin.stretches(of: rules.topics.events, TimeRange(from: timeline.published.map { $0 - Self.clocks }))
+    let all = try await admin.stretches(of: rules.topics.events, TimeRange(from: published.map { $0 - Self.clocks }))
     // A person's devices may lie anywhere.
-    let targets = timeline.targets
+    let targets = timelines.values.flatMap(\.targets)
     let isOnDevices = !targets.isEmpty && targets.allSatisfy { $0.hasPrefix("device:") }
     let wanted = targets.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: $1, all.count)) }
     let relevant = all.filter { !isOnDevices || wanted.contains($0.partition.partition) }
@@ -103,88 +133,126 @@ final class RequestSearch {
 
   /// The newer revisions of what waits for a device by its own events: the oldest of them took its place.
   private func readReplacements() async throws(KafkaError) {
-    let waiting = timeline.waiting
-    guard let since = waiting.map(\.since).min() else { return }
+    let waiting = timelines.values.flatMap { timeline in timeline.waiting.map { (id: timeline.id, former: $0) } }
+    guard let since = waiting.map(\.former.since).min() else { return }
     let topic = rules.topics.events
     let all = try await admin.stretches(of: topic, TimeRange(from: since - Self.clocks))
-    let wanted = waiting.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: "device:\($1.device)", all.count)) }
-    var found: [String: (event: Event, partition: Int32, offset: Int64, timestamp: Int64)] = [:]
-    try await reader.read(all.filter { wanted.contains($0.partition.partition) }, "events of the device") { record in
-      guard let key = record.key?.characters, let former = waiting.first(where: { $0.device == key }),
-        let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.type == .queued,
-        event.identifier == former.identifier, let revision = event.revision, former.revision < revision,
-        found[key].flatMap(\.event.revision).map({ revision < $0 }) ?? true
+    let wanted = waiting.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: "device:\($1.former.device)", all.count)) }
+    var found: [Int: (event: Event, partition: Int32, offset: Int64, timestamp: Int64)] = [:]
+    try await reader.read(all.filter { wanted.contains($0.partition.partition) }, "events of the devices") { record in
+      guard let key = record.key?.characters, waiting.contains(where: { $0.former.device == key }),
+        let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.type == .queued, let revision = event.revision
       else { return }
-      found[key] = (event, record.partition, record.offset, record.timestamp)
+      for (place, (_, former)) in waiting.enumerated()
+      where former.device == key && former.identifier == event.identifier && former.revision < revision
+        && found[place].flatMap(\.event.revision).map({ revision < $0 }) ?? true
+      {
+        found[place] = (event, record.partition, record.offset, record.timestamp)
+      }
     }
-    for newer in found.values {
-      timeline.add(
+    for (place, newer) in found {
+      timelines[waiting[place].id]?.add(
         replacement: newer.event, topic: topic, partition: newer.partition, offset: newer.offset, timestamp: newer.timestamp)
     }
   }
 
   // MARK: Requests
 
-  /// Goes back in time until there is a request of this id.
-  private func searchRequests(_ stretches: [TopicStretch]) async throws(KafkaError) {
-    var rounds = Backwards(stretches)
-    while timeline.isEmpty, let round = rounds.next() {
-      try await reader.read(round, "requests") { [self] record in
-        if isWanted(record) { timeline.add(PublishedRequest(record, rules)) }
-      }
+  /// The newest requests with one of these targets.
+  private func searchRequests(_ targets: [String], _ application: String?, _ limit: Int, _ range: TimeRange) async throws(KafkaError) {
+    let targets = Set(targets)
+    try await searchRequests(range, atMost: limit) { [rules] record in
+      let written = (record.header(RequestHeader.target.name.description) ?? record.key)?.characters ?? ""
+      // A token counts in either case.
+      let target = written.hasPrefix("device:") ? written.lowercased() : written
+      return targets.contains(target) && (application == nil || PublishedRequest(record, rules).application == application)
     }
+  }
+
+  /// Goes back in time until there are as many requests as are wanted, and no newer ones can be left.
+  ///
+  /// - Parameter onlyNewest: whether a round that has found some is the last one.
+  private func searchRequests(
+    _ range: TimeRange, atMost limit: Int, onlyNewest: Bool = false, _ isWanted: @escaping (RecordView) -> Bool
+  ) async throws(KafkaError) {
+    let stretches = try await admin.stretches(of: rules.topics.requests, range)
+    var rounds = Backwards(stretches)
+    let found = Found(LatestRequests(limit))
+    while let round = rounds.next() {
+      try await reader.read(round, "requests") { [rules] record in
+        let partition = TopicPartition(record.topic, record.partition)
+        found.oldest[partition] = min(found.oldest[partition] ?? .max, record.timestamp)
+        if range.contains(record.timestamp), isWanted(record) { found.requests.add(PublishedRequest(record, rules)) }
+      }
+      if onlyNewest, !found.requests.newest.isEmpty { break }
+      if let horizon = found.requests.horizon { rounds.leaveOut { found.oldest[$0].map { $0 < horizon } ?? false } }
+    }
+    for request in found.requests.newest { timelines[request.id, default: Timeline(request.id)].add(request) }
     note(rules.topics.requests, stretches)
   }
 
-  /// Whether a record has the id, or has none and gives this one by where it lies.
+  private final class Found {
+    var requests: LatestRequests
+    /// The earliest time read, by partition.
+    var oldest: [TopicPartition: Int64] = [:]
+    init(_ requests: LatestRequests) { self.requests = requests }
+  }
+
+  /// Whether a record has an id that is asked for, or has none and gives it by where it lies.
   private func isWanted(_ record: RecordView) -> Bool {
-    if let given = record.header(RequestHeader.id.name.description), let id = NotificationID(text: given) { return id == self.id }
-    return rules.withReading(of: record) { reading in
-      switch reading {
-      case .accepted(let view): view.envelope.id == id
-      case .rejected(_, let envelope): envelope.id == id
-      }
-    }
+    if let id = givenID(record) { return timelines[id] != nil }
+    return rules.withReading(of: record) { timelines[$0.envelope.id] != nil }
+  }
+
+  private func givenID(_ record: RecordView) -> NotificationID? {
+    record.header(RequestHeader.id.name.description).flatMap(NotificationID.init(text:))
   }
 
   /// Reads the requests that events name, where they lie; they may be gone, and so may the topic be that they lay in.
   private func readRequests() async throws(KafkaError) {
     let topic = rules.topics.requests
-    let places = try await admin.places(of: timeline.unreadSources(in: topic), in: topic)
-    try await reader.read(at: places, "requests") { [self] record in timeline.add(PublishedRequest(record, rules)) }
+    var asking: [SourcePosition: [NotificationID]] = [:]
+    for (id, timeline) in timelines {
+      for source in timeline.unreadSources(in: topic) { asking[source.place, default: []].append(id) }
+    }
+    let places = try await admin.places(of: Array(asking.keys), in: topic)
+    try await reader.read(at: places, "requests") { [self] record in
+      let request = PublishedRequest(record, rules)
+      for id in asking[request.source.position.place] ?? [] { timelines[id]?.add(request) }
+    }
   }
 
   // MARK: Dead letters and routes
 
   private func readDeadLetters() async throws(KafkaError) {
+    let open = timelines.filter(\.value.mayBeDead)
+    guard !open.isEmpty else { return }
     let topic = rules.topics.deadLetters
-    let stretches = try await admin.stretches(of: topic, TimeRange(from: timeline.published.map { $0 - Self.clocks }))
+    let since = open.values.compactMap(\.published).min()
+    let stretches = try await admin.stretches(of: topic, TimeRange(from: since.map { $0 - Self.clocks }))
     try await reader.read(stretches, "dead letters") { [self] record in
-      guard let letter = DeadLetter(headers: record.texts), isWanted(record, buriedAs: letter) else { return }
-      timeline.add(Step(letter, record))
+      guard let letter = DeadLetter(headers: record.texts) else { return }
+      let id = givenID(record) ?? derivedID(record, letter)
+      if open[id] != nil { timelines[id]?.add(Step(letter, record)) }
     }
   }
 
-  private func isWanted(_ record: RecordView, buriedAs letter: DeadLetter) -> Bool {
-    if let given = record.header(RequestHeader.id.name.description), let id = NotificationID(text: given) { return id == self.id }
+  /// The id of a dead letter by where it lay.
+  private func derivedID(_ record: RecordView, _ letter: DeadLetter) -> NotificationID {
     var topic = letter.source.topic
     return topic.withUTF8 { topic in
-      let request = RequestRecord(record, topic: UnsafeRawBufferPointer(topic), position: letter.source.position)
-      switch RequestView.read(request, limits: rules.limits) {
-      case .accepted(let view): return view.envelope.id == id
-      case .rejected(_, let envelope): return envelope.id == id
-      }
+      RequestEnvelope(RequestRecord(record, topic: UnsafeRawBufferPointer(topic), position: letter.source.position)).id
     }
   }
 
   /// The deliveries to lanes: kept for minutes only, so mostly gone.
   private func readRoutes() async throws(KafkaError) {
-    guard let published = timeline.published else { return }
+    guard let published else { return }
     let topic = rules.topics.deliveries
     let range = TimeRange(from: published - Self.routes.before, to: published + Self.routes.after)
     try await reader.read(try await admin.stretches(of: topic, range), "deliveries") { [self] record in
-      guard let value = record.value, let delivery = DeliveryRecord(value), delivery.entry?.id == id else { return }
-      timeline.add(
+      guard let id = record.value.flatMap({ DeliveryRecord($0) })?.entry?.id else { return }
+      timelines[id]?.add(
         Step(
           name: Step.routed, time: record.timestamp, topic: topic, partition: record.partition, offset: record.offset,
           device: record.key?.characters))
@@ -195,5 +263,19 @@ final class RequestSearch {
     let count = stretches.reduce(0) { $0 + Int64($1.offsets.count) }
     let numbers = stretches.map { String($0.partition.partition) }.joined(separator: ",")
     searched.append("\(topic), \(stretches.count == 1 ? "partition" : "partitions") \(numbers): \(count) records")
+  }
+}
+
+extension SourcePosition {
+  /// Where it lies, whatever its time.
+  fileprivate var place: SourcePosition { SourcePosition(partition: partition, offset: offset, timestamp: 0) }
+}
+
+extension RequestReading {
+  fileprivate var envelope: RequestEnvelope {
+    switch self {
+    case .accepted(let view): view.envelope
+    case .rejected(_, let envelope): envelope
+    }
   }
 }

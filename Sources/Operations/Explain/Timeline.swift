@@ -126,10 +126,9 @@ public struct Timeline: Sendable {
   // MARK: The explanation
 
   /// What is to be said of it, when now is so many milliseconds since 1970.
-  public func explanation(now: Int64, searched: [String] = []) -> Explanation {
+  public func explanation(now: Int64) -> Explanation {
     var explanation = Explanation(id: id)
     explanation.requests = requests.sorted { $0.source.position.timestamp < $1.source.position.timestamp }
-    explanation.searched = searched
     explanation.steps = steps()
     let end = requests.compactMap(\.end).max()
     explanation.devices = devices(explanation.steps, end: end, now: now)
@@ -147,17 +146,15 @@ public struct Timeline: Sendable {
       return one.offset < other.offset
     }
     var told: Set<String> = []
-    var last: [String: Int64] = [:]
+    var last: Int64?
     let published = published
     return ordered.map { _, entry in
       var step = entry.step
       if let eventID = entry.eventID { step.isRepeat = !told.insert(eventID).inserted }
       if let time = step.time {
-        // What happens on a device follows what happened there, or else to the request.
-        let before = step.device.flatMap { last[$0] } ?? last[""]
-        step.sincePrevious = before.map { time - $0 }
+        step.sincePrevious = last.map { time - $0 }
         step.sincePublication = published.map { time - $0 }
-        last[step.device ?? ""] = time
+        last = time
       }
       return step
     }

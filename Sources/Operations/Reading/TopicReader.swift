@@ -19,7 +19,7 @@ public final class TopicReader {
   private let loop: EventLoop
   private let kafka: KafkaConfiguration
   private let silenceMilliseconds: Int
-  /// Told at most once a second while something is read, and not at all when that takes less.
+  /// Told at most once a second while something is read, and not at all when that takes less than half a second.
   public var onProgress: ((ReadingProgress) -> Void)?
 
   /// What waits in memory and what a request for one partition may bring: much less than for a worker, whose lane must not wait.
@@ -137,7 +137,7 @@ private final class Reading: ConsumerHandler {
     wanted = Dictionary(stretches.map { ($0.partition, $0.offsets) }) { first, _ in first }
     left = wanted.count
     timer = Timer(on: loop) { [weak self] in self?.tick() }
-    timer?.start(after: 1_000, repeating: 1_000)
+    timer?.start(after: 500, repeating: 1_000)
   }
 
   func untilEnd(of consumer: Consumer) async -> KafkaError? {

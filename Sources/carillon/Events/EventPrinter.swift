@@ -36,21 +36,22 @@ struct EventPrinter: ~Copyable {
     return json.text
   }
 
-  /// One line: time, type, request, device or target, then what else the event says.
-  func text(_ event: EventRecord) -> String {
+  /// One line, or as many as fit a terminal of this width: time, type, request, device or target, then what else the event says.
+  func text(_ event: EventRecord, width: Int?) -> String {
     let type = event.attribute(EventHeader.type.rawValue) ?? "(no type)"
-    var line = TerminalText.padded(event.attribute(EventHeader.time.rawValue) ?? "(no time)", 24)
-    line += "  " + TerminalText.padded(Self.shortType(type), 12)
-    line += "  " + TerminalText.padded(event.text("apnsId") ?? "-", 36)
-    line += "  " + TerminalText.padded(Self.place(event), 17)
+    var columns = [
+      TerminalText.padded(event.attribute(EventHeader.time.rawValue).map(TerminalText.visible) ?? "(no time)", 24),
+      TerminalText.padded(Self.shortType(type), 12), TerminalText.padded(event.text("apnsId").map(TerminalText.visible) ?? "-", 36),
+      TerminalText.padded(Self.place(event), 17),
+    ]
     if let identifier = event.text("identifier"), identifier != event.text("apnsId") {
-      line += "  " + TerminalText.word("identifier", identifier)
+      columns.append(TerminalText.word("identifier", identifier))
     }
     for member in event.members ?? [] where !Self.columns.contains(member.name) {
-      line += "  " + (member.text.map { TerminalText.word(member.name, $0) } ?? "\(member.name)=\(Self.shortened(member.source))")
+      columns.append(member.text.map { TerminalText.word(member.name, $0) } ?? "\(member.name)=\(Self.shortened(member.source))")
     }
-    if event.members == nil { line += "  (its value is no JSON object)" }
-    return line
+    if event.members == nil { columns.append("(its value is no JSON object)") }
+    return TerminalText.row(columns, width: width)
   }
 
   private static func shortened(_ source: UnsafeRawBufferPointer) -> String {

@@ -1,6 +1,7 @@
 import JSON
 import Kafka
 import Notifications
+import Operations
 
 /// A record of the events topic, borrowed: its CloudEvents attributes and the members of its value, both in their order.
 struct EventRecord {
@@ -67,14 +68,39 @@ struct EventFilter: Sendable {
   var device: String?
   /// The request's apns-id.
   var id: String?
+  /// The application's bundle id.
+  var application: String?
+  /// The person, and the devices that are registered for it.
+  var person: (user: String, devices: PersonDevices)?
   /// The earliest time of an event, in milliseconds since 1970.
   var since: Int64?
 
-  func admits(_ event: EventRecord) -> Bool {
+  /// Whether an event is wanted; what it says of a device's person counts for the events that come after it.
+  mutating func admits(_ event: EventRecord) -> Bool {
+    let isOfPerson = isOfPerson(event)
     if !types.isEmpty, !types.contains(event.attribute(EventHeader.type.rawValue) ?? "") { return false }
     if let device, event.text("device") != device { return false }
     if let id, event.text("apnsId") != id { return false }
+    if let application, event.text("application") != application { return false }
+    if !isOfPerson { return false }
     if let since, let time = event.attribute(EventHeader.time.rawValue).flatMap(Timestamp.parse), time < since { return false }
     return true
+  }
+
+  /// Whether an event names the person, is of a request for the person, or happened on one of the person's devices.
+  private mutating func isOfPerson(_ event: EventRecord) -> Bool {
+    guard let user = person?.user else { return true }
+    let device = event.text("device")
+    let type = event.attribute(EventHeader.type.rawValue).flatMap { EventType(cloudEventsType: $0) }
+    if let device, let type, type.isAboutDevice {
+      let wasOfPerson = person?.devices.tokens.contains(device) == true
+      if type == .unregisteredDevice { person?.devices.take(device, registration: nil) }
+      if let registration = event.members?.first(where: { $0.name == "registration" }) {
+        person?.devices.take(device, registration: registration.source)
+      }
+      if wasOfPerson { return true }
+    }
+    return event.text("user") == user || event.text("target") == "user:" + user
+      || device.map { person?.devices.tokens.contains($0) == true } ?? false
   }
 }

@@ -11,6 +11,10 @@ enum EventsCommand {
     "events.type", .repeated(.eventType), default: [], "Only events of these types. Absent: all.")
   private static let device = Setting<DeviceToken?>("events.device", .deviceToken, "Only events on this device.")
   private static let id = Setting<NotificationID?>("events.id", .notificationID, "Only events of the request with this apns-id.")
+  private static let user = Setting<String?>(
+    "events.user", .string("ID"),
+    "Only events of this person: those that name it, those of requests for it, and those on the devices that are registered for it.")
+  private static let app = Setting<String?>("events.app", .string("BUNDLE-ID"), "Only events of this application.")
   private static let limit = Setting<Int?>("events.limit", .integer(1...Int(Int32.max)), "Ends after so many events.")
   private static let idle = Setting<Duration?>(
     "events.until-idle", .duration(.milliseconds(100)...(.seconds(86_400))), "Ends when nothing has come for so long.")
@@ -18,10 +22,11 @@ enum EventsCommand {
   static let command = Command(
     "events", "follows what happens to requests and devices",
     discussion:
-      "Prints events until it is ended, one a line, those of one device in their order and older ones by their times: when, what, which request, which device, and what else the event says. With --json each is its value with the CloudEvents attributes (ce_…) and the record's partition and offset. The exit code is 1 when it ended by --until-idle without having found one.",
-    groups: [SettingGroup("Events", [from, types, device, id, limit, idle]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+      "Prints events until it is ended, one a line (a terminal that is too narrow gets several), those of one device in their order and older ones by their times: when, what, which request, which device, and what else the event says. With --json each is its value with the CloudEvents attributes (ce_…) and the record's partition and offset. The exit code is 1 when it ended by --until-idle without having found one.",
+    groups: [SettingGroup("Events", [from, types, device, user, app, id, limit, idle]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
       Example("events", "what happens from now on"),
+      Example("events --user ada --app com.example.shop", "what happens to one person, from now on"),
       Example("events --from 1h --type rejected,expired", "what went wrong in the last hour, and goes on to"),
       Example(
         "events --from beginning --id 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --until-idle 2s --json",
@@ -31,9 +36,11 @@ enum EventsCommand {
 
   private static func run(_ values: SettingValues) async throws -> ExitCode {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-events")
-    let topic = ClusterSettings.topics(values).events
+    let topics = ClusterSettings.topics(values)
+    let topic = topics.events
     var filter = EventFilter(
-      types: Set(values[types].map { $0.cloudEventsType.description }), device: values[device]?.text, id: values[id]?.description)
+      types: Set(values[types].map { $0.cloudEventsType.description }), device: values[device]?.text, id: values[id]?.description,
+      application: values[app])
     let positions = try await Admin.with(kafka) { admin in
       let partitions = try await admin.partitions(of: topic, at: kafka)
       switch values[from] {
@@ -47,6 +54,9 @@ enum EventsCommand {
     }
     let loop = EventLoop(name: "events")
     let lane = EventsLane(on: loop)
+    if let user = values[user] {
+      filter.person = (user, try await lane.devices(of: user, values[app], topics.devices, kafka))
+    }
     let count = try await lane.follow(
       positions, kafka, filter, isJSON: values[AnswerSettings.json], limit: values[limit], idleMilliseconds: values[idle]?.wholeMilliseconds
     )
@@ -104,7 +114,7 @@ extension SettingKind where Value == NotificationID {
   /// An apns-id.
   static var notificationID: SettingKind {
     SettingKind(
-      placeholder: "UUID", allowed: "an apns-id: 8-4-4-4-12 lower-case hexadecimal digits", read: { NotificationID($0) },
+      placeholder: "UUID", allowed: "an apns-id: 8-4-4-4-12 hexadecimal digits", read: { NotificationID($0) },
       write: \.description)
   }
 }

@@ -1,5 +1,6 @@
 import EventLoop
 import Kafka
+import Operations
 
 /// Reads events and prints those that are wanted: an actor on a loop of its own.
 actor EventsLane {
@@ -7,6 +8,23 @@ actor EventsLane {
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   init(on loop: EventLoop) { self.loop = loop }
+
+  /// The devices that are registered for a person now.
+  func devices(of user: String, _ application: String?, _ topic: String, _ kafka: KafkaConfiguration) async throws -> PersonDevices {
+    let reader = TopicReader(on: loop, kafka)
+    let log = ReadingLog()
+    reader.onProgress = { log.say($0) }
+    let admin = try Admin(kafka)
+    var devices = PersonDevices(of: user, application: application)
+    do {
+      try await devices.read(topic, reader, admin)
+      await admin.close()
+    } catch {
+      await admin.close()
+      throw error
+    }
+    return devices
+  }
 
   /// Prints events until there are as many as wanted, or none has come for so long; else until the process ends.
   ///
@@ -37,7 +55,7 @@ actor EventsLane {
 private final class EventReader: ConsumerHandler {
   private(set) var count = 0
   private let loop: EventLoop
-  private let filter: EventFilter
+  private var filter: EventFilter
   private let isJSON: Bool
   private let limit: Int
   private let idleMilliseconds: Int?
@@ -107,10 +125,11 @@ private final class EventReader: ConsumerHandler {
 
   func consumerReceived(_ batch: RecordBatch) {
     hasBegun = true
+    let width = Terminal.width
     for index in batch.indices where !isEnded {
       let event = EventRecord(batch[index])
       guard filter.admits(event) else { continue }
-      let line = isJSON ? printer.json(event) : printer.text(event)
+      let line = isJSON ? printer.json(event) : printer.text(event, width: width)
       if unread.isEmpty { StandardOutput.line(line) } else { past.add(line, event) }
       count += 1
       if count == limit { end() }

@@ -7,10 +7,18 @@ import Worker
 
 /// `carillon explain`.
 enum ExplainCommand {
-  private static let id = Argument("APNS-ID", "The request's apns-id.")
+  private static let id = Argument(
+    "APNS-ID", "The request's apns-id in upper or lower case, or what its producer wrote instead. Absent: see --user.", count: .optional)
   private static let target = Setting<String?>(
     "explain.target", .target,
-    "The request's target, if it is known: the events of device:TOKEN lie in one partition, which is read first.")
+    "The request's target, if it is known: the events of device:TOKEN lie in one partition, which is read first. Without APNS-ID: the latest requests with this target."
+  )
+  private static let user = Setting<String?>(
+    "explain.user", .string("ID"),
+    "Without APNS-ID: the latest requests for this person, and for the devices that are registered for it now.")
+  private static let app = Setting<String?>("explain.app", .string("BUNDLE-ID"), "With --user or --target: only those of this application.")
+  private static let limit = Setting(
+    "explain.limit", .integer(1...1000), default: 20, "With --user or --target: the number of requests at most.")
   private static let around = Setting<Moment?>(
     "explain.around", .past, "About when it was published: within five minutes before and after.")
   private static let from = Setting<Moment?>("explain.from", .past, "When it was published at the earliest.")
@@ -20,50 +28,67 @@ enum ExplainCommand {
   private static let reach: Int64 = 5 * 60_000
 
   static let command = Command(
-    "explain", "says what became of a request",
+    "explain", "says what became of a request, or of a person's latest ones",
     discussion:
-      "Prints the request's timeline, a step a line: when, how long after the step before and after its publication, what, on which device, in which topic, partition and offset it is written, which worker told it, and what else there is to say; then how it stands with each device. Without a hint the topics are searched from their newest records back; with --target or a time only a part of them. With --json it is one object. The exit code is 1 when nothing was found.",
+      "Prints the request's timeline, a step a line: when, how long after the step above and after its publication, what, on which device, in which topic, partition and offset it is written, which worker told it, and what else there is to say; then how it stands with each device. Without a hint the topics are searched from their newest records back; with --target or a time only a part of them. With --user or --target instead of APNS-ID the latest requests are listed, newest first: when, which, and how each stands. With --json each request is one object. The exit code is 1 when nothing was found.",
     arguments: [id],
     groups: [
-      SettingGroup("Search", [target, around, from, to]), AnswerSettings.group, RequestSettings.group, ClusterSettings.kafkaGroup,
+      SettingGroup("Search", [target, user, app, limit, around, from, to]), AnswerSettings.group, RequestSettings.group,
+      ClusterSettings.kafkaGroup,
     ],
     examples: [
       Example("explain 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11", "everything about one request"),
       Example("explain 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --around 2026-01-31T12:00:00Z --json", "in a large cluster, for a script"),
+      Example("explain --user ada --app com.example.shop --from 1d", "what a person was sent since yesterday"),
     ]
   ) { try await run($0) }
 
   private static func run(_ values: SettingValues) async throws -> ExitCode {
-    let text = values[id].first ?? ""
-    guard let id = NotificationID(text) else {
-      throw UsageError(
-        .wrongValue, "'\(TerminalText.visible(text))' is no apns-id: that is a UUID, 8-4-4-4-12 lower-case hexadecimal digits")
-    }
     let now = WallClock.milliseconds()
+    let question = try question(values)
     let hints = SearchHints(target: values[target], published: try published(values, now: now))
     let kafka = try ClusterSettings.kafka(values, client: "carillon-explain")
     let loop = EventLoop(name: "explain")
     let log = ReadingLog()
     let explainer = Explainer(on: loop, kafka, RequestRules(values)) { log.say($0) }
-    let explanation: Explanation
+    let result: SearchResult
     do {
-      explanation = try await explainer.explain(id, hints)
+      result = try await explainer.explain(question, hints)
     } catch let error as KafkaError {
       throw kafka.failure(error)
     }
     await loop.close()
-    let printer = TimelinePrinter(prefix: values[ClusterSettings.topicPrefix])
-    if values[AnswerSettings.json] {
-      StandardOutput.line(printer.json(explanation).text)
-    } else if explanation.isFound {
-      for line in printer.text(explanation, now: now) { StandardOutput.line(line) }
+    let printer = TimelinePrinter(prefix: values[ClusterSettings.topicPrefix], width: Terminal.width)
+    for explanation in result.explanations {
+      if values[AnswerSettings.json] {
+        StandardOutput.line(printer.json(explanation, searched: result.searched).text)
+      } else if question.isList {
+        StandardOutput.line(printer.summary(explanation))
+      } else if explanation.isFound {
+        for line in printer.text(explanation, now: now) { StandardOutput.line(line) }
+      }
     }
-    guard explanation.isFound else {
-      StandardError.line("there is nothing about \(id); searched:")
-      for place in explanation.searched { StandardError.plain("  \(place)") }
+    guard result.explanations.contains(where: \.isFound) else {
+      StandardError.line("there is nothing about \(question.subject); searched:")
+      for place in result.searched { StandardError.plain("  \(place)") }
       return .answerIsNo
     }
     return .done
+  }
+
+  private static func question(_ values: SettingValues) throws(UsageError) -> RequestQuestion {
+    if let text = values[id].first {
+      guard values[user] == nil, values[app] == nil else {
+        throw UsageError(.contradiction, "--user and --app list requests: give them, or an APNS-ID")
+      }
+      return NotificationID(text).map { .request($0) } ?? .written(text)
+    }
+    switch (values[user], values[target]) {
+    case (let user?, nil): return .person(user, application: values[app], limit: values[limit])
+    case (nil, let target?): return .target(target, application: values[app], limit: values[limit])
+    case (_?, _?): throw UsageError(.contradiction, "--user is a target already: give it, or --target")
+    case (nil, nil): throw UsageError(.missing, "which request? give its APNS-ID, or --user ID for a person's latest ones")
+    }
   }
 
   private static func published(_ values: SettingValues, now: Int64) throws(UsageError) -> TimeRange {
@@ -74,6 +99,26 @@ enum ExplainCommand {
     }
     if let from = range.from, let to = range.to, from >= to { throw UsageError(.contradiction, "--from must lie before --to") }
     return range
+  }
+}
+
+extension RequestQuestion {
+  /// Whether the answer is a list and not a story.
+  fileprivate var isList: Bool {
+    switch self {
+    case .request, .written: false
+    case .person, .target: true
+    }
+  }
+
+  /// What it asks about, as a person reads it.
+  fileprivate var subject: String {
+    switch self {
+    case .request(let id): id.description
+    case .written(let text): "'\(TerminalText.visible(text))', which is no apns-id"
+    case .person(let user, _, _): "requests for user:\(TerminalText.visible(user))"
+    case .target(let target, _, _): "requests for \(TerminalText.visible(target))"
+    }
   }
 }
 
@@ -96,8 +141,8 @@ extension SettingKind where Value == String {
     SettingKind(
       placeholder: "TARGET", allowed: "device:TOKEN or user:ID",
       read: { text in
-        let isTarget = text.hasPrefix("device:") ? DeviceToken(String(text.dropFirst(7))) != nil : text.hasPrefix("user:") && text.count > 5
-        return isTarget ? text : nil
+        if text.hasPrefix("device:") { return DeviceToken(String(text.dropFirst(7))).map { "device:\($0)" } }
+        return text.hasPrefix("user:") && text.count > 5 ? text : nil
       }, write: { $0 })
   }
 }

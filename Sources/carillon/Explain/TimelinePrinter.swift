@@ -6,24 +6,64 @@ import Operations
 struct TimelinePrinter {
   /// What the names of all topics begin with: left away where a person reads them.
   let prefix: String
+  /// How many characters a line has; nil for any number.
+  var width: Int?
 
   // MARK: For a person
 
   /// A line for each step, then how it stands.
-  func text(_ explanation: Explanation, now: Int64) -> [String] { explanation.steps.map(line) + words(explanation, now: now) }
+  func text(_ explanation: Explanation, now: Int64) -> [String] {
+    explanation.steps.map(line)
+      + words(explanation, now: now).map { TerminalText.row($0.split(separator: " ").map(String.init), separator: " ", width: width) }
+  }
 
-  /// When, how long since the step before and since the publication, what, on which device, where it is written, who told it, what else.
+  /// When, how long since the step above and since the publication, what, on which device, where it is written, who told it, what else.
   func line(_ step: Step) -> String {
-    var line = TerminalText.padded(step.time.map(Timestamp.text) ?? "(no time)", 24)
-    line += TerminalText.aligned(step.sincePrevious.map { ($0 < 0 ? "" : "+") + Self.duration($0) } ?? "", 12)
-    line += TerminalText.aligned(step.sincePublication.map(Self.duration) ?? "", 11)
-    line += "  " + TerminalText.padded(TerminalText.visible(step.name), 12)
-    line += "  " + TerminalText.padded(step.device.map(TerminalText.device) ?? "-", 17)
-    line += "  " + TerminalText.padded(place(step), 18)
-    line += "  " + (step.worker.map(TerminalText.visible) ?? "-")
-    for detail in step.details { line += "  " + TerminalText.word(detail.name, detail.value) }
-    if step.isRepeat { line += "  (told again)" }
-    return line
+    let previous = step.sincePrevious.map { ($0 < 0 ? "" : "+") + Self.duration($0) } ?? ""
+    var columns = [
+      time(step.time) + TerminalText.aligned(previous, 12) + TerminalText.aligned(step.sincePublication.map(Self.duration) ?? "", 11),
+      TerminalText.padded(TerminalText.visible(step.name), 12), TerminalText.padded(step.device.map(TerminalText.device) ?? "-", 17),
+      TerminalText.padded(place(step), 18), step.worker.map(TerminalText.visible) ?? "-",
+    ]
+    columns += step.details.map { TerminalText.word($0.name, $0.value) }
+    if step.isRepeat { columns.append("(told again)") }
+    return TerminalText.row(columns, width: width)
+  }
+
+  private func time(_ time: Int64?) -> String { TerminalText.padded(time.map(Timestamp.text) ?? "(no time)", 24) }
+
+  /// One request of several: when it was published, which it is, for whom, and how it stands.
+  func summary(_ explanation: Explanation) -> String {
+    let request = explanation.requests.last
+    var columns = [time(request?.source.position.timestamp), explanation.id.description, standing(explanation)]
+    for (name, value) in [("target", request?.target), ("application", request?.application), ("identifier", request?.identifier)] {
+      if let value { columns.append(TerminalText.word(name, value)) }
+    }
+    return TerminalText.row(columns, width: width)
+  }
+
+  /// How it stands, in few words: `2 delivered, 1 queued`.
+  private func standing(_ explanation: Explanation) -> String {
+    switch explanation.state {
+    case .unknown: return "unknown"
+    case .unprocessed: return "not processed yet"
+    case .rejected(let reason): return "rejected: \(TerminalText.visible(reason))"
+    case .dead(let reason): return "dead letter: \(TerminalText.visible(reason))"
+    case .unregistered: return "no registered device"
+    case .underWay, .ended:
+      var states: [(word: String, count: Int)] = []
+      for outcome in explanation.devices {
+        if let place = states.firstIndex(where: { $0.word == outcome.state.rawValue }) {
+          states[place].count += 1
+        } else {
+          states.append((outcome.state.rawValue, 1))
+        }
+      }
+      if case .underWay(_, let all, _) = explanation.state, all > explanation.devices.count {
+        states.append(("under way", all - explanation.devices.count))
+      }
+      return states.map { "\($0.count) \($0.word)" }.joined(separator: ", ")
+    }
   }
 
   private func place(_ step: Step) -> String {
@@ -92,7 +132,7 @@ struct TimelinePrinter {
   // MARK: For a program
 
   /// One object: the request, how it stands, the devices, the steps.
-  func json(_ explanation: Explanation) -> JSONValue {
+  func json(_ explanation: Explanation, searched: [String] = []) -> JSONValue {
     var members: [JSONValue.Member] = [
       .init(key: "apnsId", value: .string(explanation.id.description)), .init(key: "state", value: .string(word(explanation.state))),
     ]
@@ -105,7 +145,7 @@ struct TimelinePrinter {
     if case .dead(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
     members.append(.init(key: "devices", value: .array(explanation.devices.map(json))))
     members.append(.init(key: "steps", value: .array(explanation.steps.map(json))))
-    if !explanation.isFound { members.append(.init(key: "searched", value: .array(explanation.searched.map { .string($0) }))) }
+    if !explanation.isFound { members.append(.init(key: "searched", value: .array(searched.map { .string($0) }))) }
     return .object(members)
   }
 

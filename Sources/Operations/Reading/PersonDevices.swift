@@ -1,0 +1,49 @@
+import JSON
+public import Kafka
+
+/// The devices that are registered for a person: what the registry's topic says of them at the moment.
+public struct PersonDevices: Sendable {
+  private let user: String
+  private let application: String?
+  /// Their tokens.
+  public private(set) var tokens: Set<String> = []
+
+  /// The devices of a person with one application, or with all.
+  public init(of user: String, application: String?) {
+    self.user = user
+    self.application = application
+  }
+
+  /// Reads the registry from its beginning to where it ends now.
+  public mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
+    let found = Found(self)
+    try await reader.read(try await admin.stretches(of: topic), "devices") { record in
+      if let key = record.key { found.devices.take(key.characters, registration: record.value) }
+    }
+    self = found.devices
+  }
+
+  /// Takes what a device says of itself; without a registration it is gone.
+  public mutating func take(_ token: String, registration: UnsafeRawBufferPointer?) {
+    if registration.flatMap({ try? isOfPerson($0) }) == true { tokens.insert(token) } else { tokens.remove(token) }
+  }
+
+  /// Whether a registration names the person and the application.
+  private func isOfPerson(_ registration: UnsafeRawBufferPointer) throws(JSONError) -> Bool {
+    var (isOfUser, isOfApplication) = (false, application == nil)
+    var scanner = JSONScanner(registration)
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      let value = try scanner.skip()
+      if scanner.matches(key, "user") { isOfUser = scanner.matches(value, text: user) }
+      if let application, scanner.matches(key, "application") { isOfApplication = scanner.matches(value, text: application) }
+    }
+    try scanner.finish()
+    return isOfUser && isOfApplication
+  }
+
+  private final class Found {
+    var devices: PersonDevices
+    init(_ devices: PersonDevices) { self.devices = devices }
+  }
+}

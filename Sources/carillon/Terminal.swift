@@ -1,0 +1,44 @@
+import Glibc
+
+/// The terminal that standard output goes to.
+enum Terminal {
+  /// How many characters a line has; nil when standard output is no terminal, so that lines may have any length.
+  static var width: Int? {
+    guard isatty(STDOUT_FILENO) == 1 else { return nil }
+    if let columns = getenv("COLUMNS").flatMap({ Int(String(cString: $0)) }), columns > 0 { return columns }
+    var size = winsize()
+    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+    return Int(size.ws_col)
+  }
+}
+
+extension TerminalText {
+  private static let indent = "    "
+  /// A terminal that is narrower is written to as if it had this width.
+  private static let narrowest = 20
+
+  /// Columns side by side. Where a width is given, the column that does not fit any more goes on in the next line, indented.
+  static func row(_ columns: [String], separator: String = "  ", width: Int?) -> String {
+    guard let width = width.map({ max($0, narrowest) }) else { return columns.joined(separator: separator) }
+    var lines: [String] = []
+    var line = columns.first ?? ""
+    func end(_ next: String) {
+      lines.append(trimmed(line))
+      line = indent + next
+    }
+    for column in columns.dropFirst() {
+      if trimmed(line + separator + column).count <= width { line += separator + column } else { end(column) }
+      while trimmed(line).count > width {
+        let rest = String(line.dropFirst(width))
+        line = String(line.prefix(width))
+        end(rest)
+      }
+    }
+    return (lines + [trimmed(line)]).joined(separator: "\n")
+  }
+
+  private static func trimmed(_ text: String) -> String {
+    guard let end = text.lastIndex(where: { $0 != " " }) else { return "" }
+    return String(text[...end])
+  }
+}
