@@ -34,6 +34,8 @@ public final class Stream: HandleOwner {
   private var phase = Phase.open
   private var isGone = false
   private var isReading = false
+  /// The loop's turn of the last read.
+  private var readTurn = UInt64.max
   private var peerHasClosed = false
   private var pending = PendingWrites()
   /// Bytes that a write request holds: at most one is under way.
@@ -156,7 +158,10 @@ public final class Stream: HandleOwner {
     uv_read_start(
       handle.stream,
       { handle, _, buffer in
-        guard let stream = owner(handle, as: Stream.self), let buffer else { return }
+        // libuv reads on while a buffer is filled; without one it stops. So a turn takes one buffer of each stream, and nobody's flood
+        // makes the others wait.
+        guard let stream = owner(handle, as: Stream.self), let buffer, stream.readTurn != stream.loop.turns else { return }
+        stream.readTurn = stream.loop.turns
         let shared = stream.core.readBuffer
         buffer.pointee = uv_buf_t(base: shared.baseAddress?.assumingMemoryBound(to: CChar.self), len: shared.count)
       },
@@ -171,6 +176,7 @@ public final class Stream: HandleOwner {
   }
 
   private func received(_ count: Int) {
+    if count == Int(UV_ENOBUFS.rawValue) { return }
     if count > 0 {
       // What comes after `finish` is of no interest; it is read so that the peer's end is seen.
       if phase == .open { handler?.streamReceived(UnsafeRawBufferPointer(rebasing: core.readBuffer[..<count])) }

@@ -4,6 +4,7 @@ import Testing
 /// Collects what a stream receives and answers with what it is told to.
 private final class Peer: StreamHandler {
   var received: [UInt8] = []
+  var turns: [UInt64] = []
   var onBytes: ((Peer) -> Void)?
   var onEnd: ((StreamEnd, Peer) -> Void)?
   func streamReceived(_ bytes: UnsafeRawBufferPointer) {
@@ -81,6 +82,23 @@ private actor Lane {
     held?.close()
     return (queued, after)
   }
+
+  /// The loop's turns in which a client has received something of a server that sends so much.
+  func turnsOfReceiving(_ bytes: Int) async throws -> [UInt64] {
+    let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { stream in
+      stream.write(.make(count: bytes) { _ in })
+      stream.finish(withinMilliseconds: 60_000)
+    }
+    defer { listener.close() }
+    let (peer, loop) = (Peer(), loop)
+    peer.onBytes = { $0.turns.append(loop.turns) }
+    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 5000)
+    return await withCheckedContinuation { continuation in
+      peer.onEnd = { _, peer in continuation.resume(returning: peer.turns) }
+      stream.handler = peer
+      stream.startReading()
+    }
+  }
 }
 
 @Suite struct StreamTests {
@@ -131,6 +149,14 @@ private actor Lane {
     let (queued, after) = try await Task(executorPreference: lane.loop) { try await lane.pendingTowardsASlowPeer() }.value
     #expect(queued > 50_000_000)
     #expect(after < queued)
+    await lane.loop.close()
+  }
+
+  @Test func aTurnReadsOneBufferOfAStreamSoThatNoFloodHoldsTheLoop() async throws {
+    let lane = Lane()
+    let turns = try await Task(executorPreference: lane.loop) { try await lane.turnsOfReceiving(20_000_000) }.value
+    #expect(turns.count > 300)
+    #expect(Set(turns).count == turns.count)
     await lane.loop.close()
   }
 }
