@@ -76,7 +76,7 @@ extension FanOutCore {
       ServerFrames.remove(entry, revision: revision, delivery: number, to: &frames)
       metrics.removals.increment()
     }
-    open.sent()
+    session.budget.sent()
     session.connection?.send(frame())
   }
 

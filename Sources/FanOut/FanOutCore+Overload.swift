@@ -90,7 +90,7 @@ enum Limit: String, CaseIterable {
   case registrations
   /// A session's changes that wait for Kafka: 4012.
   case changes
-  /// A session's frames in a second: 4012.
+  /// A connection's frames before its hello, or in a second after it: 4012.
   case frames
   /// A session's responses that wait for Kafka: 4015.
   case responses

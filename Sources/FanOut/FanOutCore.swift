@@ -168,6 +168,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     webSocket.maximumOutboxBytes = settings.outboxBytes
     webSocket.outboxFullCode = WebSocketCloseCode(rawValue: CloseCode.slowConsumer.rawValue)
     webSocket.outboxFullReason = CloseCode.slowConsumer.reason
+    webSocket.tooManyFramesCode = WebSocketCloseCode(rawValue: CloseCode.tooManyFrames.rawValue)
+    webSocket.tooManyFramesReason = CloseCode.tooManyFrames.reason
     webSocket.pingMilliseconds = settings.pingSeconds * 1000
     var routes = HTTPRoutes()
     routes.addWebSocket(DeviceProtocol.path, webSocket) { [unowned self] _ in admit() }

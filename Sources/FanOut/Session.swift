@@ -23,6 +23,7 @@ final class Session: WebSocketHandler {
   let generation: UInt64
   private(set) var connection: WebSocketConnection?
   private(set) var phase: Phase
+  var budget = FrameBudget()
   private unowned let lane: FanOutCore
 
   init(_ lane: FanOutCore, generation: UInt64, helloDeadline: UInt32) {
@@ -44,11 +45,16 @@ final class Session: WebSocketHandler {
     lane.connected(self)
   }
 
+  func webSocketTakesFrame() -> Bool {
+    var perSecond: Int?
+    if case .greeting = phase {} else { perSecond = lane.settings.framesPerSecond }
+    if budget.takesFrame(at: lane.seconds, perSecond) { return true }
+    lane.metrics.limited(.frames)
+    if connection?.isOpen == true { lane.metrics.closed(.tooManyFrames) }
+    return false
+  }
+
   func webSocketReceived(text: UnsafeRawBufferPointer) {
-    if let open, !open.takesFrame(at: lane.seconds, lane.settings.framesPerSecond) {
-      lane.metrics.limited(.frames)
-      return close(.tooManyFrames)
-    }
     do throws(DeviceFrameError) {
       try received(try DeviceFrame(text))
     } catch {
@@ -157,9 +163,6 @@ final class OpenSession {
   static let mostChanges = 8
   /// It was told to go: it is sent nothing more.
   var isLeaving = false
-  /// Frames that it may send in this second.
-  private var frames = 0
-  private var framesSecond = UInt32.max
 
   init(
     token: String, registration: Registration, owner: Owner, registeredAt: Int64, expiration: Int64, epoch: UInt64, flow: SessionFlow
@@ -173,17 +176,4 @@ final class OpenSession {
     self.owner = owner
     self.flow = flow
   }
-
-  /// Whether a further frame of the device is within its bound: so many in a second, and one for each that it was sent.
-  func takesFrame(at second: UInt32, _ perSecond: Int) -> Bool {
-    if second != framesSecond {
-      framesSecond = second
-      frames = max(frames, perSecond)
-    }
-    frames -= 1
-    return frames >= 0
-  }
-
-  /// It was sent one that wants an answer.
-  func sent() { frames = min(frames + 1, 1 << 20) }
 }

@@ -12,6 +12,10 @@ public struct WebSocketConfiguration: Sendable {
   public var outboxFullCode = WebSocketCloseCode.tryAgainLater
   /// What it is told with the code, at most 123 bytes.
   public var outboxFullReason = "the connection is too slow"
+  /// What a peer is told whose frames are too many, as the handler counts them.
+  public var tooManyFramesCode = WebSocketCloseCode.policyViolation
+  /// What it is told with the code, at most 123 bytes.
+  public var tooManyFramesReason = "too many frames"
   /// After this long without a frame the peer is sent a ping: between three quarters of it and the whole, by lot; 0 for never.
   public var pingMilliseconds = 30_000
   /// How long after a ping any frame must come.

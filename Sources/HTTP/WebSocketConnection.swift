@@ -4,6 +4,8 @@ public import EventLoop
 ///
 /// While nothing of a frame is under way it holds no buffer and no parser.
 public class WebSocketConnection {
+  private static let maximumWaitingPongs = 16
+
   private enum Phase {
     case open
     /// This side's close frame is sent, the peer's awaited.
@@ -29,6 +31,9 @@ public class WebSocketConnection {
   private var lastHeard: UInt64 = 0
   private var phase = Phase.open
   private var awaitsPong = false
+  /// Pongs sent since the kernel last had all that was sent, and the one that waits for that.
+  private var waitingPongs: UInt8 = 0
+  private var lastPong: WebSocketFrame?
   private var isReported = false
   /// The response to the upgrade is with the kernel: until then nothing that waits can be dropped, or it would be too.
   private var isEstablished: Bool
@@ -131,6 +136,9 @@ public class WebSocketConnection {
   }
 
   private func take(_ chunk: FrameReader.Chunk) {
+    if chunk.isFirst, handler?.webSocketTakesFrame() == false {
+      return fail(WebSocketEnd(.tooManyFrames, endpoint.configuration.tooManyFramesCode, endpoint.configuration.tooManyFramesReason))
+    }
     let step = assembly.take(chunk, endpoint.rules)
     if chunk.isLast {
       lastHeard = endpoint.loop.milliseconds()
@@ -143,8 +151,15 @@ public class WebSocketConnection {
     // After this side's close frame only the peer's is of interest.
     case .text(let payload): if phase == .open { payload.withBytes(of: chunk) { handler?.webSocketReceived(text: $0) } }
     case .binary(let payload): if phase == .open { payload.withBytes(of: chunk) { handler?.webSocketReceived(binary: $0) } }
-    case .ping(let payload): if phase == .open { payload.withBytes(of: chunk) { _ = send(.pong($0)) } }
+    case .ping(let payload): if phase == .open { payload.withBytes(of: chunk) { answerPing($0) } }
     }
+  }
+
+  /// A peer that does not read what it asks for gets no more of it: behind a few pongs only the last waits (RFC 6455, section 5.5.3).
+  private func answerPing(_ payload: UnsafeRawBufferPointer) {
+    guard waitingPongs < Self.maximumWaitingPongs else { return lastPong = .pong(payload) }
+    waitingPongs += 1
+    send(.pong(payload))
   }
 
   private func peerCloses(_ payload: Result<ClosePayload, ClosePayloadError>) {
@@ -166,8 +181,11 @@ public class WebSocketConnection {
     if phase == .open {
       discardPending()
       writeControl(.close(end.code, end.reason))
+      report(end)
+    } else {
+      // The peer was told another reason, and has not agreed.
+      report(WebSocketEnd(.closeUnanswered, closeCode, closeReason))
     }
-    report(end)
     finish()
   }
 
@@ -220,6 +238,11 @@ public class WebSocketConnection {
 
   fileprivate func drained() {
     isEstablished = true
+    waitingPongs = 0
+    if let pong = lastPong {
+      lastPong = nil
+      send(pong)
+    }
     if phase == .open { handler?.webSocketDrained() }
   }
 

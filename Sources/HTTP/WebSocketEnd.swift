@@ -14,6 +14,8 @@ public struct WebSocketEnd: Sendable, Hashable, CustomStringConvertible {
     case invalidText = "invalid-text"
     /// The peer sent a message beyond the bound.
     case messageTooBig = "message-too-big"
+    /// The peer sent more frames than the handler takes.
+    case tooManyFrames = "too-many-frames"
     /// The peer reads too slowly: what waited for it came to the outbox' bound.
     case outboxFull = "outbox-full"
     /// The peer answered no ping.

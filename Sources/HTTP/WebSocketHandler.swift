@@ -4,6 +4,10 @@
 public protocol WebSocketHandler: AnyObject {
   /// The connection stands; called once, first.
   func webSocketOpened(_ connection: WebSocketConnection)
+  /// A frame begins: of a message, a fragment of one, or a control frame.
+  ///
+  /// - Returns: false when it is one too many: the connection is closed with the configured code, and nothing more of the peer is read.
+  func webSocketTakesFrame() -> Bool
   /// A whole text message, valid UTF-8.
   func webSocketReceived(text: UnsafeRawBufferPointer)
   /// A whole binary message.
@@ -18,6 +22,8 @@ public protocol WebSocketHandler: AnyObject {
 }
 
 extension WebSocketHandler {
+  /// Takes any number of frames.
+  public func webSocketTakesFrame() -> Bool { true }
   /// Does nothing.
   public func webSocketDrained() {}
 }

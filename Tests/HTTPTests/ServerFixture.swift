@@ -73,7 +73,11 @@ actor ServerFixture {
       switch request.queryParameter("refuse") {
       case "busy": .refuse(.tooManyRequests, "Too many connections of yours.\n", retryAfterSeconds: 7)
       case "full": .refuse(.serviceUnavailable, "No room.\n", retryAfterSeconds: 9)
-      default: .accept(EchoHandler(log, sends: request.queryParameter("send").flatMap { Int($0) } ?? 0))
+      default:
+        .accept(
+          EchoHandler(
+            log, sends: request.queryParameter("send").flatMap { Int($0) } ?? 0,
+            frames: request.queryParameter("frames").flatMap { Int($0) } ?? .max))
       }
     }
     let server = try HTTPServer(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0), configuration: configuration, routes: routes)
@@ -131,12 +135,21 @@ final class WebSocketLog {
 final class EchoHandler: WebSocketHandler {
   private let log: WebSocketLog
   private let sends: Int
+  private var frames: Int
   private var connection: WebSocketConnection?
 
-  /// - Parameter sends: frames of a kilobyte that are sent on opening, then the connection is closed.
-  init(_ log: WebSocketLog, sends: Int = 0) {
+  /// - Parameters:
+  ///   - sends: frames of a kilobyte that are sent on opening, then the connection is closed.
+  ///   - frames: that it takes.
+  init(_ log: WebSocketLog, sends: Int = 0, frames: Int = .max) {
     self.log = log
     self.sends = sends
+    self.frames = frames
+  }
+
+  func webSocketTakesFrame() -> Bool {
+    frames -= 1
+    return frames >= 0
   }
 
   func webSocketOpened(_ connection: WebSocketConnection) {

@@ -82,6 +82,41 @@ import Testing
     }
   }
 
+  @Test func aPeerThatPingsWithoutReadingIsOwedFewPongs() async throws {
+    var webSocket = ServerFixture.carillon()
+    webSocket.maximumOutboxBytes = 65_536
+    try await ServerFixture.with(webSocket: webSocket) { fixture, port in
+      let socket = try RawSocket.webSocket(port: port, receiveBufferBytes: 4096)
+      let count = 50_000
+      let ping = clientFrame(9, [UInt8](repeating: 0x70, count: 125))
+      // The kernels of both sides hold a part of the six megabytes that all of the pongs would be.
+      for _ in 0..<count / 100 { try socket.send((0..<100).flatMap { _ in ping }) }
+      try socket.send(clientFrame(9, Array("last".utf8)) + clientText("still there?"))
+      #expect(await fixture.wait { $0.withConnections { $0.first.map { (1...65_536).contains($0.outboxBytes) } ?? false } })
+      #expect(await fixture.withConnections { $0.first?.isOpen } == true)
+      var frames: [RawFrame] = []
+      while frames.last != .pong(Array("last".utf8)), let frame = try socket.readFrame() { frames.append(frame) }
+      #expect(frames.contains(.text("still there?")))
+      #expect(frames.count < count / 2)
+    }
+  }
+
+  @Test(arguments: [9, 10, 1, 0] as [UInt8]) func framesOfEveryKindAreTheHandlersToCount(_ opcode: UInt8) async throws {
+    var webSocket = ServerFixture.carillon()
+    webSocket.tooManyFramesCode = WebSocketCloseCode(rawValue: 4012)
+    webSocket.tooManyFramesReason = "fewer"
+    try await ServerFixture.with(webSocket: webSocket) { fixture, port in
+      let socket = try RawSocket.webSocket(port: port, "/ws?frames=10")
+      let first = opcode == 0 ? clientText("", isFinal: false) : clientFrame(opcode)
+      try socket.send(first + (1..<11).flatMap { _ in clientFrame(opcode, isFinal: opcode != 0) } + clientText("not read"))
+      var last: RawFrame?
+      while let frame = try socket.readFrame() { last = frame }
+      #expect(last?.closeCode == 4012)
+      socket.close()
+      #expect(await fixture.wait { $0.ends == [WebSocketEnd(.tooManyFrames, WebSocketCloseCode(rawValue: 4012), "fewer")] })
+    }
+  }
+
   @Test func quietPeerIsPingedAndEndsWithoutAPong() async throws {
     var webSocket = ServerFixture.carillon()
     webSocket.pingMilliseconds = 60

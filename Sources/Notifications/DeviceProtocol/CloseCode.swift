@@ -49,7 +49,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
   case messageTooLarge = 4010
   /// Too many frames were refused.
   case tooManyErrors = 4011
-  /// More frames in a time than are taken.
+  /// More frames in a time than are taken, or before the hello in all: pings, pongs and fragments count.
   case tooManyFrames = 4012
   /// The device has unregistered.
   case unregistered = 4013

@@ -19,7 +19,8 @@ enum FanOutOptions {
   )
   static let frames = Setting(
     "fanout.frames-per-second", .integer(10...1_000_000), default: 500,
-    "Frames that a device may send in a second, besides one for each notification that it was sent; beyond it its connection is closed.")
+    "Frames that a device may send in a second, pings and fragments of messages included, besides one for each notification that it was sent; beyond it its connection is closed with 4012. Before its hello a connection may send a hundred in all."
+  )
   static let window = Setting(
     "fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per device; beyond it they wait in its mailbox."
   )
