@@ -41,7 +41,12 @@ extension FanOutCore {
   }
 
   /// Judges an upgrade, before there is a session.
-  func admit() -> WebSocketAdmission {
+  func admit(_ request: HTTPRequest) -> WebSocketAdmission {
+    // Browsers name the page that connects, and devices none: a page must not speak for whoever looks at it.
+    guard settings.allowedOrigins.contains("*") || request.headers.values(of: "Origin").allSatisfy(isAllowed) else {
+      metrics.limited(.origins)
+      return .refuse(.forbidden, "Pages of this origin may not connect: --allowed-origins does not list it.\n")
+    }
     let now = loop.milliseconds()
     if isDraining || !redis.isUp { return refusal(gate.comeBack(now: now, atLeast: isDraining ? 1000 : 5000)) }
     if gate.isFull {
@@ -51,6 +56,8 @@ extension FanOutCore {
     // The present second has partly passed: a hello has its whole time.
     return .accept(Session(self, generation: newGeneration(), helloDeadline: seconds + 1 + UInt32(settings.helloSeconds)))
   }
+
+  private func isAllowed(_ origin: String) -> Bool { settings.allowedOrigins.contains(origin.lowercased()) }
 
   private func refusal(_ milliseconds: Int) -> WebSocketAdmission {
     .refuse(.serviceUnavailable, "Come back later.\n", retryAfterSeconds: (milliseconds + 999) / 1000)
@@ -84,6 +91,8 @@ enum Limit: String, CaseIterable {
   case connections
   /// Connections of one address: 429.
   case addressConnections = "connections-of-address"
+  /// Web pages of origins that are not allowed: 403.
+  case origins
   /// Hellos that wait: 503, or `goaway` and 4009.
   case hellos
   /// Registrations that wait for Kafka: `goaway` and 4009.

@@ -172,7 +172,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     webSocket.tooManyFramesReason = CloseCode.tooManyFrames.reason
     webSocket.pingMilliseconds = settings.pingSeconds * 1000
     var routes = HTTPRoutes()
-    routes.addWebSocket(DeviceProtocol.path, webSocket) { [unowned self] _ in admit() }
+    routes.addWebSocket(DeviceProtocol.path, webSocket) { [unowned self] request in admit(request) }
     server = try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
   }
 

@@ -49,6 +49,8 @@ public struct FanOutSettings: Sendable {
   public var connections = 50_000
   /// Connections at most of one address; 0 for no bound, as it must be behind a proxy.
   public var connectionsPerAddress = 0
+  /// The origins of web pages that may open the device socket, in lower case; `*` for any.
+  public var allowedOrigins: Set<String> = []
   /// Frames of any kind that a device may send in a second, besides one for each that it was sent; a hundred in all before its hello.
   public var framesPerSecond = 500
   /// Whether several lanes and processes listen at the same port.

@@ -22,8 +22,6 @@ public struct WebSocketConfiguration: Sendable {
   public var pongMilliseconds = 10_000
   /// How long a peer may take to answer a close frame, and to close the connection after it.
   public var closeMilliseconds = 5_000
-  /// Whether a page of this origin may connect (nil: the client names none); asked when set. Refused with 403.
-  public var allowsOrigin: (@Sendable (String?) -> Bool)?
 
   /// The defaults.
   public init() {}

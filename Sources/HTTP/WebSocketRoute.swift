@@ -35,9 +35,6 @@ struct WebSocketRoute {
       return .refuse(HTTPResponse(.badRequest, text: "Sec-WebSocket-Key must be 16 bytes in base64.\n"))
     }
     guard request.body.isEmpty else { return .refuse(HTTPResponse(.badRequest, text: "An upgrade has no body.\n")) }
-    if let allowsOrigin = configuration.allowsOrigin, !allowsOrigin(headers["Origin"]) {
-      return .refuse(HTTPResponse(.forbidden, text: "Pages of this origin may not connect.\n"))
-    }
     let offered = headers.list(of: "Sec-WebSocket-Protocol")
     let subprotocol = configuration.subprotocols.first { offered.contains($0) }
     if subprotocol == nil, !configuration.subprotocols.isEmpty {

@@ -21,6 +21,10 @@ enum FanOutOptions {
     "fanout.frames-per-second", .integer(10...1_000_000), default: 500,
     "Frames that a device may send in a second, pings and fragments of messages included, besides one for each notification that it was sent; beyond it its connection is closed with 4012. Before its hello a connection may send a hundred in all."
   )
+  static let allowedOrigins = Setting(
+    "fanout.allowed-origins", .repeated(.origin), default: [],
+    "Web pages that may open the device socket, by their origin; * for any. A browser names the origin of its page, and one that is not listed is answered with 403; devices name none."
+  )
   static let window = Setting(
     "fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per device; beyond it they wait in its mailbox."
   )
@@ -53,8 +57,8 @@ enum FanOutOptions {
   static let sessions = SettingGroup(
     "Sessions",
     [
-      keyFile, connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frame, frames, reconnect,
-      reconnectsPerSecond, silence,
+      keyFile, allowedOrigins, connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frame, frames,
+      reconnect, reconnectsPerSecond, silence,
     ])
 }
 
@@ -78,6 +82,7 @@ extension FanOutSettings {
     frameBytes = values[FanOutOptions.frame]
     connections = values[FanOutOptions.connections]
     connectionsPerAddress = values[FanOutOptions.connectionsPerAddress]
+    allowedOrigins = Set(values[FanOutOptions.allowedOrigins])
     framesPerSecond = values[FanOutOptions.frames]
     reconnectsPerSecond = values[FanOutOptions.reconnectsPerSecond]
     reconnectMilliseconds = values[FanOutOptions.reconnect].wholeMilliseconds
@@ -89,5 +94,25 @@ extension FanOutSettings {
   /// name has to do: any device may connect then anyway.
   private static func receiptKey(_ key: [UInt8]?, cluster: String) -> [UInt8] {
     Array("carillon receipt".utf8).withUnsafeBytes { HMACKey(key ?? Array("development \(cluster)".utf8)).authenticationCode($0) }
+  }
+}
+
+extension SettingKind where Value == String {
+  /// What a browser says in `Origin` (RFC 6454, section 6.2), in lower case.
+  fileprivate static var origin: SettingKind {
+    SettingKind(
+      placeholder: "ORIGIN,…", allowed: "*, or SCHEME://HOST[:PORT] without a path, such as https://app.example.com",
+      read: { text in
+        let parts = text.lowercased().split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+        let isOrigin = parts.count == 2 && parts.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(isOriginByte) }
+        return text == "*" || isOrigin ? text.lowercased() : nil
+      }, write: { $0 })
+  }
+
+  private static func isOriginByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"), UInt8(ascii: "@"), UInt8(ascii: "*"): false
+    default: (0x21...0x7E).contains(byte)
+    }
   }
 }

@@ -1,0 +1,56 @@
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+/// What a web page in a browser of the same machine can reach of `carillon up`.
+@Suite struct OriginTests {
+  /// The status line's code for a request.
+  private func status(_ port: Int, _ request: String) throws -> Int? {
+    let socket = try RawSocket(port: port)
+    try socket.send(request)
+    return Int(try socket.read(through: "\r\n").split(separator: " ").dropFirst().first ?? "")
+  }
+
+  private func upgrade(_ fields: String) -> String {
+    "GET /v1/device HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+      + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: carillon.v1\r\n\(fields)\r\n"
+  }
+
+  private func port(_ places: JSONValue, _ name: String) throws -> Int {
+    try #require(places[name]?.stringValue.flatMap { URL(string: $0)?.port })
+  }
+
+  @Test func aWebPageOpensTheDeviceSocketOnlyWhereItsOriginIsListed() async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(
+        ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"],
+        environment: ["CARILLON_FANOUT_ALLOWED_ORIGINS": "https://app.example.com,http://localhost:3000"])
+      let places = try JSONValue(parsing: try await up.firstLine())
+      let (devices, admin) = (try port(places, "devices"), try port(places, "metrics"))
+      try await withTaskExecutorPreference(BlockingThreads.shared) {
+        #expect(try status(devices, upgrade("")) == 101)
+        #expect(try status(devices, upgrade("Origin: https://app.example.com\r\n")) == 101)
+        #expect(try status(devices, upgrade("Origin: http://LOCALHOST:3000\r\n")) == 101)
+        #expect(try status(devices, upgrade("Origin: https://evil.example\r\n")) == 403)
+        #expect(try status(devices, upgrade("Origin: http://localhost:3001\r\n")) == 403)
+        #expect(try status(devices, upgrade("Origin: null\r\n")) == 403)
+        #expect(try status(devices, upgrade("Origin: https://app.example.com\r\nOrigin: https://evil.example\r\n")) == 403)
+        #expect(try status(admin, "GET /metrics HTTP/1.1\r\nHost: evil.example:\(admin)\r\n\r\n") == 403)
+        let socket = try RawSocket(port: admin)
+        try socket.send("GET /metrics HTTP/1.1\r\nHost: localhost:\(admin)\r\nConnection: close\r\n\r\n")
+        let metrics = String(decoding: try socket.readToEnd(), as: UTF8.self)
+        #expect(metrics.contains("carillon_fanout_limited_total{limit=\"origins\"} 4\n"))
+        #expect(metrics.contains("carillon_admin_refused_total{field=\"host\"} 1\n"))
+      }
+      try await up.stop()
+    }
+  }
+
+  @Test(arguments: ["https://app.example.com/", "app.example.com", "https://*.example.com", "https://"])
+  func whatIsNoOriginIsWrongUsage(_ origin: String) async throws {
+    let result = try await CarillonCommand.with { try await $0.run(["up", "--allowed-origins", origin]) }
+    #expect(result.status == 2)
+    #expect(result.errors.contains("--allowed-origins"), "it said: \(result.errors)")
+  }
+}
