@@ -32,6 +32,15 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
   /// `HOST:PORT`, an IPv6 address in brackets.
   public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
+  /// Whether it is a numeric address of this machine alone: 127.0.0.0/8 or ::1.
+  public var isLoopback: Bool {
+    withNumeric { address in
+      let raw = UnsafeRawPointer(address)
+      guard Int32(address.pointee.sa_family) == AF_INET6 else { return raw.load(fromByteOffset: 4, as: UInt8.self) == 127 }
+      return (8..<24).map { raw.load(fromByteOffset: $0, as: UInt8.self) } == Array(repeating: 0, count: 15) + [1]
+    } ?? false
+  }
+
   /// Lends the address in the kernel's form; nil where the host is a name.
   func withNumeric<R>(_ body: (UnsafePointer<sockaddr>) -> R) -> R? {
     var storage = sockaddr_storage()

@@ -9,6 +9,8 @@ import HTTP
 /// | `/livez` | 200, or 503 with the names of the loops that do not turn |
 /// | `/readyz` | 200 or 503, with each condition as JSON |
 ///
+/// Requests that a web page may have made are refused with 403, see `AdminAccess`.
+///
 /// Its own loop answers also while a lane's is stuck, which is when the answer matters.
 public actor AdminServer {
   private nonisolated let loop: EventLoop
@@ -58,18 +60,26 @@ public actor AdminServer {
   }
 
   private func routes() -> HTTPRoutes {
+    let access = AdminAccess(isLoopback: address.isLoopback)
+    let refused = Dictionary(
+      uniqueKeysWithValues: AdminAccess.Field.allCases.map { ($0, metrics.make(MetricNames.adminRefused, $0.rawValue)) })
     var routes = HTTPRoutes()
-    routes.add(.get, "/metrics") { [metrics] _, responder in
-      responder.respond(HTTPResponse(.ok, text: metrics.text, contentType: "text/plain; version=0.0.4; charset=utf-8"))
+    func add(_ path: String, _ answer: @escaping () -> HTTPResponse) {
+      routes.add(.get, path) { request, responder in
+        guard let field = access.refusedField(of: request) else { return responder.respond(answer()) }
+        refused[field]?.increment()
+        responder.respond(field.refusal)
+      }
     }
-    routes.add(.get, "/livez") { [health] _, responder in
+    add("/metrics") { [metrics] in HTTPResponse(.ok, text: metrics.text, contentType: "text/plain; version=0.0.4; charset=utf-8") }
+    add("/livez") { [health] in
       let silent = health.silentLoops()
       let text = silent.map { "\($0.name) has not turned for \($0.milliseconds) ms\n" }.joined()
-      responder.respond(HTTPResponse(silent.isEmpty ? .ok : .serviceUnavailable, text: silent.isEmpty ? "alive\n" : text))
+      return HTTPResponse(silent.isEmpty ? .ok : .serviceUnavailable, text: silent.isEmpty ? "alive\n" : text)
     }
-    routes.add(.get, "/readyz") { [health] _, responder in
+    add("/readyz") { [health] in
       let (isReady, json) = health.snapshot
-      responder.respond(HTTPResponse(isReady ? .ok : .serviceUnavailable, text: json + "\n", contentType: "application/json"))
+      return HTTPResponse(isReady ? .ok : .serviceUnavailable, text: json + "\n", contentType: "application/json")
     }
     return routes
   }

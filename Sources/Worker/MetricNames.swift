@@ -9,6 +9,10 @@ public enum MetricNames {
   /// Lines that the log had no room for.
   public static let logLinesDropped = Metric<Counter>(
     "carillon_log_lines_dropped_total", "Log lines dropped because they were not read as fast as they were written.")
+  /// Requests that web pages may have made.
+  public static let adminRefused = Metric<Counter>(
+    "carillon_admin_refused_total", "Requests to the admin port that were refused because a web page may have made them, by the field.",
+    labels: ["field"])
 
   // The transform stage.
 

@@ -1,6 +1,7 @@
 import EventLoop
 import Foundation
 import FoundationNetworking
+import TestSupport
 import Testing
 import Worker
 
@@ -52,6 +53,28 @@ import Worker
     #expect(try await get("/livez", admin).status == 200)
     health.unwatch(loop)
     await loop.close()
+    await admin.close()
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1", "Host: localhost", 200), ("127.0.0.1", "Host: LOCALHOST:7172", 200), ("127.0.0.1", "Host: 127.0.0.2:1", 200),
+    ("127.0.0.1", "Host: [::1]:7172", 200), ("127.0.0.1", "Host: evil.example:7172", 403), ("127.0.0.1", "Host: 127.evil.example", 403),
+    ("127.0.0.1", "Host: localhost.evil.example", 403), ("127.0.0.1", "Host: 10.0.0.1", 403), ("127.0.0.1", "Host: [::2]", 403),
+    ("127.0.0.1", "Host:", 403), ("127.0.0.1", "Host: localhost\r\nOrigin: http://localhost:7172", 200),
+    ("127.0.0.1", "Host: localhost\r\nOrigin: https://evil.example", 403), ("127.0.0.1", "Host: localhost\r\nOrigin: null", 403),
+    ("0.0.0.0", "Host: carillon.example", 200), ("0.0.0.0", "Host: carillon.example:80\r\nOrigin: http://carillon.example", 200),
+    ("0.0.0.0", "Host: carillon.example\r\nOrigin: http://evil.example", 403),
+  ]) func noWebPageIsAnswered(at host: String, fields: String, status: Int) async throws {
+    let metrics = MetricRegistry()
+    let admin = try await AdminServer.start(at: SocketAddress(host: host, port: 0), health: Health(), metrics: metrics)
+    let port = await admin.address.port
+    try await withTaskExecutorPreference(BlockingThreads.shared) {
+      let socket = try RawSocket(port: port)
+      try socket.send("GET /metrics HTTP/1.1\r\n\(fields)\r\nConnection: close\r\n\r\n")
+      #expect(String(decoding: try socket.readToEnd(), as: UTF8.self).hasPrefix("HTTP/1.1 \(status) "))
+    }
+    let field = fields.contains("Origin") ? "origin" : "host"
+    #expect(metrics.text.contains("carillon_admin_refused_total{field=\"\(field)\"} \(status == 403 ? 1 : 0)\n"))
     await admin.close()
   }
 
