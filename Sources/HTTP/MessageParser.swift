@@ -38,6 +38,10 @@ final class MessageParser {
   private var incompleteHeadBytes = 0
   private var failure: MessageFailure?
   private var isComplete = false
+  /// http_parser has stopped behind the line's end of a chunk or its size.
+  private var isAtLineEnd = false
+  private var lines: LineRules
+  private var chunks = ChunkRules()
 
   private(set) var isHeadComplete = false
   private(set) var body: [UInt8] = []
@@ -58,12 +62,15 @@ final class MessageParser {
   private init(_ kind: http_parser_type, _ limits: Limits) {
     self.kind = kind
     self.limits = limits
+    lines = LineRules(isRequest: kind == HTTP_REQUEST)
     http_parser_settings_init(settings)
     settings.pointee.on_url = { collect($0, $1, $2) { $0.target($1) } }
     settings.pointee.on_header_field = { collect($0, $1, $2) { $0.name($1) } }
     settings.pointee.on_header_value = { collect($0, $1, $2) { $0.value($1) } }
     settings.pointee.on_headers_complete = { collect($0, nil, 0) { parser, _ in parser.headEnded() } }
     settings.pointee.on_body = { collect($0, $1, $2) { $0.bodyPart($1) } }
+    settings.pointee.on_chunk_header = { collect($0, nil, 0) { parser, _ in parser.lineEnded() } }
+    settings.pointee.on_chunk_complete = { collect($0, nil, 0) { parser, _ in if !parser.isTrailing { parser.lineEnded() } } }
     settings.pointee.on_message_complete = { collect($0, nil, 0) { parser, _ in parser.messageEnded() } }
     reset()
   }
@@ -85,6 +92,9 @@ final class MessageParser {
     incompleteHeadBytes = 0
     failure = nil
     isComplete = false
+    isAtLineEnd = false
+    lines = LineRules(isRequest: kind == HTTP_REQUEST)
+    chunks = ChunkRules()
     isHeadComplete = false
     body = []
     headers = HTTPHeaders(bytes: [], fields: [])
@@ -97,9 +107,36 @@ final class MessageParser {
   ///
   /// - Returns: how many were taken, and how the message stands; after a failure only `reset` may follow.
   func parse(_ bytes: UnsafeRawBufferPointer) -> (consumed: Int, outcome: Outcome) {
+    var consumed = 0
+    while consumed < bytes.count {
+      let (count, outcome) = parseStep(UnsafeRawBufferPointer(rebasing: bytes[consumed...]))
+      consumed += count
+      if outcome != .incomplete { return (consumed, outcome) }
+    }
+    return (consumed, .incomplete)
+  }
+
+  /// Takes bytes up to the end of the head, of a line between chunks, or of the message.
+  private func parseStep(_ bytes: UnsafeRawBufferPointer) -> (consumed: Int, outcome: Outcome) {
+    var bytes = bytes
+    if !lines.hasEnded {
+      let (count, fault) = lines.take(bytes)
+      if let fault { return (0, .failed(fault)) }
+      bytes = UnsafeRawBufferPointer(rebasing: bytes[..<count])
+    }
+    let isInChunks = isHeadComplete && isChunked && !isTrailing
     let consumed = http_parser_execute(parser, settings, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
     if let failure { return (consumed, .failed(failure)) }
+    if isInChunks, let fault = chunks.take(UnsafeRawBufferPointer(rebasing: bytes.prefix(consumed)), isAtEnd: isAtLineEnd) {
+      return (consumed, .failed(fault))
+    }
     if isComplete { return (consumed, .complete) }
+    if isAtLineEnd {
+      isAtLineEnd = false
+      http_parser_pause(parser, 0)
+      if isTrailing { lines.beginTrailer() }
+      return (consumed, .incomplete)
+    }
     let error = http_errno(rawValue: UInt32(parser.pointee.http_errno))
     switch error {
     case HPE_OK: break
@@ -113,6 +150,9 @@ final class MessageParser {
     }
     return (consumed, .incomplete)
   }
+
+  private var isChunked: Bool { UInt32(parser.pointee.flags) & F_CHUNKED.rawValue != 0 }
+  private var isTrailing: Bool { UInt32(parser.pointee.flags) & F_TRAILING.rawValue != 0 }
 
   // MARK: What the message says
 
@@ -192,7 +232,7 @@ final class MessageParser {
     if failure != nil { return }
     let parts = RequestHead(
       major: Int(parser.pointee.http_major), minor: Int(parser.pointee.http_minor), headers: headers,
-      isChunked: UInt32(parser.pointee.flags) & F_CHUNKED.rawValue != 0)
+      isChunked: isChunked)
     failure = parts.failure
     if failure != nil { return }
     let length = parser.pointee.content_length
@@ -214,6 +254,12 @@ final class MessageParser {
       return
     }
     body.append(contentsOf: bytes.prefix(room))
+  }
+
+  /// So that its bytes are known.
+  private func lineEnded() {
+    isAtLineEnd = true
+    http_parser_pause(parser, 1)
   }
 
   private func messageEnded() {

@@ -13,6 +13,8 @@ private struct Exchange: Sendable, CustomTestStringConvertible {
 
 private let tooManyFields = (0..<120).map { "X-\($0): 1\r\n" }.joined()
 
+private func chunked(_ body: String) -> String { "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\(body)" }
+
 private let exchanges = [
   Exchange(
     name: "GET", request: "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", status: 200,
@@ -40,6 +42,29 @@ private let exchanges = [
     name: "other upgrades are declined",
     request: "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n", status: 200, contains: ["hello"]),
   Exchange(name: "garbage", request: "\u{16}\u{3}\u{1}garbage\r\n\r\n", status: 400),
+  Exchange(name: "request line that ends in LF", request: "GET /hello HTTP/1.1\nHost: a\r\n\r\n", status: 400),
+  Exchange(name: "field that ends in LF", request: "GET /hello HTTP/1.1\r\nHost: a\n\r\n", status: 400),
+  Exchange(name: "head that ends in LF", request: "GET /hello HTTP/1.1\r\nHost: a\r\n\n", status: 400),
+  Exchange(name: "all lines end in LF", request: "GET /hello HTTP/1.1\nHost: a\n\n", status: 400),
+  Exchange(name: "line that ends in CR", request: "GET /hello HTTP/1.1\r\nHost: a\rX: 1\r\n\r\n", status: 400),
+  Exchange(name: "head that ends in CR", request: "GET /hello HTTP/1.1\r\nHost: a\r\n\rX", status: 400),
+  Exchange(name: "LF before the request", request: "\nGET /hello HTTP/1.1\r\nHost: a\r\n\r\n", status: 400),
+  Exchange(
+    name: "empty line before the request", request: "\r\nGET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", status: 200),
+  Exchange(name: "folded with a space", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\n", status: 400),
+  Exchange(name: "folded with a tab", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: 1\r\n\t2\r\n\r\n", status: 400),
+  Exchange(name: "first field folded", request: "GET /hello HTTP/1.1\r\n Host: a\r\n\r\n", status: 400),
+  Exchange(name: "HTTQ", request: "GET /hello HTTQ/1.1\r\nHost: a\r\n\r\n", status: 400),
+  Exchange(name: "http", request: "GET /hello Http/1.1\r\nHost: a\r\n\r\n", status: 400),
+  Exchange(name: "no version", request: "GET /hello\r\nHost: a\r\n\r\n", status: 400),
+  Exchange(name: "chunk without its line end", request: chunked("3\r\nabcXX0\r\n\r\n"), status: 400),
+  Exchange(name: "chunk that ends in LF", request: chunked("3\r\nabc\n0\r\n\r\n"), status: 400),
+  Exchange(name: "chunk's size that ends in LF", request: chunked("3\nabc\r\n0\r\n\r\n"), status: 400),
+  Exchange(name: "chunk's size that ends in CR", request: chunked("3\rXabc\r\n0\r\n\r\n"), status: 400),
+  Exchange(name: "chunk's extension with LF", request: chunked("3;x\nabc\r\nabc\r\n0\r\n\r\n"), status: 400),
+  Exchange(name: "trailer that ends in LF", request: chunked("3\r\nabc\r\n0\r\nT: v\n\r\n"), status: 400),
+  Exchange(name: "folded trailer", request: chunked("3\r\nabc\r\n0\r\nT: v\r\n w\r\n\r\n"), status: 400),
+  Exchange(name: "last chunk that ends in LF", request: chunked("3\r\nabc\r\n0\r\n\n"), status: 400),
   Exchange(name: "no host", request: "GET /hello HTTP/1.1\r\n\r\n", status: 400),
   Exchange(name: "two hosts", request: "GET /hello HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", status: 400),
   Exchange(name: "authority form", request: "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", status: 400),

@@ -169,7 +169,8 @@ private let accepted = upgraded + "Sec-WebSocket-Accept: ACCEPT\r\nSec-WebSocket
     (upgraded + "Sec-WebSocket-Accept: ACCEPT\r\nSec-WebSocket-Protocol: other\r\n\r\n", "subprotocol"),
     (accepted + "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n", "extension"),
     ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n", "something else"),
-    ("SSH-2.0-OpenSSH_9.2\r\n", "malformed"),
+    ("SSH-2.0-OpenSSH_9.2\r\n", "malformed"), ("HTTQ/1.1 101 Switching Protocols\r\n\r\n", "must begin with"),
+    (accepted.replacing("\r\n", with: "\n") + "\n", "CR LF"), (accepted + "X: 1\r\n 2\r\n\r\n", "folded"),
     ("HTTP/1.1 101 X\r\nY: " + String(repeating: "y", count: 20_000), "headTooLarge"),
   ])
   func wrongAnswersAreNamed(answer: String, reason: String) async throws {
