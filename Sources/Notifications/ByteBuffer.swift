@@ -58,6 +58,12 @@ public struct ByteBuffer: ~Copyable {
     count &+= 8
   }
 
+  /// Overwrites four bytes that were appended before.
+  mutating func replace(at offset: Int, with value: UInt32) {
+    precondition(offset >= 0 && offset &+ 4 <= count, "only what was appended can be replaced")
+    storage.storeBytes(of: value.bigEndian, toByteOffset: offset, as: UInt32.self)
+  }
+
   /// Appends a copy of the bytes.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     append(room: bytes.count) { $0.copyMemory(from: bytes) }

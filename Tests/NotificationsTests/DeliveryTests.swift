@@ -46,6 +46,41 @@ import Testing
     }
   }
 
+  @Test func noByteOfAnEntryChangesUnseen() throws {
+    let bytes = try Self.encoded()
+    let payload = try bytes.withUnsafeBytes { try #require(DeliveryEntryView($0)).payload.count }
+    for index in bytes.indices {
+      var changed = bytes
+      changed[index] ^= 1 << UInt8(index % 8)
+      changed.withUnsafeBytes { changed in
+        let entry = DeliveryEntryView(kept: changed)
+        if index < bytes.count - payload {
+          #expect(entry == nil, "byte \(index) of the head")
+        } else {
+          #expect(entry?.isPayloadIntact == false, "byte \(index) of the payload")
+        }
+      }
+    }
+    for count in bytes.indices {
+      bytes.withUnsafeBytes { bytes in
+        let entry = DeliveryEntryView(kept: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        #expect(entry?.isPayloadIntact != true, "the first \(count) bytes")
+      }
+    }
+  }
+
+  @Test func aDamagedDeliveryRecordStillTellsWhomItIsFor() throws {
+    var entry = try Self.encoded()
+    entry[entry.count - 1] ^= 1
+    var buffer = ByteBuffer()
+    entry.withUnsafeBytes { entry in
+      DeliveryRecord.append(
+        encoded: entry, kind: .notify, revision: Revision(timestamp: 5, partition: 6, offset: 7), generation: 99, to: &buffer)
+    }
+    let record = try buffer.withUnsafeBytes { try #require(DeliveryRecord($0)) }
+    #expect(record.generation == 99 && record.entry == nil)
+  }
+
   @Test func whatIsAbsentStaysAbsent() throws {
     let bytes = try Self.encoded(
       ["apns-collapse-id": nil, "trigger": nil, "carillon-origin": nil, "traceparent": nil, "target": "device:\(RequestFixture.token)"],

@@ -101,6 +101,7 @@ import Testing
           fault = "the entry says something else than the request"
         }
         if encoded(view) != Array(bytes) { fault = "the entry is not written as it was read" }
+        if DeliveryEntryView(kept: bytes)?.isPayloadIntact != true { fault = "the entry's checksums are wrong" }
         var frame = JSONWriter()
         ServerFrames.notify(view, revision: request.envelope.revision, delivery: 1, receipt: ("r" as StaticString).bytes, to: &frame)
         if request.operation == .notify {
@@ -129,11 +130,19 @@ import Testing
     var id = ByteBuffer()
     view.id.append(to: &id)
     bytes += id.withUnsafeBytes(Array.init)
-    bytes += [1 << 4 | view.kind.rawValue, view.flags.rawValue, view.priority, view.pushType.rawValue]
+    bytes += [2 << 4 | view.kind.rawValue, view.flags.rawValue, view.priority, view.pushType.rawValue]
     bytes += big(view.expiration) + big(view.source.partition) + big(view.source.offset) + big(view.source.timestamp) + big(view.userHash)
-    bytes += short(view.collapseID) + short(view.application) + short(view.sourceTopic) + short(view.traceparent)
-    return bytes + long(view.category) + long(view.trigger) + Array(view.payload)
+    bytes += big(UInt32(truncatingIfNeeded: StableHash.hash(view.payload)))
+    let variable =
+      short(view.collapseID) + short(view.application) + short(view.sourceTopic) + short(view.traceparent) + long(view.category)
+      + long(view.trigger)
+    let seed = bytes.withUnsafeBytes { StableHash.hash($0) }
+    let checksum = UInt32(truncatingIfNeeded: variable.withUnsafeBytes { StableHash.hash($0, seed: seed) })
+    return bytes + big(checksum) + variable + Array(view.payload)
   }
+
+  /// The bytes without the two checksums, which a mutated entry keeps.
+  private static func withoutChecksums(_ entry: some Collection<UInt8>) -> [UInt8] { Array(entry.prefix(56)) + entry.dropFirst(64) }
 
   @Test func anEntryThatIsReadIsWrittenAlike() throws {
     let corpus = [
@@ -142,7 +151,10 @@ import Testing
     ]
     let failures = Fuzz("entries", corpus: corpus).run { bytes, _ in
       guard let view = DeliveryEntryView(bytes) else { return nil }
-      if Self.encoded(view) != Array(bytes) { return "it is not written as it was read" }
+      let encoded = Self.encoded(view)
+      if Self.withoutChecksums(encoded) != Self.withoutChecksums(bytes) { return "it is not written as it was read" }
+      let isIntact = DeliveryEntryView(kept: bytes)?.isPayloadIntact == true
+      if isIntact != (encoded == Array(bytes)) { return "its checksums say that it is \(isIntact ? "intact" : "damaged")" }
       var receipt = ByteBuffer()
       ReceiptView.append(of: view, revision: Revision(timestamp: 1, partition: 2, offset: 3), deviceHash: 4, to: &receipt)
       return receipt.withUnsafeBytes { bytes -> String? in
@@ -174,7 +186,8 @@ import Testing
       var again = ByteBuffer()
       switch record.kind {
       case .notify, .remove:
-        guard let entry = record.entry else { return "it has no entry" }
+        // Its bytes were changed.
+        guard let entry = record.entry else { return nil }
         Self.encoded(entry).withUnsafeBytes {
           DeliveryRecord.append(encoded: $0, kind: entry.kind, revision: record.revision, generation: record.generation, to: &again)
         }

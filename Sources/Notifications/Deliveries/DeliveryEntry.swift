@@ -7,12 +7,14 @@ internal import JSON
 /// | bytes | field |
 /// |---|---|
 /// | 16 | apns-id: first, the Redis script takes it from there |
-/// | 1 | version in the upper half (1), kind in the lower |
+/// | 1 | version in the upper half (2), kind in the lower |
 /// | 1 | what the payload asks for |
 /// | 1, 1 | priority, push type |
 /// | 8 | expiration, in seconds since 1970; 0 is one attempt |
 /// | 4, 8, 8 | partition, offset and timestamp of the source |
 /// | 8 | hash of the user it is for; 0 when it is for the device |
+/// | 4 | checksum of the payload |
+/// | 4 | checksum of the head: of all that stands before the payload, but for these four bytes |
 /// | 1 + n | identifier; empty when the apns-id is |
 /// | 1 + n | application |
 /// | 1 + n | source topic; empty when it is the configured one |
@@ -20,6 +22,9 @@ internal import JSON
 /// | 2 + n | category |
 /// | 2 + n | trigger, as JSON |
 /// | rest | payload |
+///
+/// The checksums tell bytes that were changed where they were kept: of an entry whose head is intact it can at least be told what became of
+/// it. A checksum is the lower half of the `StableHash`; where the bytes have a gap, the hash of the first part is the seed of the second.
 public struct DeliveryEntry {
   /// What the device is to do. The raw value is the form's: never renumber.
   public enum Kind: UInt8, Sendable {
@@ -30,9 +35,11 @@ public struct DeliveryEntry {
   }
 
   /// The version that is written.
-  static let version: UInt8 = 1
+  static let version: UInt8 = 2
   /// The bytes before the first field of variable length.
-  static let fixedBytes = 56
+  static let fixedBytes = 64
+  /// Where the head's checksum stands.
+  static let headChecksumOffset = 60
 
   /// The apns-id.
   public var id: NotificationID
@@ -106,6 +113,8 @@ public struct DeliveryEntry {
     buffer.append(UInt64(clamping: source.offset))
     buffer.append(UInt64(clamping: source.timestamp))
     buffer.append(userHash)
+    buffer.append(Self.checksum(payload: payload))
+    buffer.append(UInt32(0))
     do throws(RecordCodingError) {
       try Self.appendShort(identifier, "identifier", to: &buffer)
       try Self.appendShort(application, "application", to: &buffer)
@@ -117,8 +126,17 @@ public struct DeliveryEntry {
       buffer.truncate(to: start)
       throw error
     }
+    buffer.replace(at: start + Self.headChecksumOffset, with: buffer.withUnsafeBytes(from: start) { Self.checksum(head: $0) })
     buffer.append(payload)
   }
+
+  /// - Parameter head: all that stands before the payload.
+  static func checksum(head: UnsafeRawBufferPointer) -> UInt32 {
+    let first = StableHash.hash(UnsafeRawBufferPointer(rebasing: head.prefix(headChecksumOffset)))
+    return UInt32(truncatingIfNeeded: StableHash.hash(head.dropping(fixedBytes), seed: first))
+  }
+
+  static func checksum(payload: UnsafeRawBufferPointer) -> UInt32 { UInt32(truncatingIfNeeded: StableHash.hash(payload)) }
 
   private func appendCategory(to buffer: inout ByteBuffer) throws(RecordCodingError) {
     guard categorySource.count > 2 else { return try Self.appendLong(.none, "category", to: &buffer) }

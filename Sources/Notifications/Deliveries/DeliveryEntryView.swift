@@ -30,8 +30,22 @@ public struct DeliveryEntryView {
   public let trigger: UnsafeRawBufferPointer
   /// The payload; none for a remove.
   public let payload: UnsafeRawBufferPointer
+  private let payloadChecksum: UInt32
 
-  /// Reads an entry; `nil` when the bytes are none, or of a version that is not known.
+  /// Reads an entry that was kept in Redis or in Kafka; `nil` also when its head is not as it was written.
+  public init?(kept bytes: UnsafeRawBufferPointer) {
+    guard let view = DeliveryEntryView(bytes) else { return nil }
+    let head = UnsafeRawBufferPointer(rebasing: bytes.dropLast(view.payload.count))
+    let checksum = head.loadUnaligned(fromByteOffset: DeliveryEntry.headChecksumOffset, as: UInt32.self)
+    guard DeliveryEntry.checksum(head: head) == UInt32(bigEndian: checksum) else { return nil }
+    self = view
+  }
+
+  /// Whether the payload is as it was written, which only an entry with its payload can tell.
+  public var isPayloadIntact: Bool { DeliveryEntry.checksum(payload: payload) == payloadChecksum }
+
+  /// Reads an entry of the program's own making, whose checksums it does not look at; `nil` when the bytes are none, or of a version that
+  /// is not known.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
     guard bytes.count >= DeliveryEntry.fixedBytes, let idBytes = reader.bytes(NotificationID.byteCount),
@@ -40,12 +54,13 @@ public struct DeliveryEntryView {
       let flags = reader.byte(), let priority = reader.byte(), let pushType = reader.byte().flatMap(PushType.init(rawValue:)),
       let expiration = reader.integer(Int64.self), expiration >= 0, let partition = reader.integer(Int32.self), partition >= 0,
       let offset = reader.integer(Int64.self), offset >= 0, let timestamp = reader.integer(Int64.self), timestamp >= 0,
-      let userHash = reader.integer(UInt64.self), let collapseID = reader.shortField(), let application = reader.shortField(),
+      let userHash = reader.integer(UInt64.self), let payloadChecksum = reader.integer(UInt32.self),
+      reader.integer(UInt32.self) != nil, let collapseID = reader.shortField(), let application = reader.shortField(),
       let sourceTopic = reader.shortField(), let traceparent = reader.shortField(), let category = reader.longField(),
       let trigger = reader.longField(), traceparent.isEmpty || traceparent.count == TraceParent.textCount
     else { return nil }
     (self.id, self.kind, self.flags, self.priority, self.pushType) = (id, kind, PayloadFlags(rawValue: flags), priority, pushType)
-    (self.expiration, self.userHash) = (expiration, userHash)
+    (self.expiration, self.userHash, self.payloadChecksum) = (expiration, userHash, payloadChecksum)
     source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
     (self.collapseID, self.application, self.sourceTopic, self.traceparent) = (collapseID, application, sourceTopic, traceparent)
     (self.category, self.trigger, payload) = (category, trigger, reader.rest)

@@ -28,7 +28,7 @@ public struct DeliveryRecord {
   public let generation: UInt64
   /// The entry's revision, as it stands in the mailbox.
   public let revision: Revision
-  /// The entry; none for what has none.
+  /// The entry; none for what has none, and none where its bytes are not as they were written: the mailbox has it, too.
   public let entry: DeliveryEntryView?
 
   /// Reads a record, which it must not outlive; `nil` when the bytes are none.
@@ -39,8 +39,7 @@ public struct DeliveryRecord {
     else { return nil }
     switch kind {
     case .notify, .remove:
-      guard let entry = DeliveryEntryView(reader.rest), entry.kind.rawValue == kind.rawValue else { return nil }
-      self.entry = entry
+      entry = DeliveryEntryView(kept: reader.rest).flatMap { $0.kind.rawValue == kind.rawValue && $0.isPayloadIntact ? $0 : nil }
     case .takeover, .reregistered:
       entry = nil
     }
