@@ -41,7 +41,7 @@ struct AuditFact: Sendable, Hashable {
     static let isOfTopic = Flags(rawValue: 128)
   }
 
-  /// The apns-id; zeros for a fact about a device.
+  /// The apns-id; of no meaning for a fact about a device, which its kind tells.
   var id = NotificationID(high: 0, low: 0)
   /// Where the request came from first.
   var sourceOffset: Int64 = -1

@@ -97,18 +97,22 @@ struct FactReader {
     var fact = AuditFact(kind)
     (fact.partition, fact.offset, fact.statement) = (record.partition, record.offset, statement)
     fact.time = Timestamp.bounded(time ?? record.timestamp)
-    guard (try? read(value, &fact)) != nil else { return .unreadable }
+    guard let namesRequest = try? read(value, &fact) else { return .unreadable }
     if type.isAboutDevice { return fact.device == 0 ? .unreadable : .fact(fact) }
-    return fact.sourceOffset < 0 || fact.id == AuditFact(kind).id ? .unreadable : .fact(fact)
+    return namesRequest && fact.sourceOffset >= 0 ? .fact(fact) : .unreadable
   }
 
-  private func read(_ value: UnsafeRawBufferPointer, _ fact: inout AuditFact) throws(JSONError) {
+  /// - Returns: whether the event names a request; any id is one, also that of zeros.
+  private func read(_ value: UnsafeRawBufferPointer, _ fact: inout AuditFact) throws(JSONError) -> Bool {
+    var namesRequest = false
     var scanner = JSONScanner(value)
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let span = try scanner.skip()
       if scanner.matches(key, "apnsId") {
-        if let id = scanner.unescapedBytes(span).flatMap(NotificationID.init(text:)) { fact.id = id }
+        guard let id = scanner.unescapedBytes(span).flatMap(NotificationID.init(text:)) else { continue }
+        fact.id = id
+        namesRequest = true
       } else if scanner.matches(key, "device") {
         fact.device = max(1, hash(span, scanner))
       } else if scanner.matches(key, "identifier") {
@@ -134,6 +138,7 @@ struct FactReader {
       }
     }
     try scanner.finish()
+    return namesRequest
   }
 
   private func readSource(_ source: JSONScanner, _ fact: inout AuditFact) throws(JSONError) {
