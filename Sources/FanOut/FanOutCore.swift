@@ -128,7 +128,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     try listen()
     sweepTimer.start(after: 1000, repeating: 1000)
     health.set("kafka", ready: true)
-    logger.info("devices may connect", ["address": "\(localAddress)", "partition": "\(partition)"])
+    logger.info("devices may connect", ["address": "\(localAddress)", "deliveries": partition])
   }
 
   private func watchRedis(_ watch: RedisWatch) {

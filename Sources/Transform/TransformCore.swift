@@ -27,6 +27,8 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
   private var committer: OffsetCommitter?
   /// What is to know of the consumer's partitions for each record, by index.
   private var partitions: [(isRegistry: Bool, era: UInt32)] = []
+  /// The partitions that the log knows of.
+  private var logged: Set<TopicPartition> = []
   /// Whether Redis has what was written to it: the markers were compared since its connection came up.
   private var isSound = false
   /// Counts what makes the markers doubtful, so that a comparison knows whether it still holds.
@@ -215,6 +217,7 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       switch finding {
       case .sound:
         if !isSound { sound() }
+        logAssignment(consumer)
         if ownership.hasCounted { calmTimer?.start(after: Self.calmMilliseconds) }
         return checkTimer.start(after: Self.checkMilliseconds)
       case .again(0, _): continue
@@ -443,20 +446,31 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
       partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
     }
     health.set("kafka", ready: true)
-    logger.info("partitions assigned", ["partitions": names(assigned)])
     consumer?.pause(assigned.map(\.index).filter { waitsForRegistry($0) })
     if !redis.isUp || !isSound || !backlog.isEmpty { consumer?.pauseAll() }
   }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
-    logger.info(isLost ? "partitions lost" : "partitions revoked", ["partitions": names(partitions)])
+    logged.subtract(partitions.map(\.topicPartition))
+    logger.info(isLost ? "partitions lost" : "partitions revoked", names(partitions))
     guard let committer else { return revocation.finish() }
     if isLost { ownership.revoked(partitions) } else { crashes.cleared(partitions.map { ownership.field($0.topicPartition) }) }
     committer.revoked(partitions, isLost: isLost, revocation: revocation)
   }
 
-  private func names(_ partitions: [AssignedPartition]) -> String {
-    partitions.map { ownership.field($0.topicPartition) }.joined(separator: ",")
+  /// They begin one by one; the log has one line for all that came together.
+  private func logAssignment(_ consumer: Consumer) {
+    let assignment = consumer.assignment
+    guard !logged.isSuperset(of: assignment.map(\.topicPartition)) else { return }
+    logged = Set(assignment.map(\.topicPartition))
+    logger.info("partitions assigned", names(assignment))
+  }
+
+  private func names(_ partitions: [AssignedPartition]) -> KeyValuePairs<String, any LogValue> {
+    func numbers(_ topic: String) -> String {
+      PartitionNames.text(partitions.map(\.topicPartition).filter { $0.topic == topic }.map(\.partition))
+    }
+    return ["requests": numbers(settings.topics.requests), "devices": numbers(settings.topics.devices)]
   }
 
   func consumerFailed(_ error: KafkaError) { failed(error) }

@@ -36,6 +36,9 @@ private final class LogPipe {
 }
 
 @Suite struct LogTests {
+  @Test(arguments: [([], "none"), ([3], "3"), ([9, 0, 2, 1, 5, 4, 3], "0-5,9"), ([7, 7, 1], "1,7")] as [([Int32], String)])
+  func partitionsAreNamedByNumberAndRange(_ numbers: [Int32], _ text: String) { #expect(PartitionNames.text(numbers) == text) }
+
   private func logged(_ format: LogFormat = .text, level: LogLevel = .info, repeats: Int = 20, _ body: (Logger) -> Void) -> [String] {
     let pipe = LogPipe()
     let writer = LogWriter(level: level, format: format, descriptor: pipe.writer, repeats: repeats)
