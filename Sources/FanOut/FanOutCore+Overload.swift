@@ -90,7 +90,7 @@ enum Limit: String, CaseIterable {
   /// Connections of the lane: 503.
   case connections
   /// Connections of one address: 429.
-  case addressConnections = "connections-of-address"
+  case addressConnections = "connections_of_address"
   /// Web pages of origins that are not allowed: 403.
   case origins
   /// Hellos that wait: 503, or `goaway` and 4009.

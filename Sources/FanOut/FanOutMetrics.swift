@@ -37,12 +37,14 @@ public struct FanOutMetrics: Sendable {
     takeovers = registry.make(MetricNames.frames, "takeover")
     unauthorized = registry.make(MetricNames.frames, "unauthorized")
     badRecords = registry.make(MetricNames.records, "unreadable")
-    foreignRecords = registry.make(MetricNames.records, "no such session")
+    foreignRecords = registry.make(MetricNames.records, "no_such_session")
     waitingHellos = registry.make(MetricNames.waitingHellos)
     settlements = registry.make(MetricNames.settlements)
     limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })
-    closes = Dictionary(uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, "\($0.name)")) })
-    ends = Dictionary(uniqueKeysWithValues: WebSocketEnd.Cause.allCases.map { ($0, registry.make(MetricNames.ended, $0.rawValue)) })
+    closes = Dictionary(
+      uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, MetricLabel.snakeCase("\($0.name)"))) })
+    ends = Dictionary(
+      uniqueKeysWithValues: WebSocketEnd.Cause.allCases.map { ($0, registry.make(MetricNames.ended, MetricLabel.snakeCase($0.rawValue))) })
   }
 
   func limited(_ limit: Limit, by number: Int = 1) { limits[limit]?.increment(by: number) }

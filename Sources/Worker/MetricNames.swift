@@ -69,7 +69,7 @@ extension MetricRegistry {
   /// Shows what every process has.
   public func showProcess(version: String, role: String, log: LogWriter) {
     make(MetricNames.processStart).set(Double(WallClock.milliseconds()) / 1000)
-    make(MetricNames.build, version, role).set(1)
+    make(MetricNames.build, version, MetricLabel.snakeCase(role)).set(1)
     show(MetricNames.logLinesDropped) { Double(log.dropped) }
   }
 }

@@ -103,7 +103,7 @@ private func read(_ text: String) throws -> [String: Double] {
     Logger(log, component: "x").info("after the end", [:])
     let values = try read(registry.text)
     #expect(values["carillon_log_lines_dropped_total"] == 1)
-    #expect(values[#"carillon_build_info{version="1.2",role="fan-out"}"#] == 1)
+    #expect(values[#"carillon_build_info{version="1.2",role="fan_out"}"#] == 1)
     #expect(abs((values["process_start_time_seconds"] ?? 0) - Date().timeIntervalSince1970) < 60)
   }
 
