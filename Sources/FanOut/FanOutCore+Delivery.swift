@@ -10,18 +10,40 @@ import Worker
 extension FanOutCore {
   /// A record of the lane's partition: for a session that it holds, or for nobody.
   func received(_ record: RecordView) {
-    guard let value = record.value, let delivery = DeliveryRecord(value) else { return metrics.badRecords.increment() }
-    guard let session = sessions[delivery.generation], let open = session.open else { return metrics.foreignRecords.increment() }
+    let verdict = take(record)
+    metrics.count(verdict)
+    if verdict == .unreadable {
+      logger.warning(
+        "a delivery record cannot be read; its device finds the notification in its mailbox",
+        ["topic": record.topic, "partition": record.partition, "offset": record.offset])
+    }
+  }
+
+  private func take(_ record: RecordView) -> DeliveryVerdict {
+    guard let value = record.value, let delivery = DeliveryRecord(value) else { return .unreadable }
+    guard let session = sessions[delivery.generation], let open = session.open else { return .noSession }
     switch delivery.kind {
     case .takeover: session.close(.takenOver)
     case .reregistered: session.perform(open.flow.look(), open)
-    case .notify, .remove:
-      guard !open.isLeaving, let entry = delivery.entry, open.owner.takes(entry), !expiration.isPast(entry, now: WallClock.seconds()) else {
-        return
-      }
-      let number = open.flow.live(delivery.revision, now: seconds) { head(of: entry, in: value.dropFirst(DeliveryRecord.headBytes)) }
-      if let number { send(entry, delivery.revision, number, session, open) }
+    case .notify, .remove: return take(delivery, value, session, open)
     }
+    return .control
+  }
+
+  private func take(
+    _ delivery: DeliveryRecord, _ value: UnsafeRawBufferPointer, _ session: Session, _ open: OpenSession
+  ) -> DeliveryVerdict {
+    if open.isLeaving { return .leaving }
+    guard let entry = delivery.entry else {
+      session.perform(open.flow.look(), open)
+      return .unreadable
+    }
+    guard open.owner.takes(entry) else { return .otherOwner }
+    guard !expiration.isPast(entry, now: WallClock.seconds()) else { return .expired }
+    let number = open.flow.live(delivery.revision, now: seconds) { head(of: entry, in: value.dropFirst(DeliveryRecord.headBytes)) }
+    guard let number else { return .leftToMailbox }
+    send(entry, delivery.revision, number, session, open)
+    return .sent
   }
 
   /// An entry of a page; what is past its time is told and deleted instead of sent.

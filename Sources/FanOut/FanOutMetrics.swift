@@ -2,6 +2,26 @@ import HTTP
 import Notifications
 public import Worker
 
+/// What became of a record of the lane's partition, as its metric names it: each ends in exactly one.
+enum DeliveryVerdict: String, CaseIterable {
+  /// Its device was sent it.
+  case sent
+  /// It waits in the mailbox for its turn.
+  case leftToMailbox = "left_to_mailbox"
+  /// It came too late; the mailbox tells.
+  case expired
+  /// It is for another person or application than the session's; the mailbox tells.
+  case otherOwner = "other_owner"
+  /// The device was told to go; it finds the notification in its mailbox when it comes back.
+  case leaving
+  /// No such session is here: it was closed meanwhile.
+  case noSession = "no_session"
+  /// It ends a session or has it look into its mailbox.
+  case control
+  /// It is no delivery record, or its bytes were changed.
+  case unreadable
+}
+
 /// What one fan-out lane counts.
 public struct FanOutMetrics: Sendable {
   let connections: Gauge
@@ -13,13 +33,12 @@ public struct FanOutMetrics: Sendable {
   let responses: Counter
   let refused: Counter
   let badFrames: Counter
-  let badRecords: Counter
-  let foreignRecords: Counter
   let takeovers: Counter
   let unauthorized: Counter
   let waitingHellos: Gauge
   let settlements: Gauge
   private let limits: [Limit: Counter]
+  private let verdicts: [DeliveryVerdict: Counter]
   private let closes: [CloseCode: Counter]
   private let ends: [WebSocketEnd.Cause: Counter]
 
@@ -36,11 +55,10 @@ public struct FanOutMetrics: Sendable {
     badFrames = registry.make(MetricNames.frames, "bad")
     takeovers = registry.make(MetricNames.frames, "takeover")
     unauthorized = registry.make(MetricNames.frames, "unauthorized")
-    badRecords = registry.make(MetricNames.records, "unreadable")
-    foreignRecords = registry.make(MetricNames.records, "no_such_session")
     waitingHellos = registry.make(MetricNames.waitingHellos)
     settlements = registry.make(MetricNames.settlements)
     limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })
+    verdicts = Dictionary(uniqueKeysWithValues: DeliveryVerdict.allCases.map { ($0, registry.make(MetricNames.records, $0.rawValue)) })
     closes = Dictionary(
       uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, MetricLabel.snakeCase("\($0.name)"))) })
     ends = Dictionary(
@@ -48,6 +66,8 @@ public struct FanOutMetrics: Sendable {
   }
 
   func limited(_ limit: Limit, by number: Int = 1) { limits[limit]?.increment(by: number) }
+
+  func count(_ verdict: DeliveryVerdict) { verdicts[verdict]?.increment() }
 
   func closed(_ code: CloseCode) { closes[code]?.increment() }
 

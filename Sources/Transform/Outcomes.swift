@@ -136,7 +136,8 @@ final class Outcomes {
     if let envelope {
       var facts = EventFacts(.rejected, of: envelope)
       facts.details = .rejected(
-        Rejection(.internalServerError, field: "", rule: "The cluster could not process the record; the dead letters have it, and say why.")
+        Rejection(
+          .internalServerError, field: "record", rule: "The cluster could not process the record; the dead letters have it, and say why.")
       )
       said = produce(facts, key: envelope.target, .work(token))
     }

@@ -15,6 +15,7 @@ final class Pipeline: RedisReplyHandler {
   let redis: RedisConnection
   let outcomes: Outcomes
   let metrics: TransformMetrics
+  private let logger: Logger
   private(set) var works = WorkTable()
   private let reader: RequestReader
   private var judging: JudgeCalls
@@ -32,8 +33,6 @@ final class Pipeline: RedisReplyHandler {
   var onDone: ((RecordTicket) -> Void)?
   /// Redis has answered that it does not have a bucket.
   var onLost: (() -> Void)?
-  /// A record of `devices` cannot be read; it is passed over.
-  var onUnreadableRegistration: ((RecordView, String) -> Void)?
   /// Redis takes nothing that writes.
   var onRefusal: ((RedisError) -> Void)?
   /// Whether work may be done again: Redis answers, takes what is written to it, and has what was.
@@ -51,11 +50,14 @@ final class Pipeline: RedisReplyHandler {
     static let mask: UInt64 = 0xFFFF_FFFF
   }
 
-  init(on loop: EventLoop, _ settings: TransformSettings, redis: RedisConnection, outcomes: Outcomes, metrics: TransformMetrics) {
+  init(
+    on loop: EventLoop, _ settings: TransformSettings, redis: RedisConnection, outcomes: Outcomes, logger: Logger, metrics: TransformMetrics
+  ) {
     self.loop = loop
     self.settings = settings
     self.redis = redis
     self.outcomes = outcomes
+    self.logger = logger
     self.metrics = metrics
     reader = RequestReader(settings)
     judging = JudgeCalls(settings)
@@ -73,7 +75,6 @@ final class Pipeline: RedisReplyHandler {
     onDone = nil
     onLost = nil
     onRefusal = nil
-    onUnreadableRegistration = nil
   }
 
   // MARK: In
@@ -82,8 +83,13 @@ final class Pipeline: RedisReplyHandler {
   func take(_ batch: RecordBatch, _ begun: [BegunRecord]) {
     let hold = hold(batch, begun.map(\.index))
     let now = loop.milliseconds()
-    for record in begun { start(works.add(hold, record, arrived: now)) }
+    for record in begun { start(add(hold, record, arrived: now)) }
     send()
+  }
+
+  private func add(_ hold: BatchHold, _ begun: BegunRecord, arrived: UInt64) -> Int32 {
+    metrics.took(isRegistration: begun.isRegistration)
+    return works.add(hold, begun, arrived: arrived)
   }
 
   private func hold(_ batch: RecordBatch, _ indexes: [Int]) -> BatchHold {
@@ -101,18 +107,20 @@ final class Pipeline: RedisReplyHandler {
   /// Takes a record that is not to be worked on.
   func condemn(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
     let hold = hold(batch, [begun.index])
-    let place = works.add(hold, begun, arrived: loop.milliseconds())
+    let place = add(hold, begun, arrived: loop.milliseconds())
     works[place].fault = DeadLetter.workersEnded
     works[place].faults = tries
     works[place].isCondemned = true
     start(place)
   }
 
+  private static let unknownFault = "it could not be processed"
+
   /// Sends a record to the dead letters; nothing of it is looked at but its headers.
   private func bury(_ place: Int32, _ record: RecordView) {
-    let error = works[place].fault ?? "it could not be processed"
+    let error = works[place].fault ?? Self.unknownFault
     works[place].pending += 1
-    metrics.condemned.increment()
+    works[place].verdict = .poison
     reader.readEnvelope(record) { envelope in
       settle(
         place,
@@ -141,14 +149,13 @@ final class Pipeline: RedisReplyHandler {
     let record = hold.records[works[place].index]
     if works[place].isCondemned { return bury(place, record) }
     if works[place].isRegistration { return register(place, record) }
-    metrics.requests.increment()
     // Pending until this function has noted all that there is to wait for.
     works[place].pending += 1
     reader.read(record) { reading in
       switch reading {
       case .accepted(let view): accept(view, place, hold)
       case .rejected(let rejection, let envelope):
-        metrics.rejected.increment()
+        works[place].verdict = .rejected
         settle(
           place,
           outcomes.reject(
@@ -164,7 +171,10 @@ final class Pipeline: RedisReplyHandler {
       withoutAudience.append(place)
       return
     }
-    guard let entry = reader.entry(view, in: &hold.arena, era: works[place].era) else { return }
+    guard let entry = reader.entry(view, in: &hold.arena, era: works[place].era) else {
+      fault(place, "its delivery entry cannot be written")
+      return works[place].failed = true
+    }
     switch view.target {
     case .device(let token): judge(place, hold, hold.keep { DeviceToken.append(token, to: &$0) }, entry)
     case .user(let user):
@@ -195,13 +205,16 @@ final class Pipeline: RedisReplyHandler {
     case .sent: break
     case .notTaken: fail(place)
     case .unreadable(let why):
-      onUnreadableRegistration?(record, why)
+      logger.warning(
+        "a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": why])
+      works[place].verdict = .unreadable
       finish(place)
     }
   }
 
   private func registered(_ place: Int32, _ reply: RedisReplyView) {
     guard let hold = works[place].hold else { return }
+    works[place].verdict = reply[0]?.integer == 1 ? .applied : .superseded
     switch reply[0]?.integer {
     case 1:
       let token = Tag.membership | UInt64(UInt32(bitPattern: place))
@@ -273,6 +286,7 @@ final class Pipeline: RedisReplyHandler {
     case .next: nextPage(place)
     case .end:
       guard let hold = works[place].hold, let devices = works[place].audience?.devices else { return }
+      works[place].verdict = devices == 0 ? .unregistered : .addressed
       reader.readAccepted(hold.records[works[place].index]) { view in
         settle(place, outcomes.addressed(view, devices: devices, token: place))
       }
@@ -363,34 +377,43 @@ final class Pipeline: RedisReplyHandler {
     request.hold.arena.withUnsafeBytes { arena in
       let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
       let encoded = UnsafeRawBufferPointer(rebasing: arena[request.entry.span])
-      guard let entry = DeliveryEntryView(encoded) else { return }
+      guard let entry = DeliveryEntryView(encoded) else {
+        fault(request.work, "its delivery entry cannot be read")
+        return works[request.work].failed = true
+      }
       let subject = Outcomes.Subject(token: token, entry: entry, work: request.work)
       switch verdict {
       case .new(let application), .again(let application):
         if let displaced = application.displaced { settle(request.work, outcomes.collapsed(displaced, by: subject)) }
         if request.isExpired {
-          metrics.expired.increment()
+          count(.expired, .expired, request)
           settle(request.work, outcomes.say(.expired, subject, revision: application.revision))
         } else {
-          metrics.queued.increment()
+          count(.queued, .queued, request)
           settle(request.work, outcomes.say(.queued, subject, revision: application.revision))
           if let presence = application.presence { outcomes.deliver(encoded, entry.kind, application.revision, to: presence, token) }
         }
       case .stale(let by):
-        metrics.collapsed.increment()
+        count(.collapsed, .collapsed, request)
         settle(request.work, outcomes.stale(subject, revision: request.entry.revision, by: by))
       case .duplicate:
-        metrics.duplicates.increment()
+        count(.duplicate, .duplicate, request)
         settle(request.work, outcomes.say(.duplicate, subject, revision: request.entry.revision))
-      case .foreign: break
+      case .foreign: metrics.count(.otherUser)
       case .unregistered:
-        metrics.unregistered.increment()
+        count(.unregistered, .unregistered, request)
         settle(request.work, outcomes.say(.unregistered, subject, revision: request.entry.revision))
       case .wrongApplication:
-        metrics.rejected.increment()
+        count(.wrongApplication, .rejected, request)
         wrongApplication(request)
       }
     }
+  }
+
+  /// For one device the verdict is that of the record; for a person's devices it is known when all are judged.
+  private func count(_ verdict: DeviceVerdict, _ ofRecord: RecordVerdict, _ request: DeviceRequest) {
+    metrics.count(verdict)
+    if works[request.work].audience == nil { works[request.work].verdict = ofRecord }
   }
 
   private func wrongApplication(_ request: DeviceRequest) {
@@ -463,10 +486,23 @@ final class Pipeline: RedisReplyHandler {
       return
     }
     metrics.latency.observe(Double(loop.milliseconds() - works[place].arrived) / 1000)
-    remove(place)
+    if works[place].verdict == .poison { logPoison(works[place]) }
+    remove(place, works[place].verdict)
   }
 
-  private func remove(_ place: Int32) {
+  private func logPoison(_ work: borrowing Work) {
+    guard let record = work.hold?.records[work.index] else { return }
+    logger.warning(
+      "a record could not be processed: the dead letters have it",
+      [
+        "topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": work.fault ?? Self.unknownFault,
+        "tries": work.faults,
+      ])
+  }
+
+  /// It is done, or given up.
+  private func remove(_ place: Int32, _ verdict: RecordVerdict?) {
+    if let verdict { metrics.count(verdict, isRegistration: works[place].isRegistration) }
     let ticket = works[place].ticket
     works.remove(place)
     if let ticket { onDone?(ticket) }
@@ -488,7 +524,7 @@ final class Pipeline: RedisReplyHandler {
     guard !over.isEmpty else { return }
     again.removeAll(where: isOver)
     withoutAudience.removeAll(where: isOver)
-    for place in over { remove(place) }
+    for place in over { remove(place, .revoked) }
   }
 
   private func retryFired() {
@@ -504,6 +540,7 @@ final class Pipeline: RedisReplyHandler {
       works[place].failed = false
       works[place].tries += 1
       works[place].audience = nil
+      works[place].verdict = nil
       metrics.retries.increment()
       start(place)
     }

@@ -77,15 +77,13 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
     self.producer = producer
     producer.onLog = { [logger] in logger.log($0) }
     admin = try Admin(settings.kafka)
-    let pipeline = Pipeline(on: loop, settings, redis: redis, outcomes: try Outcomes(settings, producer: producer), metrics: metrics)
+    let pipeline = Pipeline(
+      on: loop, settings, redis: redis, outcomes: try Outcomes(settings, producer: producer), logger: logger, metrics: metrics)
     pipeline.onDone = { [unowned self] in done($0) }
     pipeline.onLost = { [unowned self] in doubt("Redis does not have a bucket any more") }
     pipeline.onRefusal = { [unowned self] in refused($0) }
     pipeline.mayWork = { [unowned self] in isSound }
     pipeline.isCurrent = { [unowned self] in committer?.isCurrent($0) ?? false }
-    pipeline.onUnreadableRegistration = { [logger] record, why in
-      logger.warning("a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": why])
-    }
     self.pipeline = pipeline
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     sessionMilliseconds = await sessionTimeout()
@@ -386,7 +384,6 @@ final class TransformCore: ConsumerHandler, ProducerHandler {
         crashes.cleared(consumer?.assignment.map { ownership.field($0.topicPartition) } ?? [])
       }
       guard careful.takeCondemned(field, group.first) else { return pipeline.take(batch, begun) }
-      logger.error("no worker survives this record: it goes to the dead letters", ["partition": "\(partition)", "offset": group.first])
       pipeline.condemn(batch, start, tries: CrashWatch.tries)
     }
   }

@@ -3,37 +3,42 @@ public import Worker
 /// What one transform lane counts.
 public struct TransformMetrics: Sendable {
   let requests: Counter
-  let queued: Counter
-  let expired: Counter
-  let collapsed: Counter
-  let duplicates: Counter
-  let unregistered: Counter
-  let rejected: Counter
+  let registrations: Counter
   let evicted: Counter
   let retries: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
-  let condemned: Counter
   let markersRaised: Counter
   let returns: Counter
   let latency: Histogram
+  private let requestVerdicts: [RecordVerdict: Counter]
+  private let registrationVerdicts: [RecordVerdict: Counter]
+  private let deviceVerdicts: [DeviceVerdict: Counter]
 
   /// Makes the lane's cells.
   public init(_ registry: MetricRegistry) {
     requests = registry.make(MetricNames.requests)
-    queued = registry.make(MetricNames.verdicts, "queued")
-    expired = registry.make(MetricNames.verdicts, "expired")
-    collapsed = registry.make(MetricNames.verdicts, "collapsed")
-    duplicates = registry.make(MetricNames.verdicts, "duplicate")
-    unregistered = registry.make(MetricNames.verdicts, "unregistered")
-    rejected = registry.make(MetricNames.verdicts, "rejected")
-    evicted = registry.make(MetricNames.verdicts, "evicted")
+    registrations = registry.make(MetricNames.registrations)
+    evicted = registry.make(MetricNames.evicted)
     retries = registry.make(MetricNames.retries)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)
-    condemned = registry.make(MetricNames.verdicts, "poison")
     markersRaised = registry.make(MetricNames.markersRaised)
     returns = registry.make(MetricNames.returns)
     latency = registry.make(MetricNames.latency)
+    requestVerdicts = Dictionary(
+      uniqueKeysWithValues: RecordVerdict.ofRequests.map { ($0, registry.make(MetricNames.verdicts, $0.rawValue)) })
+    registrationVerdicts = Dictionary(
+      uniqueKeysWithValues: RecordVerdict.ofRegistrations.map { ($0, registry.make(MetricNames.registrationVerdicts, $0.rawValue)) })
+    deviceVerdicts = Dictionary(
+      uniqueKeysWithValues: DeviceVerdict.allCases.map { ($0, registry.make(MetricNames.deviceVerdicts, $0.rawValue)) })
   }
+
+  func took(isRegistration: Bool) { (isRegistration ? registrations : requests).increment() }
+
+  func count(_ verdict: RecordVerdict, isRegistration: Bool) {
+    (isRegistration ? registrationVerdicts : requestVerdicts)[verdict]?.increment()
+  }
+
+  func count(_ verdict: DeviceVerdict) { deviceVerdicts[verdict]?.increment() }
 }

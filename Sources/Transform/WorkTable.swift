@@ -86,6 +86,8 @@ struct Work {
   var isSuspect = false
   /// It goes to the dead letters.
   var isCondemned = false
+  /// What became of it, as far as is known: counted when it is done.
+  var verdict: RecordVerdict?
   /// How often it was done again.
   var tries = 0
   /// For a `user:` target: the devices that it goes to.

@@ -16,11 +16,27 @@ public enum MetricNames {
 
   // The transform stage.
 
-  /// Requests read.
-  public static let requests = Metric<Counter>("carillon_transform_requests_total", "Requests read from Kafka, those done again included.")
-  /// Verdicts.
+  /// Requests taken.
+  public static let requests = Metric<Counter>("carillon_transform_requests_total", "Requests taken from Kafka.")
+  /// What became of them.
   public static let verdicts = Metric<Counter>(
-    "carillon_transform_verdicts_total", "What became of requests, for each device that they were for.", labels: ["verdict"])
+    "carillon_transform_verdicts_total",
+    "What became of requests: each that was taken is counted once when it is done, also one for all devices of a person.",
+    labels: ["verdict"])
+  /// How requests were judged.
+  public static let deviceVerdicts = Metric<Counter>(
+    "carillon_transform_device_verdicts_total", "How requests were judged for each device that they were for, those done again included.",
+    labels: ["verdict"])
+  /// Registrations taken.
+  public static let registrations = Metric<Counter>(
+    "carillon_transform_registrations_total", "Records of the devices topic taken from Kafka.")
+  /// What became of them.
+  public static let registrationVerdicts = Metric<Counter>(
+    "carillon_transform_registration_verdicts_total",
+    "What became of records of the devices topic: each that was taken is counted once when it is done.", labels: ["verdict"])
+  /// Notifications evicted.
+  public static let evicted = Metric<Counter>(
+    "carillon_transform_evicted_total", "Notifications that full mailboxes gave up, those told again included.")
   /// Records done again.
   public static let retries = Metric<Counter>(
     "carillon_transform_retries_total", "Records done again because Redis or Kafka failed meanwhile.")
@@ -60,9 +76,9 @@ public enum MetricNames {
   /// Frames to and from devices.
   public static let frames = Metric<Counter>(
     "carillon_fanout_frames_total", "What was sent to devices and came from them.", labels: ["what"])
-  /// Records of the lane's partition that were for nobody here.
+  /// Records of the lane's partition.
   public static let records = Metric<Counter>(
-    "carillon_fanout_records_left_total", "Delivery records that were not sent from here, by reason.", labels: ["reason"])
+    "carillon_fanout_records_total", "Delivery records that were read, by what became of them: each is counted once.", labels: ["verdict"])
 }
 
 extension MetricRegistry {

@@ -56,7 +56,7 @@ import Testing
         if kind == .emptyFragments { try socket.send([0x80, 0x80, 0, 0, 0, 0]) } else { try socket.send(kind.frames.next) }
         #expect(try Self.closeCode(socket) == 4012)
       }
-      await lane.eventually("its end is counted") { $0.metric(#"carillon_fanout_ended_total{cause="too-many-frames"}"#) == 1 }
+      await lane.eventually("its end is counted") { $0.metric(#"carillon_fanout_ended_total{cause="too_many_frames"}"#) == 1 }
       #expect(lane.metric(#"carillon_fanout_closed_total{code="tooManyFrames"}"#) == 1)
       #expect(lane.limited(.frames) == 1)
     }

@@ -78,7 +78,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
     let outcomes = try Outcomes(settings, producer: producer, isSilent: true)
-    pipeline = Pipeline(on: loop, settings, redis: redis, outcomes: outcomes, metrics: TransformMetrics(MetricRegistry()))
+    pipeline = Pipeline(on: loop, settings, redis: redis, outcomes: outcomes, logger: logger, metrics: TransformMetrics(MetricRegistry()))
     var tick: () -> Void = {}
     ticker = Timer(on: loop) { tick() }
     pipeline.isRegistryWhole = true

@@ -1,0 +1,75 @@
+import Foundation
+import Redis
+import TestSupport
+import Testing
+
+/// What the workers count and log of the records that they take.
+@Suite struct VerdictMetricsTests {
+  private static func token(_ digit: Character) -> String { String(repeating: digit, count: 64) }
+  private static func id(_ number: Int) -> String { "\(number)0000000-0000-4000-8000-000000000000" }
+
+  @Test func everyTakenRecordEndsInExactlyOneCountedVerdict() async throws {
+    try await WorkerPair.with { pair in
+      let (device, poisoned, former) = (Self.token("a"), Self.token("b"), Self.token("c"))
+      for (token, user) in [(device, "ada"), (poisoned, "bob"), (former, "eve")] { try await pair.register(token, user: user) }
+      // A person whose only device is another person's, and a mailbox that is none.
+      let devices = RedisArgument.text(try await pair.key("u", "\(WorkerPair.application)/eve"))
+      try await pair.redis.command("ZADD", devices, 0, .text(device))
+      try await pair.redis.command("ZREM", devices, .text(former))
+      let mailbox = try await pair.key("d", poisoned).replacingOccurrences(of: "d{", with: "m{")
+      try await pair.redis.command("SET", .text(mailbox), "x")
+
+      let target = "device:\(device)"
+      let origin = #"{"cluster":"c","topic":"old","partition":1,"offset":0,"timestamp":1600000000000,"why":"redrive"}"#
+      let mix = [
+        WorkerPair.request(target, ["apns-id": Self.id(1)]), WorkerPair.request(target, ["apns-id": Self.id(1)]),
+        WorkerPair.request(target, ["apns-collapse-id": "x"]),
+        WorkerPair.request(target, ["apns-collapse-id": "x", "carillon-origin": origin]),
+        WorkerPair.request(target, ["apns-expiration": "1"]), WorkerPair.request("device:\(Self.token("d"))"),
+        WorkerPair.request("user:nobody"),
+        WorkerPair.request("user:eve"), WorkerPair.request("user:ada"), WorkerPair.request(target, ["apns-topic": "com.example.other"]),
+        WorkerPair.request(target, ["apns-priority": "7"]), WorkerPair.request("device:\(poisoned)"),
+        WorkerPair.request(target, ["operation": "remove", "apns-collapse-id": "x"], ""),
+      ]
+      try await pair.publish(mix)
+      let verdicts = "carillon_transform_verdicts_total"
+      try await pair.eventually("all have a verdict") { try await pair.sum(verdicts) >= Double(mix.count) }
+      // And one that is done again: Redis takes no writes for a while.
+      let failures = try await pair.sum("carillon_transform_redis_failures_total")
+      let retries = try await pair.sum("carillon_transform_retries_total")
+      try await pair.redis.command("CONFIG", "SET", "maxmemory", 1)
+      try await pair.publish([WorkerPair.request(target)])
+      try await pair.eventually("Redis has refused it") { try await pair.sum("carillon_transform_redis_failures_total") > failures }
+      try await pair.redis.command("CONFIG", "SET", "maxmemory", 0)
+      try await pair.eventually("it is done again") { try await pair.sum(verdicts) > Double(mix.count) }
+
+      let metrics = try await pair.metrics()
+      func verdict(_ name: String, _ metric: String = verdicts) -> Double? { metrics["\(metric){verdict=\"\(name)\"}"] }
+      #expect(metrics["carillon_transform_retries_total"] ?? 0 > retries)
+      #expect(metrics["carillon_transform_requests_total"] == Double(mix.count + 1))
+      #expect(try await pair.sum(verdicts) == Double(mix.count + 1))
+      // The first, the one of a collapse id, the removal, and the one that was done again.
+      #expect(verdict("queued") == 4 && verdict("duplicate") == 1 && verdict("collapsed") == 1 && verdict("expired") == 1)
+      #expect(verdict("unregistered") == 3 && verdict("rejected") == 2 && verdict("poison") == 1 && verdict("addressed") == 1)
+      #expect(verdict("other_user", "carillon_transform_device_verdicts_total") == 1)
+      #expect(verdict("wrong_application", "carillon_transform_device_verdicts_total") == 1)
+      #expect(metrics["carillon_transform_registrations_total"] == 3)
+      #expect(verdict("applied", "carillon_transform_registration_verdicts_total") == 3)
+      #expect(try await pair.sum("carillon_transform_registration_verdicts_total") == 3)
+      Self.expectSnakeCase(metrics.keys)
+
+      let lines = pair.transform.errorsSoFar.split(separator: "\n")
+      let poison = lines.filter { $0.contains("a record could not be processed: the dead letters have it") }
+      #expect(poison.count == 1 && poison[0].contains("topic=\(pair.prefix)requests partition=0 offset=11 reason="), "\(poison)")
+      let assigned = lines.filter { $0.contains("partitions assigned") }
+      #expect(assigned.count == 1 && assigned[0].hasSuffix(" requests=0-3 devices=0-3"), "\(assigned)")
+    }
+  }
+
+  /// The values of labels are written like the names; a version and a histogram's bounds are no words.
+  private static func expectSnakeCase(_ series: some Sequence<String>) {
+    for label in series.flatMap({ $0.matches(of: /([a-z_]+)="([^"]*)"/) }) where label.output.1 != "version" && label.output.1 != "le" {
+      #expect(label.output.2.wholeMatch(of: /[a-z][a-z0-9_]*/) != nil, "\(label.output.0)")
+    }
+  }
+}

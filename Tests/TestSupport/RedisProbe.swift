@@ -1,0 +1,43 @@
+public import EventLoop
+public import Redis
+
+/// Commands to a Redis, for tests that look into it, or put there what nobody of ours has put.
+public actor RedisProbe {
+  /// The loop of its connection.
+  public nonisolated let loop = EventLoop(name: "redis-probe")
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var connection: RedisConnection?
+
+  /// Gives `body` a connection to a server, and closes it afterwards.
+  public static func with<R: Sendable>(_ address: RedisAddress, _ body: (RedisProbe) async throws -> R) async throws -> R {
+    let probe = RedisProbe()
+    do {
+      try await probe.connect(address)
+      let result = try await body(probe)
+      await probe.close()
+      await probe.loop.close()
+      return result
+    } catch {
+      await probe.close()
+      await probe.loop.close()
+      throw error
+    }
+  }
+
+  private func connect(_ address: RedisAddress) async throws {
+    let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "test"))
+    self.connection = connection
+    connection.start()
+    try await connection.waitUntilUp(withinMilliseconds: 10_000)
+  }
+
+  private func close() { connection?.close() }
+
+  /// Sends a command and answers the reply.
+  @discardableResult
+  public func command(_ arguments: RedisArgument...) async throws -> RedisValue {
+    guard let connection else { return .null }
+    return try await connection.command(arguments)
+  }
+}
