@@ -46,17 +46,21 @@ extension FanOutCore {
     return .sent
   }
 
-  /// An entry of a page; what is past its time is told and deleted instead of sent.
-  func paged(_ generation: UInt64, _ revision: Revision, _ bytes: UnsafeRawBufferPointer) {
-    guard let session = sessions[generation], let open = session.open, !open.isLeaving, let entry = DeliveryEntryView(bytes) else {
-      return
-    }
+  /// An entry of a page; what is past its time, or not for its device, or damaged is told and deleted instead of sent.
+  func paged(_ generation: UInt64, _ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
+    guard let session = sessions[generation], let open = session.open, !open.isLeaving else { return }
     let number = open.flow.paged(revision, now: seconds) { head(of: entry, in: bytes[...]) }
     guard let number else { return }
     if expiration.isPast(entry, now: WallClock.seconds()) {
       end(number, as: .expired, session, open)
     } else if !open.owner.takes(entry) {
       end(number, as: .filtered, session, open)
+    } else if !entry.isPayloadIntact {
+      logger.warning(
+        "the payload of a notification was changed in its mailbox: it is rejected",
+        ["mailbox": settings.keys.mailbox(open.token), "id": "\(entry.id)"])
+      metrics.damagedPayloads.increment()
+      end(number, as: .rejected, session, open)
     } else {
       send(entry, revision, number, session, open)
     }

@@ -196,7 +196,7 @@ extension FanOutCore {
     var ended: [(revision: [UInt8], entry: [UInt8])] = []
     for index in stride(from: 0, to: parts.count - 1, by: 2) {
       guard let revision = parts[index].bytes, let entry = parts[index + 1].bytes else { continue }
-      let isOver = entry.withUnsafeBytes { DeliveryEntryView($0).map { owner?.takes($0) != true } ?? false }
+      let isOver = entry.withUnsafeBytes { DeliveryEntryView(kept: $0).map { owner?.takes($0) != true } ?? false }
       if isOver { ended.append((revision, entry)) }
     }
     let failed = await awaited.say(ended.count) { number, report in

@@ -66,7 +66,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
       RedisConfiguration(
         settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536,
         scripts: SessionScripts.all + LaneScripts.all + [MarkerStore.script]))
-    mailbox = Mailbox(redis, settings.keys)
+    mailbox = Mailbox(redis, settings.keys, logger: logger, metrics: metrics)
     membership = LaneMembership(on: loop, redis, name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     receipts = Receipts(key: settings.receiptKey)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
@@ -107,7 +107,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     settlementsOrNil = Settlements(events, mailbox)
     events.onFull = { [metrics] in metrics.limited(.events) }
     mailbox.answers = Mailbox.Answers(
-      entry: { [unowned self] in paged($0, $1, $2) }, pageEnded: { [unowned self] in pageEnded($0, isWhole: $1) },
+      entry: { [unowned self] in paged($0, $1, $2, $3) }, pageEnded: { [unowned self] in pageEnded($0, isWhole: $1) },
       pageFailed: { [unowned self] in pageFailed($0) }, deleted: { [unowned self] in deleted($0, $1) })
     let consumer = try Consumer(on: loop, settings.kafka, Consumer.Options(), handler: self)
     self.consumer = consumer

@@ -37,6 +37,8 @@ public struct FanOutMetrics: Sendable {
   let unauthorized: Counter
   let waitingHellos: Gauge
   let settlements: Gauge
+  let unreadableEntries: Counter
+  let damagedPayloads: Counter
   private let limits: [Limit: Counter]
   private let verdicts: [DeliveryVerdict: Counter]
   private let closes: [CloseCode: Counter]
@@ -57,6 +59,8 @@ public struct FanOutMetrics: Sendable {
     unauthorized = registry.make(MetricNames.frames, "unauthorized")
     waitingHellos = registry.make(MetricNames.waitingHellos)
     settlements = registry.make(MetricNames.settlements)
+    unreadableEntries = registry.make(MetricNames.mailboxDamage, "entry")
+    damagedPayloads = registry.make(MetricNames.mailboxDamage, "payload")
     limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })
     verdicts = Dictionary(uniqueKeysWithValues: DeliveryVerdict.allCases.map { ($0, registry.make(MetricNames.records, $0.rawValue)) })
     closes = Dictionary(

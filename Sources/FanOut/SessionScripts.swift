@@ -47,22 +47,16 @@ enum SessionScripts {
 
   /// The oldest entries of the mailbox.
   ///
-  /// Keys: the mailbox only. Arguments: how many; behind how many (0 when absent). Answers revision, entry, revision, entry, … in order.
+  /// Keys: the mailbox only. Arguments: how many; behind how many (0 when absent). Answers revision, entry, revision, entry, … in order;
+  /// before them what is no revision.
   static let page = RedisScript(
     """
-    local all = redis.call('HKEYS', KEYS[1])
-    local function earlier(a, b)
-      local t, p, o = struct.unpack('>I8I4I8', a)
-      local t2, p2, o2 = struct.unpack('>I8I4I8', b)
-      if t ~= t2 then return t < t2 end
-      if p ~= p2 then return p < p2 end
-      return o < o2
-    end
-    table.sort(all, earlier)
+    \(MailboxScript.fields)
+    local all = fields(KEYS[1])
     local answer, behind = {}, tonumber(ARGV[2] or 0)
     for i = 1, math.min(#all - behind, tonumber(ARGV[1])) do
-      answer[2 * i - 1] = all[behind + i]
-      answer[2 * i] = redis.call('HGET', KEYS[1], all[behind + i])
+      answer[2 * i - 1] = all[behind + i][4]
+      answer[2 * i] = redis.call('HGET', KEYS[1], all[behind + i][4])
     end
     return answer
     """)

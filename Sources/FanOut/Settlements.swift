@@ -54,10 +54,14 @@ final class Settlements {
         let device = UnsafeRawBufferPointer(token)
         var facts = EventFacts(settlement.type, of: entry, device: device, revision: settlement.revision)
         if settlement.isKnown { facts.details = .reason("known") }
+        if settlement.type == .rejected { facts.details = .rejected(Self.damage) }
         return events.say(facts, key: device, token: EventProducer.Tag.settlement | UInt64(place))
       }
     }
   }
+
+  private static let damage = Rejection(
+    .internalServerError, field: "payload", rule: "The payload was changed while it waited for its device; publish the request again.")
 
   /// Kafka's queue may have room again; what it has none for waits on.
   func sayAgain() {

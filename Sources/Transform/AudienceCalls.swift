@@ -15,7 +15,7 @@ struct AudienceCalls: ~Copyable {
     if redis.call('EXISTS', KEYS[2]) == 0 then return -2 end
     return redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], '+', 'LIMIT', 0, ARGV[2])
     """)
-  private let keys: RedisKeys
+  let keys: RedisKeys
   private var command = RedisCommand()
 
   init(_ keys: RedisKeys) { self.keys = keys }
@@ -27,14 +27,7 @@ struct AudienceCalls: ~Copyable {
   ) -> Bool {
     let bucket = keys.bucket(of: user)
     command.begin(Self.script, keys: 2)
-    command.beginArgument()
-    command.extend("u{")
-    command.extend(bucket)
-    command.extend("}")
-    command.extend(application)
-    command.extend("/")
-    command.extend(user)
-    command.endArgument()
+    key(bucket, user, application)
     command.append(keys.guardKey(bucket))
     if after.isEmpty {
       command.append("-")
@@ -46,5 +39,28 @@ struct AudienceCalls: ~Copyable {
     }
     command.append(Self.pageSize)
     return redis.send(command, to: handler, token: token) == .accepted
+  }
+
+  /// Takes members out of the set that are no devices.
+  mutating func remove(
+    _ members: [UnsafeRawBufferPointer], user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer, over redis: RedisConnection,
+    to handler: any RedisReplyHandler
+  ) {
+    command.begin("ZREM")
+    key(keys.bucket(of: user), user, application)
+    for member in members { command.append(member) }
+    // What stays is found again.
+    _ = redis.send(command, to: handler, token: 0)
+  }
+
+  private mutating func key(_ bucket: Int, _ user: UnsafeRawBufferPointer, _ application: UnsafeRawBufferPointer) {
+    command.beginArgument()
+    command.extend("u{")
+    command.extend(bucket)
+    command.extend("}")
+    command.extend(application)
+    command.extend("/")
+    command.extend(user)
+    command.endArgument()
   }
 }

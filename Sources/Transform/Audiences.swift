@@ -35,8 +35,8 @@ struct Audiences: ~Copyable {
 
   /// What Redis answered to the question for a page.
   enum Page {
-    /// The tokens of devices, in the arena.
-    case tokens([ArenaSpan])
+    /// The tokens of devices, in the arena, and what else was in the set.
+    case tokens([ArenaSpan], others: [ArenaSpan])
     /// Redis does not have the bucket.
     case lost
     /// No answer of the kind that was asked for.
@@ -88,21 +88,40 @@ struct Audiences: ~Copyable {
   /// The question for a page has failed.
   mutating func failed() { pages.came() }
 
-  /// Takes a page; its devices are all to be judged.
+  /// Takes a page; its devices are all to be judged, and what is no device's token is to be removed.
   mutating func came(_ reply: RedisReplyView, _ work: inout Work) -> Page {
     pages.came()
     if reply.integer == -2 { return .lost }
     guard reply.kind == .array, let hold = work.hold, var progress = work.audience else { return .unreadable }
     var tokens: [ArenaSpan] = []
+    var others: [ArenaSpan] = []
     tokens.reserveCapacity(reply.count)
-    for index in 0..<reply.count { tokens.append(hold.keep(reply[index]?.bytes)) }
-    progress.isWhole = tokens.count < AudienceCalls.pageSize
-    progress.last = tokens.last ?? ArenaSpan()
+    for index in 0..<reply.count {
+      guard let member = reply[index]?.bytes else { return .unreadable }
+      let span = hold.keep(member)
+      if DeviceToken.isValid(member), DeviceToken.isNormal(member) { tokens.append(span) } else { others.append(span) }
+      progress.last = span
+    }
+    progress.isWhole = reply.count < AudienceCalls.pageSize
     progress.unjudged = tokens.count
     progress.bytes = tokens.count * (progress.entry.span.count + BatchHold.entryBytes)
     pages.hold(progress.bytes)
     work.audience = progress
-    return .tokens(tokens)
+    return .tokens(tokens, others: others)
+  }
+
+  /// Takes what is no device's token out of a person's set, and answers its key.
+  mutating func remove(_ members: [ArenaSpan], _ work: borrowing Work, over redis: RedisConnection, to handler: any RedisReplyHandler)
+    -> String
+  {
+    guard let progress = work.audience, let hold = work.hold else { return "" }
+    return hold.arena.withUnsafeBytes { arena in
+      let user = UnsafeRawBufferPointer(rebasing: arena[progress.user])
+      let application = UnsafeRawBufferPointer(rebasing: arena[progress.application])
+      let members = members.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
+      calls.remove(members, user: user, application: application, over: redis, to: handler)
+      return calls.keys.audience(user: String(decoding: user, as: UTF8.self), application: String(decoding: application, as: UTF8.self))
+    }
   }
 
   /// A device of the present page is judged.

@@ -11,7 +11,7 @@ struct Evictions: ~Copyable {
   struct Eviction {
     let token: [UInt8]
     /// Oldest first.
-    let revisions: [[UInt8]]
+    let revisions: [Revision]
     /// Events that are not yet durable.
     var pending = 0
     var failed = false
@@ -31,28 +31,47 @@ struct Evictions: ~Copyable {
 
   /// Begins one; nothing when the device has one already, or too many do.
   ///
-  /// - Parameter say: says of one entry that it is evicted, and answers whether a report of that will come.
+  /// - Parameters:
+  ///   - surplus: fields and their values, one after the other.
+  ///   - say: says of one entry that it is evicted, and answers whether a report of that will come.
+  /// - Returns: the fields that cannot be read, of which there is nothing to say.
   mutating func begin(
     _ token: UnsafeRawBufferPointer, _ surplus: RedisReplyView,
-    _ say: (_ number: Int, _ revision: UnsafeRawBufferPointer, _ entry: DeliveryEntryView) -> Bool
-  ) {
-    guard surplus.count > 0 else { return }
+    _ say: (_ number: Int, _ revision: Revision, _ entry: DeliveryEntryView) -> Bool
+  ) -> [[UInt8]] {
+    guard surplus.count > 0 else { return [] }
     let device = Array(token)
-    guard devices.count < Self.most, !devices.contains(device) else { return }
-    var told: [(revision: UnsafeRawBufferPointer, entry: DeliveryEntryView)] = []
-    for index in 0..<min(surplus.count, Self.longest) {
-      guard let bytes = surplus[index]?.bytes, bytes.count > Revision.byteCount else { continue }
-      guard let entry = DeliveryEntryView(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(Revision.byteCount))) else { continue }
-      told.append((UnsafeRawBufferPointer(rebasing: bytes.prefix(Revision.byteCount)), entry))
+    guard devices.count < Self.most, !devices.contains(device) else { return [] }
+    var told: [(revision: Revision, entry: DeliveryEntryView)] = []
+    var unreadable: [[UInt8]] = []
+    for index in stride(from: 0, to: min(surplus.count, 2 * Self.longest) - 1, by: 2) {
+      guard let field = surplus[index]?.bytes, let bytes = surplus[index + 1]?.bytes else { continue }
+      if let revision = Revision(bytes: field), let entry = DeliveryEntryView(kept: bytes) {
+        told.append((revision, entry))
+      } else {
+        unreadable.append(Array(field))
+      }
     }
-    let number = places.add(Eviction(token: device, revisions: told.map { Array($0.revision) }))
+    let number = places.add(Eviction(token: device, revisions: told.map(\.revision)))
     let pending = told.count { say(number, $0.revision, $0.entry) }
-    guard pending > 0 else { return _ = ended(number) }
-    devices.insert(device)
-    places.update(number) {
-      $0.pending = pending
-      $0.failed = pending < told.count
+    if pending == 0 {
+      _ = ended(number)
+    } else {
+      devices.insert(device)
+      places.update(number) {
+        $0.pending = pending
+        $0.failed = pending < told.count
+      }
     }
+    return unreadable
+  }
+
+  /// Removes fields that cannot be read.
+  mutating func remove(_ fields: [[UInt8]], of mailbox: String, send: (borrowing RedisCommand) -> Void) {
+    command.begin("HDEL")
+    command.append(mailbox)
+    for field in fields { command.append(field) }
+    send(command)
   }
 
   /// One of its events is durable, or is not; after the last one the entries are deleted.
@@ -68,7 +87,7 @@ struct Evictions: ~Copyable {
     command.append(keys.device(token))
     command.append(keys.mailbox(token))
     command.append(bound)
-    for revision in eviction.revisions { command.append(revision) }
+    for revision in eviction.revisions { revision.withBytes { command.append($0) } }
     if !send(command) { _ = ended(number) }
   }
 

@@ -1,4 +1,5 @@
 import Redis
+import Worker
 
 /// The one atomic call of the transform stage: judges the requests for devices of one bucket, in order, and applies them.
 ///
@@ -11,21 +12,16 @@ enum JudgeScript {
 
   /// A function of both scripts.
   private static let surplus = """
-    -- The oldest entries of a mailbox beyond the bound, as many as one eviction takes: revision and entry each.
+    \(MailboxScript.fields)
+    -- The oldest entries of a mailbox beyond the bound, as many as one eviction takes: revision, entry, revision, entry and so on.
     local function surplus(box, bound)
-      local all, oldest = redis.call('HKEYS', box), {}
-      local over = math.min(#all - bound, \(Evictions.longest))
+      local over, oldest = math.min(redis.call('HLEN', box) - bound, \(Evictions.longest)), {}
       if over <= 0 then return oldest end
-      for i = 1, #all do
-        local t, p, o = struct.unpack('>I8I4I8', all[i])
-        all[i] = {t, p, o, all[i]}
+      local all = fields(box)
+      for i = 1, over do
+        oldest[2 * i - 1] = all[i][4]
+        oldest[2 * i] = redis.call('HGET', box, all[i][4])
       end
-      table.sort(all, function (a, b)
-        if a[1] ~= b[1] then return a[1] < b[1] end
-        if a[2] ~= b[2] then return a[2] < b[2] end
-        return a[3] < b[3]
-      end)
-      for i = 1, over do oldest[i] = all[i][4] .. redis.call('HGET', box, all[i][4]) end
       return oldest
     end
     """
@@ -99,7 +95,7 @@ enum JudgeScript {
     local function withdraw(box, id)
       local all = call('HGETALL', box)
       for i = 1, #all, 2 do
-        if sub(all[i + 1], 1, 16) == id then
+        if #all[i] == 20 and sub(all[i + 1], 1, 16) == id then
           call('HDEL', box, all[i])
           return all[i] .. id
         end

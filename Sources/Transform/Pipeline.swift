@@ -270,13 +270,21 @@ final class Pipeline: RedisReplyHandler {
     switch audiences.came(reply, &works[place]) {
     case .lost: return lost([place])
     case .unreadable: return fail(place)
-    case .tokens(let tokens):
+    case .tokens(let tokens, let others):
+      if !others.isEmpty { remove(others, place) }
       guard let hold = works[place].hold, let entry = works[place].audience?.entry else { return fail(place) }
       for token in tokens { judge(place, hold, token, entry) }
       send()
     }
     pageJudged(place)
     finish(place)
+  }
+
+  /// What is no device's token was put among a person's devices by somebody else.
+  private func remove(_ members: [ArenaSpan], _ place: Int32) {
+    let key = audiences.remove(members, works[place], over: redis, to: self)
+    metrics.unreadableRecipients.increment(by: members.count)
+    logger.warning("what is no device token is removed from a person's devices", ["set": key, "members": members.count])
   }
 
   /// One device of the page was judged, or there was none: the next page, or the sum.
@@ -432,10 +440,16 @@ final class Pipeline: RedisReplyHandler {
   // MARK: A full mailbox
 
   private func evict(_ surplus: RedisReplyView, _ token: UnsafeRawBufferPointer) {
-    evictions.begin(token, surplus) { number, revision, entry in
+    let unreadable = evictions.begin(token, surplus) { number, revision, entry in
       metrics.evicted.increment()
-      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, work: Int32(number)), revision: Revision(bytes: revision))
+      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, work: Int32(number)), revision: revision)
     }
+    guard !unreadable.isEmpty else { return }
+    let mailbox = settings.keys.mailbox(String(decoding: token, as: UTF8.self))
+    metrics.unreadableEntries.increment(by: unreadable.count)
+    logger.warning("what cannot be read is removed from a mailbox", ["mailbox": mailbox, "fields": unreadable.count])
+    // What stays is found again.
+    evictions.remove(unreadable, of: mailbox) { _ = redis.send($0, to: self, token: 0) }
   }
 
   /// An eviction's entries are deleted; what is still too much comes next.

@@ -5,6 +5,8 @@ public struct TransformMetrics: Sendable {
   let requests: Counter
   let registrations: Counter
   let evicted: Counter
+  let unreadableEntries: Counter
+  let unreadableRecipients: Counter
   let retries: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
@@ -20,6 +22,8 @@ public struct TransformMetrics: Sendable {
     requests = registry.make(MetricNames.requests)
     registrations = registry.make(MetricNames.registrations)
     evicted = registry.make(MetricNames.evicted)
+    unreadableEntries = registry.make(MetricNames.unreadable, "mailbox_entry")
+    unreadableRecipients = registry.make(MetricNames.unreadable, "recipient")
     retries = registry.make(MetricNames.retries)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)

@@ -37,6 +37,9 @@ public enum MetricNames {
   /// Notifications evicted.
   public static let evicted = Metric<Counter>(
     "carillon_transform_evicted_total", "Notifications that full mailboxes gave up, those told again included.")
+  /// What was found in Redis and is not ours.
+  public static let unreadable = Metric<Counter>(
+    "carillon_transform_unreadable_total", "What could not be read in Redis, and was removed there.", labels: ["kind"])
   /// Records done again.
   public static let retries = Metric<Counter>(
     "carillon_transform_retries_total", "Records done again because Redis or Kafka failed meanwhile.")
@@ -79,6 +82,11 @@ public enum MetricNames {
   /// Records of the lane's partition.
   public static let records = Metric<Counter>(
     "carillon_fanout_records_total", "Delivery records that were read, by what became of them: each is counted once.", labels: ["verdict"])
+  /// What mailboxes had that is not as it was written.
+  public static let mailboxDamage = Metric<Counter>(
+    "carillon_fanout_mailbox_damage_total",
+    "Fields of mailboxes that are not as they were written: an entry that cannot be read is removed, for a payload an event tells.",
+    labels: ["part"])
 }
 
 extension MetricRegistry {

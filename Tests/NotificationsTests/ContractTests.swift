@@ -113,6 +113,21 @@ import Testing
     }
   }
 
+  @Test func aRejectionAtADeviceFitsItsSchema() throws {
+    let entry = try DeliveryTests.encoded()
+    var writer = EventWriter(source: "/carillon/test", worker: "fan-out-1", requestsTopic: "notifications.requests")
+    try entry.withUnsafeBytes { entry in
+      try withBytes(RequestFixture.token) { device in
+        let entry = try #require(DeliveryEntryView(entry))
+        var facts = EventFacts(.rejected, of: entry, device: device, revision: Revision(entry.source))
+        facts.details = .rejected(Rejection(.internalServerError, field: "payload", rule: "It was changed."))
+        writer.write(facts, at: 1_700_000_001_234)
+      }
+    }
+    let value = writer.withValue { $0.text }
+    #expect(document.faults(of: value, as: "event.rejected") == [], "\(value)")
+  }
+
   @Test func everyWrittenFrameFitsItsSchema() throws {
     for (name, text) in try FrameTests.written() {
       #expect(document.faults(of: text, as: "frame.\(name)") == [], "\(text)")

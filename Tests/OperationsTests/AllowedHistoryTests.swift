@@ -252,6 +252,13 @@ import Testing
     expect(history, [.dead: 1])
   }
 
+  @Test mutating func rejectedAtItsDeviceWhereItsBytesWereChanged() {
+    history.publish(1)
+    history.tell(.queued, 1, at: 10)
+    history.tell(.rejected, 1, at: 20, .isOfPoison)
+    expect(history, [.rejected: 1])
+  }
+
   @Test mutating func rejectedMendedAndRedriven() {
     history.publish(1, .isBroken)
     history.tell(.rejected, 1, on: 0, at: 10)

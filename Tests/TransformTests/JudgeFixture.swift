@@ -142,9 +142,12 @@ actor Judge {
     return Self.offsets(left)
   }
 
-  /// The offsets of a list of entries, each after its revision.
+  /// The offsets of a list of revisions, each with its entry; what is no revision counts as the greatest.
   private static func offsets(_ entries: RedisValue) -> [UInt64] {
-    (entries.array ?? []).compactMap { $0.bytes.map { $0[12..<20].reduce(0) { $0 << 8 | UInt64($1) } } }
+    let parts = entries.array ?? []
+    return stride(from: 0, to: parts.count, by: 2).compactMap { place in
+      parts[place].bytes.map { $0.count == 20 ? $0[12...].reduce(0) { $0 << 8 | UInt64($1) } : .max }
+    }
   }
 
   /// The ids of the entries in a mailbox.

@@ -146,6 +146,20 @@ import Testing
     }
   }
 
+  @Test func fieldsThatAreNoRevisionsHarmNoRequestAndAreNamedFirst() async throws {
+    try await Judge.with { (judge) async throws in
+      try await judge.register()
+      for field in ["junk", "", String(repeating: "long ", count: 9)] { _ = try await judge.command("HSET", "m{0}a", .text(field), "x") }
+      for offset in 0..<33 as Range<UInt64> {
+        let request = Judged(id: offset, offset: offset)
+        #expect(try await judge.judge([request], bound: 20) == [applied(request)])
+      }
+      #expect(await judge.surplus.last == [.max, .max, .max] + Array(0..<13))
+      let removal = Judged(id: 99, collapse: "00000000-0000-0000-0000-000000000005", offset: 99, withdraws: 5)
+      #expect(try await judge.judge([removal], bound: 1000) == [applied(removal, displaced: 5)])
+    }
+  }
+
   @Test func aMailboxOfADeviceThatIsThereNamesItsOldestAsOftenByChance() async throws {
     try await Judge.with { (judge) async throws in
       try await judge.register(isConnected: true)

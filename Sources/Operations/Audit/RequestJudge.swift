@@ -10,7 +10,8 @@ import Notifications
 /// - Endings that mean "not shown" go together with each other and with `queued`, and so does `duplicate`: after a loss of Redis
 ///   the other record may have been judged first.
 /// - `rejected` goes with nothing, unless the record was mended and redriven, or could not be processed to its end, or the rejection was
-///   of a device whose registration has changed since, which the devices' judge looks into.
+///   of a device whose registration has changed since, which the devices' judge looks into. One that names its device is an ending there: the
+///   notification was damaged while it waited.
 struct RequestJudge {
   let rules: AuditRules
 
@@ -233,6 +234,7 @@ struct RequestJudge {
     if kinds.contains(.filtered) { return .filtered }
     if kinds.contains(.unregistered) { return .unregistered }
     if kinds.contains(.canceled) { return .canceled }
+    if kinds.contains(.rejected) { return .rejected }
     return kinds.contains(.duplicate) && !kinds.contains(.queued) ? .duplicate : nil
   }
 

@@ -101,6 +101,8 @@ public struct DeviceOutcome: Sendable, Equatable {
     case evicted
     /// It was not wanted.
     case filtered
+    /// Its bytes were changed while it waited for the device.
+    case rejected
     /// The device had the same apns-id from another record.
     case duplicate
     /// The device is not registered.

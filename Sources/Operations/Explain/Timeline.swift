@@ -210,6 +210,7 @@ extension DeviceOutcome.State {
     case .filtered, .canceled: self = .filtered
     case .duplicate: self = .duplicate
     case .unregistered: self = .unregistered
+    case .rejected: self = .rejected
     default: return nil
     }
   }
@@ -221,7 +222,7 @@ extension DeviceOutcome.State {
     case .other: 0
     case .duplicate: 1
     case .queued, .overdue: 2
-    case .collapsed, .expired, .evicted, .filtered, .unregistered: 3
+    case .collapsed, .expired, .evicted, .filtered, .unregistered, .rejected: 3
     case .delivered, .updated, .removed: 4
     }
   }

@@ -415,7 +415,7 @@ extension EventType {
   /// Whether the notification is no longer in its device's mailbox afterwards.
   var endsMailboxEntry: Bool {
     switch self {
-    case .delivered, .updated, .removed, .filtered, .expired, .evicted, .unregistered: true
+    case .delivered, .updated, .removed, .filtered, .expired, .evicted, .unregistered, .rejected: true
     default: false
     }
   }

@@ -122,6 +122,7 @@ struct TimelinePrinter {
       case .expired: "expired\(after)"
       case .evicted: "evicted\(after): the mailbox was full"
       case .filtered: "filtered\(after)"
+      case .rejected: "rejected\(after): its bytes were changed while it waited"
       case .duplicate: "a duplicate: the device had this apns-id from another record"
       case .unregistered: "unregistered: there is no such device"
       case .other: "no outcome is known"
