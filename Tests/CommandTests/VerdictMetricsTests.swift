@@ -26,31 +26,30 @@ import Testing
         WorkerPair.request(target, ["apns-collapse-id": "x"]),
         WorkerPair.request(target, ["apns-collapse-id": "x", "carillon-origin": origin]),
         WorkerPair.request(target, ["apns-expiration": "1"]), WorkerPair.request("device:\(Self.token("d"))"),
-        WorkerPair.request("user:nobody"),
-        WorkerPair.request("user:eve"), WorkerPair.request("user:ada"), WorkerPair.request(target, ["apns-topic": "com.example.other"]),
+        WorkerPair.request("user:nobody"), WorkerPair.request("user:eve"), WorkerPair.request("user:ada"),
+        WorkerPair.request(target, ["apns-topic": "com.example.other"]),
         WorkerPair.request(target, ["apns-priority": "7"]), WorkerPair.request("device:\(poisoned)"),
         WorkerPair.request(target, ["operation": "remove", "apns-collapse-id": "x"], ""),
       ]
       try await pair.publish(mix)
       let verdicts = "carillon_transform_verdicts_total"
       try await pair.eventually("all have a verdict") { try await pair.sum(verdicts) >= Double(mix.count) }
-      // And one that is done again: Redis takes no writes for a while.
-      let failures = try await pair.sum("carillon_transform_redis_failures_total")
+      // And one that is done again, and succeeds then, unless the machine stands still for all of its tries.
       let retries = try await pair.sum("carillon_transform_retries_total")
-      try await pair.redis.command("CONFIG", "SET", "maxmemory", 1)
-      try await pair.publish([WorkerPair.request(target)])
-      try await pair.eventually("Redis has refused it") { try await pair.sum("carillon_transform_redis_failures_total") > failures }
-      try await pair.redis.command("CONFIG", "SET", "maxmemory", 0)
-      try await pair.eventually("it is done again") { try await pair.sum(verdicts) > Double(mix.count) }
+      try await pair.publish([WorkerPair.request("device:\(poisoned)")])
+      try await pair.eventually("it is tried again") { try await pair.sum("carillon_transform_retries_total") > retries }
+      try await pair.redis.command("DEL", .text(mailbox))
+      try await pair.eventually("it has a verdict") { try await pair.sum(verdicts) > Double(mix.count) }
 
       let metrics = try await pair.metrics()
       func verdict(_ name: String, _ metric: String = verdicts) -> Double? { metrics["\(metric){verdict=\"\(name)\"}"] }
-      #expect(metrics["carillon_transform_retries_total"] ?? 0 > retries)
       #expect(metrics["carillon_transform_requests_total"] == Double(mix.count + 1))
       #expect(try await pair.sum(verdicts) == Double(mix.count + 1))
       // The first, the one of a collapse id, the removal, and the one that was done again.
-      #expect(verdict("queued") == 4 && verdict("duplicate") == 1 && verdict("collapsed") == 1 && verdict("expired") == 1)
-      #expect(verdict("unregistered") == 3 && verdict("rejected") == 2 && verdict("poison") == 1 && verdict("addressed") == 1)
+      let poisons = verdict("poison") ?? 0
+      #expect((1...2).contains(poisons) && verdict("queued") == 5 - poisons)
+      #expect(verdict("duplicate") == 1 && verdict("collapsed") == 1 && verdict("expired") == 1)
+      #expect(verdict("unregistered") == 3 && verdict("rejected") == 2 && verdict("addressed") == 1)
       #expect(verdict("other_user", "carillon_transform_device_verdicts_total") == 1)
       #expect(verdict("wrong_application", "carillon_transform_device_verdicts_total") == 1)
       #expect(metrics["carillon_transform_registrations_total"] == 3)
@@ -58,9 +57,12 @@ import Testing
       #expect(try await pair.sum("carillon_transform_registration_verdicts_total") == 3)
       Self.expectSnakeCase(metrics.keys)
 
-      let lines = pair.transform.errorsSoFar.split(separator: "\n")
-      let poison = lines.filter { $0.contains("a record could not be processed: the dead letters have it") }
-      #expect(poison.count == 1 && poison[0].contains("topic=\(pair.prefix)requests partition=0 offset=11 reason="), "\(poison)")
+      var lines: [Substring] = []
+      try await pair.eventually("each poison is in the log") {
+        lines = pair.transform.errorsSoFar.split(separator: "\n")
+        return Double(lines.count { $0.contains("a record could not be processed: the dead letters have it") }) == poisons
+      }
+      #expect(lines.contains { $0.contains("topic=\(pair.prefix)requests partition=0 offset=11 reason=") }, "\(lines)")
       let assigned = lines.filter { $0.contains("partitions assigned") }
       #expect(assigned.count == 1 && assigned[0].hasSuffix(" requests=0-3 devices=0-3"), "\(assigned)")
     }

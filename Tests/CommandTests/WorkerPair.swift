@@ -50,7 +50,7 @@ struct WorkerPair: Sendable {
 
   // MARK: Kafka
 
-  /// A request to a target; a header of nil is left out.
+  /// A request to a target, with these headers further or in place of the plain ones.
   static func request(_ target: String, _ headers: [String: String] = [:], _ value: String = #"{"aps":{"alert":"x"}}"#) -> TestRecord {
     let all = ["target": target, "apns-topic": application].merging(headers) { $1 }
     return TestRecord(key: target, value, headers: all.sorted { $0.key < $1.key }.map { .init($0.key, $0.value) }, partition: 0)
@@ -62,7 +62,10 @@ struct WorkerPair: Sendable {
   func register(_ token: String, user: String) async throws {
     let value = #"{"device":"\#(token)","application":"\#(Self.application)","user":"\#(user)","since":1700000000000}"#
     try await kafka.publish([TestRecord(key: token, value, partition: 0)], to: prefix + "devices")
-    try await eventually("\(token) is registered") { try await !redis.command("HGET", .text(try await key("d", token)), "u").isNull }
+    // The last thing that is written for it.
+    try await eventually("\(token) is registered") {
+      try await !redis.command("ZSCORE", .text(try await key("u", "\(Self.application)/\(user)")), .text(token)).isNull
+    }
   }
 
   /// All events so far, as the tool prints them.

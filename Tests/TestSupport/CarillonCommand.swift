@@ -165,20 +165,27 @@ public final class RunningCommand: @unchecked Sendable {
 
   /// Waits for its end.
   public func result(withinSeconds seconds: Int = 60) async throws -> CarillonCommand.Result {
+    var status: Int32?
+    func ends() -> Bool {
+      status = self.status
+      return status != nil
+    }
     do {
-      try await wait(seconds, "its end") { hasEnded }
+      try await wait(seconds, "its end") { ends() }
     } catch {
       signal(SIGKILL)
-      try await wait(10, "its end by SIGKILL") { hasEnded }
+      try await wait(10, "its end by SIGKILL") { ends() }
     }
-    return CarillonCommand.Result(status: status, output: Self.text(output), errors: Self.text(errors))
+    return CarillonCommand.Result(status: status ?? -1, output: Self.text(output), errors: Self.text(errors))
   }
 
   /// Whether it has ended. `Process` may learn of that late: by the end of a socket that another child has inherited meanwhile.
-  private var hasEnded: Bool { zombie != nil || !process.isRunning }
+  private var hasEnded: Bool { status != nil }
 
-  private var status: Int32 {
+  /// Nil as long as it runs, and for a moment after `Process` has waited for it.
+  private var status: Int32? {
     if let zombie { return zombie }
+    if process.isRunning { return nil }
     return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
   }
 
