@@ -6,6 +6,6 @@ public enum ExitCode: Int32, Sendable {
   case answerIsNo = 1
   /// Wrong usage or configuration: trying again as it stands is useless.
   case wrongUsage = 2
-  /// Something it depends on is not there: Kafka, Redis, a server.
+  /// Something it depends on is not there: Kafka, Redis, a server, somebody or some room for its standard output.
   case dependencyMissing = 3
 }

@@ -2,10 +2,48 @@ import Glibc
 import Synchronization
 import Worker
 
+/// The descriptors 0 to 2 of this process.
+enum StandardStreams {
+  /// Opens those that are closed on `/dev/null`, and has a closed pipe be an error of the writing instead of a signal.
+  ///
+  /// It comes before everything else: the next file or socket would get the lowest free number, and then log lines would go into it, or
+  /// libuv, which never closes the first three, would abort.
+  static func prepare() {
+    signal(SIGPIPE, SIG_IGN)
+    for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+      // The lowest free number is this one, for those below it are open by now.
+      guard open("/dev/null", O_RDWR) == descriptor else { _exit(ExitCode.dependencyMissing.rawValue) }
+    }
+  }
+}
+
 /// The process' standard output: what a command answers, buffered until `flush` or until the buffer is full. From any thread.
 enum StandardOutput {
+  /// What happens when it cannot be written.
+  enum FailurePolicy {
+    /// The process ends with exit code 3: nobody would see what it answers.
+    case end
+    /// Answers go to standard error from then on, for they tell what cannot be taken back; the command ends in order.
+    case useStandardError
+    /// The answer is lost: the process serves others, and goes on.
+    case ignore
+  }
+
+  private struct State {
+    var buffer: [UInt8] = []
+    var policy = FailurePolicy.end
+    /// What went wrong first, as `errno` says it.
+    var failure: Int32?
+  }
+
   private static let flushBytes = 1 << 16
-  private static let buffer = Mutex<[UInt8]>([])
+  private static let state = Mutex(State())
+
+  /// Says what happens when it cannot be written; `end` unless it is said.
+  static func whenItFails(_ policy: FailurePolicy) { state.withLock { $0.policy = policy } }
+
+  /// Why it could not be written, in words; nil as long as it could.
+  static var failure: String? { state.withLock { $0.failure.map(words) } }
 
   /// Appends text as it is.
   static func write(_ text: String) {
@@ -15,9 +53,9 @@ enum StandardOutput {
 
   /// Appends bytes as they are.
   static func write(_ bytes: UnsafeRawBufferPointer) {
-    buffer.withLock { buffer in
-      buffer.append(contentsOf: bytes)
-      if buffer.count >= flushBytes { give(&buffer, isWanted: true) }
+    state.withLock { state in
+      state.buffer.append(contentsOf: bytes)
+      if state.buffer.count >= flushBytes { empty(&state) }
     }
   }
 
@@ -25,22 +63,34 @@ enum StandardOutput {
   static func line(_ text: String) { write(text + "\n") }
 
   /// Gives what is buffered to the reader.
-  ///
-  /// - Parameter isWanted: whether the process is of no use without its reader; it then ends as `SIGPIPE` would have ended it.
-  static func flush(isWanted: Bool = true) { buffer.withLock { give(&$0, isWanted: isWanted) } }
+  static func flush() { state.withLock { empty(&$0) } }
 
-  private static func give(_ buffer: inout [UInt8], isWanted: Bool) {
-    defer { buffer.removeAll(keepingCapacity: true) }
-    let isWhole = buffer.withUnsafeBytes { Descriptor.write($0, to: STDOUT_FILENO) }
-    guard !isWhole, isWanted else { return }
-    guard errno == EPIPE else {
-      StandardError.line("standard output cannot be written: \(String(cString: strerror(errno)))")
-      exit(3)
+  private static func empty(_ state: inout State) {
+    defer { state.buffer.removeAll(keepingCapacity: true) }
+    state.buffer.withUnsafeBytes { bytes in
+      var rest = bytes[...]
+      if state.failure == nil {
+        rest = rest.dropFirst(Descriptor.write(bytes, to: STDOUT_FILENO))
+        if rest.isEmpty { return }
+        state.failure = errno
+        report(errno, state.policy)
+      }
+      if state.policy == .useStandardError { _ = Descriptor.write(UnsafeRawBufferPointer(rebasing: rest), to: STDERR_FILENO) }
     }
-    // The loop ignores the signal so that sockets can break; for a tool in a pipeline it is the usual end.
-    signal(SIGPIPE, SIG_DFL)
-    raise(SIGPIPE)
   }
+
+  private static func report(_ error: Int32, _ policy: FailurePolicy) {
+    switch policy {
+    case .end:
+      // A reader that has seen enough, such as head, is no news to anybody.
+      if error != EPIPE { StandardError.line(words(error)) }
+      _exit(ExitCode.dependencyMissing.rawValue)
+    case .useStandardError: StandardError.line("\(words(error)); its lines follow here")
+    case .ignore: break
+    }
+  }
+
+  private static func words(_ error: Int32) -> String { "standard output cannot be written: \(String(cString: strerror(error)))" }
 }
 
 /// The process' standard error: what is said beside the answer, unbuffered. From any thread.
@@ -60,8 +110,10 @@ enum StandardError {
 
 /// Writing and reading whole texts where the thread may block.
 enum Descriptor {
-  /// Writes all of it; false with `errno` when that is impossible.
-  static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Bool {
+  /// Writes all of it.
+  ///
+  /// - Returns: how many bytes were written; fewer than all of them, with `errno`, when the rest cannot be.
+  static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
@@ -71,10 +123,10 @@ enum Descriptor {
         var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
         poll(&wanted, 1, -1)
       } else if errno != EINTR {
-        return false
+        break
       }
     }
-    return true
+    return bytes.count - rest.count
   }
 
   /// Appends what can be read at once, `limit` bytes at most, waiting for the first of them.

@@ -1,4 +1,5 @@
 import Glibc
 import Worker
 
+StandardStreams.prepare()
 exit(await Program.run(Array(CommandLine.arguments.dropFirst())).rawValue)

@@ -19,14 +19,16 @@ public struct CarillonCommand: Sendable {
   public struct Streams {
     /// Standard input.
     public var input: FileHandle?
-    /// Standard output.
+    /// Standard output; the result then has none.
     public var output: FileHandle?
-    /// Standard error.
+    /// Standard error; the result then has none.
     public var errors: FileHandle?
+    /// Descriptors that are closed when it starts.
+    public var closed: [Int32]
 
     /// Files for all, unless given.
-    public init(input: FileHandle? = nil, output: FileHandle? = nil, errors: FileHandle? = nil) {
-      (self.input, self.output, self.errors) = (input, output, errors)
+    public init(input: FileHandle? = nil, output: FileHandle? = nil, errors: FileHandle? = nil, closed: [Int32] = []) {
+      (self.input, self.output, self.errors, self.closed) = (input, output, errors, closed)
     }
   }
 
@@ -74,12 +76,13 @@ public struct CarillonCommand: Sendable {
   ///
   /// - Parameters:
   ///   - input: standard input; empty without it.
+  ///   - streams: what else is special about its standard streams.
   ///   - seconds: after so long it is killed, and the status is 137.
-  public func run(_ arguments: [String], environment: [String: String] = [:], input: String = "", withinSeconds seconds: Int = 60)
-    async throws
-    -> Result
-  {
-    let process = try start(arguments, environment: environment, input: input)
+  public func run(
+    _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: StandardStreams = StandardStreams(),
+    withinSeconds seconds: Int = 60
+  ) async throws -> Result {
+    let process = try start(arguments, environment: environment, input: input, streams: streams)
     return try await process.result(withinSeconds: seconds)
   }
 
@@ -127,6 +130,12 @@ public final class RunningCommand: @unchecked Sendable {
     variables["TMPDIR"] = temporary.path
     process.executableURL = CarillonCommand.program
     process.arguments = arguments
+    if !streams.closed.isEmpty {
+      // Only a shell can start a program without one.
+      process.executableURL = URL(fileURLWithPath: "/bin/sh")
+      let closing = streams.closed.map { "\($0)>&-" }.joined(separator: " ")
+      process.arguments = ["-c", "exec \"$0\" \"$@\" \(closing)", CarillonCommand.program.path] + arguments
+    }
     process.environment = variables.merging(environment) { $1 }
     process.standardInput = try streams.input ?? FileHandle(forReadingFrom: source)
     process.standardOutput = try streams.output ?? FileHandle(forWritingTo: output)

@@ -34,6 +34,8 @@ enum PublishCommand {
       return refused > 0 ? .answerIsNo : .done
     }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-publish")
+    // Whoever published must know what is published, also when nobody reads it.
+    StandardOutput.whenItFails(.useStandardError)
     _ = try await Admin.with(kafka) { try await $0.partitions(of: topic, at: kafka) }
 
     let timeout = values[PublishSettings.timeout].wholeMilliseconds
@@ -103,9 +105,13 @@ enum PublishCommand {
         .dependencyMissing,
         "Kafka did not acknowledge \(totals.failed) of \(totals.acknowledged + totals.failed) requests; they may be published again")
     }
-    if given == nil, StandardError.isTerminal || refused > 0 {
-      StandardError.line("\(totals.acknowledged) published to \(topic)" + (refused > 0 ? ", \(refused) lines wrong" : ""))
+    let isCutShort = StandardOutput.failure != nil
+    if given == nil, StandardError.isTerminal || refused > 0 || isCutShort {
+      StandardError.line(
+        "\(totals.acknowledged) published to \(topic)" + (refused > 0 ? ", \(refused) lines wrong" : "")
+          + (isCutShort ? "; it read no further" : ""))
     }
+    if isCutShort { return .dependencyMissing }
     return refused > 0 ? .answerIsNo : .done
   }
 }
@@ -147,7 +153,7 @@ private struct LineSource {
       if !requests.isEmpty { await publish(requests) }
       published += requests.count
       report()
-      if !hasMore { return refused }
+      if !hasMore || StandardOutput.failure != nil { return refused }
     }
   }
 

@@ -46,6 +46,7 @@ struct RoleProcess: Sendable {
     _ place: ClusterPlace, makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
     defer { log.close() }
+    StandardOutput.whenItFails(.ignore)
     DescriptorLimit.raise()
     metrics.showProcess(version: Program.version, role: role, log: log)
     logger.info(
@@ -103,6 +104,6 @@ struct RoleProcess: Sendable {
     var members: [JSONValue.Member] = [.init(key: "admin", value: .string(adminURL))]
     if let address { members.append(.init(key: "devices", value: .string(address))) }
     StandardOutput.line(JSONValue.object(members).text)
-    StandardOutput.flush(isWanted: false)
+    StandardOutput.flush()
   }
 }

@@ -22,8 +22,9 @@ enum ClusterKey {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw Failure(.wrongUsage, "\(path) cannot be made: \(String(cString: strerror(errno)))") }
     let text = RandomBytes.make(count: 32).withUnsafeBytes { Base64.encode(url: $0) } + "\n"
-    let isWhole = Array(text.utf8).withUnsafeBytes { Descriptor.write($0, to: file) }
+    let bytes = Array(text.utf8)
+    let count = bytes.withUnsafeBytes { Descriptor.write($0, to: file) }
     close(file)
-    if !isWhole { throw Failure(.wrongUsage, "\(path) cannot be written: \(String(cString: strerror(errno)))") }
+    if count < bytes.count { throw Failure(.wrongUsage, "\(path) cannot be written: \(String(cString: strerror(errno)))") }
   }
 }

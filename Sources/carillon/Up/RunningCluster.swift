@@ -125,9 +125,9 @@ struct UpClaim: Sendable {
     let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw Failure(.wrongUsage, "\(draft) cannot be written: \(String(cString: strerror(errno)))") }
     let text = Array(running.text.utf8)
-    let isWhole = text.withUnsafeBytes { Descriptor.write($0, to: file) }
+    let count = text.withUnsafeBytes { Descriptor.write($0, to: file) }
     close(file)
-    guard isWhole, rename(draft, folder + "/up.json") == 0 else {
+    guard count == text.count, rename(draft, folder + "/up.json") == 0 else {
       unlink(draft)
       throw Failure(.wrongUsage, "\(folder)/up.json cannot be written: \(String(cString: strerror(errno)))")
     }

@@ -38,6 +38,7 @@ struct UpProcess: Sendable {
   /// Runs it until it is told to end.
   func run() async throws -> ExitCode {
     defer { log.close() }
+    StandardOutput.whenItFails(.ignore)
     DescriptorLimit.raise()
     metrics.showProcess(version: Program.version, role: "up", log: log)
     let control = EventLoop(name: "control")
@@ -49,7 +50,7 @@ struct UpProcess: Sendable {
         let running = try await start(parts, control, signals)
         try claim?.publish(running)
         StandardOutput.write(values[AnswerSettings.json] ? UpBanner.json(running) : UpBanner.text(running, isFound: claim != nil))
-        StandardOutput.flush(isWanted: false)
+        StandardOutput.flush()
       } catch {
         await signals.end(.failure(error))
       }
