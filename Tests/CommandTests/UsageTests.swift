@@ -60,7 +60,7 @@ import Testing
     (["publish", "--expiration", "soon"], "--expiration: 'soon' is not allowed"),
     (["token", "--app", "a"], "--token TOKEN is missing"),
     (["token", "key"], "'token key' needs FILE"),
-    (["publish", "--config", "/nowhere/at/all"], "/nowhere/at/all: the configuration file cannot be read"),
+    (["publish", "--config", "/nowhere/at/all"], "--config: /nowhere/at/all cannot be read"),
   ]
 
   @Test(arguments: mistakes) func wrongUsageIsExplainedAndEndsWithTwo(arguments: [String], text: String) async throws {

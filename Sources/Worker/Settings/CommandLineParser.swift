@@ -56,8 +56,10 @@ extension CommandLineProgram {
     var values = SettingValues()
     values.arguments = try line.boundArguments()
     let configuration = Self.configuration.declaration
-    let path = line.flags[configuration.key]?.texts.last ?? environment(configuration.environment).flatMap { $0.isEmpty ? nil : $0 }
-    let file = try path.map { path throws(UsageError) in try FileSettings(ConfigurationFile(path: path), of: self) }
+    let flag = line.flags[configuration.key]?.texts.last
+    let path = flag ?? environment(configuration.environment).flatMap { $0.isEmpty ? nil : $0 }
+    let place = flag != nil ? "--\(configuration.flag)" : configuration.environment
+    let file = try path.map { path throws(UsageError) in try FileSettings(ConfigurationFile(path: path, givenAt: place), of: self) }
 
     for declaration in [configuration] + line.command.settings where !declaration.isPassedOn {
       let (texts, source): ([String], SettingSource)

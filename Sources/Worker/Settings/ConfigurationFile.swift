@@ -1,5 +1,3 @@
-import Glibc
-
 /// The configuration file: one `key = value` a line.
 ///
 /// A line that begins with `#` is a comment, and so is what follows a space and `#`. A value that has either at an end, or a ` #` in
@@ -16,7 +14,16 @@ struct ConfigurationFile: Sendable {
   let lines: [Line]
 
   /// Reads the file from the disk.
-  init(path: String) throws(UsageError) { try self.init(path: path, text: Self.contents(of: path)) }
+  init(path: String, givenAt place: String) throws(UsageError) {
+    let bytes = try InputFile(path: path, givenAt: place, limit: 1 << 20).bytes
+    // Some editors begin a file with the mark.
+    guard let text = String(validating: bytes.starts(with: Self.byteOrderMark) ? bytes[3...] : bytes[...], as: UTF8.self) else {
+      throw UsageError(.unreadableFile, "\(place): \(path) is not UTF-8")
+    }
+    try self.init(path: path, text: text)
+  }
+
+  private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
   /// Reads a text; the path is for the errors.
   init(path: String, text: String) throws(UsageError) {
@@ -53,24 +60,5 @@ struct ConfigurationFile: Sendable {
       end = text.index(after: hash)
     }
     return String(text)
-  }
-
-  private static func contents(of path: String) throws(UsageError) -> String {
-    let limit = 1 << 20
-    guard let file = fopen(path, "re") else { throw unreadable(path) }
-    defer { fclose(file) }
-    var bytes = [UInt8](repeating: 0, count: limit + 1)
-    let count = fread(&bytes, 1, bytes.count, file)
-    // A folder can be opened, but not read.
-    if ferror(file) != 0 { throw unreadable(path) }
-    guard count <= limit else { throw UsageError(.unreadableFile, "\(path): a configuration file has at most \(ByteSize.text(limit))") }
-    guard let text = String(validating: bytes[..<count], as: UTF8.self) else {
-      throw UsageError(.unreadableFile, "\(path): the configuration file is not UTF-8")
-    }
-    return text
-  }
-
-  private static func unreadable(_ path: String) -> UsageError {
-    UsageError(.unreadableFile, "\(path): the configuration file cannot be read: \(String(cString: strerror(errno)))")
   }
 }

@@ -51,8 +51,9 @@ extension SettingDeclaration {
   func value(of texts: [String], from source: SettingSource) throws(UsageError) -> any Sendable {
     if let value = read(texts) { return value }
     let shown = isSecret ? Self.mask : texts.joined(separator: ",")
-    // A flag names the setting already; a variable and a line do not.
-    let name = if case .flag = source { "" } else { " (\(key))" }
-    throw UsageError(.wrongValue, "\(source)\(name): '\(shown)' is not allowed: it must be \(allowed)")
+    throw UsageError(.wrongValue, "\(named(by: source)): '\(shown)' is not allowed: it must be \(allowed)")
   }
+
+  /// Where the setting was given, as an error begins. A flag names the setting already; a variable and a line do not.
+  func named(by source: SettingSource) -> String { if case .flag = source { "\(source)" } else { "\(source) (\(key))" } }
 }

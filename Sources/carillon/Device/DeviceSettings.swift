@@ -53,11 +53,11 @@ enum DeviceSettings {
       device: values[token], application: values[app], credential: try credential(values), user: values[user], platform: values[platform],
       environment: values[environment], locale: values[locale], timeZone: values[timeZone],
       authorization: Authorization(status: values[authorization], options: [.alert: true, .sound: true, .badge: true]),
-      categories: try values[categories].map { try categories(in: $0) } ?? [SampleCategory.reply])
+      categories: try values.file(categories, limit: 1 << 20).map { try categories(in: $0) } ?? [SampleCategory.reply])
     // The cluster would say the same, but only after a connection.
     if let error = problem(of: hello) { throw UsageError(.wrongValue, "the device cannot say hello like this: \(error)") }
     var configuration = DeviceConfiguration(urls: urls, hello: hello)
-    if let path = values[credentialFile] { configuration.credential = { try? credential(in: path) } }
+    if values[credentialFile] != nil { configuration.credential = { try? credential(values) } }
     configuration.stateFile = values[state]
     configuration.acknowledges = values[acknowledges]
     configuration.tracesFrames = values[AnswerSettings.json]
@@ -65,25 +65,19 @@ enum DeviceSettings {
   }
 
   private static func credential(_ values: SettingValues) throws -> String? {
-    guard let path = values[credentialFile] else { return values[credential] }
+    guard let file = try values.file(credentialFile, limit: 65_536) else { return values[credential] }
     guard values[credential] == nil else { throw UsageError(.contradiction, "give --credential or --credential-file, not both") }
-    return try credential(in: path)
-  }
-
-  private static func credential(in path: String) throws -> String {
-    let bytes = try Descriptor.contents(of: path, limit: 65_536)
-    let text = String(decoding: bytes, as: UTF8.self).filter { !$0.isWhitespace }
-    guard !text.isEmpty else { throw UsageError(.wrongValue, "\(path) has no credential in it") }
+    let text = String(decoding: file.bytes, as: UTF8.self).filter { !$0.isWhitespace }
+    guard !text.isEmpty else { throw UsageError(.wrongValue, "\(file.path) has no credential in it") }
     return text
   }
 
-  private static func categories(in path: String) throws -> [NotificationCategory] {
-    let bytes = try Descriptor.contents(of: path, limit: 1 << 20)
+  private static func categories(in file: InputFile) throws -> [NotificationCategory] {
     do {
-      let value = try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
+      let value = try file.bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
       return try DeviceShapes.categories(value["categories"] ?? value)
     } catch {
-      throw UsageError(.wrongValue, "\(path): \(error)")
+      throw UsageError(.wrongValue, "\(file.path): \(error)")
     }
   }
 

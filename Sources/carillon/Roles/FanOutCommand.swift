@@ -19,13 +19,14 @@ enum FanOutCommand {
     ]
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-fan-out")
-    let key = try values[FanOutOptions.keyFile].map { path throws(Failure) in try ClusterKey.read(path) }
+    let key = try FanOutOptions.key(values)
     let process = RoleProcess("fan-out", values)
+    if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
     if key == nil { process.logger.warning("any device may connect, for no --key-file is given: this is for development") }
     return try await process.run(place) { process, number, first in
       LaneHost("fan-out-\(number)", logger: process.logger, health: process.health) { loop, logger, health in
         var settings = FanOutSettings(
-          process.values, place, listen: first ?? process.values[FanOutOptions.listen], key: key, worker: process.worker(number))
+          process.values, place, listen: first ?? process.values[FanOutOptions.listen], key: key?.bytes, worker: process.worker(number))
         settings.sharesPort = process.values[RoleSettings.lanes] > 1
         return FanOutLane(
           settings, on: loop, logger: logger, health: health, metrics: FanOutMetrics(process.metrics), onFatal: { process.fail($0) })

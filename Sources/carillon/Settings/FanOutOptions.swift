@@ -54,6 +54,11 @@ enum FanOutOptions {
     "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .seconds(10),
     "How long a lane may be silent before its partition of deliveries is free for another.")
 
+  /// The cluster's key, if there is one.
+  static func key(_ values: SettingValues) throws -> ClusterKey? {
+    try values.file(keyFile, limit: ClusterKey.fileBytes).map { try ClusterKey($0) }
+  }
+
   static let sessions = SettingGroup(
     "Sessions",
     [

@@ -3,18 +3,28 @@ import Glibc
 import Worker
 
 /// The key that device credentials are signed with: a file with 32 random bytes or more in base64url.
-enum ClusterKey {
-  /// Reads a key's file.
-  static func read(_ path: String) throws(Failure) -> [UInt8] {
-    let bytes = try Descriptor.contents(of: path, limit: 4096)
-    let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined()
+struct ClusterKey: Sendable {
+  let bytes: [UInt8]
+  /// Its file, where others than its owner may read it; nil where they may not.
+  let exposedFile: String?
+
+  /// What to say of a file that others may read.
+  static let exposure: StaticString = "others may read the cluster's key, and sign credentials for any device with it: chmod 600"
+  /// The longest file of a key.
+  static let fileBytes = 4096
+
+  /// Takes the key from its file.
+  init(_ file: InputFile) throws(Failure) {
+    let path = file.path
+    let text = String(decoding: file.bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined()
     guard let key = Base64.decode(url: text), key.count >= CompactSignature.shortestKey else {
       throw Failure(
         .wrongUsage,
         "\(path) holds no key: it must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key \(path)' makes one"
       )
     }
-    return key
+    bytes = key
+    exposedFile = file.mode & 0o077 == 0 ? nil : path
   }
 
   /// Makes a file with a new key, for its owner only; one that exists is left alone.

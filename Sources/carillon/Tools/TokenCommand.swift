@@ -22,12 +22,13 @@ enum TokenCommand {
       Example("token --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada --key cluster.key", "for a device of ada's")
     ]
   ) { values in
-    let key = try ClusterKey.read(values[key])
+    let key = try ClusterKey(values.file(key, limit: ClusterKey.fileBytes))
+    if let file = key.exposedFile { StandardError.line("\(ClusterKey.exposure) \(file)") }
     let now = WallClock.seconds()
     let credential = Credential(
       device: values[token].text, application: values[app], user: values[user],
       expiration: now + Int64(values[expires].wholeMilliseconds / 1000))
-    let text = credential.sign(key: key, now: now)
+    let text = credential.sign(key: key.bytes, now: now)
     guard values[AnswerSettings.json] else {
       StandardOutput.line(text)
       return .done

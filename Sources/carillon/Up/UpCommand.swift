@@ -26,7 +26,7 @@ enum UpCommand {
       Example("up --json --listen 127.0.0.1:0", "for a script: where everything is, on one line"),
     ]
   ) { values in
-    let key = try values[FanOutOptions.keyFile].map { path throws(Failure) in try ClusterKey.read(path) }
+    let key = try FanOutOptions.key(values)
     let claim = try UpClaim.take()
     if claim == nil, !values[isNew] { return alreadyRuns() }
     defer { claim?.release() }

@@ -10,7 +10,7 @@ struct UpProcess: Sendable {
   private let values: SettingValues
   private let listen: UpAddress
   private let admin: UpAddress
-  private let key: [UInt8]?
+  private let key: ClusterKey?
   private let claim: UpClaim?
   private let log: LogWriter
   private let logger: Logger
@@ -24,7 +24,7 @@ struct UpProcess: Sendable {
   /// - Parameters:
   ///   - key: what credentials are signed with; nil lets any device in.
   ///   - claim: the right to be the one that the tools find; nil for a further one.
-  init(_ values: SettingValues, listen: UpAddress, admin: UpAddress, key: [UInt8]?, claim: UpClaim?) {
+  init(_ values: SettingValues, listen: UpAddress, admin: UpAddress, key: ClusterKey?, claim: UpClaim?) {
     self.values = values
     self.listen = listen
     self.admin = admin
@@ -41,6 +41,7 @@ struct UpProcess: Sendable {
     StandardOutput.whenItFails(.ignore)
     DescriptorLimit.raise()
     metrics.showProcess(version: Program.version, role: "up", log: log)
+    if let file = key?.exposedFile { logger.warning(ClusterKey.exposure, ["file": file]) }
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)
     try await signals.watch()
@@ -102,7 +103,7 @@ struct UpProcess: Sendable {
     _ = try await transform.start()
     let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health) { loop, logger, health in
       FanOutLane(
-        FanOutSettings(values, place, listen: listen, key: key, worker: "up/fan-out"), on: loop, logger: logger, health: health,
+        FanOutSettings(values, place, listen: listen, key: key?.bytes, worker: "up/fan-out"), on: loop, logger: logger, health: health,
         metrics: FanOutMetrics(metrics), onFatal: onFatal)
     }
     guard await parts.lanes.add(fanOut), let address = try await fanOut.start() else { throw CancellationError() }

@@ -51,9 +51,10 @@ import Worker
     ("", .unknownCommand, "which command? 'carillon --help' lists them"),
     (
       "fan-out --config /nonexistent/carillon.conf", .unreadableFile,
-      "/nonexistent/carillon.conf: the configuration file cannot be read: No such file or directory"
+      "--config: /nonexistent/carillon.conf cannot be read: No such file or directory"
     ),
-    ("fan-out --config /tmp", .unreadableFile, "/tmp: the configuration file cannot be read: Is a directory"),
+    ("fan-out --config /tmp", .unreadableFile, "--config: /tmp is a directory: it must be a regular file"),
+    ("fan-out --config /dev/null", .unreadableFile, "--config: /dev/null is a device: it must be a regular file"),
   ])
   func wrongLineIsAnsweredWithWhatIsAllowed(_ line: String, _ code: UsageError.Code, _ text: String) {
     let mistake = Example.mistake(line)

@@ -1,0 +1,66 @@
+import Glibc
+
+/// A file that a setting names, as it was read: a regular one of a bounded size.
+///
+/// Nothing else is read, because a FIFO or a device could hold up the start for ever.
+public struct InputFile: Sendable {
+  /// Its path as it was given.
+  public let path: String
+  /// What is in it.
+  public let bytes: [UInt8]
+  /// Its permissions, such as 0o600.
+  public let mode: UInt32
+
+  /// Reads a file.
+  ///
+  /// - Parameters:
+  ///   - place: where its path was given, to begin errors with: `--key-file`.
+  ///   - limit: how many bytes it may have.
+  init(path: String, givenAt place: String, limit: Int) throws(UsageError) {
+    func unreadable(_ reason: String) -> UsageError { UsageError(.unreadableFile, "\(place): \(path) \(reason)") }
+    func failed() -> UsageError { unreadable("cannot be read: \(String(cString: strerror(errno)))") }
+
+    // Without blocking, for the opening of a FIFO waits until somebody writes there.
+    let file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+    guard file >= 0 else { throw failed() }
+    defer { close(file) }
+    var facts = stat()
+    guard fstat(file, &facts) == 0 else { throw failed() }
+    guard facts.st_mode & S_IFMT == S_IFREG else { throw unreadable("is \(Self.kind(facts.st_mode)): it must be a regular file") }
+    var bytes = [UInt8](repeating: 0, count: limit + 1)
+    var count = 0
+    while count < bytes.count {
+      let read = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress.map { $0 + count }, $0.count - count) }
+      if read == 0 { break }
+      if read > 0 { count += read } else if errno != EINTR { throw failed() }
+    }
+    guard count <= limit else { throw unreadable("is too large: it may have \(ByteSize.text(limit))") }
+    self.path = path
+    self.bytes = Array(bytes[..<count])
+    mode = facts.st_mode & 0o7777
+  }
+
+  private static func kind(_ mode: mode_t) -> String {
+    switch mode & S_IFMT {
+    case S_IFDIR: "a directory"
+    case S_IFIFO: "a FIFO"
+    case S_IFCHR, S_IFBLK: "a device"
+    default: "no file"
+    }
+  }
+}
+
+extension SettingValues {
+  /// Reads the file that a setting names.
+  ///
+  /// - Parameter limit: how many bytes it may have.
+  public func file(_ setting: Setting<String>, limit: Int) throws(UsageError) -> InputFile {
+    try InputFile(path: self[setting], givenAt: setting.declaration.named(by: source(of: setting)), limit: limit)
+  }
+
+  /// Reads the file that a setting names; nil when it names none.
+  public func file(_ setting: Setting<String?>, limit: Int) throws(UsageError) -> InputFile? {
+    guard let path = self[setting] else { return nil }
+    return try InputFile(path: path, givenAt: setting.declaration.named(by: source(of: setting)), limit: limit)
+  }
+}
