@@ -1,4 +1,5 @@
 import Foundation
+import Redis
 import TestSupport
 import Testing
 
@@ -109,14 +110,58 @@ import Testing
   }
 
   @Test(arguments: [
-    ["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"], ["events"], ["topics", "create"],
-  ]) func aKafkaThatIsNotThereEndsWithThree(arguments: [String]) async throws {
+    ["publish", "--target", "user:ada", "--app", "com.example", "--body", "x", "--timeout", "2s"], ["events"], ["audit"],
+    ["explain", "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"], ["topics", "create", "--timeout", "2s"],
+  ]) func whatIsNoKafkaEndsWithThree(arguments: [String]) async throws {
     try await CarillonCommand.with { carillon in
-      // The discard port, where nobody listens.
-      let result = try await carillon.run(arguments + ["--kafka", "127.0.0.1:9"])
-      #expect(result.status == 3)
-      #expect(result.output.isEmpty)
-      #expect(result.errors.contains("Kafka does not answer at 127.0.0.1:9"))
+      let web = HostileServer()
+      let other = try await web.listen { _, _ in [Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".utf8)] }
+      let silent = try SilentListener()
+      // The discard port, where nobody listens; one that accepts and says nothing; and a web server.
+      for address in ["127.0.0.1:9", "127.0.0.1:\(silent.port)", "\(other)"] {
+        let start = ContinuousClock.now
+        let result = try await carillon.run(arguments + ["--kafka", address])
+        #expect(result.status == 3)
+        #expect(result.output.isEmpty)
+        #expect(result.errors.contains("Kafka does not answer at \(address)"), "it said: \(result.errors)")
+        // Within the time that it was given, or its own few seconds; the rest is for a machine that stands still.
+        #expect(ContinuousClock.now - start < .seconds(arguments.contains("--timeout") ? 12 : 20), "at \(address)")
+      }
+      await web.close()
     }
   }
+
+  @Test func aRebuildWithoutKafkaEndsWithThree() async throws {
+    try await withRedis { redis in
+      try await CarillonCommand.with { carillon in
+        let result = try await carillon.run(["rebuild", "--kafka", "127.0.0.1:9", "--redis", redis.address.description])
+        #expect(result.status == 3 && result.output.isEmpty)
+        #expect(result.errors.contains("Kafka does not answer at 127.0.0.1:9"), "it said: \(result.errors)")
+      }
+    }
+  }
+}
+
+/// A port of 127.0.0.1 where connections are accepted, by the system, and nobody says anything.
+private final class SilentListener {
+  let port: UInt16
+  private let descriptor: Int32
+
+  init() throws {
+    descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let descriptor = descriptor
+    let isListening = withUnsafeMutablePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, size) == 0 && listen(descriptor, 100) == 0 && getsockname(descriptor, $0, &size) == 0
+      }
+    }
+    try #require(isListening)
+    port = UInt16(bigEndian: address.sin_port)
+  }
+
+  deinit { close(descriptor) }
 }

@@ -36,9 +36,10 @@ enum PublishCommand {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-publish")
     // Whoever published must know what is published, also when nobody reads it.
     StandardOutput.whenItFails(.useStandardError)
-    _ = try await Admin.with(kafka) { try await $0.partitions(of: topic, at: kafka) }
-
     let timeout = values[PublishSettings.timeout].wholeMilliseconds
+    let first = min(Admin.firstAnswerMilliseconds, Int32(timeout))
+    _ = try await Admin.with(kafka, timeoutMilliseconds: first) { try await $0.partitions(of: topic, at: kafka) }
+
     let loop = EventLoop(name: "publish")
     let lane = PublishLane(on: loop, topic: topic, isJSON: values[AnswerSettings.json])
     try await lane.start(kafka, timeoutMilliseconds: timeout)

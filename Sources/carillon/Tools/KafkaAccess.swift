@@ -3,9 +3,12 @@ import Worker
 
 /// What tools ask of Kafka before they begin, with errors that say what to type.
 extension Admin {
+  /// How long a first answer may take where somebody waits for it: who takes longer is most likely no Kafka.
+  static let firstAnswerMilliseconds: Int32 = 5_000
+
   /// Runs `body` with a client that is closed afterwards.
   static func with<R>(
-    _ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = 5_000, _ body: (Admin) async throws -> R
+    _ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = firstAnswerMilliseconds, _ body: (Admin) async throws -> R
   ) async throws -> R {
     let admin = try Admin(configuration, timeoutMilliseconds: timeoutMilliseconds)
     do {
@@ -39,7 +42,9 @@ extension KafkaConfiguration {
   func failure(_ error: KafkaError) -> Failure {
     switch error.code {
     case .transport, .allBrokersDown, .timedOut:
-      Failure(.dependencyMissing, "Kafka does not answer at \(servers): \(error.message). Does it run there?")
+      Failure(
+        .dependencyMissing,
+        "Kafka does not answer at \(servers) (\(error.message)): is it Kafka that listens there, and are its security settings given?")
     case .invalidConfiguration: Failure(.wrongUsage, "\(error)")
     default: Failure(.dependencyMissing, "\(error)")
     }

@@ -1,5 +1,6 @@
 import EventLoop
 import JSON
+import Kafka
 import Transform
 import Worker
 
@@ -27,6 +28,7 @@ enum RebuildCommand {
     let isDryRun = values[dryRun]
     let reading = ReadingLog()
     do {
+      try await Admin.with(place.kafka) { try await $0.ping() }
       let report = try await Task(executorPreference: loop) {
         try await lane.run(isDryRun: isDryRun) { report in
           reading.say(report.phase.rawValue, read: report.read, of: report.total)
@@ -45,6 +47,7 @@ enum RebuildCommand {
       return .done
     } catch {
       await loop.close()
+      if let error = error as? KafkaError { throw place.kafka.failure(error) }
       throw error
     }
   }

@@ -10,12 +10,14 @@ enum TopicsCommand {
   )
   static let replication = Setting<Int?>(
     "topics.replication", .integer(1...32), "Copies of each partition. Absent: as the broker is set. Use 3 where nothing may be lost.")
+  static let timeout = Setting(
+    "topics.timeout", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How long Kafka may take to answer.")
 
   static let create = Command(
     "topics create", "creates the cluster's topics, or says how those that exist differ",
     discussion:
       "Topics that exist are left as they are and compared with what is wanted. The answer is no (exit code 1) when one has other partitions, or a setting on which a guarantee rests.",
-    groups: [ClusterSettings.kafkaGroup, SettingGroup("Topics", [partitions, replication]), AnswerSettings.group],
+    groups: [ClusterSettings.kafkaGroup, SettingGroup("Topics", [partitions, replication, timeout]), AnswerSettings.group],
     examples: [
       Example("topics create --kafka broker:9092 --partitions 48 --replication 3", "a cluster for production"),
       Example("topics create --kafka broker:9092 --json", "the same as a check: one line for each topic"),
@@ -27,7 +29,7 @@ enum TopicsCommand {
       TopicSpecification(
         $0, partitions: Int32(values[partitions]), replication: Int32(values[replication] ?? -1), settings: topics.configuration(of: $0))
     }
-    let states = try await Admin.with(kafka, timeoutMilliseconds: 30_000) { admin in
+    let states = try await Admin.with(kafka, timeoutMilliseconds: Int32(values[timeout].wholeMilliseconds)) { admin in
       try await TopicState.ensure(wanted, admin, kafka)
     }
     let width = states.map(\.name.count).max() ?? 0
