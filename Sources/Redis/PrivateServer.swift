@@ -1,10 +1,11 @@
+import Cryptography
 public import EventLoop
 import Glibc
 
 /// A `redis-server` of our own, as a child process: for a cluster on one machine, and for tests.
 ///
 /// It keeps nothing: no persistence, a temporary folder that is removed with it, or, where its process was killed, by the next one. It listens on a Unix socket or a free port of the loopback
-/// interface, and ends with its loop or its parent where the system can see to that (`setpriv`), else by `stop`.
+/// interface, asks for a password if it is told to, and ends with its loop or its parent where the system can see to that (`setpriv`), else by `stop`.
 public actor PrivateServer {
   /// Where it listens.
   public enum Listening: Sendable, Hashable {
@@ -47,11 +48,13 @@ public actor PrivateServer {
   /// Starts a server and answers when it takes commands.
   ///
   /// - Parameters:
+  ///   - hasPassword: whether it asks for a password, a new one of each server's own, which is in its `address` and no process list shows.
   ///   - settings: further ones, each as the words of a command-line option: `["--appendonly", "yes"]`. They win over ours.
   ///   - deadlineMilliseconds: how long the start may take.
   /// - Throws: `serverMissing` with what to install, `serverFailed` with the end of the server's log.
   public static func start(
-    on loop: EventLoop, listening: Listening = .port(nil), settings: [String] = [], deadlineMilliseconds: Int = 10000
+    on loop: EventLoop, listening: Listening = .port(nil), hasPassword: Bool = false, settings: [String] = [],
+    deadlineMilliseconds: Int = 10000
   ) async throws(RedisError) -> PrivateServer {
     guard let program = find("redis-server") ?? find("valkey-server") else {
       throw RedisError(
@@ -61,13 +64,14 @@ public actor PrivateServer {
     // Between finding a free port and the server's taking it somebody else may take it.
     for _ in 0..<5 {
       let folder = try TemporaryFolder()
-      let address: RedisAddress
+      var address: RedisAddress
       switch listening {
       case .unixSocket: address = RedisAddress(.unix(path: folder.path + "/redis.sock"))
       case .port(let port):
         guard let port = port ?? freePort() else { throw RedisError(.serverFailed, "no free port for redis-server") }
         address = RedisAddress(.tcp(host: "127.0.0.1", port: port))
       }
+      if hasPassword { address.password = RandomBytes.make(count: 24).withUnsafeBytes { Base64.encode(url: $0) } }
       let server = PrivateServer(loop, program, address, folder, settings)
       do {
         try await server.launch(deadlineMilliseconds: deadlineMilliseconds)
@@ -142,6 +146,7 @@ public actor PrivateServer {
     // The older name of hash-max-listpack-value is understood by every version.
     arguments += ["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "1024"]
     arguments += settings
+    if let password = address.password { arguments.insert(try privateConfiguration("requirepass \(password)\n"), at: 0) }
     // Lua compares strings by the locale.
     let environment = ["LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin"]
     let whole = wrapper.map { [$0, "--pdeathsig", "KILL", program] + arguments } ?? [program] + arguments
@@ -160,6 +165,17 @@ public actor PrivateServer {
   }
 
   // MARK: Files
+
+  /// Writes settings that nobody may see among the processes, and answers the file's path.
+  private func privateConfiguration(_ text: String) throws(EventLoopError) -> String {
+    let path = folder.path + "/private.conf"
+    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    let isWritten = file >= 0 && write(file, text, text.utf8.count) == text.utf8.count
+    let reason = String(cString: strerror(errno))
+    if file >= 0 { close(file) }
+    guard isWritten else { throw EventLoopError(code: .other, operation: "write \(path)", message: reason) }
+    return path
+  }
 
   private var logPath: String { folder.path + "/redis.log" }
 

@@ -1,7 +1,7 @@
 /// Where a Redis is and who asks there.
 ///
 /// Read from `HOST:PORT`, `redis://[user:password@]host[:port][/db]`, `unix:[//[user:password@]]/path[?db=n]` or `/path[?db=n]`. User and
-/// password are percent-encoded in URLs. No text of this type shows the password.
+/// password are percent-encoded in URLs. No text of this type shows the password, except the one that says so.
 public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
   /// The way to the server.
   public enum Endpoint: Sendable, Hashable {
@@ -48,8 +48,14 @@ public struct RedisAddress: Sendable, Hashable, CustomStringConvertible, CustomR
   }
 
   /// As `redis://user:***@host:port/db` or `unix:/path?db=n`, the password left out.
-  public var description: String {
-    let who = password == nil ? "" : "\(user ?? ""):***@"
+  public var description: String { text(who: password == nil ? "" : "\(user ?? ""):***@") }
+
+  /// The same with the password: for whoever is to connect there, and never for a log.
+  public var textWithPassword: String {
+    text(who: password.map { "\(user.map(Self.percentEncoded) ?? ""):\(Self.percentEncoded($0))@" } ?? "")
+  }
+
+  private func text(who: String) -> String {
     switch endpoint {
     case .tcp(let host, let port):
       let host = host.contains(":") ? "[\(host)]" : host
@@ -182,6 +188,17 @@ extension RedisAddress {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"): true
     default: false
     }
+  }
+
+  private static func percentEncoded(_ text: String) -> String {
+    text.utf8.map { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+        UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "~"):
+        String(UnicodeScalar(byte))
+      default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }
+    }.joined()
   }
 
   private static func percentDecoded(_ text: Substring) -> String? {

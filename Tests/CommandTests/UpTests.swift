@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import Redis
 import TestSupport
 import Testing
 
@@ -17,12 +18,34 @@ import Testing
     }
   }
 
+  /// Its Redis takes nobody without the password, which is in the answer and in a file of the user's own, and no process list shows.
+  private func expectAPassword(_ places: JSONValue, _ carillon: CarillonCommand, _ redis: Int32) async throws {
+    let text = try #require(places["redis"]?.stringValue)
+    let address = try RedisAddress(text)
+    let password = try #require(address.password)
+    #expect(password.count >= 32)
+    let commandLine = try String(contentsOfFile: "/proc/\(redis)/cmdline", encoding: .utf8)
+    #expect(commandLine.contains("redis-server") && !commandLine.contains(password))
+    let file = carillon.folder.appendingPathComponent("carillon/up.json")
+    #expect(try JSONValue(parsing: String(contentsOf: file, encoding: .utf8))["redis"]?.stringValue == text)
+    #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
+
+    let port = try #require(text.split(separator: ":").last.flatMap { Int($0) })
+    #expect(address.endpoint == .tcp(host: "127.0.0.1", port: port))
+    let stranger = try RawSocket(port: port)
+    try stranger.send("GET x\r\n")
+    #expect(try stranger.read(through: "\r\n").hasPrefix("-NOAUTH"))
+    try stranger.send("AUTH \(password)\r\n")
+    #expect(try stranger.read(through: "\r\n") == "+OK\r\n")
+  }
+
   @Test(arguments: [SIGTERM, SIGINT]) func itIsFoundByTheToolsAndLeavesNothingBehind(signal: Int32) async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
       let places = try JSONValue(parsing: try await up.firstLine())
       for name in ["kafka", "redis", "devices", "metrics"] { #expect(places[name]?.stringValue != nil, "no '\(name)' in \(places.text)") }
       let redis = try #require(try children(of: up.pid).first)
+      try await expectAPassword(places, carillon, redis)
 
       let published = try await carillon.run(["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"])
       #expect(published.status == 0, "it said: \(published.errors)")
@@ -39,6 +62,8 @@ import Testing
       #expect(second.errors.contains("runs already, as process \(up.pid)"))
       let kafka = try #require(places["kafka"]?.stringValue)
       #expect(second.errors.contains(kafka))
+      let password = try #require(places["redis"]?.stringValue?.firstMatch(of: /:([^:@\/]+)@/)?.1)
+      for text in [up.errorsSoFar, second.errors] { #expect(!text.contains(password)) }
 
       up.signal(signal)
       let result = try await up.result(withinSeconds: 30)
@@ -58,6 +83,7 @@ import Testing
       _ = try await up.firstLine()
       up.signal(SIGTERM)
       let text = try await up.result(withinSeconds: 30).output
+      #expect(text.contains("redis://:***@127.0.0.1:"))
       for word in ["It keeps nothing", " device ", " publish ", " events ", "kcat", "Ctrl-C"] {
         #expect(text.contains(word), "no '\(word)' in the banner")
       }

@@ -19,6 +19,7 @@ import Testing
   ])
   func isReadInEachForm(_ text: String, _ address: RedisAddress) throws {
     #expect(try RedisAddress(text) == address)
+    #expect(try RedisAddress(address.textWithPassword) == address)
   }
 
   @Test(arguments: [

@@ -14,7 +14,7 @@ struct RunningCluster: Sendable {
   var began: UInt64
   /// Bootstrap servers of its embedded broker.
   var kafka: String
-  /// The address of its Redis.
+  /// The address of its Redis, with the password in it.
   var redis: String
   /// Where devices connect, as a URL.
   var devices: String
@@ -39,12 +39,14 @@ struct RunningCluster: Sendable {
 
   /// The one that runs on this machine for this user; nil when none does.
   static func find() -> RunningCluster? {
-    guard let folder = try? RuntimeFolder.open(creating: false),
-      let bytes = try? Descriptor.contents(of: folder + "/up.json", limit: 65_536),
+    guard let file, let bytes = try? Descriptor.contents(of: file, limit: 65_536),
       let running = RunningCluster(bytes), running.isAlive
     else { return nil }
     return running
   }
+
+  /// Its file; nil when there is no folder for it.
+  static var file: String? { (try? RuntimeFolder.open(creating: false)).map { $0 + "/up.json" } }
 
   private var isAlive: Bool { Self.beginning(of: pid) == began }
 

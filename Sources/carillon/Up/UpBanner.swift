@@ -1,4 +1,5 @@
 import JSON
+import Redis
 
 /// What `carillon up` says when it is ready.
 enum UpBanner {
@@ -11,14 +12,16 @@ enum UpBanner {
     ]).text + "\n"
   }
 
-  /// Where everything is, for people.
-  static func places(_ running: RunningCluster) -> String {
-    """
-      Kafka    \(running.kafka)
-      Redis    \(running.redis)
-      devices  \(running.devices)
-      metrics  \(running.admin)/metrics
-    """
+  /// Where everything is, for people: without the password of its Redis, which would stay on the terminal.
+  static func places(_ running: RunningCluster, isFound: Bool) -> String {
+    let password = isFound ? RunningCluster.file.map { ", whose password is in \($0)" } : nil
+    let redis = ((try? RedisAddress(running.redis))?.description ?? "") + (password ?? "")
+    return """
+        Kafka    \(running.kafka)
+        Redis    \(redis)
+        devices  \(running.devices)
+        metrics  \(running.admin)/metrics
+      """
   }
 
   /// Where everything is, and what to type next.
@@ -32,7 +35,7 @@ enum UpBanner {
 
       Carillon is up. It keeps nothing: when it ends, everything in it is gone.
 
-      \(places(running).split(separator: "\n").joined(separator: "\n"))
+      \(places(running, isFound: isFound).split(separator: "\n").joined(separator: "\n"))
 
       Type in other terminals\(isFound ? "; the tools find it by themselves" : "")
 

@@ -44,7 +44,7 @@ enum UpCommand {
       return .answerIsNo
     }
     StandardError.line("'carillon up' runs already, as process \(running.pid); '--new' starts one beside it")
-    StandardError.plain(UpBanner.places(running))
+    StandardError.plain(UpBanner.places(running, isFound: true))
     return .answerIsNo
   }
 }

@@ -70,7 +70,7 @@ struct UpProcess: Sendable {
     let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Self.partitions) })
     try await parts.keep(broker)
     progress("Kafka at \(broker.bootstrapServers.joined(separator: ","))")
-    let redis = try await Task(executorPreference: control) { try await PrivateServer.start(on: control) }.value
+    let redis = try await Task(executorPreference: control) { try await PrivateServer.start(on: control, hasPassword: true) }.value
     try await parts.keep(redis)
     progress("Redis at \(redis.address)")
     let admin = try await AdminServer.start(at: try await admin.free(on: control), health: health, metrics: metrics)
@@ -86,7 +86,7 @@ struct UpProcess: Sendable {
     progress("waiting for the transform worker's partitions, about 3 s")
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
     return RunningCluster(
-      kafka: broker.bootstrapServers.joined(separator: ","), redis: redis.address.description, devices: DeviceURL.text(address),
+      kafka: broker.bootstrapServers.joined(separator: ","), redis: redis.address.textWithPassword, devices: DeviceURL.text(address),
       admin: "http://\(await admin.address)")
   }
 
