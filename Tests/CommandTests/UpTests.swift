@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import JSON
 import Redis
@@ -74,6 +75,40 @@ import Testing
       #expect(left == ["up.lock"])
       #expect(try FileManager.default.contentsOfDirectory(atPath: carillon.folder.appendingPathComponent("tmp").path).isEmpty)
       #expect(try await carillon.run(["events"]).errors.contains("start 'carillon up'"))
+    }
+  }
+
+  /// A port that nobody has at the moment.
+  private func freePort() async throws -> Int {
+    let loop = EventLoop(name: "free")
+    let port = try await loop.run {
+      let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }
+      defer { listener.close() }
+      return listener.localAddress.port
+    }
+    await loop.close()
+    return port
+  }
+
+  @Test func kafkaAndRedisAreAtThePortsThatAreAskedFor() async throws {
+    try await CarillonCommand.with { carillon in
+      let (kafka, redis) = (try await freePort(), try await freePort())
+      let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+      let up = try carillon.start(flags + ["--kafka-port", "\(kafka)", "--redis-port", "\(redis)"])
+      let places = try JSONValue(parsing: try await up.firstLine())
+      #expect(places["kafka"]?.stringValue == "127.0.0.1:\(kafka)")
+      #expect(places["redis"]?.stringValue?.hasSuffix("@127.0.0.1:\(redis)") == true)
+      let given = ["--kafka", "127.0.0.1:\(kafka)"]
+      let published = try await carillon.run(["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"] + given)
+      #expect(published.status == 0, "it said: \(published.errors)")
+      let events = try await carillon.run(["events", "--from", "beginning", "--limit", "2"] + given)
+      #expect(events.lines.count == 2, "it said: \(events.errors)")
+
+      for taken in [["--kafka-port", "\(kafka)"], ["--redis-port", "\(redis)"]] {
+        let other = try await carillon.run(flags + ["--new"] + taken)
+        #expect(other.status == 2 && other.errors.contains("127.0.0.1:\(taken[1]): address already in use"), "it said: \(other.errors)")
+      }
+      try await up.stop()
     }
   }
 

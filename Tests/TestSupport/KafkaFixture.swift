@@ -123,6 +123,14 @@ public final class KafkaFixture: Sendable {
     loop = EventLoop(name: "kafka-fixture")
   }
 
+  /// Uses a Kafka of the test's own.
+  public init(at configuration: KafkaConfiguration) throws {
+    embedded = nil
+    self.configuration = configuration
+    admin = try Admin(configuration)
+    loop = EventLoop(name: "kafka-fixture")
+  }
+
   /// Ends it.
   public func close() async {
     await admin.close()

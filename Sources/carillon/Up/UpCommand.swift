@@ -9,6 +9,10 @@ enum UpCommand {
   private static let admin = Setting(
     "up.admin", .address, default: SocketAddress(host: "127.0.0.1", port: 7172),
     "Where /metrics, /livez and /readyz are. Without this flag a free port is taken when this one is not free.")
+  private static let kafkaPort = Setting<Int?>(
+    "up.kafka-port", .integer(1...65_535), "The port of 127.0.0.1 for its Kafka. Absent: a free one.")
+  private static let redisPort = Setting<Int?>(
+    "up.redis-port", .integer(1...65_535), "The port of 127.0.0.1 for its Redis. Absent: a free one.")
   private static let isNew = Setting(
     "up.new", .boolean, default: false,
     "Start a further one beside one that runs already. The tools go on finding the first: give them --kafka of this one.")
@@ -18,7 +22,7 @@ enum UpCommand {
     discussion:
       "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. It keeps nothing after it ends (SIGINT or SIGTERM). The tools on the same machine find it without flags. With --json one line on standard output says where everything is, when it is ready. The exit code is 1 when one runs already.",
     groups: [
-      SettingGroup("Up", [listen, admin, isNew, AnswerSettings.json]),
+      SettingGroup("Up", [listen, admin, kafkaPort, redisPort, isNew, AnswerSettings.json]),
       FanOutOptions.sessions, TransformOptions.stage, RequestSettings.group, LogSettings.group,
     ],
     examples: [
@@ -30,7 +34,9 @@ enum UpCommand {
     let claim = try UpClaim.take()
     if claim == nil, !values[isNew] { return alreadyRuns() }
     defer { claim?.release() }
-    return try await UpProcess(values, listen: address(values, listen), admin: address(values, admin), key: key, claim: claim).run()
+    let places = UpProcess.Places(
+      listen: address(values, listen), admin: address(values, admin), kafkaPort: values[kafkaPort], redisPort: values[redisPort])
+    return try await UpProcess(values, places, key: key, claim: claim).run()
   }
 
   /// The address, and whether another port may be taken instead.
@@ -58,15 +64,16 @@ struct UpAddress: Sendable {
   /// The address to take: with a port of the system's choice when the usual one is not free.
   func free(on loop: EventLoop) async throws -> SocketAddress {
     guard !isFixed else { return wanted }
-    let wanted = wanted
-    return try await loop.run {
-      do throws(EventLoopError) {
-        try Listener(on: loop, at: wanted) { $0.close() }.close()
-        return wanted
-      } catch {
-        guard error.code == .addressInUse else { throw error }
-        return SocketAddress(host: wanted.host, port: 0)
-      }
+    do {
+      try await Self.checkIsFree(wanted, on: loop)
+      return wanted
+    } catch let error as EventLoopError where error.code == .addressInUse {
+      return SocketAddress(host: wanted.host, port: 0)
     }
+  }
+
+  /// Throws what listening there would.
+  static func checkIsFree(_ address: SocketAddress, on loop: EventLoop) async throws {
+    try await loop.run { try Listener(on: loop, at: address) { $0.close() }.close() }
   }
 }

@@ -7,9 +7,18 @@ import Worker
 
 /// Everything of a cluster in one process: its parts start in the order in which they need each other, and end in the other.
 struct UpProcess: Sendable {
+  /// Where it listens.
+  struct Places: Sendable {
+    var listen: UpAddress
+    var admin: UpAddress
+    /// Nil takes a free one.
+    var kafkaPort: Int?
+    /// Nil takes a free one.
+    var redisPort: Int?
+  }
+
   private let values: SettingValues
-  private let listen: UpAddress
-  private let admin: UpAddress
+  private let places: Places
   private let key: ClusterKey?
   private let claim: UpClaim?
   private let log: LogWriter
@@ -24,10 +33,9 @@ struct UpProcess: Sendable {
   /// - Parameters:
   ///   - key: what credentials are signed with; nil lets any device in.
   ///   - claim: the right to be the one that the tools find; nil for a further one.
-  init(_ values: SettingValues, listen: UpAddress, admin: UpAddress, key: ClusterKey?, claim: UpClaim?) {
+  init(_ values: SettingValues, _ places: Places, key: ClusterKey?, claim: UpClaim?) {
     self.values = values
-    self.listen = listen
-    self.admin = admin
+    self.places = places
     self.key = key
     self.claim = claim
     // On a terminal the banner is what counts.
@@ -69,25 +77,38 @@ struct UpProcess: Sendable {
     let topics = Topics()
     let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Self.partitions) })
     try await parts.keep(broker)
-    progress("Kafka at \(broker.bootstrapServers.joined(separator: ","))")
-    let redis = try await Task(executorPreference: control) { try await PrivateServer.start(on: control, hasPassword: true) }.value
+    let kafka = try await fixedPort(of: broker, on: control, parts)?.description ?? broker.bootstrapServers.joined(separator: ",")
+    progress("Kafka at \(kafka)")
+    if let port = places.redisPort { try await UpAddress.checkIsFree(SocketAddress(host: "127.0.0.1", port: port), on: control) }
+    let redis = try await Task(executorPreference: control) {
+      try await PrivateServer.start(on: control, listening: .port(places.redisPort), hasPassword: true)
+    }.value
     try await parts.keep(redis)
     progress("Redis at \(redis.address)")
-    let admin = try await AdminServer.start(at: try await admin.free(on: control), health: health, metrics: metrics)
+    let admin = try await AdminServer.start(at: try await places.admin.free(on: control), health: health, metrics: metrics)
     try await parts.keep(admin)
 
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, redis: redis.address, keys: RedisKeys(), name: ClusterSettings.defaultName)
-    let address = try await startLanes(place, at: try await listen.free(on: control), parts) { error in
+    let address = try await startLanes(place, at: try await places.listen.free(on: control), parts) { error in
       Task { await signals.end(.failure(error)) }
     }
-    let isOther = !listen.isFixed && address != listen.wanted
-    progress("devices at \(address)" + (isOther ? ", for \(listen.wanted) is taken" : ""))
+    let isOther = !places.listen.isFixed && address != places.listen.wanted
+    progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
     progress("waiting for the transform worker's partitions, about 3 s")
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
     return RunningCluster(
-      kafka: broker.bootstrapServers.joined(separator: ","), redis: redis.address.textWithPassword, devices: DeviceURL.text(address),
+      kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address),
       admin: "http://\(await admin.address)")
+  }
+
+  /// Where clients find the broker at the port that was asked for; nil when none was.
+  private func fixedPort(of broker: EmbeddedBroker, on loop: EventLoop, _ parts: UpParts) async throws -> SocketAddress? {
+    guard let number = places.kafkaPort, let server = broker.bootstrapServers.first else { return nil }
+    let port = try EmbeddedBrokerPort(number, of: server, on: loop)
+    try await port.listen()
+    try await parts.keep(port)
+    return port.address
   }
 
   private func startLanes(
@@ -117,6 +138,7 @@ struct UpProcess: Sendable {
 private actor UpParts {
   nonisolated let lanes = Lanes()
   private var broker: EmbeddedBroker?
+  private var port: EmbeddedBrokerPort?
   private var redis: PrivateServer?
   private var admin: AdminServer?
   private var isStopping = false
@@ -124,6 +146,11 @@ private actor UpParts {
   func keep(_ broker: EmbeddedBroker) async throws {
     self.broker = broker
     try await stopIfEnding { await broker.close() }
+  }
+
+  func keep(_ port: EmbeddedBrokerPort) async throws {
+    self.port = port
+    try await stopIfEnding { await port.close() }
   }
 
   func keep(_ redis: PrivateServer) async throws {
@@ -145,10 +172,11 @@ private actor UpParts {
 
   func stop(withinMilliseconds milliseconds: Int, _ logger: Logger) async {
     isStopping = true
-    let (broker, redis, admin) = (broker, redis, admin)
+    let (broker, port, redis, admin) = (broker, port, redis, admin)
     await lanes.stop(withinMilliseconds: milliseconds, logger)
     await admin?.close()
     await redis?.stop()
+    await port?.close()
     await broker?.close()
   }
 }
