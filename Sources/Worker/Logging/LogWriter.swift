@@ -54,7 +54,7 @@ public final class LogWriter: Sendable {
     self.format = format
     self.descriptor = descriptor
     self.bound = bound
-    isColored = isatty(descriptor) == 1 && (getenv("NO_COLOR").map { $0.pointee == 0 } ?? true)
+    isColored = TerminalStyle.isWanted(on: descriptor)
     queue = Mutex(Queue(limit: RepeatLimit(burst: repeats, interval: Int64(interval.wholeMilliseconds))))
     var thread = pthread_t()
     let own = Unmanaged.passRetained(self)

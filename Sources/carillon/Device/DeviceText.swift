@@ -2,13 +2,14 @@ import DeviceClient
 import Glibc
 import JSON
 import Notifications
+import Worker
 
 /// What happens at a device as a person reads it.
 ///
 /// What comes from outside is shown without control characters, so that no notification can write on the terminal what it likes.
 struct DeviceText {
   /// Whether to write titles in bold.
-  let isStyled = isatty(STDOUT_FILENO) == 1
+  let isStyled = TerminalStyle.isWanted(on: STDOUT_FILENO)
   /// The numbers that people name notifications by: a number stays with its identifier as long as that is in the list.
   private var numbers: [String: Int] = [:]
   private var lastNumber = 0
