@@ -5,7 +5,9 @@ import Testing
 
 /// What the command line promises to the person who types, and to the shell.
 @Suite struct UsageTests {
-  static let commands = ["up", "transform", "fan-out", "topics create", "publish", "events", "token", "token key", "settings"]
+  static let commands = [
+    "up", "transform", "fan-out", "topics create", "publish", "events", "token", "token key", "settings",
+  ]
 
   @Test func theHelpListsEveryCommand() async throws {
     try await CarillonCommand.with { carillon in
@@ -24,6 +26,27 @@ import Testing
       #expect(help.output.contains("\nUsage: carillon \(command)"))
       #expect(help.output.contains("\nExamples\n"))
       #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 140 || $0.contains("carillon") })
+    }
+  }
+
+  /// Nobody reads more than two screens to learn how a command is called.
+  @Test(arguments: commands) func theShortHelpIsShortAndTheCompleteOneHasEverySetting(command: String) async throws {
+    try await CarillonCommand.with { carillon in
+      let words = command.split(separator: " ").map(String.init)
+      let short = try await carillon.run(words + ["--help"])
+      #expect(short.lines.count <= 60)
+      #expect(short.output.contains("\n  --help-all "))
+      let complete = try await carillon.run(words + ["--help-all"])
+      #expect(complete.status == 0)
+      let table = try await carillon.run(["settings"])
+      for row in table.lines where row.hasPrefix("| `") && (row.contains("| all |") || row.contains("`\(command)`")) {
+        let flag = try #require(row.firstMatch(of: /`(--[^`]+)`/)?.1)
+        #expect(complete.output.contains("\n  \(flag)"), "no \(flag)")
+      }
+      let everything = try await carillon.run(["--help-all"])
+      #expect(everything.output.contains(complete.output))
+      let listed = try await carillon.run(["--help"])
+      #expect(listed.output.contains("\n  --version "))
     }
   }
 

@@ -56,12 +56,17 @@ public struct SettingGroup: Sendable {
   /// The heading.
   public let title: String
   /// The settings, in the order of the help.
-  public let settings: [SettingDeclaration]
+  public var settings: [SettingDeclaration] { common + advanced }
+  /// Those that nearly everybody needs, which the short help shows.
+  let common: [SettingDeclaration]
+  /// The rest, which only the complete help shows.
+  let advanced: [SettingDeclaration]
 
   /// Groups settings.
-  public init(_ title: String, _ settings: [any DeclaredSetting]) {
+  public init(_ title: String, _ settings: [any DeclaredSetting], advanced: [any DeclaredSetting] = []) {
     self.title = title
-    self.settings = settings.map(\.declaration)
+    common = settings.map(\.declaration)
+    self.advanced = advanced.map(\.declaration)
   }
 }
 
@@ -83,12 +88,15 @@ public struct Argument: Sendable, Hashable {
   public let text: String
   /// How many of it.
   public let count: Count
+  /// What a shell may offer for it.
+  public let completion: Completion
 
   /// Declares an argument.
-  public init(_ name: String, _ text: String, count: Count = .one) {
+  public init(_ name: String, _ text: String, count: Count = .one, completion: Completion = .nothing) {
     self.name = name
     self.text = text
     self.count = count
+    self.completion = completion
   }
 
   var usage: String {

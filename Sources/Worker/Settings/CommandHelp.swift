@@ -1,3 +1,11 @@
+/// How much a command's help says.
+public enum HelpExtent: Sendable {
+  /// What it does, and the settings that nearly everybody needs.
+  case short
+  /// Everything it takes, with ranges and the other names.
+  case complete
+}
+
 extension CommandLineProgram {
   /// The help of the whole program: its commands.
   public var help: String {
@@ -7,13 +15,18 @@ extension CommandLineProgram {
       text += "\n\(section.title)\n"
       for command in section.commands { text += HelpText.row("  \(command.name)", at: width + 2, [command.summary]) }
     }
-    text += "\n'\(name) COMMAND --help' says what a command takes. Each flag is also an environment variable and a key of the file\n"
-    text += "given with --config: flags come first, then the environment, then the file.\n"
+    text += "\nEverywhere\n"
+    text += HelpText.row("  --help", at: width + 2, ["This text; after a command what the command does, and its most used flags."])
+    text += HelpText.row(
+      "  --help-all", at: width + 2, ["All flags of a command with their ranges and other names; without one those of all."])
+    text += HelpText.row("  --version", at: width + 2, ["The version."])
+    text += "\nEach flag is also an environment variable and a key of the file given with --config: flags come first, then the\n"
+    text += "environment, then the file.\n"
     return text
   }
 
-  /// The help of one command: everything it takes, with defaults, ranges and the other names.
-  public func help(of command: Command) -> String {
+  /// The help of one command.
+  public func help(of command: Command, _ extent: HelpExtent = .short) -> String {
     let words = [name, command.name] + (["[flags]"] + command.arguments.map(\.usage))
     var text = "\(name) \(command.name): \(command.summary)\n\nUsage: \(words.joined(separator: " "))\n"
     if !command.discussion.isEmpty { text += "\n" + HelpText.wrapped(command.discussion, at: 0).joined(separator: "\n") + "\n" }
@@ -22,15 +35,31 @@ extension CommandLineProgram {
       for argument in command.arguments { text += HelpText.row("  \(argument.name)", at: HelpText.column, [argument.text]) }
     }
     for group in command.groups + [SettingGroup("Everywhere", [Self.configuration])] {
+      let settings = extent == .complete ? group.settings : group.common
+      if settings.isEmpty { continue }
       text += "\n\(group.title)\n"
-      for setting in group.settings { text += HelpText.row("  " + setting.usage, at: HelpText.column, [setting.text, setting.facts]) }
-      if group.title == "Everywhere" { text += HelpText.row("  --help", at: HelpText.column, ["This text."]) }
+      for setting in settings {
+        let paragraphs = extent == .complete ? [setting.text, setting.facts] : [setting.text + setting.briefFacts]
+        text += HelpText.row("  " + setting.usage, at: HelpText.column, paragraphs)
+      }
+      if group.title == "Everywhere" { text += helpFlags(command, extent) }
     }
     if !command.examples.isEmpty {
       text += "\nExamples\n"
       for example in command.examples { text += "  # \(example.text)\n  \(name) \(example.line)\n" }
     }
     return text
+  }
+
+  private func helpFlags(_ command: Command, _ extent: HelpExtent) -> String {
+    guard extent == .short else {
+      return HelpText.row("  --help", at: HelpText.column, ["The most used flags only."])
+        + HelpText.row("  --help-all", at: HelpText.column, ["This text."])
+    }
+    let more = command.groups.flatMap(\.advanced).count
+    let text = more == 0 ? "" : "\(more) more \(more == 1 ? "flag" : "flags"), and "
+    return HelpText.row("  --help", at: HelpText.column, ["This text."])
+      + HelpText.row("  --help-all", at: HelpText.column, [text + "the range, the environment variable and the key of each."])
   }
 
   /// All settings as a Markdown table, for the documentation.
@@ -72,6 +101,12 @@ extension SettingDeclaration {
     let standard = isSwitch ? (defaultText == "true" ? "on; --no-\(flag) turns it off" : nil) : defaultText.map { "default \($0)" }
     let names = isPassedOn ? "also --\(key.dropLast())NAME VALUE, and \(key.dropLast())NAME in the file" : environment
     return [allowed, standard, absentText, names].compactMap { $0 }.joined(separator: "; ")
+  }
+
+  /// What the short help adds to the text.
+  fileprivate var briefFacts: String {
+    if isSwitch { return defaultText == "true" ? " On; --no-\(flag) turns it off." : "" }
+    return (absentText.map { " (\($0))" } ?? "") + (defaultText.map { " (default \($0))" } ?? "")
   }
 
   private var absentText: String? { if case .required = absent { "required" } else { nil } }

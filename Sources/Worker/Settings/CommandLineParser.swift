@@ -3,7 +3,7 @@ import Glibc
 extension CommandLineProgram {
   /// The file of settings, of every command.
   public static let configuration = Setting(
-    "config", .string("FILE"), "File of settings, one 'key = value' a line. Flags and environment variables come before it.")
+    "config", .file, "File of settings, one 'key = value' a line. Flags and environment variables come before it.")
 
   /// Understands a command line.
   ///
@@ -19,12 +19,13 @@ extension CommandLineProgram {
       }
       return .print(help)
     }
+    if first == "--help-all" { return .print(([help] + commands.map { help(of: $0, .complete) }).joined(separator: "\n")) }
     if ["--version", "version"].contains(first) { return .print("\(name) \(version)\n") }
     guard let (command, rest) = command(in: arguments) else { throw unknownCommand(arguments) }
     var line = CommandLine(command: command)
     do {
       try line.read(rest)
-      if line.wantsHelp { return .print(help(of: command)) }
+      if let extent = line.wantedHelp { return .print(help(of: command, extent)) }
       return .run(command, try values(of: line, environment))
     } catch {
       throw UsageError(error.code, error.description, command: command.name)
@@ -104,7 +105,7 @@ struct CommandLine {
   private(set) var flags: [String: (texts: [String], written: String)] = [:]
   private(set) var passedOn: [String: [String: String]] = [:]
   private(set) var arguments: [String] = []
-  private(set) var wantsHelp = false
+  private(set) var wantedHelp: HelpExtent?
 
   init(command: Command) { self.command = command }
 
@@ -118,7 +119,9 @@ struct CommandLine {
         return
       }
       if word == "--help" || word == "-h" {
-        wantsHelp = true
+        wantedHelp = wantedHelp ?? .short
+      } else if word == "--help-all" {
+        wantedHelp = .complete
       } else if word.hasPrefix("--") {
         try readFlag(String(word.dropFirst(2)), &rest)
       } else if word.hasPrefix("-"), word != "-", !word.dropFirst().allSatisfy({ $0.isNumber || $0 == "." }) {
@@ -153,7 +156,7 @@ struct CommandLine {
   }
 
   private func nearestFlag(_ name: String) -> String? {
-    Suggestion.nearest(to: String(name.drop { $0 == "-" }), in: declarations.map(\.flag) + ["help"]).map { "--" + $0 }
+    Suggestion.nearest(to: String(name.drop { $0 == "-" }), in: declarations.map(\.flag) + ["help", "help-all"]).map { "--" + $0 }
   }
 
   /// What stands behind the flag's equals sign, else the next word.

@@ -10,6 +10,8 @@ public struct SettingKind<Value: Sendable>: Sendable {
   let allowed: String
   /// Whether each further occurrence adds to the value instead of replacing it.
   let isRepeated: Bool
+  /// What a shell may offer for the value, or for a part of it between commas.
+  let completion: Completion
   /// Reads the texts of one source, one unless the kind is repeated; nil when one of them is not allowed.
   let read: @Sendable ([String]) -> Value?
   /// Writes a value the way it is read.
@@ -20,22 +22,26 @@ public struct SettingKind<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - placeholder: what stands for the value in a usage line, such as `TIME`.
   ///   - allowed: what may be written, to follow "must be": `a time such as 2026-01-31T12:00:00Z`.
+  ///   - completion: what a shell may offer.
   ///   - read: reads a value; nil when the text is not allowed.
   ///   - write: writes a value the way it is read.
   public init(
-    placeholder: String, allowed: String, read: @escaping @Sendable (String) -> Value?, write: @escaping @Sendable (Value) -> String
+    placeholder: String, allowed: String, completion: Completion = .nothing, read: @escaping @Sendable (String) -> Value?,
+    write: @escaping @Sendable (Value) -> String
   ) {
     self.init(
-      placeholder: placeholder, allowed: allowed, isRepeated: false, read: { texts in texts.last.flatMap(read) }, write: write)
+      placeholder: placeholder, allowed: allowed, isRepeated: false, completion: completion, read: { texts in texts.last.flatMap(read) },
+      write: write)
   }
 
   init(
-    placeholder: String?, allowed: String, isRepeated: Bool, read: @escaping @Sendable ([String]) -> Value?,
-    write: @escaping @Sendable (Value) -> String
+    placeholder: String?, allowed: String, isRepeated: Bool, completion: Completion = .nothing,
+    read: @escaping @Sendable ([String]) -> Value?, write: @escaping @Sendable (Value) -> String
   ) {
     self.placeholder = placeholder
     self.allowed = allowed
     self.isRepeated = isRepeated
+    self.completion = completion
     self.read = read
     self.write = write
   }
@@ -46,9 +52,18 @@ extension SettingKind where Value == String {
   static let anyText = "a text that is not empty"
 
   /// Any text that is not empty.
-  public static func string(_ placeholder: String) -> SettingKind {
-    SettingKind(placeholder: placeholder, allowed: anyText, read: { $0.isEmpty ? nil : $0 }, write: { $0 })
+  public static func string(_ placeholder: String, completion: Completion = .nothing) -> SettingKind {
+    SettingKind(placeholder: placeholder, allowed: anyText, completion: completion, read: { $0.isEmpty ? nil : $0 }, write: { $0 })
   }
+
+  /// The path of a file.
+  public static var file: SettingKind { string("FILE", completion: .file) }
+
+  /// The path of a file, or `-` for standard input.
+  public static var fileOrInput: SettingKind { string("FILE|-", completion: .file) }
+
+  /// The path of a folder.
+  public static var folder: SettingKind { string("FOLDER", completion: .folder) }
 }
 
 extension SettingKind where Value == Int {
@@ -100,8 +115,8 @@ extension SettingKind where Value: RawRepresentable & CaseIterable, Value.RawVal
   public static var choice: SettingKind {
     let words = Value.allCases.map(\.rawValue)
     return SettingKind(
-      placeholder: words.joined(separator: "|"), allowed: "one of \(words.joined(separator: ", "))", read: { Value(rawValue: $0) },
-      write: { $0.rawValue })
+      placeholder: words.joined(separator: "|"), allowed: "one of \(words.joined(separator: ", "))", completion: .words(words),
+      read: { Value(rawValue: $0) }, write: { $0.rawValue })
   }
 }
 
@@ -138,6 +153,7 @@ extension SettingKind {
   where Value == [Element] {
     SettingKind(
       placeholder: element.placeholder, allowed: "\(element.allowed); several may be given", isRepeated: true,
+      completion: element.completion,
       read: { texts in
         let parts = splitsAtCommas ? texts.flatMap { $0.split(separator: ",").map { String($0.trimmingSpaces) } } : texts
         let values = parts.compactMap { element.read([$0]) }

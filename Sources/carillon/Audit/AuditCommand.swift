@@ -23,7 +23,7 @@ enum AuditCommand {
   private static let limit = Setting(
     "audit.limit", .integer(0...10_000), default: 20, "Violations that are told in full, with their timelines; further ones are counted.")
   private static let spill = Setting<String?>(
-    "audit.spill", .string("FOLDER"),
+    "audit.spill", .folder,
     "Where a range that does not fit into memory is put, about 500 bytes for a request to one device. Absent: $TMPDIR, else /tmp.")
 
   static let command = Command(
@@ -31,7 +31,7 @@ enum AuditCommand {
     discussion:
       "Reads the requests of a range, and all that was told of them up to now, and judges: each request ended in one of the allowed ways on each of its devices; none was shown twice, after its end, or after a newer one of the same identifier; what was declared collapsed, expired, duplicate or unregistered was so; each response arrived once. Prints how the requests ended, and each violation with what the topics say of it. The exit code is 1 when there is a violation. With --json each violation is an object, and the last one has the counts. Memory is bounded whatever the range: it is put aside on disk.",
     groups: [
-      SettingGroup("Audit", [from, to, grace, clockSlack, takeover, isPendingAllowed, limit, spill]), AnswerSettings.group,
+      SettingGroup("Audit", [from, to, isPendingAllowed], advanced: [grace, clockSlack, takeover, limit, spill]), AnswerSettings.group,
       RequestSettings.group, ClusterSettings.kafkaGroup,
     ],
     examples: [

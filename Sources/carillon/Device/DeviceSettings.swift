@@ -18,7 +18,7 @@ enum DeviceSettings {
     "What proves that the device may: see 'carillon token'. Better given by the environment or --credential-file, where others cannot see it."
   )
   static let credentialFile = Setting<String?>(
-    "device.credential-file", .string("FILE"), "The file that has the credential; it is read again before each hello.")
+    "device.credential-file", .file, "The file that has the credential; it is read again before each hello.")
   static let identity = SettingGroup("Device", [devices, token, app, user, credential, credentialFile])
 
   static let platform = Setting<String>("device.platform", .string("NAME"), default: "linux", "The platform that it says it is.")
@@ -29,12 +29,13 @@ enum DeviceSettings {
   static let authorization = Setting(
     "device.authorization", .choice, default: Authorization.Status.authorized, "What the person has answered when asked for notifications.")
   static let categories = Setting<String?>(
-    "device.categories", .string("FILE"),
+    "device.categories", .file,
     "The application's categories, as a JSON array. Absent: one named reply, with the actions reply, which takes text, and like.")
-  static let registration = SettingGroup("Registration", [platform, environment, locale, timeZone, authorization, categories])
+  static let registration = SettingGroup(
+    "Registration", [], advanced: [platform, environment, locale, timeZone, authorization, categories])
 
   static let state = Setting<String?>(
-    "device.state", .string("FILE"), "What it remembers over its end, a kill included. Absent: it forgets all when it ends.")
+    "device.state", .file, "What it remembers over its end, a kill included. Absent: it forgets all when it ends.")
   static let acknowledges = Setting(
     "device.ack", .boolean, default: true, "Acknowledges what it is given; --no-ack shows what the cluster does without.")
   static let connectTimeout = Setting<Duration?>(

@@ -97,7 +97,7 @@ extension SettingKind where Value == EventType {
   fileprivate static var eventType: SettingKind {
     SettingKind(
       placeholder: "TYPE,…", allowed: "one of " + EventType.allCases.map(\.rawValue).joined(separator: ", "),
-      read: { EventType(rawValue: $0) }, write: \.rawValue)
+      completion: .words(EventType.allCases.map(\.rawValue)), read: { EventType(rawValue: $0) }, write: \.rawValue)
   }
 }
 

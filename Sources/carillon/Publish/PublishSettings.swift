@@ -12,12 +12,12 @@ enum PublishSettings {
     "publish.collapse-id", .string("ID"), "apns-collapse-id: a newer request with the same one takes the older one's place.")
   static let expiration = Setting<Moment?>(
     "publish.expiration", .expiration, "apns-expiration: from when it may not be shown any more. Absent: the longest lifetime.")
-  static let priority = Setting<String?>("publish.priority", .string("10|5|1"), "apns-priority.")
+  static let priority = Setting<String?>("publish.priority", .string("10|5|1", completion: .words(["10", "5", "1"])), "apns-priority.")
   static let pushType = Setting<String?>(
     "publish.push-type", .string("TYPE"), "apns-push-type: alert, background and so on. Absent: found from the payload.")
   static let trigger = Setting<String?>("publish.trigger", .string("JSON"), "When or where it is due. Absent: now.")
   static let operation = Setting<String?>(
-    "publish.operation", .string("notify|remove"),
+    "publish.operation", .string("notify|remove", completion: .words(["notify", "remove"])),
     "What to do: notify shows it, remove takes delivered ones away by --identifiers or --collapse-id.")
   static let identifiers = Setting<[String]>(
     "publish.identifiers", .repeated(.string("ID,…")), default: [],
@@ -26,7 +26,7 @@ enum PublishSettings {
     "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
 
   static let request = SettingGroup(
-    "Request", [target, app, id, collapseID, expiration, priority, pushType, trigger, operation, identifiers, headers])
+    "Request", [target, app, collapseID, expiration], advanced: [id, priority, pushType, trigger, operation, identifiers, headers])
 
   static let title = Setting<String?>("publish.title", .string("TEXT"), "aps.alert.title.")
   static let subtitle = Setting<String?>("publish.subtitle", .string("TEXT"), "aps.alert.subtitle.")
@@ -41,12 +41,13 @@ enum PublishSettings {
   static let custom = Setting<[CustomMember]>(
     "publish.custom", .repeated(.customMember, splitsAtCommas: false), default: [], "A member of the payload beside aps.")
   static let payload = Setting<String?>(
-    "publish.payload", .string("FILE|-"), "The whole payload, as it stands in the file; - is standard input.")
+    "publish.payload", .fileOrInput, "The whole payload, as it stands in the file; - is standard input.")
 
   static let content = SettingGroup(
-    "Payload", [title, subtitle, body, badge, sound, category, threadID, isMutable, isContentAvailable, custom, payload])
+    "Payload", [title, body, category, payload],
+    advanced: [subtitle, badge, sound, threadID, isMutable, isContentAvailable, custom])
 
-  static let lines = Setting<String?>("publish.lines", .string("FILE|-"), "Many requests, one JSON object a line; - is standard input.")
+  static let lines = Setting<String?>("publish.lines", .fileOrInput, "Many requests, one JSON object a line; - is standard input.")
   static let isUnchecked = Setting(
     "publish.unchecked", .boolean, default: false, "Publish also what breaks a rule, to see what the cluster does with it.")
   static let isDryRun = Setting(

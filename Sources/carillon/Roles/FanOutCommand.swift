@@ -10,7 +10,7 @@ enum FanOutCommand {
       "Runs until SIGTERM or SIGINT; then devices are told when to come back. Kafka or Redis may come later: it waits, is not ready, and says what is missing. With --json one line on standard output says where devices connect and where its admin server is, when it is ready.",
     groups: [
       SettingGroup("Devices", [FanOutOptions.listen]), RoleSettings.process, ClusterSettings.group, FanOutOptions.sessions,
-      SettingGroup("Requests", [RequestSettings.longestLifetime, RequestSettings.oneAttempt]), LogSettings.group,
+      SettingGroup("Requests", [], advanced: [RequestSettings.longestLifetime, RequestSettings.oneAttempt]), LogSettings.group,
     ],
     examples: [
       Example(

@@ -23,9 +23,9 @@ enum ClusterSettings {
     prefix: "kafka", "A property of librdkafka, for all its clients: security.protocol, sasl.password, compression.type and so on.")
 
   /// For commands that only need Kafka.
-  static let kafkaGroup = SettingGroup("Cluster", [kafka, topicPrefix, kafkaProperties])
+  static let kafkaGroup = SettingGroup("Cluster", [kafka], advanced: [topicPrefix, kafkaProperties])
   /// For commands that need both.
-  static let group = SettingGroup("Cluster", [kafka, redis, topicPrefix, name, buckets, kafkaProperties])
+  static let group = SettingGroup("Cluster", [kafka, redis], advanced: [topicPrefix, name, buckets, kafkaProperties])
 
   static func topics(_ values: SettingValues) -> Topics { Topics(prefix: values[topicPrefix]) }
 

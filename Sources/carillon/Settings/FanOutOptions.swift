@@ -9,7 +9,7 @@ enum FanOutOptions {
     "fanout.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7171),
     "Where devices connect; port 0 takes a free one and says which. All lanes of the process share it.")
   static let keyFile = Setting<String?>(
-    "fanout.key-file", .string("FILE"),
+    "fanout.key-file", .file,
     "The cluster's key ('carillon token key' makes it): devices then need a credential that was signed with it. Absent: any device may connect, which is for development."
   )
   static let connections = Setting("fanout.connections", .integer(1...1_000_000), default: 50_000, "Connections at most in a lane.")
@@ -60,10 +60,10 @@ enum FanOutOptions {
   }
 
   static let sessions = SettingGroup(
-    "Sessions",
-    [
-      keyFile, allowedOrigins, connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frame, frames,
-      reconnect, reconnectsPerSecond, silence,
+    "Sessions", [keyFile, allowedOrigins],
+    advanced: [
+      connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frame, frames, reconnect,
+      reconnectsPerSecond, silence,
     ])
 }
 

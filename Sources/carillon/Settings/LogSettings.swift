@@ -7,7 +7,7 @@ enum LogSettings {
     "log.format", flag: "log-format", .choice, default: LogFormat.text,
     "Text for people, or one JSON object a line. Logs go to standard error.")
 
-  static let group = SettingGroup("Log", [level, format])
+  static let group = SettingGroup("Log", [level], advanced: [format])
 
   static func writer(_ values: SettingValues, defaultLevel: LogLevel = .info) -> LogWriter {
     LogWriter(level: values.source(of: level) == .standard ? defaultLevel : values[level], format: values[format])

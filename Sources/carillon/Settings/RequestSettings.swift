@@ -12,5 +12,5 @@ enum RequestSettings {
     "requests.one-attempt", .duration(.seconds(1)...(.seconds(3600))), default: .seconds(30),
     "How long after its publication a request with apns-expiration 0 may still be tried.")
 
-  static let group = SettingGroup("Requests", [payloadBytes, longestLifetime, oneAttempt])
+  static let group = SettingGroup("Requests", [], advanced: [payloadBytes, longestLifetime, oneAttempt])
 }

@@ -15,5 +15,5 @@ enum RoleSettings {
   static let worker = Setting<String?>(
     "worker", .string("NAME"), "What events and logs call this process; unique in the cluster. Absent: its host and process id.")
 
-  static let process = SettingGroup("Process", [lanes, admin, drain, worker, AnswerSettings.json])
+  static let process = SettingGroup("Process", [lanes, admin, drain, AnswerSettings.json], advanced: [worker])
 }

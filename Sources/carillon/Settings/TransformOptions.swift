@@ -27,7 +27,8 @@ enum TransformOptions {
     "After this long without a word from a worker its partitions go to others. Brokers allow less than 6 s only where group.min.session.timeout.ms says so; else their least is taken."
   )
 
-  static let stage = SettingGroup("Transform", [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions])
+  static let stage = SettingGroup(
+    "Transform", [], advanced: [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions])
 }
 
 extension TransformSettings {

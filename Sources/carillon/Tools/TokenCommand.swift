@@ -11,7 +11,7 @@ enum TokenCommand {
   private static let user = Setting<String?>("token.user", .string("ID"), "Whose device it is. Absent: nobody's.")
   private static let expires = Setting(
     "token.expires", .duration(.seconds(1)...(.seconds(3650 * 86_400))), default: .seconds(30 * 86_400), "For how long it holds.")
-  private static let key = Setting<String>.required("token.key", .string("FILE"), "The cluster's key: see 'carillon token key'.")
+  private static let key = Setting<String>.required("token.key", .file, "The cluster's key: see 'carillon token key'.")
 
   static let command = Command(
     "token", "prints a credential for a device",
@@ -40,7 +40,7 @@ enum TokenCommand {
     return .done
   }
 
-  private static let file = Argument("FILE", "The file to make; one that exists is left alone.")
+  private static let file = Argument("FILE", "The file to make; one that exists is left alone.", completion: .file)
 
   static let createKey = Command(
     "token key", "makes a key for credentials", discussion: "32 random bytes in base64url, in a file that only its owner can read (0600).",

@@ -2,8 +2,8 @@ import Testing
 import Worker
 
 @Suite struct CommandHelpTests {
-  @Test func helpOfACommandShowsEverythingItTakes() throws {
-    guard case .print(let text) = try ExampleProgram.program.parse(["fan-out", "--help"], environment: { _ in nil }) else {
+  @Test func completeHelpOfACommandShowsEverythingItTakes() throws {
+    guard case .print(let text) = try ExampleProgram.program.parse(["fan-out", "--help-all"], environment: { _ in nil }) else {
       Issue.record("no help")
       return
     }
@@ -50,13 +50,59 @@ import Worker
           --config FILE               File of settings, one 'key = value' a line. Flags and environment variables come
                                       before it.
                                       CARILLON_CONFIG
-          --help                      This text.
+          --help                      The most used flags only.
+          --help-all                  This text.
 
         Examples
           # with twice the window
           carillon fan-out --window 64
 
         """)
+  }
+
+  @Test(arguments: [["fan-out", "--help"], ["fan-out", "-h"], ["help", "fan-out"]]) func shortHelpShowsWhatNearlyEverybodyNeeds(
+    _ line: [String]
+  ) throws {
+    guard case .print(let text) = try ExampleProgram.program.parse(line, environment: { _ in nil }) else {
+      Issue.record("no help")
+      return
+    }
+    #expect(
+      text == """
+        carillon fan-out: holds the connections of devices and delivers to them
+
+        Usage: carillon fan-out [flags]
+
+        Runs until it is told to end; then it tells each device when to come back, and drains.
+
+        Sessions
+          --window N                  Notifications unacknowledged at most per session. (default 32)
+          --outbox SIZE               Bytes that a session may have waiting. (default 64KiB)
+          --hello DURATION            Time for the hello. (default 10s)
+          --compress                  Compresses frames. On; --no-compress turns it off.
+          --listen HOST:PORT          Where devices connect. (default 0.0.0.0:8080)
+
+        Kafka and Redis
+          --kafka HOST:PORT,…         Kafka's bootstrap servers. (default 127.0.0.1:9092)
+          --kafka-property NAME=VALUE
+                                      A property of librdkafka, passed on as it is.
+          --password TEXT             Redis' password.
+
+        Everywhere
+          --config FILE               File of settings, one 'key = value' a line. Flags and environment variables come
+                                      before it.
+          --help                      This text.
+          --help-all                  2 more flags, and the range, the environment variable and the key of each.
+
+        Examples
+          # with twice the window
+          carillon fan-out --window 64
+
+        """)
+  }
+
+  @Test func helpOfTheProgramNamesTheFlagsOfEveryCommand() {
+    for flag in ["--help", "--help-all", "--version"] { #expect(ExampleProgram.program.help.contains("\n  \(flag) "), "no \(flag)") }
   }
 
   @Test(arguments: [["--help"], ["-h"], ["help"]]) func helpOfTheProgramListsItsCommands(_ line: [String]) throws {

@@ -23,7 +23,7 @@ enum ExampleProgram {
   static let identifier = Argument("APNS-ID", "The notification's id.")
   static let files = Argument("FILE", "Files to read.", count: .many)
 
-  static let everywhere = SettingGroup("Kafka and Redis", [kafka, properties, password, pin])
+  static let everywhere = SettingGroup("Kafka and Redis", [kafka, properties, password], advanced: [pin])
 
   static let program = CommandLineProgram(
     name: "carillon", summary: "delivers notifications", version: "1.2.3",
@@ -34,7 +34,9 @@ enum ExampleProgram {
           Command(
             "fan-out", "holds the connections of devices and delivers to them",
             discussion: "Runs until it is told to end; then it tells each device when to come back, and drains.",
-            groups: [SettingGroup("Sessions", [window, outbox, hello, compress, listen]), SettingGroup("Log", [format]), everywhere],
+            groups: [
+              SettingGroup("Sessions", [window, outbox, hello, compress, listen]), SettingGroup("Log", [], advanced: [format]), everywhere,
+            ],
             examples: [Example("fan-out --window 64", "with twice the window")]
           ) { _ in .done }
         ]),
