@@ -17,7 +17,7 @@ enum Program {
           TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
           AuditCommand.command, RebuildCommand.command, TokenCommand.command, TokenCommand.createKey,
         ]),
-      .init("Documentation", [SettingsCommand.command]),
+      .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
     ])
 
   /// Runs what the arguments ask for and says how it ended.

@@ -6,7 +6,7 @@ import Testing
 /// What the command line promises to the person who types, and to the shell.
 @Suite struct UsageTests {
   static let commands = [
-    "up", "transform", "fan-out", "topics create", "publish", "events", "token", "token key", "settings",
+    "up", "transform", "fan-out", "topics create", "publish", "events", "token", "token key", "completion", "settings",
   ]
 
   @Test func theHelpListsEveryCommand() async throws {

@@ -77,22 +77,25 @@ public struct CarillonCommand: Sendable {
   /// - Parameters:
   ///   - input: standard input; empty without it.
   ///   - streams: what else is special about its standard streams.
+  ///   - program: another program, in its place.
   ///   - seconds: after so long it is killed, and the status is 137.
   public func run(
     _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: StandardStreams = StandardStreams(),
-    withinSeconds seconds: Int = 60
+    program: URL = Self.program, withinSeconds seconds: Int = 60
   ) async throws -> Result {
-    let process = try start(arguments, environment: environment, input: input, streams: streams)
+    let process = try start(arguments, environment: environment, input: input, streams: streams, program: program)
     return try await process.result(withinSeconds: seconds)
   }
 
   /// Starts the program.
   ///
-  /// - Parameter streams: what takes the place of standard input and the two outputs, where something does.
-  public func start(_ arguments: [String], environment: [String: String] = [:], input: String = "", streams: Streams = Streams()) throws
-    -> RunningCommand
-  {
-    let process = try RunningCommand(arguments, environment: environment, input: input, streams, folder)
+  /// - Parameters:
+  ///   - streams: what takes the place of standard input and the two outputs, where something does.
+  ///   - program: what is started, where it is not `carillon` itself.
+  public func start(
+    _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: Streams = Streams(), program: URL = Self.program
+  ) throws -> RunningCommand {
+    let process = try RunningCommand(program, arguments, environment: environment, input: input, streams, folder)
     started.processes.withLock { $0.append(process) }
     return process
   }
@@ -113,9 +116,9 @@ public final class RunningCommand: @unchecked Sendable {
   private let output: URL
   private let errors: URL
 
-  fileprivate init(_ arguments: [String], environment: [String: String], input: String, _ streams: CarillonCommand.Streams, _ folder: URL)
-    throws
-  {
+  fileprivate init(
+    _ program: URL, _ arguments: [String], environment: [String: String], input: String, _ streams: CarillonCommand.Streams, _ folder: URL
+  ) throws {
     let name = UUID().uuidString
     output = folder.appendingPathComponent("\(name).out")
     errors = folder.appendingPathComponent("\(name).err")
@@ -128,13 +131,13 @@ public final class RunningCommand: @unchecked Sendable {
     let temporary = folder.appendingPathComponent("tmp")
     try FileManager.default.createDirectory(at: temporary, withIntermediateDirectories: true)
     variables["TMPDIR"] = temporary.path
-    process.executableURL = CarillonCommand.program
+    process.executableURL = program
     process.arguments = arguments
     if !streams.closed.isEmpty {
       // Only a shell can start a program without one.
       process.executableURL = URL(fileURLWithPath: "/bin/sh")
       let closing = streams.closed.map { "\($0)>&-" }.joined(separator: " ")
-      process.arguments = ["-c", "exec \"$0\" \"$@\" \(closing)", CarillonCommand.program.path] + arguments
+      process.arguments = ["-c", "exec \"$0\" \"$@\" \(closing)", program.path] + arguments
     }
     process.environment = variables.merging(environment) { $1 }
     process.standardInput = try streams.input ?? FileHandle(forReadingFrom: source)

@@ -1,0 +1,25 @@
+import Worker
+
+/// `carillon completion`.
+enum CompletionCommand {
+  private static let shell = Argument(
+    "SHELL", "The shell: \(Shell.allCases.map(\.rawValue).joined(separator: " or ")).",
+    completion: .words(Shell.allCases.map(\.rawValue)))
+
+  static let command: Command = Command(
+    "completion", "prints a script that completes commands, flags and values in a shell", arguments: [shell], groups: [],
+    examples: [
+      Example("completion bash > /etc/bash_completion.d/carillon", "for everybody on this machine"),
+      Example("completion zsh > ~/.zfunc/_carillon", "for oneself, where ~/.zfunc stands in $fpath"),
+    ]
+  ) { values in
+    guard let shell = values[shell].first.flatMap(Shell.init) else {
+      throw UsageError(
+        .wrongValue,
+        "'\(TerminalText.visible(values[shell][0]))' is no shell that can be taught: it must be one of "
+          + Shell.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    StandardOutput.write(Program.commandLine.completionScript(for: shell))
+    return .done
+  }
+}
