@@ -4,7 +4,7 @@ import Worker
 /// What tools ask of Kafka before they begin, with errors that say what to type.
 extension Admin {
   /// How long a first answer may take where somebody waits for it: who takes longer is most likely no Kafka.
-  static let firstAnswerMilliseconds: Int32 = 5_000
+  static let firstAnswerMilliseconds: Int32 = 10_000
 
   /// Runs `body` with a client that is closed afterwards.
   static func with<R>(
