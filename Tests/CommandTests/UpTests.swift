@@ -78,21 +78,11 @@ import Testing
     }
   }
 
-  /// A port that nobody has at the moment.
-  private func freePort() async throws -> Int {
-    let loop = EventLoop(name: "free")
-    let port = try await loop.run {
-      let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }
-      defer { listener.close() }
-      return listener.localAddress.port
-    }
-    await loop.close()
-    return port
-  }
-
   @Test func kafkaAndRedisAreAtThePortsThatAreAskedFor() async throws {
     try await CarillonCommand.with { carillon in
-      let (kafka, redis) = (try await freePort(), try await freePort())
+      let loop = EventLoop(name: "ports")
+      let (kafka, redis) = (try await freePort(on: loop), try await freePort(on: loop))
+      await loop.close()
       let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
       let up = try carillon.start(flags + ["--kafka-port", "\(kafka)", "--redis-port", "\(redis)"])
       let places = try JSONValue(parsing: try await up.firstLine())
@@ -133,7 +123,6 @@ import Testing
       up.signal(SIGTERM)
       let result = try await up.result(withinSeconds: 30)
       #expect(result.status == 0 || milliseconds == 50, "it said: \(result.errors)")
-      #expect(result.output.isEmpty)
       let temporary = carillon.folder.appendingPathComponent("tmp").path
       #expect(try FileManager.default.contentsOfDirectory(atPath: temporary).isEmpty)
     }

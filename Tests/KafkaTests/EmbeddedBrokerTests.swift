@@ -20,11 +20,7 @@ import Testing
   @Test func clientsOfAChosenPortAreToldOfThatPortOnly() async throws {
     let loop = EventLoop(name: "port")
     let broker = try EmbeddedBroker(topics: [("orders", 2)])
-    let free = try await loop.run {
-      let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }
-      defer { listener.close() }
-      return listener.localAddress.port
-    }
+    let free = try await freePort(on: loop)
     let port = try EmbeddedBrokerPort(free, of: try #require(broker.bootstrapServers.first), on: loop)
     try await port.listen()
     let configuration = KafkaConfiguration(bootstrapServers: ["\(port.address)"], properties: EmbeddedBroker.clientProperties)
