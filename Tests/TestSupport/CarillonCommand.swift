@@ -80,8 +80,8 @@ public struct CarillonCommand: Sendable {
   ///   - program: another program, in its place.
   ///   - seconds: after so long it is killed, and the status is 137.
   public func run(
-    _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: StandardStreams = StandardStreams(),
-    program: URL = Self.program, withinSeconds seconds: Int = 60
+    _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: Streams = Streams(),
+    program: URL = CarillonCommand.program, withinSeconds seconds: Int = 60
   ) async throws -> Result {
     let process = try start(arguments, environment: environment, input: input, streams: streams, program: program)
     return try await process.result(withinSeconds: seconds)
@@ -93,7 +93,8 @@ public struct CarillonCommand: Sendable {
   ///   - streams: what takes the place of standard input and the two outputs, where something does.
   ///   - program: what is started, where it is not `carillon` itself.
   public func start(
-    _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: Streams = Streams(), program: URL = Self.program
+    _ arguments: [String], environment: [String: String] = [:], input: String = "", streams: Streams = Streams(),
+    program: URL = CarillonCommand.program
   ) throws -> RunningCommand {
     let process = try RunningCommand(program, arguments, environment: environment, input: input, streams, folder)
     started.processes.withLock { $0.append(process) }
