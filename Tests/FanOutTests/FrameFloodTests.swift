@@ -57,7 +57,7 @@ import Testing
         #expect(try Self.closeCode(socket) == 4012)
       }
       await lane.eventually("its end is counted") { $0.metric(#"carillon_fanout_ended_total{cause="too_many_frames"}"#) == 1 }
-      #expect(lane.metric(#"carillon_fanout_closed_total{code="tooManyFrames"}"#) == 1)
+      #expect(lane.metric(#"carillon_fanout_closed_total{code="too_many_frames"}"#) == 1)
       #expect(lane.limited(.frames) == 1)
     }
   }
