@@ -20,6 +20,12 @@ public struct ByteBuffer: ~Copyable {
   /// Forgets what was written after the first `length` bytes.
   public mutating func truncate(to length: Int) { count = min(count, max(length, 0)) }
 
+  /// Writes over a byte that was appended before.
+  mutating func replace(at index: Int, with byte: UInt8) {
+    precondition(index >= 0 && index < count, "only what was written is written over")
+    storage[index] = byte
+  }
+
   /// The bytes so far, valid during the call.
   public borrowing func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try body(UnsafeRawBufferPointer(rebasing: storage[0..<count]))

@@ -6,8 +6,10 @@ public struct Topics: Sendable, Hashable {
   public let deliveries: String
   /// Compacted: the registrations; key: the device's token.
   public let devices: String
-  /// Everything that happened; key: the device's token, else the target.
+  /// What became of requests, and what people did; key: the device's token, else the target.
   public let events: String
+  /// How requests were judged: for Carillon's own tools; no key, the partition of the requests that a record tells of.
+  public let journal: String
   /// What could not be processed; key: as the source.
   public let deadLetters: String
 
@@ -17,11 +19,12 @@ public struct Topics: Sendable, Hashable {
     deliveries = prefix + "deliveries"
     devices = prefix + "devices"
     events = prefix + "events"
+    journal = prefix + "journal"
     deadLetters = prefix + "dead-letters"
   }
 
   /// All of them.
-  public var all: [String] { [requests, deliveries, devices, events, deadLetters] }
+  public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters] }
 
   /// The settings that a topic is created with, beside partitions and copies.
   ///
@@ -33,10 +36,12 @@ public struct Topics: Sendable, Hashable {
     case deliveries: ["retention.ms": String(15 * 60 * 1000)]
     case devices: ["cleanup.policy": "compact"]
     case events: ["retention.ms": String(Self.longestRetention)]
+    case journal: ["retention.ms": String(Self.longestRetention + Self.day)]
     default: ["retention.ms": "-1"]
     }
   }
 
-  /// 31 days: the longest lifetime of a notification and a day for the work on it.
-  private static let longestRetention = 31 * 24 * 60 * 60 * 1000
+  /// 31 days: the longest lifetime of a notification and a day for the work on it. The journal is kept a day longer than what it tells of.
+  private static let longestRetention = 31 * day
+  private static let day = 24 * 60 * 60 * 1000
 }

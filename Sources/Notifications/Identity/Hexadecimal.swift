@@ -45,4 +45,15 @@ enum Hexadecimal {
     }
     return value
   }
+
+  /// Two digits for each byte.
+  static func text(_ bytes: UnsafeRawBufferPointer) -> String {
+    String(unsafeUninitializedCapacity: 2 * bytes.count) { output in
+      for (index, byte) in bytes.enumerated() {
+        output[2 * index] = digit(byte >> 4)
+        output[2 * index + 1] = digit(byte & 0xF)
+      }
+      return 2 * bytes.count
+    }
+  }
 }

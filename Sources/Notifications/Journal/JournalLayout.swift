@@ -1,0 +1,47 @@
+/// The layout of a record of `notifications.journal`: how the transform workers judged many requests of one partition.
+///
+/// A record lies in the partition with the same number as the requests that it tells of, and has no key. Its headers:
+///
+/// | header | value |
+/// |---|---|
+/// | `layout` | `1` |
+/// | `worker` | the worker that judged |
+/// | `incarnation` | how often the requests topic had been deleted and made again, as decimal digits |
+///
+/// Its value begins with when it was begun (milliseconds since 1970), the first entry's offset and the first entry's timestamp, and then has
+/// entries until its end. Numbers are varints (LEB128), `±` marks zigzag ones; offsets and timestamps of entries are the difference to the
+/// entry before. An entry is one of:
+///
+/// | entry | bytes |
+/// |---|---|
+/// | a run of requests at consecutive offsets that were kept, with nothing more to say | `0F`, ± offset, how many (one byte), then ± timestamp of each |
+/// | any other request | verdict and flags (one byte), ± offset, ± timestamp, then the parts that the flags name |
+/// | a page of a person's devices | `80`, or `81` for the last page; ± offset, ± timestamp, how many devices; per device the token's bytes behind their count, verdict and flags, the parts; with the last page, how many devices there are in all and the XOR of their hashes (8) |
+///
+/// | flag | part |
+/// |---|---|
+/// | `10` | revision, where the request does not imply it: ± difference of its timestamp to the entry's, partition (with the incarnation above its 16 bits), offset |
+/// | `20` | what was superseded, or what supersedes: a revision in the same form, and its apns-id (16) |
+///
+/// The flag `40` is kept for the states of service extensions. Verdicts are the raw values of ``JournalVerdict``.
+public enum JournalLayout {
+  /// The number of this layout.
+  public static let version = "1"
+  /// The names of the headers.
+  public enum Header {
+    /// The layout's number.
+    public static let layout: StaticString = "layout"
+    /// The worker.
+    public static let worker: StaticString = "worker"
+    /// The incarnation of the requests topic.
+    public static let incarnation: StaticString = "incarnation"
+  }
+
+  static let run: UInt8 = 0x0F
+  static let page: UInt8 = 0x80
+  static let lastPage: UInt8 = 0x81
+  static let verdictMask: UInt8 = 0x0F
+  static let revisionFlag: UInt8 = 0x10
+  static let otherFlag: UInt8 = 0x20
+  static let longestRun: UInt8 = 255
+}

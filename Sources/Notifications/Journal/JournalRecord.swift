@@ -1,0 +1,143 @@
+/// A record of `notifications.journal`, read: see ``JournalLayout``.
+public struct JournalRecord: Sendable, Hashable {
+  /// The worker that judged.
+  public var worker: String
+  /// How often the requests topic had been deleted and made again.
+  public var incarnation: UInt32
+  /// When the record was begun, in milliseconds since 1970.
+  public var judgedAt: Int64
+
+  /// Reads a record's headers and the beginning of its value; the entries are read by ``forEachEntry(in:partition:_:)``.
+  ///
+  /// - Throws: an error that names the header or the field, for anything that no worker has written.
+  public init(headers: [(name: String, value: String)], value: UnsafeRawBufferPointer) throws(FieldError) {
+    func header(_ name: StaticString) -> String? { headers.last { $0.name == name.description }?.value }
+    guard header(JournalLayout.Header.layout) == JournalLayout.version else {
+      throw FieldError(field: "layout", rule: "A journal record has the layout \(JournalLayout.version).")
+    }
+    guard let worker = header(JournalLayout.Header.worker) else {
+      throw FieldError(field: "worker", rule: "A journal record names the worker that judged.")
+    }
+    guard let incarnation = header(JournalLayout.Header.incarnation).flatMap({ UInt16($0) }) else {
+      throw FieldError(field: "incarnation", rule: "The incarnation is a whole number from 0 to 65535.")
+    }
+    var reader = ByteReader(value)
+    guard let judgedAt = reader.varint() else { throw Self.broken("judgedAt") }
+    (self.worker, self.incarnation, self.judgedAt) = (worker, UInt32(incarnation), Int64(clamping: judgedAt))
+  }
+
+  /// Calls `body` with each entry, in the order in which they were written.
+  ///
+  /// - Parameters:
+  ///   - value: the record's value.
+  ///   - partition: the partition that the record lies in.
+  /// - Throws: an error where the bytes end too early or say what no worker writes; the entries before that were handed out.
+  public func forEachEntry(in value: UnsafeRawBufferPointer, partition: Int32, _ body: (JournalEntry) -> Void) throws(FieldError) {
+    var reader = ByteReader(value)
+    guard reader.varint() != nil, let offset = reader.varint(), let timestamp = reader.zigzag() else { throw Self.broken("base") }
+    var entries = EntryReader(
+      reader: reader, partition: incarnation << 16 | UInt32(clamping: partition) & 0xFFFF, offset: Int64(clamping: offset),
+      timestamp: timestamp)
+    while !entries.reader.rest.isEmpty {
+      guard entries.next(body) else { throw Self.broken("entry") }
+    }
+  }
+
+  private static func broken(_ field: String) -> FieldError {
+    FieldError(field: field, rule: "The value of a journal record has the bytes of its layout.")
+  }
+}
+
+/// Reads entry after entry, each from where the one before ended.
+private struct EntryReader {
+  var reader: ByteReader
+  let partition: UInt32
+  var offset: Int64
+  var timestamp: Int64
+
+  /// Reads one entry, or the entries of a run; false where the bytes are no entry.
+  mutating func next(_ body: (JournalEntry) -> Void) -> Bool {
+    switch reader.byte() {
+    case JournalLayout.run: readRun(body)
+    case JournalLayout.page: readPage(isLast: false, body)
+    case JournalLayout.lastPage: readPage(isLast: true, body)
+    case let head?:
+      if readPlace(), let judgement = judgement(head) {
+        give(.request(judgement), body)
+      } else {
+        false
+      }
+    case nil: false
+    }
+  }
+
+  private func give(_ content: JournalEntry.Content, _ body: (JournalEntry) -> Void) -> Bool {
+    guard offset >= 0 else { return false }
+    body(JournalEntry(offset: offset, timestamp: timestamp, content: content))
+    return true
+  }
+
+  private mutating func readRun(_ body: (JournalEntry) -> Void) -> Bool {
+    guard let step = reader.zigzag(), let count = reader.byte(), count > 0 else { return false }
+    offset &+= step
+    for number in 0..<count {
+      guard let step = reader.zigzag() else { return false }
+      if number > 0 { offset &+= 1 }
+      timestamp &+= step
+      guard give(.request(JournalJudgement(.kept, revision: implied)), body) else { return false }
+    }
+    return true
+  }
+
+  private mutating func readPage(isLast: Bool, _ body: (JournalEntry) -> Void) -> Bool {
+    guard readPlace(), let count = reader.varint(), count <= UInt64(reader.rest.count) else { return false }
+    var page = JournalEntry.Page(devices: [])
+    page.devices.reserveCapacity(Int(count))
+    for _ in 0..<count {
+      guard let length = reader.varint(), length <= UInt64(DeviceToken.longest / 2), let bytes = reader.bytes(Int(length)),
+        let token = DeviceToken(Hexadecimal.text(bytes)), let head = reader.byte(), let judgement = judgement(head)
+      else { return false }
+      page.devices.append(JournalEntry.Page.Device(token, judgement))
+    }
+    if isLast {
+      guard let devices = reader.varint().flatMap({ Int(exactly: $0) }), let checksum = reader.integer(UInt64.self) else { return false }
+      page.closing = JournalEntry.Closing(devices: devices, checksum: checksum)
+    }
+    return give(.page(page), body)
+  }
+
+  private mutating func readPlace() -> Bool {
+    guard let step = reader.zigzag(), let later = reader.zigzag() else { return false }
+    offset &+= step
+    timestamp &+= later
+    return true
+  }
+
+  private var implied: Revision {
+    Revision(timestamp: UInt64(clamping: timestamp), partition: partition, offset: UInt64(clamping: offset))
+  }
+
+  private mutating func judgement(_ head: UInt8) -> JournalJudgement? {
+    let known = JournalLayout.verdictMask | JournalLayout.revisionFlag | JournalLayout.otherFlag
+    guard head & ~known == 0, let verdict = JournalVerdict(rawValue: head & JournalLayout.verdictMask) else { return nil }
+    var judgement = JournalJudgement(verdict, revision: implied)
+    if head & JournalLayout.revisionFlag != 0 {
+      guard let revision = revision() else { return nil }
+      judgement.revision = revision
+    }
+    if head & JournalLayout.otherFlag != 0 {
+      guard let revision = revision(), let id = reader.bytes(NotificationID.byteCount).flatMap(NotificationID.init(bytes:)) else {
+        return nil
+      }
+      judgement.other = JournalReference(revision: revision, id: id)
+    }
+    return judgement
+  }
+
+  private mutating func revision() -> Revision? {
+    guard let later = reader.zigzag(), let partition = reader.varint().flatMap({ UInt32(exactly: $0) }), let offset = reader.varint() else {
+      return nil
+    }
+    return Revision(timestamp: UInt64(bitPattern: timestamp &+ later), partition: partition, offset: offset)
+  }
+}

@@ -1,0 +1,112 @@
+/// How a transform worker judged a request, or a request at one of a person's devices.
+///
+/// The raw value stands in the journal: never renumber.
+public enum JournalVerdict: UInt8, Sendable, CaseIterable {
+  /// It is in the device's mailbox.
+  case kept = 0
+  /// Its time was over when it was judged.
+  case expired = 1
+  /// A newer revision of the same identifier is known.
+  case stale = 2
+  /// The device has had this apns-id from another record.
+  case duplicate = 3
+  /// The device is not registered.
+  case unregistered = 4
+  /// The device belongs to somebody else by now, or belonged to somebody else when the request was published.
+  case wrongUser = 5
+  /// The device is registered for another application.
+  case wrongApplication = 6
+  /// The application, the device's settings or an extension did not want it.
+  case filtered = 7
+  /// It breaks a rule; the dead letters have it.
+  case rejected = 8
+  /// It could not be processed; the dead letters have it.
+  case deadLettered = 9
+  /// It waits for its time.
+  case scheduled = 10
+  /// The record's bytes are no request, and tell nothing of one.
+  case unreadable = 11
+}
+
+/// Another revision that a judgement names: the one that was superseded, or the one that supersedes.
+public struct JournalReference: Sendable, Hashable {
+  /// The other revision.
+  public var revision: Revision
+  /// Its apns-id.
+  public var id: NotificationID
+
+  /// A reference to one revision.
+  public init(revision: Revision, id: NotificationID) {
+    (self.revision, self.id) = (revision, id)
+  }
+}
+
+/// The verdict on a request at one device.
+public struct JournalJudgement: Sendable, Hashable {
+  /// The verdict.
+  public var verdict: JournalVerdict
+  /// The revision as it was kept: that of the request, unless it was raised or is that of an earlier record (a replay).
+  public var revision: Revision
+  /// For what was kept, the revision that it superseded in the mailbox; for what is stale, the one that supersedes it.
+  public var other: JournalReference?
+
+  /// A judgement from its parts.
+  public init(_ verdict: JournalVerdict, revision: Revision, other: JournalReference? = nil) {
+    (self.verdict, self.revision, self.other) = (verdict, revision, other)
+  }
+}
+
+/// What an entry of the journal says of one record of `requests`.
+public struct JournalEntry: Sendable, Hashable {
+  /// What a page of a person's devices says.
+  public struct Page: Sendable, Hashable {
+    /// One device and the verdict on the request there.
+    public struct Device: Sendable, Hashable {
+      /// The device.
+      public var token: DeviceToken
+      /// The verdict.
+      public var judgement: JournalJudgement
+
+      /// A device of a page.
+      public init(_ token: DeviceToken, _ judgement: JournalJudgement) { (self.token, self.judgement) = (token, judgement) }
+    }
+
+    /// The page's devices.
+    public var devices: [Device]
+    /// With the last page: how many devices all pages have together, and the XOR of their tokens' stable hashes.
+    public var closing: Closing?
+  }
+
+  /// What the last page of a request says of all its pages, so that a crash between two of them shows.
+  public struct Closing: Sendable, Hashable {
+    /// How many devices there are.
+    public var devices: Int
+    /// The XOR of the stable hashes of their tokens.
+    public var checksum: UInt64
+
+    /// The sum of these devices.
+    public init(devices: Int = 0, checksum: UInt64 = 0) { (self.devices, self.checksum) = (devices, checksum) }
+
+    /// Counts one more device.
+    public mutating func add(_ token: UnsafeRawBufferPointer) {
+      devices += 1
+      checksum ^= DeviceToken.hash(token)
+    }
+  }
+
+  /// What was judged.
+  public enum Content: Sendable, Hashable {
+    /// The whole request: it is for one device, or no device was looked for.
+    case request(JournalJudgement)
+    /// Some of the person's devices.
+    case page(Page)
+  }
+
+  /// The record's offset in its partition of `requests`.
+  public var offset: Int64
+  /// The record's timestamp, in milliseconds since 1970: where the record at that offset has another one, the entry tells of a topic that
+  /// has been deleted and made again, and counts for nothing.
+  public var timestamp: Int64
+  /// The verdict.
+  public var content: Content
+}

@@ -1,0 +1,138 @@
+/// Writes the value of one journal record, entry by entry: see ``JournalLayout``.
+///
+/// A lane keeps one for each partition of `requests` that it owns. Nothing is allocated once it has grown to its work.
+public struct JournalWriter: ~Copyable {
+  private var bytes = ByteBuffer(capacity: 4096)
+  /// The partition as revisions have it: with the incarnation above its 16 bits.
+  private let partition: UInt32
+  private var lastOffset: Int64 = 0
+  private var lastTimestamp: Int64 = 0
+  /// Where the count of the run at the end stands; -1 when no run is at the end.
+  private var runCountAt = -1
+  private var runCount: UInt8 = 0
+
+  /// A writer for the requests of a partition.
+  ///
+  /// - Parameter incarnation: how often the topic had been deleted and made again.
+  public init(partition: Int32, incarnation: UInt32) {
+    self.partition = incarnation << 16 | UInt32(clamping: partition) & 0xFFFF
+  }
+
+  /// The bytes so far; 0 before the first entry.
+  public var count: Int { bytes.count }
+
+  /// The value, valid during the call.
+  public borrowing func withValue<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    try bytes.withUnsafeBytes(body)
+  }
+
+  /// Forgets the entries: the next one begins a new record.
+  public mutating func reset() {
+    bytes.reset()
+    runCountAt = -1
+  }
+
+  /// Notes the verdict on a request that is for one device, or for none that was looked for.
+  ///
+  /// - Parameter now: when it was judged, in milliseconds since 1970.
+  public mutating func append(offset: Int64, timestamp: Int64, _ judgement: JournalJudgement, now: Int64) {
+    begin(offset, timestamp, now)
+    if judgement.verdict == .kept, judgement.other == nil, judgement.revision == implied(offset, timestamp) {
+      return appendKept(offset, timestamp)
+    }
+    bytes.append(head(judgement, offset, timestamp))
+    appendPlace(offset, timestamp)
+    appendParts(judgement, offset, timestamp)
+  }
+
+  /// Notes verdicts on a request at some of a person's devices.
+  ///
+  /// - Parameters:
+  ///   - count: how many devices `device` is asked for.
+  ///   - device: answers the token's text and the judgement of each device, by its number.
+  ///   - closing: the sum of all pages, with the last one.
+  public mutating func append(
+    offset: Int64, timestamp: Int64, count: Int, closing: JournalEntry.Closing?, now: Int64,
+    _ device: (_ number: Int, _ then: (UnsafeRawBufferPointer, JournalJudgement) -> Void) -> Void
+  ) {
+    begin(offset, timestamp, now)
+    bytes.append(closing == nil ? JournalLayout.page : JournalLayout.lastPage)
+    appendPlace(offset, timestamp)
+    bytes.append(varint: UInt64(count))
+    for number in 0..<count {
+      device(number) { token, judgement in
+        appendToken(token)
+        bytes.append(head(judgement, offset, timestamp))
+        appendParts(judgement, offset, timestamp)
+      }
+    }
+    if let closing {
+      bytes.append(varint: UInt64(clamping: closing.devices))
+      bytes.append(closing.checksum)
+    }
+  }
+
+  private mutating func begin(_ offset: Int64, _ timestamp: Int64, _ now: Int64) {
+    guard bytes.count == 0 else { return }
+    bytes.append(varint: UInt64(clamping: now))
+    bytes.append(varint: UInt64(clamping: offset))
+    bytes.append(zigzag: timestamp)
+    (lastOffset, lastTimestamp) = (offset, timestamp)
+  }
+
+  private mutating func appendKept(_ offset: Int64, _ timestamp: Int64) {
+    if runCountAt >= 0, offset == lastOffset &+ 1, runCount < JournalLayout.longestRun {
+      runCount += 1
+      bytes.replace(at: runCountAt, with: runCount)
+    } else {
+      bytes.append(JournalLayout.run)
+      bytes.append(zigzag: offset &- lastOffset)
+      runCountAt = bytes.count
+      runCount = 1
+      bytes.append(runCount)
+    }
+    bytes.append(zigzag: timestamp &- lastTimestamp)
+    (lastOffset, lastTimestamp) = (offset, timestamp)
+  }
+
+  private mutating func appendPlace(_ offset: Int64, _ timestamp: Int64) {
+    runCountAt = -1
+    bytes.append(zigzag: offset &- lastOffset)
+    bytes.append(zigzag: timestamp &- lastTimestamp)
+    (lastOffset, lastTimestamp) = (offset, timestamp)
+  }
+
+  private func implied(_ offset: Int64, _ timestamp: Int64) -> Revision {
+    Revision(timestamp: UInt64(clamping: timestamp), partition: partition, offset: UInt64(clamping: offset))
+  }
+
+  private func head(_ judgement: JournalJudgement, _ offset: Int64, _ timestamp: Int64) -> UInt8 {
+    judgement.verdict.rawValue | (judgement.revision == implied(offset, timestamp) ? 0 : JournalLayout.revisionFlag)
+      | (judgement.other == nil ? 0 : JournalLayout.otherFlag)
+  }
+
+  private mutating func appendParts(_ judgement: JournalJudgement, _ offset: Int64, _ timestamp: Int64) {
+    if judgement.revision != implied(offset, timestamp) { append(judgement.revision, timestamp) }
+    if let other = judgement.other {
+      append(other.revision, timestamp)
+      other.id.append(to: &bytes)
+    }
+  }
+
+  private mutating func append(_ revision: Revision, _ timestamp: Int64) {
+    bytes.append(zigzag: Int64(bitPattern: revision.timestamp) &- timestamp)
+    bytes.append(varint: UInt64(revision.partition))
+    bytes.append(varint: revision.offset)
+  }
+
+  /// Two digits to a byte: a token has an even number of them.
+  private mutating func appendToken(_ token: UnsafeRawBufferPointer) {
+    let count = token.count / 2
+    bytes.append(varint: UInt64(count))
+    bytes.append(room: count) { output in
+      for index in 0..<count {
+        output[index] = (Hexadecimal.value(token[2 * index]) ?? 0) << 4 | (Hexadecimal.value(token[2 * index + 1]) ?? 0)
+      }
+    }
+  }
+}
