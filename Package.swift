@@ -70,7 +70,7 @@ let package = Package(
     tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
-    tests("TransformTests", ["Transform", "Worker", "Redis", "EventLoop", "Notifications", "TestSupport"]),
+    tests("TransformTests", ["Transform", "Worker", "Redis", "Kafka", "EventLoop", "Notifications", "TestSupport"]),
     tests(
       "FanOutTests", ["FanOut", "Worker", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),

@@ -4,10 +4,12 @@ import CUV
 public final class Timer: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_timer_t>
-  private var handler: (() -> Void)?
+  private var isClosed = false
+  /// Called on the loop when the time has come. An owner that makes its timer before it is complete itself sets it afterwards.
+  public var handler: (() -> Void)?
 
-  /// Makes a timer that does not run yet; `handler` is called on the loop.
-  public init(on loop: EventLoop, _ handler: @escaping () -> Void) {
+  /// Makes a timer that does not run yet.
+  public init(on loop: EventLoop, _ handler: (() -> Void)? = nil) {
     loop.preconditionOnLoop()
     self.loop = loop
     self.handler = handler
@@ -25,7 +27,7 @@ public final class Timer: HandleOwner {
   ///   - repeating: milliseconds between later calls; 0 for none.
   public func start(after milliseconds: Int, repeating: Int = 0) {
     loop.preconditionOnLoop()
-    guard handler != nil else { return }
+    guard !isClosed else { return }
     let callback: uv_timer_cb = { owner($0, as: Timer.self)?.handler?() }
     uv_timer_start(handle.pointer, callback, UInt64(max(0, milliseconds)), UInt64(max(0, repeating)))
   }
@@ -33,14 +35,15 @@ public final class Timer: HandleOwner {
   /// Stops; it can be started again.
   public func stop() {
     loop.preconditionOnLoop()
-    guard handler != nil else { return }
+    guard !isClosed else { return }
     uv_timer_stop(handle.pointer)
   }
 
   /// Ends it and lets go of its handler; needed once.
   public func close() {
     loop.preconditionOnLoop()
-    guard handler != nil else { return }
+    guard !isClosed else { return }
+    isClosed = true
     handler = nil
     handle.close()
   }

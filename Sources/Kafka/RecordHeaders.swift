@@ -31,6 +31,12 @@ public final class RecordHeaders {
     name.utf8Start.withMemoryRebound(to: CChar.self, capacity: name.utf8CodeUnitCount + 1) { append($0, value) }
   }
 
+  /// Adds a header of text, whose name is written in the source.
+  public func append(_ name: StaticString, text value: String) {
+    var value = value
+    value.withUTF8 { append(name, UnsafeRawBufferPointer($0)) }
+  }
+
   /// Adds a header of text.
   public func append(_ name: String, _ value: String) {
     var value = value

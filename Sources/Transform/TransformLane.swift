@@ -48,11 +48,7 @@ public actor TransformLane {
   }
 
   private func perform(_ task: TransformTask) async {
-    guard let core else { return }
-    switch task {
-    case .check: await core.check()
-    case .awaitRegistry: await core.awaitRegistry()
-    }
+    await core?.perform(task)
   }
 
   /// Finishes what is under way, gives the partitions up and closes everything.
@@ -68,7 +64,9 @@ public actor TransformLane {
 /// What takes more than a turn of the loop: it waits for Redis and Kafka, in a task of the lane's actor.
 enum TransformTask: Sendable {
   /// The markers are to be compared.
-  case check
+  case compare
   /// The registry may be behind.
-  case awaitRegistry
+  case restoreRegistry
+  /// A partition has another owner.
+  case rejoin
 }

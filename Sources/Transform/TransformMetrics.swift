@@ -10,6 +10,8 @@ public struct TransformMetrics: Sendable {
   let retries: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
+  let journalRecords: Counter
+  let journalBytes: Counter
   let markersRaised: Counter
   let returns: Counter
   let latency: Histogram
@@ -27,6 +29,8 @@ public struct TransformMetrics: Sendable {
     retries = registry.make(MetricNames.retries)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)
+    journalRecords = registry.make(MetricNames.journalRecords)
+    journalBytes = registry.make(MetricNames.journalBytes)
     markersRaised = registry.make(MetricNames.markersRaised)
     returns = registry.make(MetricNames.returns)
     latency = registry.make(MetricNames.latency)

@@ -48,6 +48,11 @@ public enum MetricNames {
   /// Delivery records that did not reach Kafka.
   public static let deliveriesLost = Metric<Counter>(
     "carillon_transform_deliveries_lost_total", "Delivery records that Kafka did not take; their devices find them in the mailbox.")
+  /// Records of the journal.
+  public static let journalRecords = Metric<Counter>(
+    "carillon_transform_journal_records_total", "Records given to Kafka for the journal, those sent again included.")
+  /// Their bytes.
+  public static let journalBytes = Metric<Counter>("carillon_transform_journal_bytes_total", "Bytes of those records' values.")
   /// Markers raised.
   public static let markersRaised = Metric<Counter>(
     "carillon_transform_markers_raised_total", "Partitions whose markers were raised in all buckets of Redis.")

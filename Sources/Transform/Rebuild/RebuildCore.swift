@@ -78,15 +78,12 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
     let outcomes = try Outcomes(settings, producer: producer, isSilent: true)
-    pipeline = Pipeline(on: loop, settings, redis: redis, outcomes: outcomes, logger: logger, metrics: TransformMetrics(MetricRegistry()))
-    var tick: () -> Void = {}
-    ticker = Timer(on: loop) { tick() }
-    pipeline.isRegistryWhole = true
-    tick = { [unowned self] in self.tick() }
-    pipeline.onDone = { [unowned self] ticket in
-      tracker.finish(ticket)
-      advance()
-    }
+    pipeline = Pipeline(
+      on: loop, settings, state: LaneState(LanePhase(.running)), redis: redis, outcomes: outcomes, journal: nil, logger: logger,
+      metrics: TransformMetrics(MetricRegistry()))
+    ticker = Timer(on: loop)
+    ticker.handler = { [unowned self] in tick() }
+    pipeline.owner = self
     redis.onDown = { [unowned self] error in fail(error) }
   }
 
@@ -306,7 +303,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
       guard poison.isEmpty || !poison.contains(SourceCoordinates(record)) else { continue }
       guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
       else { continue }
-      begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, era: eras[name] ?? 0))
+      begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, incarnation: eras[name] ?? 0))
     }
     if !begun.isEmpty { pipeline.take(batch, begun) }
     if loop.milliseconds() - lastTick >= 500 {
@@ -402,6 +399,17 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     pipeline.close()
     onProgress = nil
   }
+}
+
+extension RebuildCore: PipelineOwner {
+  func finished(_ ticket: RecordTicket) {
+    tracker.finish(ticket)
+    advance()
+  }
+
+  func isCurrent(_ ticket: RecordTicket) -> Bool { true }
+  func redisLostBucket() { fail(RedisError(.rejected, "Redis has lost what was being rebuilt: begin again")) }
+  func redisRefusedWrites(_ error: RedisError) { fail(error) }
 }
 
 /// A producer that nothing is given to has nothing to tell.

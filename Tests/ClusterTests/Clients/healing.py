@@ -286,7 +286,7 @@ async def judged(arguments, folder):
         redis.process.send_signal(signal.SIGSTOP)
         await producer.notify("user:ada", "two")
         await producer.flush()
-        await until(lambda: "the topic was made anew" in said(), "it finds that the topic is another one", 30)
+        await until(lambda: "the topic was deleted and made again" in said(), "it finds that the topic is another one", 30)
         transform.send_signal(signal.SIGSTOP)
         redis.process.send_signal(signal.SIGCONT)
         other = await cluster.started("transform", *cluster.group)
@@ -300,7 +300,7 @@ async def judged(arguments, folder):
         await producer.flush()
         await until(lambda: "three" in bodies(present), "the first one goes on", 60, lambda: bodies(present))
         expect(era(present.of("notify")[-1]) == 1, "in the same era", present.of("notify")[-1]["revision"])
-        expect(said().count("the topic was made anew") == 2, "which each has found once", said().count("the topic was made anew"))
+        expect(said().count("the topic was deleted and made again") == 2, "which each has found once", said().count("the topic was deleted and made again"))
 
     await two_devices(arguments, folder, work)
 
@@ -333,7 +333,7 @@ async def older(arguments, folder):
         await until(lambda: "third" in bodies(present), "the third arrives", 30)
         async with Device(url, None, **{key: absent[key] for key in ("device", "user")}) as late:
             await until(lambda: set(bodies(late)) == {"second", "further"}, "what Redis had forgotten is there", 30, lambda: bodies(late))
-        returns = [line for line in open(os.path.join(folder, "workers.log")) if "going back" in line]
+        returns = [line for line in open(os.path.join(folder, "workers.log")) if "rewinding" in line]
         expect(returns, "the worker has gone back")
         # The device remembers by its ids; that it was told again of one that it has is no fault of the cluster's.
         expect(len(bodies(present)) >= 3, "all were sent")

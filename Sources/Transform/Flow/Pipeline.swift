@@ -4,6 +4,18 @@ import Notifications
 import Redis
 import Worker
 
+/// What the records in flight tell their lane.
+protocol PipelineOwner: AnyObject {
+  /// A record is finished: its ticket goes back to the tracker.
+  func finished(_ ticket: RecordTicket)
+  /// Whether the assignment that a record was begun in still holds.
+  func isCurrent(_ ticket: RecordTicket) -> Bool
+  /// Redis has answered that it does not have a bucket.
+  func redisLostBucket()
+  /// Redis takes nothing that writes.
+  func redisRefusedWrites(_ error: RedisError)
+}
+
 /// The work of one transform lane: records in, verdicts from Redis, deliveries and events out. Loop-confined.
 ///
 /// A record is *begun* when it comes, and *done* when each of its outcomes is durable: then its ticket goes back to the tracker, which
@@ -14,6 +26,8 @@ final class Pipeline: RedisReplyHandler {
   let settings: TransformSettings
   let redis: RedisConnection
   let outcomes: Outcomes
+  /// Nil: nothing is told of what is judged.
+  let journal: Journal?
   let metrics: TransformMetrics
   private let logger: Logger
   private(set) var works = WorkTable()
@@ -29,16 +43,9 @@ final class Pipeline: RedisReplyHandler {
   private var again: [Int32] = []
   private let retry: Timer
   private var isRetrying = false
-  /// Hands a record's ticket back: it is done.
-  var onDone: ((RecordTicket) -> Void)?
-  /// Redis has answered that it does not have a bucket.
-  var onLost: (() -> Void)?
-  /// Redis takes nothing that writes.
-  var onRefusal: ((RedisError) -> Void)?
-  /// Whether work may be done again: Redis answers, takes what is written to it, and has what was.
-  var mayWork: () -> Bool = { true }
-  /// Whether the assignment that a record was begun in still holds.
-  var isCurrent: (RecordTicket) -> Bool = { _ in true }
+  /// Told what concerns the lane.
+  weak var owner: (any PipelineOwner)?
+  private let state: LaneState
 
   /// What a call to Redis was for, in the upper half of its token.
   private enum Tag {
@@ -51,12 +58,15 @@ final class Pipeline: RedisReplyHandler {
   }
 
   init(
-    on loop: EventLoop, _ settings: TransformSettings, redis: RedisConnection, outcomes: Outcomes, logger: Logger, metrics: TransformMetrics
+    on loop: EventLoop, _ settings: TransformSettings, state: LaneState, redis: RedisConnection, outcomes: Outcomes, journal: Journal?,
+    logger: Logger, metrics: TransformMetrics
   ) {
     self.loop = loop
     self.settings = settings
     self.redis = redis
     self.outcomes = outcomes
+    self.journal = journal
+    self.state = state
     self.logger = logger
     self.metrics = metrics
     reader = RequestReader(settings)
@@ -64,17 +74,14 @@ final class Pipeline: RedisReplyHandler {
     audiences = Audiences(settings.keys)
     evictions = Evictions(settings)
     registrations = RegistryCalls(settings)
-    var fire: () -> Void = {}
-    retry = Timer(on: loop) { fire() }
-    fire = { [unowned self] in retryFired() }
+    retry = Timer(on: loop)
+    retry.handler = { [unowned self] in retryFired() }
   }
 
   /// Ends the timer and breaks the handlers; nothing may be under way.
   func close() {
     retry.close()
-    onDone = nil
-    onLost = nil
-    onRefusal = nil
+    owner = nil
   }
 
   // MARK: In
@@ -99,32 +106,33 @@ final class Pipeline: RedisReplyHandler {
 
   /// Whether more records may be taken: when nothing is under way they may, and as long as requests wait for the registry, to become whole
   /// by registrations.
-  var hasRoom: Bool { held.count < Self.mostBytes || isIdle || !isRegistryWhole }
+  var hasRoom: Bool { held.count < Self.mostBytes || isIdle || !state.phase.mayResolveRecipients }
 
   /// What the records under way may hold, with what is made from them; so many of the largest kind are well below `inFlight`.
   private static let mostBytes = 96 << 20
 
-  /// Takes a record that is not to be worked on.
-  func condemn(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
+  /// Takes a record that goes to the dead letters as it is.
+  func deadLetter(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
     let hold = hold(batch, [begun.index])
     let place = add(hold, begun, arrived: loop.milliseconds())
     works[place].fault = DeadLetter.workersEnded
     works[place].faults = tries
-    works[place].isCondemned = true
+    works[place].isDeadLettered = true
     start(place)
   }
 
   private static let unknownFault = "it could not be processed"
 
   /// Sends a record to the dead letters; nothing of it is looked at but its headers.
-  private func bury(_ place: Int32, _ record: RecordView) {
+  private func deadLetter(_ place: Int32, _ record: RecordView) {
     let error = works[place].fault ?? Self.unknownFault
     works[place].pending += 1
     works[place].verdict = .poison
+    works[place].judgement = JournalJudgement(.deadLettered, revision: source(place, record).impliedRevision)
     reader.readEnvelope(record) { envelope in
       settle(
         place,
-        outcomes.condemn(
+        outcomes.deadLetter(
           record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, refusals: works[place].refusals,
           token: place))
     }
@@ -135,8 +143,8 @@ final class Pipeline: RedisReplyHandler {
   private func fault(_ place: Int32, _ what: String) {
     works[place].fault = what
     works[place].faults += 1
-    guard works[place].faults >= settings.tries, !works[place].isCondemned else { return }
-    works[place].isCondemned = true
+    guard works[place].faults >= settings.tries, !works[place].isDeadLettered else { return }
+    works[place].isDeadLettered = true
     works[place].refusals = 0
   }
 
@@ -147,7 +155,7 @@ final class Pipeline: RedisReplyHandler {
   private func start(_ place: Int32) {
     guard let hold = works[place].hold else { return }
     let record = hold.records[works[place].index]
-    if works[place].isCondemned { return bury(place, record) }
+    if works[place].isDeadLettered { return deadLetter(place, record) }
     if works[place].isRegistration { return register(place, record) }
     // Pending until this function has noted all that there is to wait for.
     works[place].pending += 1
@@ -156,6 +164,7 @@ final class Pipeline: RedisReplyHandler {
       case .accepted(let view): accept(view, place, hold)
       case .rejected(let rejection, let envelope):
         works[place].verdict = .rejected
+        works[place].judgement = JournalJudgement(.rejected, revision: source(place, record).impliedRevision)
         settle(
           place,
           outcomes.reject(
@@ -166,12 +175,12 @@ final class Pipeline: RedisReplyHandler {
   }
 
   private func accept(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
-    if case .user = view.target, !isRegistryWhole {
+    if case .user = view.target, !state.phase.mayResolveRecipients {
       works[place].pending += 1
       withoutAudience.append(place)
       return
     }
-    guard let entry = reader.entry(view, in: &hold.arena, era: works[place].era) else {
+    guard let entry = reader.entry(view, in: &hold.arena, era: works[place].incarnation) else {
       fault(place, "its delivery entry cannot be written")
       return works[place].failed = true
     }
@@ -227,23 +236,20 @@ final class Pipeline: RedisReplyHandler {
     finish(place)
   }
 
-  /// Whether all registrations that there are have got into Redis, as far as is known; until then nobody's devices are looked up.
-  var isRegistryWhole = false {
-    didSet {
-      guard isRegistryWhole, !withoutAudience.isEmpty else { return }
-      var waiting: [Int32] = []
-      swap(&waiting, &withoutAudience)
-      for place in waiting {
-        start(place)
-        finish(place)
-      }
-      send()
+  /// The registry is complete: requests for people go on.
+  func registryRestored() {
+    var waiting: [Int32] = []
+    swap(&waiting, &withoutAudience)
+    for place in waiting {
+      start(place)
+      finish(place)
     }
+    send()
   }
 
   /// Redis does not have the bucket any more: nothing is judged until it has.
   private func lost(_ places: [Int32]) {
-    onLost?()
+    owner?.redisLostBucket()
     for place in places { fail(place) }
   }
 
@@ -289,6 +295,7 @@ final class Pipeline: RedisReplyHandler {
 
   /// One device of the page was judged, or there was none: the next page, or the sum.
   private func pageJudged(_ place: Int32) {
+    if audiences.isJudged(works[place]) { journalPage(place) }
     switch audiences.step(&works[place]) {
     case .wait: break
     case .next: nextPage(place)
@@ -318,7 +325,7 @@ final class Pipeline: RedisReplyHandler {
   func redisFailed(token: UInt64, error: RedisError) {
     let number = token & Tag.mask
     metrics.redisFailures.increment()
-    if error.refusesWrites { onRefusal?(error) }
+    if error.refusesWrites { owner?.redisRefusedWrites(error) }
     switch token & ~Tag.mask {
     case Tag.judge:
       let requests = judging.take(Int(number))
@@ -354,9 +361,12 @@ final class Pipeline: RedisReplyHandler {
       if let element = reply[index], let surplus = element[4] {
         request.hold.arena.withUnsafeBytes { evict(surplus, UnsafeRawBufferPointer(rebasing: $0[request.token])) }
       }
+      let judgement = verdict.judgement(of: request)
       if works[request.work].audience != nil {
-        audiences.judged(&works[request.work], isForeign: verdict.isForeign)
+        audiences.judged(&works[request.work], request.token, judgement)
         pageJudged(request.work)
+      } else {
+        works[request.work].judgement = judgement
       }
       finish(request.work)
     }
@@ -366,10 +376,10 @@ final class Pipeline: RedisReplyHandler {
   /// What was replaced by a later request of the same call need not go to the device any more.
   private func unroute(_ verdicts: inout [Verdict?], _ requests: [DeviceRequest]) {
     for index in verdicts.indices.dropFirst() {
-      guard case .new(let application) = verdicts[index], let displaced = application.displaced else { continue }
+      guard case .new(let application) = verdicts[index], let superseded = application.superseded else { continue }
       for earlier in 0..<index {
-        guard case .new(var replaced) = verdicts[earlier], replaced.revision == displaced.revision,
-          requests[earlier].entry.id == displaced.id.hash64, sameDevice(requests[earlier], requests[index])
+        guard case .new(var replaced) = verdicts[earlier], replaced.revision == superseded.revision,
+          requests[earlier].entry.id == superseded.id.hash64, sameDevice(requests[earlier], requests[index])
         else { continue }
         replaced.presence = nil
         verdicts[earlier] = .new(replaced)
@@ -392,18 +402,17 @@ final class Pipeline: RedisReplyHandler {
       let subject = Outcomes.Subject(token: token, entry: entry, work: request.work)
       switch verdict {
       case .new(let application), .again(let application):
-        if let displaced = application.displaced { settle(request.work, outcomes.collapsed(displaced, by: subject)) }
+        if let superseded = application.superseded { settle(request.work, outcomes.collapsed(superseded, by: subject)) }
         if request.isExpired {
           count(.expired, .expired, request)
           settle(request.work, outcomes.say(.expired, subject, revision: application.revision))
         } else {
           count(.queued, .queued, request)
-          settle(request.work, outcomes.say(.queued, subject, revision: application.revision))
           if let presence = application.presence { outcomes.deliver(encoded, entry.kind, application.revision, to: presence, token) }
         }
       case .stale(let by):
         count(.collapsed, .collapsed, request)
-        settle(request.work, outcomes.stale(subject, revision: request.entry.revision, by: by))
+        settle(request.work, outcomes.stale(subject, revision: request.entry.revision, by: by.id))
       case .duplicate:
         count(.duplicate, .duplicate, request)
         settle(request.work, outcomes.say(.duplicate, subject, revision: request.entry.revision))
@@ -476,7 +485,7 @@ final class Pipeline: RedisReplyHandler {
     if let failure {
       if failure == .messageTooLarge {
         works[place].refusals += 1
-        if !works[place].isCondemned { fault(place, "an event of it is too large for Kafka") }
+        if !works[place].isDeadLettered { fault(place, "an event of it is too large for Kafka") }
       }
       works[place].failed = true
     }
@@ -501,7 +510,33 @@ final class Pipeline: RedisReplyHandler {
     }
     metrics.latency.observe(Double(loop.milliseconds() - works[place].arrived) / 1000)
     if works[place].verdict == .poison { logPoison(works[place]) }
-    remove(place, works[place].verdict)
+    conclude(place)
+  }
+
+  /// All outcomes of a record are durable, but for the journal, which has its ticket from now on.
+  private func conclude(_ place: Int32) {
+    guard let journal, let hold = works[place].hold, let ticket = works[place].ticket, !works[place].isRegistration else {
+      return remove(place, works[place].verdict)
+    }
+    let source = source(place, hold.records[works[place].index])
+    if let judgement = works[place].judgement { journal.append(source, judgement) }
+    if let verdict = works[place].verdict { metrics.count(verdict, isRegistration: false) }
+    works.remove(place)
+    journal.finish(ticket, source)
+  }
+
+  private func source(_ place: Int32, _ record: RecordView) -> JournalSource {
+    JournalSource(record, incarnation: works[place].incarnation)
+  }
+
+  /// Notes the verdicts on a page of a person's devices; the last page has the sum of all.
+  private func journalPage(_ place: Int32) {
+    guard let journal, let hold = works[place].hold, let progress = works[place].audience else { return }
+    let source = source(place, hold.records[works[place].index])
+    journal.append(source, count: progress.page.count, closing: progress.isWhole ? progress.closing : nil) { number, then in
+      let device = progress.page[number]
+      hold.arena.withUnsafeBytes { then(UnsafeRawBufferPointer(rebasing: $0[device.token]), device.judgement) }
+    }
   }
 
   private func logPoison(_ work: borrowing Work) {
@@ -519,7 +554,7 @@ final class Pipeline: RedisReplyHandler {
     if let verdict { metrics.count(verdict, isRegistration: works[place].isRegistration) }
     let ticket = works[place].ticket
     works.remove(place)
-    if let ticket { onDone?(ticket) }
+    if let ticket { owner?.finished(ticket) }
   }
 
   // MARK: Again
@@ -532,8 +567,8 @@ final class Pipeline: RedisReplyHandler {
 
   /// Lets go of what waits and was begun in an assignment that is over: whoever reads it anew knows what there is now. Where nobody can,
   /// since its topic was deleted or cut, there is nobody to tell of it either.
-  func dropOver() {
-    let isOver = { [self] (place: Int32) in works[place].ticket.map { !isCurrent($0) } ?? false }
+  func dropEnded() {
+    let isOver = { [self] (place: Int32) in works[place].ticket.map { owner?.isCurrent($0) == false } ?? false }
     let over = again.filter(isOver) + withoutAudience.filter(isOver)
     guard !over.isEmpty else { return }
     again.removeAll(where: isOver)
@@ -543,8 +578,8 @@ final class Pipeline: RedisReplyHandler {
 
   private func retryFired() {
     isRetrying = false
-    dropOver()
-    guard redis.isUp, mayWork(), !outcomes.isFull else { return scheduleRetry(5) }
+    dropEnded()
+    guard redis.isUp, state.phase.mayJudge, !outcomes.isFull else { return scheduleRetry(5) }
     var places: [Int32] = []
     swap(&places, &again)
     for place in places {
@@ -554,6 +589,7 @@ final class Pipeline: RedisReplyHandler {
       works[place].failed = false
       works[place].tries += 1
       works[place].audience = nil
+      works[place].judgement = nil
       works[place].verdict = nil
       metrics.retries.increment()
       start(place)

@@ -57,8 +57,8 @@ struct BegunRecord {
   let ticket: RecordTicket
   /// It comes from `devices`.
   let isRegistration: Bool
-  /// How often its topic was made anew.
-  var era: UInt32 = 0
+  /// How often its topic was deleted and made again.
+  var incarnation: UInt32 = 0
 }
 
 /// A record on its way through the stage, from its arrival until its outcomes are durable.
@@ -69,8 +69,8 @@ struct Work {
   var index = 0
   /// It is a registration, of `devices`.
   var isRegistration = false
-  /// How often its topic was made anew.
-  var era: UInt32 = 0
+  /// How often its topic was deleted and made again.
+  var incarnation: UInt32 = 0
   /// What the tracker wants back when it is done.
   var ticket: RecordTicket?
   /// Outcomes that are not yet known: calls to Redis and records to Kafka.
@@ -85,11 +85,13 @@ struct Work {
   /// It failed together with others: next time it is judged alone, which shows whose fault it was.
   var isSuspect = false
   /// It goes to the dead letters.
-  var isCondemned = false
+  var isDeadLettered = false
   /// What became of it, as far as is known: counted when it is done.
   var verdict: RecordVerdict?
   /// How often it was done again.
   var tries = 0
+  /// What the journal is to say of it; nil for what the pages of a person's devices tell, and before the verdict.
+  var judgement: JournalJudgement?
   /// For a `user:` target: the devices that it goes to.
   var audience: Audiences.Progress?
   /// When it arrived: the loop's milliseconds.
@@ -106,7 +108,8 @@ struct WorkTable {
   /// Takes a place for a record.
   mutating func add(_ hold: BatchHold, _ begun: BegunRecord, arrived: UInt64) -> Int32 {
     let work = Work(
-      hold: hold, index: begun.index, isRegistration: begun.isRegistration, era: begun.era, ticket: begun.ticket, arrived: arrived)
+      hold: hold, index: begun.index, isRegistration: begun.isRegistration, incarnation: begun.incarnation, ticket: begun.ticket,
+      arrived: arrived)
     count += 1
     if let place = free.popLast() {
       places[Int(place)] = work

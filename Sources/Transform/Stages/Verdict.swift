@@ -3,8 +3,8 @@ import Redis
 
 /// What the judge script says of one request for one device.
 enum Verdict {
-  /// A newer revision of the same collapse id is known: the apns-id of that one.
-  case stale(by: NotificationID)
+  /// A newer revision of the same collapse id is known.
+  case stale(by: JournalReference)
   /// It is in the mailbox now (or, past its expiration, only remembered).
   case new(Application)
   /// It was applied before, from this same record: everything is said and done again as at the first time.
@@ -18,8 +18,19 @@ enum Verdict {
   /// The device is registered for another application.
   case wrongApplication
 
-  /// It says that the device is not the person's.
-  var isForeign: Bool { if case .foreign = self { true } else { false } }
+  /// What the journal is to say of it.
+  func judgement(of request: DeviceRequest) -> JournalJudgement {
+    let own = request.entry.revision
+    switch self {
+    case .new(let application), .again(let application):
+      return JournalJudgement(request.isExpired ? .expired : .kept, revision: application.revision, other: application.superseded)
+    case .stale(let by): return JournalJudgement(.stale, revision: own, other: by)
+    case .duplicate: return JournalJudgement(.duplicate, revision: own)
+    case .foreign: return JournalJudgement(.wrongUser, revision: own)
+    case .unregistered: return JournalJudgement(.unregistered, revision: own)
+    case .wrongApplication: return JournalJudgement(.wrongApplication, revision: own)
+    }
+  }
 
   /// What applying a request did.
   struct Application {
@@ -28,13 +39,7 @@ enum Verdict {
     /// The revision as it was kept.
     var revision: Revision
     /// The older revision that it took the place of in the mailbox, and its apns-id.
-    var displaced: Displaced?
-  }
-
-  /// A notification that was replaced before the device had it.
-  struct Displaced {
-    var revision: Revision
-    var id: NotificationID
+    var superseded: JournalReference?
   }
 
   /// A device's session: the partition of `deliveries` that its lane reads, and its generation.
@@ -47,8 +52,9 @@ enum Verdict {
   init?(_ reply: RedisReplyView) {
     switch reply[0]?.integer {
     case 0:
-      guard let by = reply[3]?.bytes.flatMap(NotificationID.init(bytes:)) else { return nil }
-      self = .stale(by: by)
+      guard let revision = reply[2]?.bytes.flatMap(Revision.init(bytes:)), let id = reply[3]?.bytes.flatMap(NotificationID.init(bytes:))
+      else { return nil }
+      self = .stale(by: JournalReference(revision: revision, id: id))
     case 1:
       guard let application = Application(reply) else { return nil }
       self = .new(application)
@@ -69,18 +75,17 @@ extension Verdict.Application {
     guard let revision = reply[2]?.bytes.flatMap(Revision.init(bytes:)) else { return nil }
     self.revision = revision
     presence = reply[1]?.bytes.flatMap(Verdict.Presence.init)
-    displaced = reply[3]?.bytes.flatMap(Verdict.Displaced.init)
+    superseded = reply[3]?.bytes.flatMap(JournalReference.init)
   }
 }
 
-extension Verdict.Displaced {
+extension JournalReference {
   fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count == Revision.byteCount + NotificationID.byteCount,
       let revision = Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes.prefix(Revision.byteCount))),
       let id = NotificationID(bytes: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(Revision.byteCount)))
     else { return nil }
-    self.revision = revision
-    self.id = id
+    self.init(revision: revision, id: id)
   }
 }
 

@@ -7,11 +7,13 @@ import Worker
 enum OutcomeToken {
   case work(Int32)
   case eviction(Int)
+  case journal(UInt32)
 
   init?(_ token: UInt64) {
     switch token >> 32 {
     case 1: self = .work(Int32(truncatingIfNeeded: token))
     case 2: self = .eviction(Int(token & 0xFFFF_FFFF))
+    case 3: self = .journal(UInt32(truncatingIfNeeded: token))
     default: return nil
     }
   }
@@ -20,6 +22,7 @@ enum OutcomeToken {
     switch self {
     case .work(let place): 1 << 32 | UInt64(UInt32(bitPattern: place))
     case .eviction(let number): 2 << 32 | UInt64(number)
+    case .journal(let number): 3 << 32 | UInt64(number)
     }
   }
 }
@@ -90,14 +93,14 @@ final class Outcomes {
     return produce(facts, key: subject.token, .work(subject.work))
   }
 
-  /// What lay in the mailbox is replaced by the subject.
-  func collapsed(_ displaced: Verdict.Displaced, by subject: Subject) -> Produced {
-    var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: displaced.revision)
-    facts.id = displaced.id
+  /// What lay in the mailbox is superseded by the subject.
+  func collapsed(_ superseded: JournalReference, by subject: Subject) -> Produced {
+    var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: superseded.revision)
+    facts.id = superseded.id
     facts.traceparent = UnsafeRawBufferPointer(start: nil, count: 0)
     facts.source = SourcePosition(
-      partition: Int32(clamping: displaced.revision.sourcePartition), offset: Int64(clamping: displaced.revision.offset),
-      timestamp: Int64(clamping: displaced.revision.timestamp))
+      partition: Int32(clamping: superseded.revision.sourcePartition), offset: Int64(clamping: superseded.revision.offset),
+      timestamp: Int64(clamping: superseded.revision.timestamp))
     facts.details = .by(subject.entry.id)
     return produce(facts, key: subject.token, .work(subject.work))
   }
@@ -126,11 +129,11 @@ final class Outcomes {
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
     let said = produce(facts, key: envelope.target, .work(token))
-    return said + bury(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
+    return said + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
   }
 
   /// A record cannot be processed: it is said, and the record goes to the dead letters as it was.
-  func condemn(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, token: Int32) -> Produced {
+  func deadLetter(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, token: Int32) -> Produced {
     if isSilent { return Produced() }
     var said = Produced()
     if let envelope {
@@ -141,11 +144,11 @@ final class Outcomes {
       )
       said = produce(facts, key: envelope.target, .work(token))
     }
-    return said + bury(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
+    return said + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
   }
 
   /// How much of a record there is in its dead letter.
-  private enum Burial: CaseIterable {
+  private enum LetterForm: CaseIterable {
     case whole, withoutValue, bare
   }
 
@@ -153,19 +156,19 @@ final class Outcomes {
   ///
   /// One that has no room there, since the letter's headers come to its own, goes without its value, and when that is not enough without
   /// its key and its headers, too: the coordinates say where they lie.
-  private func bury(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ token: Int32) -> Produced {
-    for burial in Burial.allCases.dropFirst(min(refusals, Burial.allCases.count - 1)) {
+  private func put(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ token: Int32) -> Produced {
+    for form in LetterForm.allCases.dropFirst(min(refusals, LetterForm.allCases.count - 1)) {
       var letter = letter
-      if burial != .whole {
+      if form != .whole {
         let rest = "the record does not fit into the dead letters as a whole: read it where it lies"
         letter.error = letter.error.map { "\($0); \(rest)" } ?? rest
       }
-      if burial != .bare { headers.copy(from: record) }
+      if form != .bare { headers.copy(from: record) }
       letter.forEachHeader { header, value in headers.append(header.name, value) }
       let outcome = producer.produce(
-        deadLetters, key: burial == .bare ? nil : record.key, value: burial == .whole ? record.value : nil, headers: headers,
+        deadLetters, key: form == .bare ? nil : record.key, value: form == .whole ? record.value : nil, headers: headers,
         token: OutcomeToken.work(token).value)
-      if case .refused(let error) = outcome, error.code == .messageTooLarge, burial != .bare {
+      if case .refused(let error) = outcome, error.code == .messageTooLarge, form != .bare {
         headers.removeAll()
         continue
       }

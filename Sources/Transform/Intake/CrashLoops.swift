@@ -5,8 +5,8 @@ import Worker
 ///
 /// A partition that was begun several times at the same offset, and neither left in order nor ever idle, is suspected: its records are then
 /// worked on in small groups, each noted before. Where a process ends over a group, the next one makes smaller ones of it, down to single
-/// records; one that several processes have ended over is condemned.
-final class CrashWatch: RedisReplyHandler {
+/// records; one that several processes have ended over is dead-lettered.
+final class CrashLoops: RedisReplyHandler {
   /// The group that a process has ended over.
   struct Group: Equatable {
     var first: Int64
@@ -14,19 +14,19 @@ final class CrashWatch: RedisReplyHandler {
 
     /// How many records may be worked on together from this offset on.
     func step(at offset: Int64) -> Int {
-      if offset < first { return Int(min(first - offset, Int64(CrashWatch.groupRecords))) }
-      return offset < first + count ? max(1, Int(count) / CrashWatch.narrowing) : CrashWatch.groupRecords
+      if offset < first { return Int(min(first - offset, Int64(CrashLoops.groupRecords))) }
+      return offset < first + count ? max(1, Int(count) / CrashLoops.narrowing) : CrashLoops.groupRecords
     }
   }
 
   /// What is known when partitions are begun.
   struct Suspicion {
-    /// Records are to be worked on in groups.
-    var isCareful = false
+    /// Records are to be begun in groups.
+    var isBisecting = false
     /// By the field of the partition's marker: what to look at more closely.
     var groups: [String: Group] = [:]
     /// By the field of the partition's marker: the offset of a record that no worker survives.
-    var condemned: [String: Int64] = [:]
+    var deadly: [String: Int64] = [:]
   }
 
   /// Begins at one offset after which a partition is suspected.
@@ -34,12 +34,12 @@ final class CrashWatch: RedisReplyHandler {
   /// Records of a group at first, and by how much the groups become smaller: 64, 8, 1.
   static let groupRecords = 64
   static let narrowing = 8
-  /// Processes that ended while working on a record alone, after which it is condemned.
-  static let condemnedAfter = 2
-  /// Processes that have ended over a record until it is condemned.
-  static let tries = suspectedAfter - 1 + 2 + condemnedAfter
-  /// So many records are worked on in groups before a lane goes on as usual.
-  static let carefulRecords = 1_000
+  /// Processes that ended while working on a record alone, after which it is dead-lettered.
+  static let deadlyAfter = 2
+  /// Processes that have ended over a record until it is dead-lettered.
+  static let tries = suspectedAfter - 1 + 2 + deadlyAfter
+  /// So many records are begun in groups before a lane goes on as usual.
+  static let bisectedRecords = 1_000
 
   private let redis: RedisConnection
   private var command = RedisCommand()
@@ -98,9 +98,9 @@ final class CrashWatch: RedisReplyHandler {
     for (start, known) in zip(starts, answer.array ?? []) {
       let numbers = known.array?.compactMap(\.integer) ?? []
       guard numbers.count == 5 else { continue }
-      if numbers[0] >= Self.suspectedAfter || numbers[2] > 0 { suspicion.isCareful = true }
+      if numbers[0] >= Self.suspectedAfter || numbers[2] > 0 { suspicion.isBisecting = true }
       if numbers[2] > 0 { suspicion.groups[start.field] = Group(first: numbers[1], count: numbers[2]) }
-      if numbers[4] >= Self.condemnedAfter { suspicion.condemned[start.field] = numbers[3] }
+      if numbers[4] >= Self.deadlyAfter { suspicion.deadly[start.field] = numbers[3] }
     }
     return suspicion
   }

@@ -8,7 +8,7 @@ import Worker
 /// behind what they stand for, so they are lost before it. What was applied since the last marker may be lost even where the marker is not:
 /// after each doubt the lane goes back to where the markers are, be they lower than it has left them or the same, and applies again what
 /// follows. Markers that are higher have another owner.
-final class Ownership {
+final class Checkpoints {
   /// What the comparison of the markers has found.
   enum Finding {
     /// All partitions that were offered have begun, and what Redis has is what was written.
@@ -18,7 +18,17 @@ final class Ownership {
     /// Redis has lost everything, or parts that cannot be told from everything.
     case empty
     /// A partition has another owner: leave the group and join it again.
-    case foreign(TopicPartition)
+    case otherOwner(TopicPartition)
+
+    /// The same for the lane's phase.
+    var phase: LanePhase.Finding {
+      switch self {
+      case .sound: .verified
+      case .again(let milliseconds, _): .again(afterMilliseconds: milliseconds)
+      case .empty: .empty
+      case .otherOwner: .otherOwner
+      }
+    }
   }
 
   private struct Held {
@@ -35,7 +45,7 @@ final class Ownership {
   }
 
   private let store: MarkerStore
-  private let crashes: CrashWatch
+  private let crashes: CrashLoops
   private let topics: Topics
   private var held: [Int: Held] = [:]
   /// Partitions whose topic was found to be made anew, each with the marker that does not fit it, and begins again. Where another marker
@@ -53,17 +63,17 @@ final class Ownership {
   /// Whether some partition's first record has not come yet.
   private(set) var hasUnconfirmed = false
   /// Told what is suspected of the partitions that begin.
-  var onSuspicion: ((CrashWatch.Suspicion) -> Void)?
+  var onSuspicion: ((CrashLoops.Suspicion) -> Void)?
   /// Markers were found that this lane has not left so.
   var onDoubt: (() -> Void)?
   /// Redis could not take markers.
   var onRefusal: ((RedisError) -> Void)?
   /// Told when partitions start again from an earlier offset.
-  var onReturn: ((TopicPartition, _ from: Int64, _ to: Int64) -> Void)?
+  var onRewind: ((TopicPartition, _ from: Int64, _ to: Int64) -> Void)?
   /// Told how many marker calls were made.
   var onRaised: ((_ partitions: Int) -> Void)?
 
-  init(_ store: MarkerStore, _ crashes: CrashWatch, _ topics: Topics) {
+  init(_ store: MarkerStore, _ crashes: CrashLoops, _ topics: Topics) {
     self.store = store
     self.crashes = crashes
     self.topics = topics
@@ -84,14 +94,14 @@ final class Ownership {
     }
   }
 
-  /// How often the topic of a partition was made anew.
-  func era(_ index: Int) -> UInt32 { held[index]?.marker.era ?? 0 }
+  /// How often the topic of a partition was deleted and made again.
+  func incarnation(_ index: Int) -> UInt32 { held[index]?.marker.era ?? 0 }
 
   /// The fields of partitions that were begun and have nothing under way: no process has ended over them.
-  func takeCalm(_ isIdle: (_ index: Int) -> Bool) -> [String] {
-    let calm = counted.filter { isIdle($0.key) }
-    for index in calm.keys { counted[index] = nil }
-    return Array(calm.values)
+  func takeHealthy(_ isIdle: (_ index: Int) -> Bool) -> [String] {
+    let healthy = counted.filter { isIdle($0.key) }
+    for index in healthy.keys { counted[index] = nil }
+    return Array(healthy.values)
   }
 
   /// Whether there are partitions that have not been idle since they were begun.
@@ -108,7 +118,7 @@ final class Ownership {
   /// Compares the markers of what is owned, and begins what is offered.
   ///
   /// - Parameter isNew: whether no partition of the cluster was ever worked on, which is asked when buckets are missing.
-  func check(_ consumer: Consumer, isNew: () async throws -> Bool) async -> Finding {
+  func compare(_ consumer: Consumer, isNew: () async throws -> Bool) async -> Finding {
     guard !isRaising else { return .again(afterMilliseconds: 20, "markers are being raised") }
     isChecking = true
     defer { isChecking = false }
@@ -134,10 +144,10 @@ final class Ownership {
     for (place, each) in owned.enumerated() where held[each.partition.index]?.partition == each.partition {
       let found = markers[place]
       let highest = each.pending?.offset ?? each.marker.offset
-      if found.contains(where: { ($0?.offset ?? 0) > highest }) { return .foreign(each.partition.topicPartition) }
+      if found.contains(where: { ($0?.offset ?? 0) > highest }) { return .otherOwner(each.partition.topicPartition) }
       let lowest = found.map { $0?.offset ?? 0 }.min() ?? 0
       if lowest < each.marker.offset || each.isDoubtful {
-        if lowest < each.marker.offset { onReturn?(each.partition.topicPartition, each.marker.offset, lowest) }
+        if lowest < each.marker.offset { onRewind?(each.partition.topicPartition, each.marker.offset, lowest) }
         consumer.startAgain(each.partition.index)
         returning.insert(each.partition.topicPartition)
         goesBack = true
@@ -229,7 +239,7 @@ final class Ownership {
     /// It lies below the marker: it is applied.
     case skip
     /// It is not the record that the marker was written for: the topic was made anew.
-    case madeAnew
+    case madeAgain
   }
 
   /// Judges a record by the marker that reading began at.
@@ -240,7 +250,7 @@ final class Ownership {
     if offset >= marker.offset { return .work }
     if offset == marker.offset - 1, timestamp == marker.timestamp { return .skip }
     anew[partition] = marker
-    return .madeAnew
+    return .madeAgain
   }
 
   // MARK: Raising

@@ -20,17 +20,29 @@ struct Audiences: ~Copyable {
     /// How many devices it went to so far.
     var devices = 0
     /// The last page of devices has come.
-    fileprivate var isWhole = false
+    fileprivate(set) var isWhole = false
     /// Devices of the present page that are not yet judged.
     fileprivate var unjudged = 0
     /// The greatest token of the present page: where the next begins.
     fileprivate var last = ArenaSpan()
     /// What the present page holds until it is judged.
     fileprivate var bytes = 0
+    /// The verdicts on the devices of the present page.
+    private(set) var page: [(token: ArenaSpan, judgement: JournalJudgement)] = []
+    /// The sum of all devices so far.
+    private(set) var closing = JournalEntry.Closing()
 
     init(application: ArenaSpan, user: ArenaSpan, entry: RequestEntry) {
       (self.application, self.user, self.entry) = (application, user, entry)
     }
+
+    fileprivate mutating func note(_ token: ArenaSpan, _ judgement: JournalJudgement, in arena: borrowing ByteBuffer) {
+      page.append((token, judgement))
+      arena.withUnsafeBytes { closing.add(UnsafeRawBufferPointer(rebasing: $0[token])) }
+    }
+
+    /// The page's verdicts stand in the journal.
+    fileprivate mutating func turn() { page.removeAll(keepingCapacity: true) }
   }
 
   /// What Redis answered to the question for a page.
@@ -126,16 +138,22 @@ struct Audiences: ~Copyable {
 
   /// A device of the present page is judged.
   ///
-  /// - Parameter isForeign: it is not the person's any more, so that the request did not go to it.
-  func judged(_ work: inout Work, isForeign: Bool) {
+  /// A device that is not the person's any more does not count: the request did not go to it.
+  func judged(_ work: inout Work, _ token: ArenaSpan, _ judgement: JournalJudgement) {
+    guard let hold = work.hold else { return }
     work.audience?.unjudged -= 1
-    if !isForeign { work.audience?.devices += 1 }
+    if judgement.verdict != .wrongUser { work.audience?.devices += 1 }
+    work.audience?.note(token, judgement, in: hold.arena)
   }
+
+  /// Whether the present page is judged, and all of it worked.
+  func isJudged(_ work: borrowing Work) -> Bool { work.audience?.unjudged == 0 && !work.failed }
 
   /// What comes next; a page that is judged holds nothing any more.
   mutating func step(_ work: inout Work) -> Step {
     guard let progress = work.audience, progress.unjudged == 0, !work.failed else { return .wait }
     leave(&work)
+    work.audience?.turn()
     return progress.isWhole ? .end : .next
   }
 

@@ -1,0 +1,45 @@
+import Kafka
+
+/// How the records are begun that follow a start after which workers ended again and again: in small groups, each noted in Redis before, so
+/// that the record that ends its worker is found. A value.
+struct Bisection {
+  /// Records that are still to be begun in groups.
+  private(set) var left = 0
+  /// By the field of the partition's marker, as in `CrashLoops.Suspicion`.
+  private var groups: [String: CrashLoops.Group] = [:]
+  private var deadly: [String: Int64] = [:]
+
+  /// Whether records are to be begun in groups.
+  var isNeeded: Bool { left > 0 }
+
+  /// Partitions were begun, and this is known of them.
+  mutating func note(_ suspicion: CrashLoops.Suspicion) {
+    deadly.merge(suspicion.deadly) { $1 }
+    groups.merge(suspicion.groups) { $1 }
+    if suspicion.isBisecting { left = CrashLoops.bisectedRecords }
+  }
+
+  /// Where the group ends that begins with this record of the batch: at the partition's end in it, and before a deadly record, which is a
+  /// group by itself.
+  func groupEnd(_ batch: RecordBatch, from first: Int, _ field: String) -> Int {
+    let deadly = deadly[field]
+    if batch[first].offset == deadly { return first + 1 }
+    let step = groups[field]?.step(at: batch[first].offset) ?? CrashLoops.groupRecords
+    let end = min(batch.count, first + step)
+    return (first..<end).first { batch[$0].partitionIndex != batch[first].partitionIndex || batch[$0].offset == deadly } ?? end
+  }
+
+  /// So many were begun: whether that was the end of it, and the lane goes on as usual.
+  mutating func isOver(after count: Int) -> Bool {
+    left = max(0, left - count)
+    if left == 0 { groups = [:] }
+    return left == 0
+  }
+
+  /// Whether the record at this offset is the one that no worker survives; said only once.
+  mutating func takeDeadly(_ field: String, _ offset: Int64) -> Bool {
+    guard deadly[field] == offset else { return false }
+    deadly[field] = nil
+    return true
+  }
+}

@@ -1,0 +1,54 @@
+import Kafka
+import Worker
+
+/// How the lane takes part in its group: what was found out of the topics and the brokers before it joins.
+struct GroupPlan {
+  private let requestPartitions: Int
+  private let devicePartitions: Int
+  private let sessionMilliseconds: Int
+
+  /// What brokers allow by default, in milliseconds.
+  private static let shortestSessionByDefault = 6_000
+
+  /// Asks the brokers.
+  ///
+  /// - Throws: when they do not answer, or when the journal has fewer partitions than the requests.
+  init(_ settings: TransformSettings, _ admin: Admin, _ logger: Logger) async throws {
+    sessionMilliseconds = await Self.sessionTimeout(settings.sessionMilliseconds, admin, logger)
+    requestPartitions = try await admin.describe(topic: settings.topics.requests).partitions.count
+    devicePartitions = try await admin.describe(topic: settings.topics.devices).partitions.count
+    let journalPartitions = try await admin.describe(topic: settings.topics.journal).partitions.count
+    guard journalPartitions >= requestPartitions else {
+      throw TooFewPartitions(topic: settings.topics.journal, count: journalPartitions, needed: requestPartitions)
+    }
+  }
+
+  /// The wanted session timeout, or the shortest that the brokers allow.
+  private static func sessionTimeout(_ wanted: Int, _ admin: Admin, _ logger: Logger) async -> Int {
+    guard let cluster = try? await admin.describeCluster(), let broker = cluster.brokers.keys.min() else { return wanted }
+    // The embedded broker forgets members that are silent while their group forms, which takes it three seconds.
+    if cluster.isEmbedded { return max(wanted, shortestSessionByDefault) }
+    let text = try? await admin.settings(ofBroker: broker)["group.min.session.timeout.ms"]
+    // Where the brokers do not tell, the value that they have by default is the safe one.
+    let shortest = text.flatMap { Int($0) } ?? shortestSessionByDefault
+    guard wanted < shortest else { return wanted }
+    logger.warning(
+      "the brokers allow no shorter session: a worker that was killed is noticed later; set group.min.session.timeout.ms there",
+      ["wantedMs": wanted, "ms": shortest])
+    return shortest
+  }
+
+  /// A partition of `devices` belongs to the owner of the partition of requests with the same number, modulo their count: the group's
+  /// strategy would balance both topics as if their partitions were alike.
+  func options(_ settings: TransformSettings) -> Consumer.Options {
+    var options = Consumer.Options(group: settings.group)
+    options.offersPartitions = true
+    let (requests, devices) = (requestPartitions, devicePartitions)
+    options.companions = { [topics = settings.topics] partition in
+      guard partition.topic == topics.requests else { return [] }
+      return stride(from: Int(partition.partition), to: devices, by: max(requests, 1)).map { TopicPartition(topics.devices, Int32($0)) }
+    }
+    options.sessionTimeoutMilliseconds = sessionMilliseconds
+    return options
+  }
+}

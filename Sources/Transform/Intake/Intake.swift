@@ -1,0 +1,198 @@
+import Kafka
+import Worker
+
+/// The consumer's batches until their records begin: what waits for a slot, for the registry, or for the record that ends workers to be
+/// found. Loop-confined.
+final class Intake {
+  private let settings: TransformSettings
+  private let state: LaneState
+  private let checkpoints: Checkpoints
+  private let crashes: CrashLoops
+  private let pipeline: Pipeline
+  private let journal: Journal
+  private let logger: Logger
+  private var consumer: Consumer?
+  private var committer: OffsetCommitter?
+  private var bisection = Bisection()
+  private var isMarking = false
+  /// What is to know of the consumer's partitions for each record, by index.
+  private var partitions: [Partition] = []
+  /// The partitions that the log knows of.
+  private var logged: Set<TopicPartition> = []
+  /// Batches, or the rest of them, that found no slot.
+  private var backlog: [(batch: RecordBatch, next: Int)] = []
+
+  private struct Partition {
+    var isRegistry = false
+    var incarnation: UInt32 = 0
+  }
+
+  init(
+    _ settings: TransformSettings, state: LaneState, checkpoints: Checkpoints, crashes: CrashLoops, pipeline: Pipeline, journal: Journal,
+    logger: Logger
+  ) {
+    self.settings = settings
+    self.state = state
+    self.checkpoints = checkpoints
+    self.crashes = crashes
+    self.pipeline = pipeline
+    self.journal = journal
+    self.logger = logger
+  }
+
+  /// A consumer has joined the group.
+  func attach(_ consumer: Consumer, _ committer: OffsetCommitter) { (self.consumer, self.committer) = (consumer, committer) }
+
+  /// The consumer is being closed: what waits is left to the next owner.
+  func detach() {
+    backlog = []
+    (consumer, committer) = (nil, nil)
+  }
+
+  /// Nothing more is begun.
+  func discard() { backlog = [] }
+
+  /// Whether nothing waits.
+  var isEmpty: Bool { backlog.isEmpty }
+
+  // MARK: Partitions
+
+  /// Partitions have come; those that have to wait are paused.
+  func assigned(_ assigned: [AssignedPartition]) {
+    for partition in assigned {
+      while partitions.count <= partition.index { partitions.append(Partition()) }
+      partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
+    }
+    consumer?.pause(assigned.map(\.index).filter { waitsForRegistry($0) })
+    if !state.phase.mayBegin || !backlog.isEmpty { consumer?.pauseAll() }
+  }
+
+  /// Partitions are going.
+  func revoked(_ partitions: [AssignedPartition], isLost: Bool) {
+    logged.subtract(partitions.map(\.topicPartition))
+    logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
+  }
+
+  /// The markers were compared: they say how often each topic was made again. Partitions begin one by one; the log has one line for all
+  /// that came together.
+  func compared() {
+    let assignment = consumer?.assignment ?? []
+    for partition in assignment { partitions[partition.index].incarnation = checkpoints.incarnation(partition.index) }
+    guard consumer?.offers.isEmpty == true, !logged.isSuperset(of: assignment.map(\.topicPartition)) else { return }
+    logged = Set(assignment.map(\.topicPartition))
+    logger.info("partitions assigned", numbers(assignment))
+  }
+
+  private func numbers(_ partitions: [AssignedPartition]) -> KeyValuePairs<String, any LogValue> {
+    func numbers(_ topic: String) -> String {
+      PartitionNames.text(partitions.map(\.topicPartition).filter { $0.topic == topic }.map(\.partition))
+    }
+    return ["requests": numbers(settings.topics.requests), "devices": numbers(settings.topics.devices)]
+  }
+
+  /// Partitions were begun, and this is known of the workers before.
+  func note(_ suspicion: CrashLoops.Suspicion) {
+    bisection.note(suspicion)
+    guard suspicion.isBisecting else { return }
+    logger.warning("workers have ended at these records again and again: they are begun in small groups", ["records": bisection.left])
+  }
+
+  /// Until the registry is complete only registrations flow: requests for people would wait for it, and take all the slots meanwhile.
+  private func waitsForRegistry(_ index: Int) -> Bool { !state.phase.mayResolveRecipients && !partitions[index].isRegistry }
+
+  // MARK: Records
+
+  /// Takes a batch.
+  func received(_ batch: RecordBatch) {
+    backlog.append((batch, 0))
+    if backlog.count == 1 { advance() } else { consumer?.hold() }
+  }
+
+  /// Begins what finds a slot; when there is none left, or nothing may be begun, the partitions wait.
+  func advance() {
+    guard let committer, let consumer else { return }
+    while let (batch, first) = backlog.first {
+      guard state.phase.mayBegin else { return consumer.pauseAll() }
+      guard pipeline.hasRoom else { return consumer.hold() }
+      if bisection.isNeeded { return advanceByGroup(batch, first, committer) }
+      let (begun, next) = begin(batch, first..<batch.count, committer)
+      if !begun.isEmpty { pipeline.take(batch, begun) }
+      // What is judged and not yet told takes slots, too.
+      if committer.span >= settings.inFlight / 2 { journal.flush() }
+      if next < batch.count { return consumer.hold() }
+    }
+    if state.phase.mayBegin {
+      consumer.release()
+      consumer.resumeAll { [self] in waitsForRegistry($0) }
+    }
+  }
+
+  /// A record is finished: goes on when that makes room.
+  func finished() {
+    guard let committer, !backlog.isEmpty else { return }
+    // Half of the slots, so that a batch is worth its turn.
+    if bisection.isNeeded ? pipeline.isIdle : pipeline.hasRoom && committer.span <= settings.inFlight / 2 { advance() }
+  }
+
+  /// Begins the first batch's records in this range, until there is no slot left: what was begun, and where it stopped.
+  private func begin(_ batch: RecordBatch, _ range: Range<Int>, _ committer: OffsetCommitter) -> (begun: [BegunRecord], next: Int) {
+    var begun: [BegunRecord] = []
+    begun.reserveCapacity(range.count)
+    var next = range.lowerBound
+    scan: while next < range.upperBound {
+      let record = batch[next]
+      if !checkpoints.hasUnconfirmed || isWork(record) {
+        switch committer.begin(record) {
+        case .begun(let ticket):
+          let partition = partitions[record.partitionIndex]
+          begun.append(BegunRecord(index: next, ticket: ticket, isRegistration: partition.isRegistry, incarnation: partition.incarnation))
+        case .ignored: break
+        case .full: break scan
+        }
+      }
+      next += 1
+    }
+    if next == batch.count { backlog.removeFirst() } else { backlog[0].next = next }
+    return (begun, next)
+  }
+
+  /// Begins a group of one partition's records, after Redis has noted which; the next comes when it is finished.
+  private func advanceByGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) {
+    consumer?.hold()
+    guard !isMarking, pipeline.isIdle else { return }
+    let partition = TopicPartition(batch[first].topic, batch[first].partition)
+    let field = checkpoints.field(partition)
+    let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, field), committer)
+    guard let start = begun.first else {
+      if next > first { advance() }
+      return
+    }
+    let group = CrashLoops.Group(first: batch[start.index].offset, count: Int64(begun.count))
+    isMarking = true
+    crashes.mark(field, group) { [self] isNoted in
+      isMarking = false
+      if bisection.isOver(after: begun.count), isNoted {
+        crashes.cleared(consumer?.assignment.map { checkpoints.field($0.topicPartition) } ?? [])
+      }
+      guard bisection.takeDeadly(field, group.first) else { return pipeline.take(batch, begun) }
+      pipeline.deadLetter(batch, start, tries: CrashLoops.tries)
+    }
+  }
+
+  /// Whether the first record that is read of a partition fits the marker at which reading began.
+  private func isWork(_ record: RecordView) -> Bool {
+    let index = record.partitionIndex
+    guard let assigned = consumer?.assignment.first(where: { $0.index == index }), assigned.generation == record.generation else {
+      return false
+    }
+    let partition = assigned.topicPartition
+    switch checkpoints.judge(partition, index, offset: record.offset, timestamp: record.timestamp) {
+    case .work: return true
+    case .skip: return false
+    case .madeAgain:
+      logger.warning("the topic was deleted and made again: its markers begin again", ["partition": "\(partition)"])
+      consumer?.startAgain(index)
+      return false
+    }
+  }
+}

@@ -1,0 +1,192 @@
+/// What a lane may do: one phase, changed by what happens, answered with what is to be done about it. A value.
+///
+/// Redis may lose the end of what was written to it, and never without a sign: a broken connection, a refusal, markers that are not as they
+/// were left. After each sign nothing is judged until the markers are compared. What a comparison that began before the sign has found does
+/// not count: each sign begins a new epoch.
+struct LanePhase {
+  /// The phases.
+  enum Phase: Equatable {
+    /// Redis has not answered yet.
+    case starting
+    /// Redis answers, and what it has is compared with what was written to it.
+    case verifying
+    /// Requests for devices and registrations flow; requests for people wait until Redis has all registrations.
+    case restoringRegistry
+    /// Everything flows.
+    case running
+    /// Nothing is judged until something outside has changed.
+    case suspended(Suspension)
+    /// What is in flight comes to its end, nothing new is begun, and nothing is judged unless Redis was verified all the while.
+    case draining(isVerified: Bool)
+    /// Nothing happens any more.
+    case closed
+  }
+
+  /// What a suspended lane waits for.
+  enum Suspension: Equatable {
+    /// Redis does not answer.
+    case redisAway
+    /// Redis takes nothing that writes.
+    case redisRefusesWrites
+    /// Redis has lost everything: somebody has to rebuild it.
+    case redisEmpty
+  }
+
+  /// What a comparison of the markers has found.
+  enum Finding: Equatable {
+    /// Redis has what was written to it, and everything that was offered has begun.
+    case verified
+    /// Nothing yet: compare again after so many milliseconds.
+    case again(afterMilliseconds: Int)
+    /// Redis has lost everything, or so much that it cannot be told from everything.
+    case empty
+    /// A partition has another owner.
+    case otherOwner
+  }
+
+  /// What is to be done.
+  enum Action: Equatable {
+    /// Fetch nothing more.
+    case pause
+    /// Go on with what was fetched, and fetch more.
+    case advance
+    /// What was applied since the markers may be lost: go back to them.
+    case distrustMarkers
+    /// The next comparison shows whether Redis takes writes.
+    case probeWrites
+    /// Compare the markers.
+    case compare
+    /// Compare them after so many milliseconds.
+    case compareAfter(milliseconds: Int)
+    /// Wait until Redis has all registrations.
+    case restoreRegistry
+    /// Leave the group and join it again.
+    case rejoin
+    /// Redis is ready.
+    case ready
+    /// Somebody has to run `carillon rebuild`.
+    case askForRebuild
+  }
+
+  /// How often the markers are compared without a sign, which finds out that an idle Redis was emptied.
+  static let quietMilliseconds = 15_000
+  /// How soon it is tried whether a Redis takes writes again, or was rebuilt.
+  static let (refusedMilliseconds, emptyMilliseconds) = (500, 2_000)
+
+  /// The phase.
+  private(set) var phase = Phase.starting
+  /// Counts the signs that Redis may have lost something.
+  private(set) var epoch = 0
+
+  /// A lane in a phase; one that rebuilds Redis is running from its beginning.
+  init(_ phase: Phase = .starting) { self.phase = phase }
+
+  // MARK: What may be done
+
+  /// Whether requests may be begun.
+  var mayBegin: Bool { phase == .running || phase == .restoringRegistry }
+
+  /// Whether what was begun may be judged.
+  var mayJudge: Bool { mayBegin || phase == .draining(isVerified: true) }
+
+  /// Whether the devices of people may be looked up.
+  var mayResolveRecipients: Bool { phase == .running || phase == .draining(isVerified: true) }
+
+  /// Whether markers may be raised.
+  var mayCheckpoint: Bool { mayJudge }
+
+  /// Whether the lane is ending or has ended.
+  var isEnding: Bool {
+    switch phase {
+    case .draining, .closed: true
+    default: false
+    }
+  }
+
+  /// Whether a comparison can find anything.
+  var mayCompare: Bool { !isEnding && phase != .starting && phase != .suspended(.redisAway) }
+
+  // MARK: What happens
+
+  /// Redis answers.
+  mutating func redisCameUp() -> [Action] {
+    guard !isEnding else { return [] }
+    phase = .verifying
+    return [.compare]
+  }
+
+  /// Redis does not answer any more.
+  mutating func redisWentAway() -> [Action] {
+    epoch += 1
+    guard enterUnverified(.suspended(.redisAway)) else { return [] }
+    return [.pause, .distrustMarkers]
+  }
+
+  /// Redis may have lost what was written to it.
+  mutating func doubt() -> [Action] {
+    epoch += 1
+    let isUp = mayCompare
+    guard enterUnverified(isUp ? .verifying : phase) else { return [] }
+    return isUp ? [.pause, .distrustMarkers, .compare] : [.pause, .distrustMarkers]
+  }
+
+  /// Redis has refused what writes: nothing is lost.
+  mutating func writesRefused() -> [Action] {
+    guard mayBegin else { return [] }
+    // A comparison that is under way has not tried to write.
+    epoch += 1
+    phase = .suspended(.redisRefusesWrites)
+    return [.pause, .probeWrites, .compareAfter(milliseconds: Self.refusedMilliseconds)]
+  }
+
+  /// The markers were compared; the comparison began in this epoch.
+  mutating func compared(_ finding: Finding, in epoch: Int) -> [Action] {
+    guard mayCompare else { return [] }
+    guard epoch == self.epoch else { return [.compare] }
+    switch finding {
+    case .verified:
+      let quiet = Action.compareAfter(milliseconds: Self.quietMilliseconds)
+      if mayBegin { return [quiet] }
+      phase = .restoringRegistry
+      return [.ready, .restoreRegistry, .advance, quiet]
+    case .again(0): return [.compare]
+    case .again(let milliseconds): return [.compareAfter(milliseconds: milliseconds)]
+    case .empty:
+      let isKnown = phase == .suspended(.redisEmpty)
+      phase = .suspended(.redisEmpty)
+      let again = Action.compareAfter(milliseconds: Self.emptyMilliseconds)
+      return isKnown ? [again] : [.pause, .askForRebuild, again]
+    case .otherOwner: return [.rejoin]
+    }
+  }
+
+  /// Redis has all registrations; the wait for them began in this epoch.
+  mutating func registryRestored(in epoch: Int) -> [Action] {
+    guard epoch == self.epoch, phase == .restoringRegistry else { return [] }
+    phase = .running
+    return [.advance]
+  }
+
+  /// The lane is to end.
+  mutating func drain() -> [Action] {
+    guard !isEnding else { return [] }
+    phase = .draining(isVerified: phase == .running)
+    return [.pause]
+  }
+
+  /// The lane has ended.
+  mutating func close() { phase = .closed }
+
+  /// Enters a phase in which nothing is judged; false where the lane is ending, which then judges nothing any more.
+  private mutating func enterUnverified(_ next: Phase) -> Bool {
+    switch phase {
+    case .closed: return false
+    case .draining:
+      phase = .draining(isVerified: false)
+      return false
+    default:
+      phase = next
+      return true
+    }
+  }
+}

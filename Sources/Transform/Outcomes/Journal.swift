@@ -1,0 +1,176 @@
+import EventLoop
+import Kafka
+import Notifications
+import Worker
+
+/// Writes `notifications.journal`: how requests were judged, many to a record, in the partition of the same number. Loop-confined.
+///
+/// A request is finished when Kafka has every record that names it. A record that Kafka has not taken is sent again as it is: nothing is
+/// judged again for it, and nobody's request is dead-lettered for it.
+final class Journal {
+  /// Told when requests are finished.
+  var onDurable: (([RecordTicket]) -> Void)?
+  /// Told when Kafka has not taken a record (why), and when it takes them again (nil).
+  var onFailure: ((KafkaError.Code?) -> Void)?
+
+  private let producer: Producer
+  private let topic: ProducerTopic
+  private let worker: String
+  private let headers = RecordHeaders()
+  private let metrics: TransformMetrics
+  private var partitions: [Int32: PartitionJournal] = [:]
+  /// The partitions of records that were sent, or are to be sent, by their numbers.
+  private var numbered: [UInt32: PartitionJournal] = [:]
+  private var lastNumber: UInt32 = 0
+  private var isFailing = false
+  private let loop: EventLoop
+  private let timer: Timer
+  private var isTimed = false
+  private var hurriedUntil: UInt64 = 0
+
+  /// An open record is sent when it is this large: well below what a batch takes.
+  private static let fullBytes = 64 << 10
+  /// How long an open record waits for further requests, in milliseconds; and where somebody waits for the requests to be finished.
+  private static let (lingerMilliseconds, hurriedMilliseconds) = (100, 5)
+
+  init(on loop: EventLoop, _ settings: TransformSettings, producer: Producer, metrics: TransformMetrics) throws(KafkaError) {
+    self.loop = loop
+    self.producer = producer
+    self.metrics = metrics
+    topic = try producer.topic(settings.topics.journal)
+    worker = settings.worker
+    timer = Timer(on: loop)
+    timer.handler = { [unowned self] in
+      isTimed = false
+      flush()
+    }
+  }
+
+  /// What waits for Kafka, in bytes.
+  var bytes: Int { partitions.values.reduce(0) { $0 + $1.bytes } }
+
+  /// Notes the verdict on a request that is for one device, or for none that was looked for.
+  func append(_ source: JournalSource, _ judgement: JournalJudgement) {
+    let journal = journal(source)
+    journal.append(source.place, judgement, now: WallClock.milliseconds())
+    written(journal)
+  }
+
+  /// Notes the verdicts on a request at the devices of a page; `closing` with the last page.
+  func append(
+    _ source: JournalSource, count: Int, closing: JournalEntry.Closing?,
+    _ device: (_ number: Int, _ then: (UnsafeRawBufferPointer, JournalJudgement) -> Void) -> Void
+  ) {
+    let journal = journal(source)
+    journal.append(source.place, count: count, closing: closing, now: WallClock.milliseconds(), device)
+    written(journal)
+  }
+
+  /// All other outcomes of a request are durable: its ticket goes back when Kafka has what the journal says of it.
+  func finish(_ ticket: RecordTicket, _ source: JournalSource) {
+    if journal(source).wait(ticket) { onDurable?([ticket]) }
+  }
+
+  /// Sends what is there.
+  func flush() {
+    for journal in partitions.values { seal(journal) }
+    send()
+  }
+
+  /// A record of the journal is in Kafka, or is not.
+  func reported(_ number: UInt32, failure: KafkaError.Code?) {
+    guard let journal = numbered[number] else { return }
+    let finished = journal.reported(number, isDurable: failure == nil)
+    if failure == nil { numbered[number] = nil } else { lingers() }
+    if isFailing != (failure != nil) {
+      isFailing = failure != nil
+      onFailure?(failure)
+    }
+    if !finished.isEmpty { onDurable?(finished) }
+  }
+
+  /// Whether Kafka has all of it.
+  var isDurable: Bool { numbered.isEmpty && partitions.values.allSatisfy { $0.openBytes == 0 } }
+
+  func close() {
+    timer.close()
+    (onDurable, onFailure) = (nil, nil)
+  }
+
+  private func journal(_ source: JournalSource) -> PartitionJournal {
+    if let journal = partitions[source.partition] {
+      if journal.enter(incarnation: source.incarnation, lastNumber &+ 1) { number(journal) }
+      return journal
+    }
+    let journal = PartitionJournal(partition: source.partition, incarnation: source.incarnation)
+    partitions[source.partition] = journal
+    return journal
+  }
+
+  private func written(_ journal: PartitionJournal) {
+    guard journal.openBytes < Self.fullBytes else {
+      seal(journal)
+      return send(journal)
+    }
+    lingers()
+  }
+
+  private func lingers() {
+    guard !isTimed else { return }
+    isTimed = true
+    timer.start(after: loop.milliseconds() < hurriedUntil ? Self.hurriedMilliseconds : Self.lingerMilliseconds)
+  }
+
+  /// Sends what is there, and for so long all that comes without much waiting: a partition is being given up.
+  func hurry(forMilliseconds milliseconds: Int) {
+    hurriedUntil = loop.milliseconds() + UInt64(milliseconds)
+    flush()
+  }
+
+  private func seal(_ journal: PartitionJournal) { if journal.seal(lastNumber &+ 1) { number(journal) } }
+
+  private func number(_ journal: PartitionJournal) {
+    lastNumber &+= 1
+    numbered[lastNumber] = journal
+  }
+
+  private func send() { for journal in partitions.values { send(journal) } }
+
+  private func send(_ journal: PartitionJournal) {
+    journal.send { number, incarnation, value in
+      headers.append(JournalLayout.Header.layout, text: JournalLayout.version)
+      headers.append(JournalLayout.Header.worker, text: worker)
+      headers.append(JournalLayout.Header.incarnation, text: String(incarnation))
+      let outcome = value.withUnsafeBytes {
+        producer.produce(
+          topic, partition: journal.partition, key: nil, value: $0, headers: headers, token: OutcomeToken.journal(number).value)
+      }
+      guard case .taken = outcome else {
+        headers.removeAll()
+        lingers()
+        return false
+      }
+      metrics.journalRecords.increment()
+      metrics.journalBytes.increment(by: value.count)
+      return true
+    }
+  }
+}
+
+/// The record of `requests` that the journal tells of.
+struct JournalSource {
+  let partition: Int32
+  let incarnation: UInt32
+  let place: JournalPlace
+
+  init(_ record: RecordView, incarnation: UInt32) {
+    partition = record.partition
+    self.incarnation = incarnation
+    place = JournalPlace(record)
+  }
+
+  /// The revision that the record itself gives its request.
+  var impliedRevision: Revision {
+    Revision(SourcePosition(partition: partition, offset: place.offset, timestamp: place.timestamp)).inEra(incarnation)
+  }
+}

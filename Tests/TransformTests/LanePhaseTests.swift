@@ -1,0 +1,111 @@
+import TestSupport
+import Testing
+
+@testable import Transform
+
+/// The phase of a lane, by random histories beside a model that keeps what has happened since the last sign.
+@Suite struct LanePhaseTests {
+  private enum Event: CaseIterable {
+    case up, away, doubt, refused, begin, verified, stale, again, empty, restored, drain
+  }
+
+  /// Nothing is judged unless a comparison that began after the last sign of a loss has verified the markers; and no person's devices are
+  /// looked up unless the registry was complete after that.
+  @Test func nothingIsJudgedThatWasNotVerifiedSinceTheLastSign() {
+    for seed in 0..<300 as Range<UInt64> {
+      var random = SeededRandom(seed: seed)
+      var phase = LanePhase()
+      // The model.
+      var (isUp, isVerified, isComplete, isDraining) = (false, false, false, false)
+      var comparison = (epoch: 0, isCurrent: false)
+      for _ in 0..<200 {
+        switch Event.allCases.randomElement(using: &random) ?? .up {
+        case .up:
+          guard !isUp else { continue }
+          isUp = true
+          let actions = phase.redisCameUp()
+          #expect(actions == (isDraining ? [] : [.compare]))
+        case .away:
+          guard isUp else { continue }
+          (isUp, isVerified, isComplete, comparison.isCurrent) = (false, false, false, false)
+          _ = phase.redisWentAway()
+        case .doubt:
+          (isVerified, isComplete, comparison.isCurrent) = (false, false, false)
+          #expect(phase.doubt().contains(.compare) == (isUp && !isDraining))
+        case .refused:
+          let actions = phase.writesRefused()
+          guard !actions.isEmpty else { continue }
+          #expect(actions.contains(.probeWrites))
+          (isVerified, isComplete, comparison.isCurrent) = (false, false, false)
+        case .begin: comparison = (phase.epoch, true)
+        case .verified:
+          let actions = phase.compared(.verified, in: comparison.epoch)
+          guard isUp, !isDraining else {
+            #expect(actions.isEmpty)
+            continue
+          }
+          if !comparison.isCurrent, comparison.epoch != phase.epoch { #expect(actions == [.compare]) }
+          if comparison.epoch == phase.epoch { isVerified = true }
+        case .stale: #expect(phase.compared(.verified, in: phase.epoch - 1) == (isUp && !isDraining ? [.compare] : []))
+        case .again:
+          #expect(phase.compared(.again(afterMilliseconds: 20), in: phase.epoch).allSatisfy { $0 == .compareAfter(milliseconds: 20) })
+        case .empty:
+          guard isUp, !isDraining else { continue }
+          _ = phase.compared(.empty, in: phase.epoch)
+          (isVerified, isComplete) = (false, false)
+        case .restored:
+          let actions = phase.registryRestored(in: phase.epoch)
+          if isVerified, !isDraining, !isComplete { #expect(actions == [.advance]) }
+          if !isDraining { isComplete = isComplete || isVerified }
+        case .drain:
+          guard Int.random(in: 0..<20, using: &random) == 0, !isDraining else { continue }
+          _ = phase.drain()
+          isVerified = isVerified && isComplete
+          isDraining = true
+        }
+        #expect(phase.mayJudge == isVerified, "seed \(seed): \(phase.phase)")
+        #expect(phase.mayResolveRecipients == (isVerified && isComplete), "seed \(seed): \(phase.phase)")
+        #expect(phase.mayBegin == (isVerified && !isDraining), "seed \(seed): \(phase.phase)")
+      }
+    }
+  }
+
+  @Test func whatHasHealedRunsAgainWhateverHappenedBefore() {
+    for seed in 0..<100 as Range<UInt64> {
+      var random = SeededRandom(seed: seed)
+      var phase = LanePhase()
+      for _ in 0..<50 {
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0: _ = phase.redisWentAway()
+        case 1: _ = phase.doubt()
+        case 2: _ = phase.writesRefused()
+        case 3: _ = phase.compared(.empty, in: phase.epoch)
+        case 4: _ = phase.compared(.verified, in: phase.epoch)
+        default: _ = phase.redisCameUp()
+        }
+      }
+      _ = phase.redisCameUp()
+      #expect(phase.compared(.verified, in: phase.epoch).first == .ready)
+      #expect(phase.registryRestored(in: phase.epoch) == [.advance])
+      #expect(phase.phase == .running)
+    }
+  }
+
+  @Test func aRestoredRegistryOfAnEarlierEpochCountsForNothing() {
+    var phase = LanePhase()
+    _ = phase.redisCameUp()
+    _ = phase.compared(.verified, in: phase.epoch)
+    let before = phase.epoch
+    _ = phase.doubt()
+    _ = phase.compared(.verified, in: phase.epoch)
+    #expect(phase.registryRestored(in: before).isEmpty)
+    #expect(!phase.mayResolveRecipients)
+  }
+
+  @Test func anEmptyRedisIsSaidOnce() {
+    var phase = LanePhase()
+    _ = phase.redisCameUp()
+    #expect(phase.compared(.empty, in: phase.epoch).contains(.askForRebuild))
+    #expect(!phase.compared(.empty, in: phase.epoch).contains(.askForRebuild))
+  }
+}
