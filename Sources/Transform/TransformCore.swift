@@ -336,7 +336,7 @@ extension TransformCore: ProducerHandler {
   func producerDelivered(_ reports: [DeliveryReport]) {
     for report in reports {
       switch OutcomeToken(report.token) {
-      case .work(let place): pipeline?.reported(place, failure: report.failure)
+      case .record(let slot): pipeline?.reported(slot, failure: report.failure)
       case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
       case .journal(let number): journal?.reported(number, failure: report.failure)
       case nil: if report.failure != nil { metrics.deliveriesLost.increment() }

@@ -16,11 +16,10 @@ protocol PipelineOwner: AnyObject {
   func redisRefusedWrites(_ error: RedisError)
 }
 
-/// The work of one transform lane: records in, verdicts from Redis, deliveries and events out. Loop-confined.
+/// Does what the flow of the records in flight asks for: reads them, has them judged, and says what became of them. Loop-confined.
 ///
-/// A record is *begun* when it comes, and *done* when each of its outcomes is durable: then its ticket goes back to the tracker, which
-/// commits the contiguous prefix. What fails on the way is done again as a whole; its verdicts and events are the same again.
-/// Neither batches nor calls wait for each other; only one device's requests keep their order.
+/// A record is *begun* when it comes, and *finished* when each of its outcomes is durable: then its ticket goes back to the tracker, which
+/// commits the contiguous prefix. When that is, and what is started again, `Flow` decides.
 final class Pipeline: RedisReplyHandler {
   let loop: EventLoop
   let settings: TransformSettings
@@ -30,17 +29,16 @@ final class Pipeline: RedisReplyHandler {
   let journal: Journal?
   let metrics: TransformMetrics
   private let logger: Logger
-  private(set) var works = WorkTable()
+  private var flow: Flow
+  private var records = InFlightTable()
   private let reader: RequestReader
   private var judging: JudgeCalls
   private var audiences: Audiences
-  private let held = HeldBytes()
+  private let budget = MemoryBudget()
   private var evictions: Evictions
   private var registrations: RegistryCalls
-  /// Requests for people, while the registry is not whole.
-  private var withoutAudience: [Int32] = []
-  /// Records to be done again, when Redis and Kafka take work.
-  private var again: [Int32] = []
+  /// Requests for people, while the registry is not complete.
+  private var awaitingRegistry: [Flow.Parked] = []
   private let retry: Timer
   private var isRetrying = false
   /// Told what concerns the lane.
@@ -69,6 +67,7 @@ final class Pipeline: RedisReplyHandler {
     self.state = state
     self.logger = logger
     self.metrics = metrics
+    flow = Flow(tries: settings.tries)
     reader = RequestReader(settings)
     judging = JudgeCalls(settings)
     audiences = Audiences(settings.keys)
@@ -88,222 +87,234 @@ final class Pipeline: RedisReplyHandler {
 
   /// Takes the records of a batch whose tickets the tracker has given.
   func take(_ batch: RecordBatch, _ begun: [BegunRecord]) {
-    let hold = hold(batch, begun.map(\.index))
+    let retained = retain(batch, begun.map(\.index))
     let now = loop.milliseconds()
-    for record in begun { start(add(hold, record, arrived: now)) }
+    for record in begun { start(add(retained, record, arrived: now)) }
     send()
   }
 
-  private func add(_ hold: BatchHold, _ begun: BegunRecord, arrived: UInt64) -> Int32 {
+  private func add(_ batch: RetainedBatch, _ begun: BegunRecord, arrived: UInt64, deadLetteredAfter faults: Int = 0) -> Flow.Slot {
     metrics.took(isRegistration: begun.isRegistration)
-    return works.add(hold, begun, arrived: arrived)
+    let slot = flow.begin(deadLetteredAfter: faults)
+    records.set(slot, InFlightRecord(batch: batch, begun, arrived: arrived))
+    return slot
   }
 
-  private func hold(_ batch: RecordBatch, _ indexes: [Int]) -> BatchHold {
-    let bytes = indexes.reduce(into: 0) { $0 += (batch[$1].value?.count ?? 0) + BatchHold.entryBytes }
-    return BatchHold(batch, bytes: bytes, arena: bytes, account: held)
+  private func retain(_ batch: RecordBatch, _ indexes: [Int]) -> RetainedBatch {
+    let bytes = indexes.reduce(into: 0) { $0 += (batch[$1].value?.count ?? 0) + RetainedBatch.entryBytes }
+    return RetainedBatch(batch, bytes: bytes, arena: bytes, budget: budget)
   }
 
   /// Whether more records may be taken: when nothing is under way they may, and as long as requests wait for the registry, to become whole
   /// by registrations.
-  var hasRoom: Bool { held.count < Self.mostBytes || isIdle || !state.phase.mayResolveRecipients }
+  var hasRoom: Bool { budget.bytes < Self.maximumBytes || isIdle || !state.phase.mayResolveRecipients }
 
-  /// What the records under way may hold, with what is made from them; so many of the largest kind are well below `inFlight`.
-  private static let mostBytes = 96 << 20
+  /// What the records in flight may retain, with what is made from them; so many of the largest kind are well below `inFlight`.
+  private static let maximumBytes = 96 << 20
 
   /// Takes a record that goes to the dead letters as it is.
   func deadLetter(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
-    let hold = hold(batch, [begun.index])
-    let place = add(hold, begun, arrived: loop.milliseconds())
-    works[place].fault = DeadLetter.workersEnded
-    works[place].faults = tries
-    works[place].isDeadLettered = true
-    start(place)
+    let retained = retain(batch, [begun.index])
+    let slot = add(retained, begun, arrived: loop.milliseconds(), deadLetteredAfter: tries)
+    records[slot].fault = DeadLetter.workersEnded
+    start(slot)
   }
 
   private static let unknownFault = "it could not be processed"
 
   /// Sends a record to the dead letters; nothing of it is looked at but its headers.
-  private func deadLetter(_ place: Int32, _ record: RecordView) {
-    let error = works[place].fault ?? Self.unknownFault
-    works[place].pending += 1
-    works[place].verdict = .poison
-    works[place].judgement = JournalJudgement(.deadLettered, revision: source(place, record).impliedRevision)
+  private func deadLetter(_ slot: Flow.Slot, _ record: RecordView) {
+    let error = records[slot].fault ?? Self.unknownFault
+    records[slot].verdict = .poison
+    records[slot].judgement = JournalJudgement(.deadLettered, revision: source(slot, record).impliedRevision)
     reader.readEnvelope(record) { envelope in
       settle(
-        place,
+        slot,
         outcomes.deadLetter(
-          record, works[place].isRegistration ? nil : envelope, error: error, tries: works[place].faults, refusals: works[place].refusals,
-          token: place))
+          record, records[slot].isRegistration ? nil : envelope, error: error, tries: flow.faults(slot), refusals: flow.refusals(slot),
+          token: slot))
     }
-    finish(place)
   }
 
   /// Something went wrong that lies in the record, or in what Redis has of its devices: no waiting mends it.
-  private func fault(_ place: Int32, _ what: String) {
-    works[place].fault = what
-    works[place].faults += 1
-    guard works[place].faults >= settings.tries, !works[place].isDeadLettered else { return }
-    works[place].isDeadLettered = true
-    works[place].refusals = 0
+  private func fault(_ slot: Flow.Slot, _ what: String) {
+    records[slot].fault = what
+    _ = flow.fault(slot)
   }
 
   /// Whether an answer of Redis is about the call and not about Redis.
   private static func isFault(_ error: RedisError) -> Bool { error.code == .wrongType || error.code == .rejected }
 
-  /// Reads a record and has it judged; its outcomes are noted as pending.
-  private func start(_ place: Int32) {
-    guard let hold = works[place].hold else { return }
-    let record = hold.records[works[place].index]
-    if works[place].isDeadLettered { return deadLetter(place, record) }
-    if works[place].isRegistration { return register(place, record) }
-    // Pending until this function has noted all that there is to wait for.
-    works[place].pending += 1
+  /// Reads a record, and has it pass its stages and be judged.
+  private func start(_ slot: Flow.Slot) {
+    let record = records[slot].record
+    // A dead letter is never read: reading may be what it fails at.
+    if flow.isDeadLetter(slot) {
+      deadLetter(slot, record)
+    } else if records[slot].isRegistration {
+      register(slot, record)
+    } else {
+      read(slot, record)
+    }
+    finish(slot)
+  }
+
+  private func read(_ slot: Flow.Slot, _ record: RecordView) {
     reader.read(record) { reading in
       switch reading {
-      case .accepted(let view): accept(view, place, hold)
+      case .accepted(let view): pass(view, slot)
       case .rejected(let rejection, let envelope):
-        works[place].verdict = .rejected
-        works[place].judgement = JournalJudgement(.rejected, revision: source(place, record).impliedRevision)
+        records[slot].verdict = .rejected
+        records[slot].judgement = JournalJudgement(.rejected, revision: source(slot, record).impliedRevision)
         settle(
-          place,
+          slot,
           outcomes.reject(
-            record, rejection, envelope, tries: works[place].tries + 1, refusals: works[place].refusals, token: place))
+            record, rejection, envelope, tries: flow.attempts(slot) + 1, refusals: flow.refusals(slot), token: slot))
       }
     }
-    finish(place)
   }
 
-  private func accept(_ view: RequestView, _ place: Int32, _ hold: BatchHold) {
-    if case .user = view.target, !state.phase.mayResolveRecipients {
-      works[place].pending += 1
-      withoutAudience.append(place)
-      return
+  /// The stages before the judge: so far only people's requests wait there, for the registry.
+  private func pass(_ view: RequestView, _ slot: Flow.Slot) {
+    var isParked = false
+    if case .user = view.target { isParked = !state.phase.mayResolveRecipients }
+    switch flow.pass(slot, target: StableHash.hash(view.envelope.target), isParked: isParked) {
+    case .judge: judge(view, slot)
+    case .wait: if isParked { awaitingRegistry.append(flow.parked(slot)) }
     }
-    guard let entry = reader.entry(view, in: &hold.arena, era: works[place].incarnation) else {
-      fault(place, "its delivery entry cannot be written")
-      return works[place].failed = true
+  }
+
+  /// Records have passed their stages, and nobody of their targets is before them any more.
+  private func passed(_ slots: [Flow.Slot]) {
+    for slot in slots {
+      reader.readAccepted(records[slot].record) { judge($0, slot) }
+      finish(slot)
+    }
+    if !slots.isEmpty { send() }
+  }
+
+  private func judge(_ view: RequestView, _ slot: Flow.Slot) {
+    let batch = records[slot].batch
+    guard let entry = reader.entry(view, in: &batch.arena, era: records[slot].incarnation) else {
+      fault(slot, "its delivery entry cannot be written")
+      return flow.fail(slot)
     }
     switch view.target {
-    case .device(let token): judge(place, hold, hold.keep { DeviceToken.append(token, to: &$0) }, entry)
+    case .device(let token): judge(slot, batch, batch.keep { DeviceToken.append(token, to: &$0) }, entry)
     case .user(let user):
-      works[place].audience = Audiences.Progress(application: hold.keep(view.application), user: hold.keep(user), entry: entry)
-      nextPage(place)
+      records[slot].audience = Audiences.Progress(application: batch.keep(view.application), user: batch.keep(user), entry: entry)
+      nextPage(slot)
     }
   }
 
-  private func judge(_ place: Int32, _ hold: BatchHold, _ token: ArenaSpan, _ entry: RequestEntry) {
-    works[place].pending += 1
-    let request = DeviceRequest(work: place, hold: hold, token: token, entry: entry, isExpired: entry.end <= WallClock.seconds())
-    if works[place].isSuspect { judging.add(alone: request) } else { judging.add(request) }
+  private func judge(_ slot: Flow.Slot, _ batch: RetainedBatch, _ token: ArenaSpan, _ entry: RequestEntry) {
+    flow.expect(1, of: slot)
+    let request = DeviceRequest(slot: slot, batch: batch, token: token, entry: entry, isExpired: entry.end <= WallClock.seconds())
+    if records[slot].isSuspect { judging.add(alone: request) } else { judging.add(request) }
   }
 
   /// Sends what was noted for the judge.
   private func send() {
     judging.send(over: redis, to: self, tag: Tag.judge, now: WallClock.seconds()) { refused in
-      for request in refused { fail(request.work) }
+      for request in refused { fail(request.slot) }
     }
   }
 
   // MARK: The registry
 
   /// Applies a registration of `devices`, which a lane may have applied already.
-  private func register(_ place: Int32, _ record: RecordView) {
-    works[place].pending += 1
-    switch registrations.send(record, over: redis, to: self, token: Tag.registration | UInt64(UInt32(bitPattern: place))) {
+  private func register(_ slot: Flow.Slot, _ record: RecordView) {
+    flow.expect(1, of: slot)
+    switch registrations.send(record, over: redis, to: self, token: Tag.registration | UInt64(UInt32(bitPattern: slot))) {
     case .sent: break
-    case .notTaken: fail(place)
+    case .notTaken: fail(slot)
     case .unreadable(let why):
       logger.warning(
         "a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": why])
-      works[place].verdict = .unreadable
-      finish(place)
+      records[slot].verdict = .unreadable
+      finish(slot)
     }
   }
 
-  private func registered(_ place: Int32, _ reply: RedisReplyView) {
-    guard let hold = works[place].hold else { return }
-    works[place].verdict = reply[0]?.integer == 1 ? .applied : .superseded
+  private func registered(_ slot: Flow.Slot, _ reply: RedisReplyView) {
+    records[slot].verdict = reply[0]?.integer == 1 ? .applied : .superseded
     switch reply[0]?.integer {
     case 1:
-      let token = Tag.membership | UInt64(UInt32(bitPattern: place))
-      let sent = registrations.follow(hold.records[works[place].index], former: reply[2]?.bytes, over: redis, to: self, token: token)
-      works[place].pending += sent.count
-      if !sent.isWhole { works[place].failed = true }
-    case -2: return lost([place])
+      let token = Tag.membership | UInt64(UInt32(bitPattern: slot))
+      let sent = registrations.follow(records[slot].record, former: reply[2]?.bytes, over: redis, to: self, token: token)
+      flow.expect(sent.count, of: slot)
+      if !sent.isWhole { flow.fail(slot) }
+    case -2: return lost([slot])
     default: break
     }
-    finish(place)
+    finish(slot)
   }
 
   /// The registry is complete: requests for people go on.
   func registryRestored() {
-    var waiting: [Int32] = []
-    swap(&waiting, &withoutAudience)
-    for place in waiting {
-      start(place)
-      finish(place)
-    }
-    send()
+    let waiting = awaitingRegistry
+    awaitingRegistry = []
+    for parked in waiting { passed(flow.stageAnswered(parked)) }
   }
 
   /// Redis does not have the bucket any more: nothing is judged until it has.
   private func lost(_ places: [Int32]) {
     owner?.redisLostBucket()
-    for place in places { fail(place) }
+    for slot in places { fail(slot) }
   }
 
   // MARK: Devices of a person
 
   /// Asks for the next page of devices, or waits until it may.
-  private func nextPage(_ place: Int32) {
-    works[place].pending += 1
-    if audiences.mayAsk(place, works[place].audience, isBusy: outcomes.isBusy) { ask(place) }
+  private func nextPage(_ slot: Flow.Slot) {
+    flow.expect(1, of: slot)
+    if audiences.mayAsk(slot, records[slot].audience, isBusy: outcomes.isBusy) { ask(slot) }
   }
 
   /// Asks for the pages of those who waited, as far as there is room now.
   private func askWaiting() {
-    while audiences.isWaiting, !outcomes.isBusy, let place = audiences.next() { ask(place) }
+    while audiences.isWaiting, !outcomes.isBusy, let slot = audiences.next() { ask(slot) }
   }
 
-  private func ask(_ place: Int32) {
-    let token = Tag.audience | UInt64(UInt32(bitPattern: place))
-    if !audiences.ask(works[place], over: redis, to: self, token: token) { fail(place) }
+  private func ask(_ slot: Flow.Slot) {
+    let token = Tag.audience | UInt64(UInt32(bitPattern: slot))
+    if !audiences.ask(records[slot], over: redis, to: self, token: token) { fail(slot) }
   }
 
-  private func audienceCame(_ place: Int32, _ reply: RedisReplyView) {
+  private func audienceCame(_ slot: Flow.Slot, _ reply: RedisReplyView) {
     defer { askWaiting() }
-    switch audiences.came(reply, &works[place]) {
-    case .lost: return lost([place])
-    case .unreadable: return fail(place)
+    switch audiences.came(reply, &records[slot]) {
+    case .lost: return lost([slot])
+    case .unreadable: return fail(slot)
     case .tokens(let tokens, let others):
-      if !others.isEmpty { remove(others, place) }
-      guard let hold = works[place].hold, let entry = works[place].audience?.entry else { return fail(place) }
-      for token in tokens { judge(place, hold, token, entry) }
+      if !others.isEmpty { remove(others, slot) }
+      guard let entry = records[slot].audience?.entry else { return fail(slot) }
+      for token in tokens { judge(slot, records[slot].batch, token, entry) }
       send()
     }
-    pageJudged(place)
-    finish(place)
+    pageJudged(slot)
+    finish(slot)
   }
 
   /// What is no device's token was put among a person's devices by somebody else.
-  private func remove(_ members: [ArenaSpan], _ place: Int32) {
-    let key = audiences.remove(members, works[place], over: redis, to: self)
+  private func remove(_ members: [ArenaSpan], _ slot: Flow.Slot) {
+    let key = audiences.remove(members, records[slot], over: redis, to: self)
     metrics.unreadableRecipients.increment(by: members.count)
     logger.warning("what is no device token is removed from a person's devices", ["set": key, "members": members.count])
   }
 
   /// One device of the page was judged, or there was none: the next page, or the sum.
-  private func pageJudged(_ place: Int32) {
-    if audiences.isJudged(works[place]) { journalPage(place) }
-    switch audiences.step(&works[place]) {
+  private func pageJudged(_ slot: Flow.Slot) {
+    guard !flow.hasFailed(slot) else { return }
+    if audiences.isJudged(records[slot]) { journalPage(slot) }
+    switch audiences.step(&records[slot]) {
     case .wait: break
-    case .next: nextPage(place)
+    case .next: nextPage(slot)
     case .end:
-      guard let hold = works[place].hold, let devices = works[place].audience?.devices else { return }
-      works[place].verdict = devices == 0 ? .unregistered : .addressed
-      reader.readAccepted(hold.records[works[place].index]) { view in
-        settle(place, outcomes.addressed(view, devices: devices, token: place))
+      guard let devices = records[slot].audience?.devices else { return }
+      records[slot].verdict = devices == 0 ? .unregistered : .addressed
+      reader.readAccepted(records[slot].record) { view in
+        settle(slot, outcomes.addressed(view, devices: devices, token: slot))
       }
     }
   }
@@ -330,9 +341,9 @@ final class Pipeline: RedisReplyHandler {
     case Tag.judge:
       let requests = judging.take(Int(number))
       for request in requests {
-        if Self.isFault(error), requests.count == 1 { fault(request.work, "\(error)") }
-        if Self.isFault(error) { works[request.work].isSuspect = true }
-        fail(request.work)
+        if Self.isFault(error), requests.count == 1 { fault(request.slot, "\(error)") }
+        if Self.isFault(error) { records[request.slot].isSuspect = true }
+        fail(request.slot)
       }
     case Tag.audience, Tag.registration, Tag.membership:
       if token & ~Tag.mask == Tag.audience { audiences.failed() }
@@ -344,7 +355,7 @@ final class Pipeline: RedisReplyHandler {
   }
 
   private func judged(_ requests: [DeviceRequest], _ reply: RedisReplyView) {
-    if reply[0]?.integer == -2 { return lost(requests.map(\.work)) }
+    if reply[0]?.integer == -2 { return lost(requests.map(\.slot)) }
     var verdicts: [Verdict?] = []
     verdicts.reserveCapacity(requests.count)
     for index in requests.indices {
@@ -353,22 +364,22 @@ final class Pipeline: RedisReplyHandler {
     unroute(&verdicts, requests)
     for (index, request) in requests.enumerated() {
       guard let verdict = verdicts[index] else {
-        fault(request.work, "the judge's answer cannot be read")
-        fail(request.work)
+        fault(request.slot, "the judge's answer cannot be read")
+        fail(request.slot)
         continue
       }
       apply(verdict, to: request)
       if let element = reply[index], let surplus = element[4] {
-        request.hold.arena.withUnsafeBytes { evict(surplus, UnsafeRawBufferPointer(rebasing: $0[request.token])) }
+        request.batch.arena.withUnsafeBytes { evict(surplus, UnsafeRawBufferPointer(rebasing: $0[request.token])) }
       }
       let judgement = verdict.judgement(of: request)
-      if works[request.work].audience != nil {
-        audiences.judged(&works[request.work], request.token, judgement)
-        pageJudged(request.work)
+      if records[request.slot].audience != nil {
+        audiences.judged(&records[request.slot], request.token, judgement)
+        pageJudged(request.slot)
       } else {
-        works[request.work].judgement = judgement
+        records[request.slot].judgement = judgement
       }
-      finish(request.work)
+      finish(request.slot)
     }
     askWaiting()
   }
@@ -388,38 +399,38 @@ final class Pipeline: RedisReplyHandler {
   }
 
   private func sameDevice(_ one: DeviceRequest, _ other: DeviceRequest) -> Bool {
-    one.hold.arena.withUnsafeBytes { a in other.hold.arena.withUnsafeBytes { b in a[one.token].elementsEqual(b[other.token]) } }
+    one.batch.arena.withUnsafeBytes { a in other.batch.arena.withUnsafeBytes { b in a[one.token].elementsEqual(b[other.token]) } }
   }
 
   private func apply(_ verdict: Verdict, to request: DeviceRequest) {
-    request.hold.arena.withUnsafeBytes { arena in
+    request.batch.arena.withUnsafeBytes { arena in
       let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
       let encoded = UnsafeRawBufferPointer(rebasing: arena[request.entry.span])
       guard let entry = DeliveryEntryView(encoded) else {
-        fault(request.work, "its delivery entry cannot be read")
-        return works[request.work].failed = true
+        fault(request.slot, "its delivery entry cannot be read")
+        return flow.fail(request.slot)
       }
-      let subject = Outcomes.Subject(token: token, entry: entry, work: request.work)
+      let subject = Outcomes.Subject(token: token, entry: entry, record: request.slot)
       switch verdict {
       case .new(let application), .again(let application):
-        if let superseded = application.superseded { settle(request.work, outcomes.collapsed(superseded, by: subject)) }
+        if let superseded = application.superseded { settle(request.slot, outcomes.collapsed(superseded, by: subject)) }
         if request.isExpired {
           count(.expired, .expired, request)
-          settle(request.work, outcomes.say(.expired, subject, revision: application.revision))
+          settle(request.slot, outcomes.say(.expired, subject, revision: application.revision))
         } else {
           count(.queued, .queued, request)
           if let presence = application.presence { outcomes.deliver(encoded, entry.kind, application.revision, to: presence, token) }
         }
       case .stale(let by):
         count(.collapsed, .collapsed, request)
-        settle(request.work, outcomes.stale(subject, revision: request.entry.revision, by: by.id))
+        settle(request.slot, outcomes.stale(subject, revision: request.entry.revision, by: by.id))
       case .duplicate:
         count(.duplicate, .duplicate, request)
-        settle(request.work, outcomes.say(.duplicate, subject, revision: request.entry.revision))
+        settle(request.slot, outcomes.say(.duplicate, subject, revision: request.entry.revision))
       case .foreign: metrics.count(.otherUser)
       case .unregistered:
         count(.unregistered, .unregistered, request)
-        settle(request.work, outcomes.say(.unregistered, subject, revision: request.entry.revision))
+        settle(request.slot, outcomes.say(.unregistered, subject, revision: request.entry.revision))
       case .wrongApplication:
         count(.wrongApplication, .rejected, request)
         wrongApplication(request)
@@ -430,19 +441,17 @@ final class Pipeline: RedisReplyHandler {
   /// For one device the verdict is that of the record; for a person's devices it is known when all are judged.
   private func count(_ verdict: DeviceVerdict, _ ofRecord: RecordVerdict, _ request: DeviceRequest) {
     metrics.count(verdict)
-    if works[request.work].audience == nil { works[request.work].verdict = ofRecord }
+    if records[request.slot].audience == nil { records[request.slot].verdict = ofRecord }
   }
 
   private func wrongApplication(_ request: DeviceRequest) {
-    guard let hold = works[request.work].hold else { return }
-    let record = hold.records[works[request.work].index]
+    let record = records[request.slot].record
     reader.readAccepted(record) { view in
       let rejection = Rejection(
         .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
-      let work = works[request.work]
+      let (attempts, refusals) = (flow.attempts(request.slot), flow.refusals(request.slot))
       settle(
-        request.work,
-        outcomes.reject(record, rejection, view.envelope, tries: work.tries + 1, refusals: work.refusals, token: request.work))
+        request.slot, outcomes.reject(record, rejection, view.envelope, tries: attempts + 1, refusals: refusals, token: request.slot))
     }
   }
 
@@ -451,7 +460,7 @@ final class Pipeline: RedisReplyHandler {
   private func evict(_ surplus: RedisReplyView, _ token: UnsafeRawBufferPointer) {
     let unreadable = evictions.begin(token, surplus) { number, revision, entry in
       metrics.evicted.increment()
-      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, work: Int32(number)), revision: revision)
+      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, record: Int32(number)), revision: revision)
     }
     guard !unreadable.isEmpty else { return }
     let mailbox = settings.keys.mailbox(String(decoding: token, as: UTF8.self))
@@ -475,86 +484,88 @@ final class Pipeline: RedisReplyHandler {
   // MARK: Out
 
   /// Notes how many records to Kafka an outcome has.
-  private func settle(_ place: Int32, _ produced: Outcomes.Produced) {
-    works[place].pending += produced.count
-    if !produced.isWhole { works[place].failed = true }
+  private func settle(_ slot: Flow.Slot, _ produced: Outcomes.Produced) {
+    flow.expect(produced.count, of: slot)
+    if !produced.isWhole { flow.fail(slot) }
   }
 
   /// A record to Kafka that belongs to a work is durable, or is not.
-  func reported(_ place: Int32, failure: KafkaError.Code?) {
+  func reported(_ slot: Flow.Slot, failure: KafkaError.Code?) {
     if let failure {
       if failure == .messageTooLarge {
-        works[place].refusals += 1
-        if !works[place].isDeadLettered { fault(place, "an event of it is too large for Kafka") }
+        flow.refused(slot)
+        if !flow.isDeadLetter(slot) { fault(slot, "an event of it is too large for Kafka") }
       }
-      works[place].failed = true
+      flow.fail(slot)
     }
-    finish(place)
+    finish(slot)
     askWaiting()
   }
 
-  private func fail(_ place: Int32) {
-    works[place].failed = true
-    finish(place)
+  private func fail(_ slot: Flow.Slot) {
+    flow.fail(slot)
+    finish(slot)
   }
 
-  /// One thing less to wait for; with the last one the record is done, or is done again.
-  private func finish(_ place: Int32) {
-    works[place].pending -= 1
-    guard works[place].pending == 0 else { return }
-    if works[place].failed {
-      audiences.leave(&works[place])
-      again.append(place)
-      scheduleRetry(works[place].tries)
-      return
+  /// One thing less to wait for; with the last one the record is finished, or is started again.
+  private func finish(_ slot: Flow.Slot) {
+    switch flow.answered(slot) {
+    case .wait: return
+    case .retry:
+      audiences.leave(&records[slot])
+      return scheduleRetry(flow.attempts(slot))
+    case .finish: break
     }
-    metrics.latency.observe(Double(loop.milliseconds() - works[place].arrived) / 1000)
-    if works[place].verdict == .poison { logPoison(works[place]) }
-    conclude(place)
+    metrics.latency.observe(Double(loop.milliseconds() - records[slot].arrived) / 1000)
+    if records[slot].verdict == .poison { logPoison(slot) }
+    conclude(slot)
   }
 
   /// All outcomes of a record are durable, but for the journal, which has its ticket from now on.
-  private func conclude(_ place: Int32) {
-    guard let journal, let hold = works[place].hold, let ticket = works[place].ticket, !works[place].isRegistration else {
-      return remove(place, works[place].verdict)
-    }
-    let source = source(place, hold.records[works[place].index])
-    if let judgement = works[place].judgement { journal.append(source, judgement) }
-    if let verdict = works[place].verdict { metrics.count(verdict, isRegistration: false) }
-    works.remove(place)
+  private func conclude(_ slot: Flow.Slot) {
+    guard let journal, !records[slot].isRegistration else { return remove(slot, records[slot].verdict) }
+    let (source, ticket) = (source(slot, records[slot].record), records[slot].ticket)
+    if let judgement = records[slot].judgement { journal.append(source, judgement) }
+    if let verdict = records[slot].verdict { metrics.count(verdict, isRegistration: false) }
+    free(slot)
     journal.finish(ticket, source)
   }
 
-  private func source(_ place: Int32, _ record: RecordView) -> JournalSource {
-    JournalSource(record, incarnation: works[place].incarnation)
+  private func source(_ slot: Flow.Slot, _ record: RecordView) -> JournalSource {
+    JournalSource(record, incarnation: records[slot].incarnation)
   }
 
   /// Notes the verdicts on a page of a person's devices; the last page has the sum of all.
-  private func journalPage(_ place: Int32) {
-    guard let journal, let hold = works[place].hold, let progress = works[place].audience else { return }
-    let source = source(place, hold.records[works[place].index])
+  private func journalPage(_ slot: Flow.Slot) {
+    guard let journal, let progress = records[slot].audience else { return }
+    let (source, batch) = (source(slot, records[slot].record), records[slot].batch)
     journal.append(source, count: progress.page.count, closing: progress.isWhole ? progress.closing : nil) { number, then in
       let device = progress.page[number]
-      hold.arena.withUnsafeBytes { then(UnsafeRawBufferPointer(rebasing: $0[device.token]), device.judgement) }
+      batch.arena.withUnsafeBytes { then(UnsafeRawBufferPointer(rebasing: $0[device.token]), device.judgement) }
     }
   }
 
-  private func logPoison(_ work: borrowing Work) {
-    guard let record = work.hold?.records[work.index] else { return }
+  private func logPoison(_ slot: Flow.Slot) {
+    let record = records[slot].record
     logger.warning(
       "a record could not be processed: the dead letters have it",
       [
-        "topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": work.fault ?? Self.unknownFault,
-        "tries": work.faults,
+        "topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": records[slot].fault ?? Self.unknownFault,
+        "tries": flow.faults(slot),
       ])
   }
 
   /// It is done, or given up.
-  private func remove(_ place: Int32, _ verdict: RecordVerdict?) {
-    if let verdict { metrics.count(verdict, isRegistration: works[place].isRegistration) }
-    let ticket = works[place].ticket
-    works.remove(place)
-    if let ticket { owner?.finished(ticket) }
+  private func remove(_ slot: Flow.Slot, _ verdict: RecordVerdict?) {
+    if let verdict { metrics.count(verdict, isRegistration: records[slot].isRegistration) }
+    let ticket = records[slot].ticket
+    free(slot)
+    owner?.finished(ticket)
+  }
+
+  private func free(_ slot: Flow.Slot) {
+    records.clear(slot)
+    flow.remove(slot)
   }
 
   // MARK: Again
@@ -568,36 +579,26 @@ final class Pipeline: RedisReplyHandler {
   /// Lets go of what waits and was begun in an assignment that is over: whoever reads it anew knows what there is now. Where nobody can,
   /// since its topic was deleted or cut, there is nobody to tell of it either.
   func dropEnded() {
-    let isOver = { [self] (place: Int32) in works[place].ticket.map { owner?.isCurrent($0) == false } ?? false }
-    let over = again.filter(isOver) + withoutAudience.filter(isOver)
-    guard !over.isEmpty else { return }
-    again.removeAll(where: isOver)
-    withoutAudience.removeAll(where: isOver)
-    for place in over { remove(place, .revoked) }
+    let (ended, judged) = flow.takeEnded { owner?.isCurrent(records[$0].ticket) == false }
+    for slot in ended { remove(slot, .revoked) }
+    passed(judged)
   }
 
   private func retryFired() {
     isRetrying = false
     dropEnded()
+    guard flow.hasRetries else { return }
     guard redis.isUp, state.phase.mayJudge, !outcomes.isFull else { return scheduleRetry(5) }
-    var places: [Int32] = []
-    swap(&places, &again)
-    for place in places {
-      guard let hold = works[place].hold else { continue }
-      // What is made from it is made anew: the former bytes go when all of its batch are done, or are done again.
-      works[place].hold = self.hold(hold.records, [works[place].index])
-      works[place].failed = false
-      works[place].tries += 1
-      works[place].audience = nil
-      works[place].judgement = nil
-      works[place].verdict = nil
+    for slot in flow.takeRetries() {
+      // What is made from it is made again: the former bytes go when all of its batch are finished, or are started again.
+      records[slot].restart(in: retain(records[slot].batch.records, [records[slot].index]))
       metrics.retries.increment()
-      start(place)
+      start(slot)
     }
     send()
     askWaiting()
   }
 
   /// Whether nothing is under way.
-  var isIdle: Bool { works.count == 0 }
+  var isIdle: Bool { flow.count == 0 }
 }

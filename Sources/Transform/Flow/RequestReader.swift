@@ -66,7 +66,7 @@ struct RequestReader {
 
 /// A request's delivery entry, which is the same for all of its devices, and what the judge needs to know beside it.
 struct RequestEntry {
-  /// Where the arena of the request's hold has the entry.
+  /// Where the arena of the request's batch has the entry.
   var span: ArenaSpan
   /// Hashes of the application, and of the person where the request is for one.
   var application: UInt64

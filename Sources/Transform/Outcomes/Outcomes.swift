@@ -5,13 +5,13 @@ import Worker
 
 /// What a record to Kafka belongs to: it comes back with the delivery report.
 enum OutcomeToken {
-  case work(Int32)
+  case record(Flow.Slot)
   case eviction(Int)
   case journal(UInt32)
 
   init?(_ token: UInt64) {
     switch token >> 32 {
-    case 1: self = .work(Int32(truncatingIfNeeded: token))
+    case 1: self = .record(Flow.Slot(truncatingIfNeeded: token))
     case 2: self = .eviction(Int(token & 0xFFFF_FFFF))
     case 3: self = .journal(UInt32(truncatingIfNeeded: token))
     default: return nil
@@ -20,7 +20,7 @@ enum OutcomeToken {
 
   var value: UInt64 {
     switch self {
-    case .work(let place): 1 << 32 | UInt64(UInt32(bitPattern: place))
+    case .record(let slot): 1 << 32 | UInt64(UInt32(bitPattern: slot))
     case .eviction(let number): 2 << 32 | UInt64(number)
     case .journal(let number): 3 << 32 | UInt64(number)
     }
@@ -48,7 +48,7 @@ final class Outcomes {
   struct Subject {
     let token: UnsafeRawBufferPointer
     let entry: DeliveryEntryView
-    let work: Int32
+    let record: Flow.Slot
   }
 
   private let producer: Producer
@@ -83,14 +83,14 @@ final class Outcomes {
 
   /// Something happened to a request at a device.
   func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Produced {
-    produce(EventFacts(type, of: subject.entry, device: subject.token, revision: revision), key: subject.token, .work(subject.work))
+    produce(EventFacts(type, of: subject.entry, device: subject.token, revision: revision), key: subject.token, .record(subject.record))
   }
 
   /// A newer revision of the same collapse id is known.
   func stale(_ subject: Subject, revision: Revision, by: NotificationID) -> Produced {
     var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: revision)
     facts.details = .by(by)
-    return produce(facts, key: subject.token, .work(subject.work))
+    return produce(facts, key: subject.token, .record(subject.record))
   }
 
   /// What lay in the mailbox is superseded by the subject.
@@ -102,38 +102,40 @@ final class Outcomes {
       partition: Int32(clamping: superseded.revision.sourcePartition), offset: Int64(clamping: superseded.revision.offset),
       timestamp: Int64(clamping: superseded.revision.timestamp))
     facts.details = .by(subject.entry.id)
-    return produce(facts, key: subject.token, .work(subject.work))
+    return produce(facts, key: subject.token, .record(subject.record))
   }
 
-  /// The mailbox was full, and the subject the oldest: the subject's `work` is the number of the eviction. Answers whether a report comes.
+  /// The mailbox was full, and the subject the oldest: the subject's `record` is the number of the eviction. Answers whether a report comes.
   func evicted(_ subject: Subject, revision: Revision?) -> Bool {
     let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: revision)
-    return produce(facts, key: subject.token, .eviction(Int(subject.work))).count > 0
+    return produce(facts, key: subject.token, .eviction(Int(subject.record))).count > 0
   }
 
   /// A person's devices were found: for none of them the request ends here.
-  func addressed(_ view: RequestView, devices: Int, token: Int32) -> Produced {
+  func addressed(_ view: RequestView, devices: Int, token: Flow.Slot) -> Produced {
     var facts = EventFacts(.addressed, of: view)
     facts.details = .addressed(devices: devices)
-    let first = produce(facts, key: view.envelope.target, .work(token))
-    return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .work(token)) : first
+    let first = produce(facts, key: view.envelope.target, .record(token))
+    return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .record(token)) : first
   }
 
   /// A record breaks a rule: it is said, and the record goes to the dead letters as it was.
   ///
   /// - Parameter refusals: how often Kafka has found a record of this outcome too large.
-  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, refusals: Int, token: Int32)
+  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, refusals: Int, token: Flow.Slot)
     -> Produced
   {
     if isSilent { return Produced() }
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
-    let said = produce(facts, key: envelope.target, .work(token))
+    let said = produce(facts, key: envelope.target, .record(token))
     return said + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
   }
 
   /// A record cannot be processed: it is said, and the record goes to the dead letters as it was.
-  func deadLetter(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, token: Int32) -> Produced {
+  func deadLetter(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, token: Flow.Slot)
+    -> Produced
+  {
     if isSilent { return Produced() }
     var said = Produced()
     if let envelope {
@@ -142,7 +144,7 @@ final class Outcomes {
         Rejection(
           .internalServerError, field: "record", rule: "The cluster could not process the record; the dead letters have it, and say why.")
       )
-      said = produce(facts, key: envelope.target, .work(token))
+      said = produce(facts, key: envelope.target, .record(token))
     }
     return said + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
   }
@@ -156,7 +158,7 @@ final class Outcomes {
   ///
   /// One that has no room there, since the letter's headers come to its own, goes without its value, and when that is not enough without
   /// its key and its headers, too: the coordinates say where they lie.
-  private func put(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ token: Int32) -> Produced {
+  private func put(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ token: Flow.Slot) -> Produced {
     for form in LetterForm.allCases.dropFirst(min(refusals, LetterForm.allCases.count - 1)) {
       var letter = letter
       if form != .whole {
@@ -167,7 +169,7 @@ final class Outcomes {
       letter.forEachHeader { header, value in headers.append(header.name, value) }
       let outcome = producer.produce(
         deadLetters, key: form == .bare ? nil : record.key, value: form == .whole ? record.value : nil, headers: headers,
-        token: OutcomeToken.work(token).value)
+        token: OutcomeToken.record(token).value)
       if case .refused(let error) = outcome, error.code == .messageTooLarge, form != .bare {
         headers.removeAll()
         continue

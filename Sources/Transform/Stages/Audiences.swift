@@ -83,10 +83,12 @@ struct Audiences: ~Copyable {
   // MARK: A page
 
   /// Asks for the next page of a request whose turn it is; false when the connection does not take the call.
-  mutating func ask(_ work: borrowing Work, over redis: RedisConnection, to handler: any RedisReplyHandler, token: UInt64) -> Bool {
+  mutating func ask(_ record: borrowing InFlightRecord, over redis: RedisConnection, to handler: any RedisReplyHandler, token: UInt64)
+    -> Bool
+  {
     var isSent = false
-    if let progress = work.audience, let hold = work.hold {
-      isSent = hold.arena.withUnsafeBytes { arena in
+    if let progress = record.audience {
+      isSent = record.batch.arena.withUnsafeBytes { arena in
         let (user, application, last) = (arena[progress.user], arena[progress.application], arena[progress.last])
         return calls.send(
           user: UnsafeRawBufferPointer(rebasing: user), application: UnsafeRawBufferPointer(rebasing: application),
@@ -101,33 +103,35 @@ struct Audiences: ~Copyable {
   mutating func failed() { pages.came() }
 
   /// Takes a page; its devices are all to be judged, and what is no device's token is to be removed.
-  mutating func came(_ reply: RedisReplyView, _ work: inout Work) -> Page {
+  mutating func came(_ reply: RedisReplyView, _ record: inout InFlightRecord) -> Page {
     pages.came()
     if reply.integer == -2 { return .lost }
-    guard reply.kind == .array, let hold = work.hold, var progress = work.audience else { return .unreadable }
+    guard reply.kind == .array, var progress = record.audience else { return .unreadable }
     var tokens: [ArenaSpan] = []
     var others: [ArenaSpan] = []
     tokens.reserveCapacity(reply.count)
     for index in 0..<reply.count {
       guard let member = reply[index]?.bytes else { return .unreadable }
-      let span = hold.keep(member)
+      let span = record.batch.keep(member)
       if DeviceToken.isValid(member), DeviceToken.isNormal(member) { tokens.append(span) } else { others.append(span) }
       progress.last = span
     }
     progress.isWhole = reply.count < AudienceCalls.pageSize
     progress.unjudged = tokens.count
-    progress.bytes = tokens.count * (progress.entry.span.count + BatchHold.entryBytes)
+    progress.bytes = tokens.count * (progress.entry.span.count + RetainedBatch.entryBytes)
     pages.hold(progress.bytes)
-    work.audience = progress
+    record.audience = progress
     return .tokens(tokens, others: others)
   }
 
   /// Takes what is no device's token out of a person's set, and answers its key.
-  mutating func remove(_ members: [ArenaSpan], _ work: borrowing Work, over redis: RedisConnection, to handler: any RedisReplyHandler)
+  mutating func remove(
+    _ members: [ArenaSpan], _ record: borrowing InFlightRecord, over redis: RedisConnection, to handler: any RedisReplyHandler
+  )
     -> String
   {
-    guard let progress = work.audience, let hold = work.hold else { return "" }
-    return hold.arena.withUnsafeBytes { arena in
+    guard let progress = record.audience else { return "" }
+    return record.batch.arena.withUnsafeBytes { arena in
       let user = UnsafeRawBufferPointer(rebasing: arena[progress.user])
       let application = UnsafeRawBufferPointer(rebasing: arena[progress.application])
       let members = members.map { UnsafeRawBufferPointer(rebasing: arena[$0]) }
@@ -139,28 +143,27 @@ struct Audiences: ~Copyable {
   /// A device of the present page is judged.
   ///
   /// A device that is not the person's any more does not count: the request did not go to it.
-  func judged(_ work: inout Work, _ token: ArenaSpan, _ judgement: JournalJudgement) {
-    guard let hold = work.hold else { return }
-    work.audience?.unjudged -= 1
-    if judgement.verdict != .wrongUser { work.audience?.devices += 1 }
-    work.audience?.note(token, judgement, in: hold.arena)
+  func judged(_ record: inout InFlightRecord, _ token: ArenaSpan, _ judgement: JournalJudgement) {
+    record.audience?.unjudged -= 1
+    if judgement.verdict != .wrongUser { record.audience?.devices += 1 }
+    record.audience?.note(token, judgement, in: record.batch.arena)
   }
 
   /// Whether the present page is judged, and all of it worked.
-  func isJudged(_ work: borrowing Work) -> Bool { work.audience?.unjudged == 0 && !work.failed }
+  func isJudged(_ record: borrowing InFlightRecord) -> Bool { record.audience?.unjudged == 0 }
 
   /// What comes next; a page that is judged holds nothing any more.
-  mutating func step(_ work: inout Work) -> Step {
-    guard let progress = work.audience, progress.unjudged == 0, !work.failed else { return .wait }
-    leave(&work)
-    work.audience?.turn()
+  mutating func step(_ record: inout InFlightRecord) -> Step {
+    guard let progress = record.audience, progress.unjudged == 0 else { return .wait }
+    leave(&record)
+    record.audience?.turn()
     return progress.isWhole ? .end : .next
   }
 
   /// What the present page held is free.
-  mutating func leave(_ work: inout Work) {
-    guard let bytes = work.audience?.bytes else { return }
-    work.audience?.bytes = 0
+  mutating func leave(_ record: inout InFlightRecord) {
+    guard let bytes = record.audience?.bytes else { return }
+    record.audience?.bytes = 0
     pages.judged(bytes)
   }
 }

@@ -5,9 +5,9 @@ import Worker
 /// One request for one device, to be judged.
 struct DeviceRequest {
   /// The record that it comes from.
-  let work: Int32
+  let slot: Flow.Slot
   /// The batch whose arena has the token and the entry.
-  let hold: BatchHold
+  let batch: RetainedBatch
   /// The device's token.
   let token: ArenaSpan
   /// What it gets.
@@ -79,7 +79,7 @@ struct JudgeCalls: ~Copyable {
   }
 
   private func bucket(of request: DeviceRequest) -> Int {
-    request.hold.arena.withUnsafeBytes { keys.bucket(of: UnsafeRawBufferPointer(rebasing: $0[request.token])) }
+    request.batch.arena.withUnsafeBytes { keys.bucket(of: UnsafeRawBufferPointer(rebasing: $0[request.token])) }
   }
 
   /// The requests of a call that was answered; its place is free afterwards.
@@ -88,7 +88,7 @@ struct JudgeCalls: ~Copyable {
   private mutating func write(_ requests: [DeviceRequest], _ bucket: Int, _ now: Int64) {
     command.begin(JudgeScript.script, keys: 2 * requests.count + 1)
     for request in requests {
-      request.hold.arena.withUnsafeBytes { arena in
+      request.batch.arena.withUnsafeBytes { arena in
         let token = UnsafeRawBufferPointer(rebasing: arena[request.token])
         key("d", bucket, token)
         key("m", bucket, token)
@@ -101,7 +101,7 @@ struct JudgeCalls: ~Copyable {
     command.append(settings.rememberedIDs)
     command.append(settings.rememberedRevisions)
     for request in requests {
-      request.hold.arena.withUnsafeBytes { arena in
+      request.batch.arena.withUnsafeBytes { arena in
         write(request, UnsafeRawBufferPointer(rebasing: arena[request.entry.span]))
       }
     }

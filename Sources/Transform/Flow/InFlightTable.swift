@@ -1,0 +1,131 @@
+import Kafka
+import Notifications
+
+/// A batch of records until the last of them is finished: the records themselves, and the bytes made from them.
+final class RetainedBatch {
+  let records: RecordBatch
+  /// What is made from the records: delivery entries, tokens of devices.
+  var arena: ByteBuffer
+  private let bytes: Int
+  private let budget: MemoryBudget
+
+  /// - Parameters:
+  ///   - bytes: of the records that are retained.
+  ///   - budget: counts these and those of the arena as long as they are.
+  init(_ records: RecordBatch, bytes: Int, arena capacity: Int, budget: MemoryBudget) {
+    self.records = records
+    arena = ByteBuffer(capacity: capacity)
+    self.bytes = bytes + capacity
+    self.budget = budget
+    budget.bytes += self.bytes
+  }
+
+  deinit { budget.bytes -= bytes }
+
+  /// About what an entry and its device's token have beside the payload, and what a record has beside its value.
+  static let entryBytes = 256
+
+  /// Copies bytes into the arena.
+  func keep(_ bytes: UnsafeRawBufferPointer?) -> ArenaSpan {
+    guard let bytes else { return ArenaSpan(start: arena.count, count: 0) }
+    return keep { $0.append(bytes) }
+  }
+
+  /// Writes into the arena, and answers where.
+  func keep(_ write: (inout ByteBuffer) -> Void) -> ArenaSpan {
+    let start = arena.count
+    write(&arena)
+    return ArenaSpan(start: start, count: arena.count - start)
+  }
+}
+
+/// How many bytes the records in flight retain: loop-confined.
+final class MemoryBudget {
+  fileprivate(set) var bytes = 0
+}
+
+/// A stretch of a batch's arena.
+struct ArenaSpan {
+  var start = 0
+  var count = 0
+}
+
+/// A record of a batch whose place the tracker has given.
+struct BegunRecord {
+  /// Its place in the batch.
+  let index: Int
+  let ticket: RecordTicket
+  /// It comes from `devices`.
+  let isRegistration: Bool
+  /// How often its topic was deleted and made again.
+  var incarnation: UInt32 = 0
+}
+
+/// What is known of a record in flight beside its state, which `Flow` has.
+struct InFlightRecord {
+  /// The batch that it came with.
+  var batch: RetainedBatch
+  /// Its place in the batch.
+  let index: Int
+  /// What the tracker wants back when it is finished.
+  let ticket: RecordTicket
+  /// It is a registration, of `devices`.
+  let isRegistration: Bool
+  /// How often its topic was deleted and made again.
+  let incarnation: UInt32
+  /// When it arrived: the loop's milliseconds.
+  let arrived: UInt64
+  /// What went wrong last that no waiting mends.
+  var fault: String?
+  /// It failed together with others: next time it is judged alone, which shows whose fault it was.
+  var isSuspect = false
+  /// What became of it, as far as is known: counted when it is finished.
+  var verdict: RecordVerdict?
+  /// What the journal is to say of it; nil for what the pages of a person's devices tell, and before the verdict.
+  var judgement: JournalJudgement?
+  /// For a `user:` target: the devices that it goes to.
+  var audience: Audiences.Progress?
+
+  init(batch: RetainedBatch, _ begun: BegunRecord, arrived: UInt64) {
+    self.batch = batch
+    index = begun.index
+    ticket = begun.ticket
+    isRegistration = begun.isRegistration
+    incarnation = begun.incarnation
+    self.arrived = arrived
+  }
+
+  /// The record as Kafka gave it.
+  var record: RecordView { batch.records[index] }
+
+  /// It is started again, and what is made from it lies in another arena.
+  mutating func restart(in batch: RetainedBatch) {
+    self.batch = batch
+    (verdict, judgement, audience) = (nil, nil, nil)
+  }
+}
+
+/// The records in flight by their slots, so that a number is all that a call or a produced record carries.
+struct InFlightTable {
+  private var records: [InFlightRecord?] = []
+
+  /// Puts a record into its slot.
+  mutating func set(_ slot: Flow.Slot, _ record: InFlightRecord) {
+    if Int(slot) == records.count { records.append(record) } else { records[Int(slot)] = record }
+  }
+
+  /// Empties a slot; what the record held of its batch goes with the last one of the batch.
+  mutating func clear(_ slot: Flow.Slot) { records[Int(slot)] = nil }
+
+  subscript(slot: Flow.Slot) -> InFlightRecord {
+    _read {
+      guard let record = records[Int(slot)] else { preconditionFailure("a slot that is asked for has a record") }
+      yield record
+    }
+    _modify {
+      guard var record = records[Int(slot)].take() else { preconditionFailure("a slot that is asked for has a record") }
+      defer { records[Int(slot)] = record }
+      yield &record
+    }
+  }
+}
