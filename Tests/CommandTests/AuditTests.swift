@@ -1,6 +1,7 @@
 import Foundation
 import JSON
 import Kafka
+import Notifications
 import Redis
 import TestSupport
 import Testing
@@ -192,32 +193,46 @@ import Testing
 
   /// Of two revisions of one notification that were queued, one after the other, the newer one tells what became of the older.
   private func derives(_ place: Place) async throws {
-    let older = "22222222-0a4b-4c8e-9d52-3f6f6a9b1c11"
-    let newer = "33333333-0a4b-4c8e-9d52-3f6f6a9b1c11"
-    func forge(_ id: String, _ revision: Int, _ identifier: String = "order-8") async throws {
-      let text = String(revision, radix: 16)
-      try await place.forge(
-        "queued", "\(id) \(revision)", device: Self.other, id: id, (0, 1_000_000 + revision), worker: "one",
-        #""revision":"\#(String(repeating: "0", count: 40 - text.count))\#(text)","#, identifier: identifier,
-        at: ("2026-01-31T12:00:00.000Z", 1_769_860_800_000))
+    /// Publishes a request that no worker works on, and says in its place that it was kept.
+    func queue(_ identifier: String) async throws -> String {
+      let id = try #require(
+        try await place.tool([
+          "publish", "--target", "device:\(Self.other)", "--app", "com.example.shop", "--body", "x", "--collapse-id", identifier,
+        ]).lines.first)
+      let step = try #require(try await explain(id)["steps"]?[0])
+      let offset = try #require(step["offset"]?.integerValue)
+      let partition = Int32(try #require(step["partition"]?.integerValue))
+      let published = try #require(step["time"]?.stringValue.flatMap { Timestamp.parse($0) })
+      var writer = JournalWriter(partition: partition, incarnation: 0)
+      let revision = Revision(SourcePosition(partition: partition, offset: offset, timestamp: published))
+      writer.append(offset: offset, timestamp: published, JournalJudgement(.kept, revision: revision), now: published + 5)
+      var record = TestRecord(
+        nil, headers: [.init("layout", "1"), .init("worker", "one"), .init("incarnation", "0")], partition: partition)
+      record.value = writer.withValue { Array($0) }
+      try await place.kafka.publish([record], to: place.prefix + "journal")
+      return id
     }
-    try await forge(older, 2)
-    try await forge(newer, 1)
-    try await forge(newer, 3, "order-9")
-    let waiting = try JSONValue(parsing: try #require(try await place.tool(["explain", older, "--json"]).lines.first))
-    #expect(waiting["devices"]?[0]?["state"] == "queued", "neither an older revision nor another notification has replaced it")
-    try await forge(newer, 3)
-    let replaced = try JSONValue(parsing: try #require(try await place.tool(["explain", older, "--json"]).lines.first))
+    func explain(_ id: String) async throws -> JSONValue {
+      try JSONValue(parsing: try #require(try await place.tool(["explain", id, "--json"]).lines.first))
+    }
+    let older = try await queue("order-8")
+    _ = try await queue("order-9")
+    let waiting = try await explain(older)
+    #expect(waiting["devices"]?[0]?["state"] == "queued", "another notification has not replaced it")
+    let newer = try await queue("order-8")
+    let replaced = try await explain(older)
     #expect(replaced["devices"]?[0]?["state"] == "collapsed")
-    #expect(replaced["steps"]?.elements?.compactMap { $0["step"]?.stringValue } == ["queued", "replaced"])
-    #expect(replaced["steps"]?[1]?["details"]?["by"]?.stringValue == newer, "it said: \(replaced.text)")
+    #expect(replaced["steps"]?.elements?.compactMap { $0["step"]?.stringValue } == ["published", "queued", "replaced"])
+    #expect(replaced["steps"]?[1]?["topic"]?.stringValue == place.prefix + "journal")
+    #expect(replaced["steps"]?[2]?["details"]?["by"]?.stringValue == newer, "it said: \(replaced.text)")
+    #expect(try await explain(newer)["devices"]?[0]?["state"] == "queued")
   }
 
   @Test func requestsOlderThanTheEventsThatAreLeftAreNotTakenForLost() async throws {
     try await CarillonCommand.with { carillon in
       // The embedded broker keeps five megabytes of a partition.
       try await KafkaFixture.with(embeddedOnly: true) { kafka in
-        for name in ["requests", "deliveries", "devices", "events", "dead-letters"] {
+        for name in ["requests", "deliveries", "devices", "events", "journal", "dead-letters"] {
           try kafka.embedded?.createTopic("notifications.\(name)", partitions: 1)
         }
         func request(_ id: Int, _ seconds: Int64) -> TestRecord {

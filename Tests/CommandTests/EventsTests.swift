@@ -111,7 +111,7 @@ import Testing
         try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 3)])
         var records: [TestRecord] = []
         for second in 10..<40 {
-          var record = event("queued", "2026-01-31T12:00:\(second).000Z", #"{"n":\#(second)}"#)
+          var record = event("delivered", "2026-01-31T12:00:\(second).000Z", #"{"n":\#(second)}"#)
           record.partition = Int32(second * 7 % 3)
           records.append(record)
         }

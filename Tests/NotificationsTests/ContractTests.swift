@@ -128,6 +128,18 @@ import Testing
     #expect(document.faults(of: value, as: "event.rejected") == [], "\(value)")
   }
 
+  @Test func theJournalIsDescribed() throws {
+    let verdicts = try #require(document["components", "schemas", "journalValue", "x-verdicts"]?.elements)
+    #expect(verdicts.map { $0["value"]?.integerValue } == JournalVerdict.allCases.map { Int64($0.rawValue) })
+    #expect(verdicts.map { $0["name"]?.stringValue } == JournalVerdict.allCases.map { "\($0)" })
+    let headers = JournalTests.headers.map { JSONValue.Member(key: $0.0, value: .string($0.1)) }
+    #expect(document.faults(of: .object(headers), as: "journalHeaders") == [])
+    #expect(document.faults(of: .object(Array(headers.dropLast())), as: "journalHeaders").count == 1)
+    for name in [JournalLayout.Header.layout, JournalLayout.Header.worker, JournalLayout.Header.incarnation] {
+      #expect(headers.contains { $0.key == name.description })
+    }
+  }
+
   @Test func everyWrittenFrameFitsItsSchema() throws {
     for (name, text) in try FrameTests.written() {
       #expect(document.faults(of: text, as: "frame.\(name)") == [], "\(text)")

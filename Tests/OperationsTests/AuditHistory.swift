@@ -1,18 +1,39 @@
 import Notifications
+import Testing
 
 @testable import Operations
 
-/// What the topics say in a test, and what the judges find in it.
+/// What the topics say in a test: requests, the journal and events; and what the judges find in it.
 ///
-/// Times are milliseconds after a beginning; reading begins an hour after it. Requests lie in partition 0, events in partition 1.
+/// Times are milliseconds after a beginning; reading begins an hour after it. Requests lie in partition 0, so does their journal, and events in
+/// partition 1. Requests of which a test says nothing else are journaled as judged, and not kept.
 struct AuditHistory {
   static let beginning: Int64 = 1_700_000_000_000
   static let hour: Int64 = 3_600_000
 
   var facts: [AuditFact] = []
+  /// What the journal says, in its order; each is a record of it.
+  var journal: [Entry] = []
+  /// The offsets of requests of which the journal says nothing.
+  var unjournaled: Set<Int64> = []
   var rules = AuditRules(
     now: beginning + hour, grace: 30_000, clockSlack: 5_000, takeover: 60_000, beginsAtBeginning: true,
     requests: [0: .init(0..<1_000, since: beginning)])
+
+  /// An entry of the journal, which is as late as its place among the others.
+  struct Entry {
+    var offset: Int64
+    var time: Int64
+    var worker = "t"
+    var incarnation: UInt16 = 0
+    var record: Int64?
+    var verdict = JournalVerdict.duplicate
+    /// Of a person's request: the devices of a page.
+    var devices: [(device: UInt64, verdict: JournalVerdict)]?
+    /// It is one of several pages; then only the last has the devices of all.
+    var isPage = false
+    var all: [UInt64]?
+  }
 
   static func id(_ number: Int) -> NotificationID { NotificationID(high: 7, low: UInt64(number)) }
 
@@ -39,7 +60,7 @@ struct AuditHistory {
   mutating func deliverLaterOnes() {
     for id in 3...4 {
       publish(id, at: Int64(id) * 600_000)
-      tell(.queued, id, at: Int64(id) * 600_000)
+      keep(id, at: Int64(id) * 600_000)
       tell(.delivered, id, at: Int64(id) * 600_000 + 10)
     }
   }
@@ -64,6 +85,41 @@ struct AuditHistory {
     facts.append(fact)
   }
 
+  /// The journal says that a request was kept: the one of this id, or the one at the offset.
+  ///
+  /// - Parameters:
+  ///   - device: for a person's request, one of the devices; those that are named at one time stand on one page, which has all of them.
+  ///   - record: the time of the record that it tells of, if that is not the request's.
+  mutating func keep(
+    _ id: Int, on device: UInt64 = 1, offset: Int64? = nil, at time: Int64, incarnation: UInt16 = 0, record: Int64? = nil
+  ) {
+    let offset = offset ?? Int64(id)
+    guard facts.contains(where: { $0.kind == .request && $0.offset == offset && $0.flags.contains(.isForUser) }) else {
+      return write(.init(offset: offset, time: time, incarnation: incarnation, record: record, verdict: .kept))
+    }
+    if let last = journal.indices.last, journal[last].offset == offset, journal[last].time == time {
+      journal[last].devices?.append((device, .kept))
+    } else {
+      write(.init(offset: offset, time: time, incarnation: incarnation, record: record, devices: [(device, .kept)]))
+    }
+  }
+
+  /// The journal says that a request was judged otherwise.
+  mutating func judge(_ id: Int, _ verdict: JournalVerdict, offset: Int64? = nil, at time: Int64) {
+    write(.init(offset: offset ?? Int64(id), time: time, verdict: verdict))
+  }
+
+  /// One page of a person's devices.
+  ///
+  /// - Parameter all: with the last page, the devices of all pages.
+  mutating func page(
+    _ id: Int, _ devices: [(UInt64, JournalVerdict)], of all: [UInt64]? = nil, at time: Int64, worker: String = "t"
+  ) {
+    write(Entry(offset: Int64(id), time: time, worker: worker, devices: devices, isPage: true, all: all))
+  }
+
+  private mutating func write(_ entry: Entry) { journal.append(entry) }
+
   private func fact(_ kind: AuditFact.Kind, _ id: Int, _ device: UInt64, _ collapse: UInt64?, _ source: Int64, _ time: Int64) -> AuditFact {
     var fact = AuditFact(kind)
     if kind != .registered, kind != .unregisteredDevice {
@@ -79,12 +135,16 @@ struct AuditHistory {
     return fact
   }
 
-  /// What both judges find, whatever order the facts come in.
+  /// What both judges find, whatever order the facts come in, and however far requests and journal are apart when they are read.
   func findings(limit: Int = 20) -> AuditFindings {
     var findings = AuditFindings(limit: limit)
-    var requests = facts.filter { $0.kind != .registered && $0.kind != .unregisteredDevice }.shuffled()
-    var devices = facts.filter { $0.device != 0 && $0.kind.isJudgedByDevice }.shuffled()
+    var rules = rules
+    for note in notes { rules.incarnations[0] = max(rules.incarnations[0] ?? 0, note.fact.incarnation) }
+    let joined = joined().shuffled()
+    var requests = joined.filter { $0.kind != .registered && $0.kind != .unregisteredDevice }
+    var devices = joined.filter { $0.kind == .registered || $0.kind == .unregisteredDevice }
     RequestJudge(rules: rules).judge(&requests, &findings) { devices.append($0) }
+    devices.shuffle()
     DeviceJudge(rules: rules).judge(&devices, &findings)
     return findings
   }
@@ -94,4 +154,77 @@ struct AuditHistory {
 
   /// How the requests ended.
   var outcomes: [AuditFindings.Outcome: Int] { findings().outcomes }
+
+  // MARK: Read side by side
+
+  private var requests: [AuditFact] { facts.filter { $0.kind == .request }.sorted { $0.offset < $1.offset } }
+
+  /// The journal's entries as they are read.
+  private var notes: [JournalNote] {
+    let (requests, told) = (requests, Set(journal.map(\.offset)))
+    var entries: [Entry] = requests.filter { !told.contains($0.offset) && !unjournaled.contains($0.offset) }.map { request in
+      let isForUser = request.flags.contains(.isForUser)
+      return Entry(offset: request.offset, time: request.time - Self.beginning + 1, devices: isForUser ? [] : nil)
+    }
+    entries += journal
+    return entries.enumerated().map { place, entry in
+      let request = requests.first { $0.offset == entry.offset }
+      let published = request?.time ?? Self.beginning
+      var (numbers, page): ([UInt64: UInt64], JournalEntry.Page) = ([:], JournalEntry.Page(devices: []))
+      var closing = JournalEntry.Closing()
+      let revision = Revision(timestamp: request?.revision ?? 0, partition: 0, offset: UInt64(clamping: entry.offset))
+      for (device, verdict) in entry.devices ?? [] {
+        numbers[Self.token(device).hash64()] = device
+        page.devices.append(.init(Self.token(device), JournalJudgement(verdict, revision: revision)))
+      }
+      for device in entry.isPage ? entry.all ?? [] : page.devices.map({ numbers[$0.token.hash64()] ?? 0 }) {
+        Array(Self.token(device).text.utf8).withUnsafeBytes { closing.add($0) }
+      }
+      if !entry.isPage || entry.all != nil { page.closing = closing }
+      let content: JournalEntry.Content =
+        entry.devices == nil ? .request(JournalJudgement(entry.verdict, revision: revision)) : .page(page)
+      let record = JournalRecord(worker: entry.worker, incarnation: UInt32(entry.incarnation), judgedAt: Self.beginning + entry.time)
+      var note = JournalNote(
+        JournalEntry(offset: entry.offset, timestamp: entry.record.map { Self.beginning + $0 } ?? published, content: content), of: record,
+        0, Int64(place))
+      for index in note.more.indices { note.more[index].device = numbers[note.more[index].device] ?? 0 }
+      return note
+    }
+  }
+
+  private static func token(_ device: UInt64) -> DeviceToken {
+    DeviceToken(String(repeating: "0", count: 48) + String(device + 1 << 60, radix: 16))!
+  }
+
+  /// What comes out when requests and journal are read, one sometimes ahead of the other, with little room in memory.
+  private func joined() -> [AuditFact] {
+    var out = facts.filter { $0.kind != .request }
+    let requests = requests
+    var join = JournalJoin(from: 0, reach: 1 << Int.random(in: 0...6))
+    var late = LateEntries(expecting: 1_000, in: "/tmp")
+    var (unread, untold) = (requests[...], notes.filter { rules.requests[0]?.offsets.contains($0.fact.sourceOffset) == true }[...])
+    func take(_ outcome: JournalJoin.Outcome) {
+      switch outcome {
+      case .fact(let fact): out.append(fact)
+      case .late(let note): #expect(throws: Never.self) { try late.add(note) }
+      }
+    }
+    let share = Double.random(in: 0...1)
+    while !unread.isEmpty || !untold.isEmpty {
+      if !unread.isEmpty, untold.isEmpty || Double.random(in: 0...1) < share {
+        let request = unread.removeFirst()
+        join.take(request, at: request.offset, take)
+        if unread.isEmpty { join.endRequests(take) }
+      } else {
+        join.take(untold.removeFirst(), take)
+        if untold.isEmpty { join.endNotes(take) }
+      }
+    }
+    if requests.isEmpty { join.endRequests(take) }
+    join.endNotes(take)
+    #expect(out.count { $0.kind == .request } == requests.count, "each request comes out once")
+    for request in requests where late.wants(0, request.offset) { #expect(throws: Never.self) { try late.add(request) } }
+    #expect(throws: Never.self) { try late.join { out.append($0) } }
+    return out
+  }
 }

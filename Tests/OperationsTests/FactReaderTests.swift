@@ -108,7 +108,7 @@ import Worker
         }
       }
       records.append(TestRecord("no event", partition: 0))
-      records.append(TestRecord("{}", headers: [.init("ce_type", "carillon.queued.v1"), .init("ce_id", "x")], partition: 0))
+      records.append(TestRecord("{}", headers: [.init("ce_type", "carillon.evicted.v1"), .init("ce_id", "x")], partition: 0))
       try await kafka.publish(records, to: topic)
       let reader = FactReader(rules)
       let facts = try await Lane(kafka.loop).facts(topic, kafka) { if case .fact(let fact) = reader.event($0) { fact } else { nil } }

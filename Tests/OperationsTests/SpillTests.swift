@@ -27,7 +27,7 @@ import Testing
   }
 
   private func fact(_ number: Int) -> AuditFact {
-    var fact = AuditFact(number.isMultiple(of: 2) ? .queued : .delivered)
+    var fact = AuditFact(number.isMultiple(of: 2) ? .kept : .delivered)
     fact.id = AuditHistory.id(number)
     fact.device = UInt64(number % 1_000) &* 0x1234_5678_9ABC_DEF1
     fact.offset = Int64(number)
@@ -36,7 +36,7 @@ import Testing
 
   @Test(arguments: [100, 400_000]) func everyFactComesBackOnceInThePartOfItsHash(count: Int) throws {
     try withFolder { folder in
-      var spill = Spill(expecting: Int64(count), in: folder)
+      var spill = Spill<AuditFact>(expecting: Int64(count), in: folder)
       for number in 0..<count { try spill.add(fact(number), hash: fact(number).device) }
       // What is little stays in memory; what is more is in a file that has no name.
       #expect((spill.bytesOnDisk > 0) == (count > 1_000))
@@ -57,7 +57,7 @@ import Testing
 
   @Test func aFolderWithoutRoomIsNamed() {
     #expect {
-      var spill = Spill(expecting: 1_000_000, in: "/does-not-exist")
+      var spill = Spill<AuditFact>(expecting: 1_000_000, in: "/does-not-exist")
       for number in 0..<1_000_000 { try spill.add(fact(number), hash: 1) }
     } throws: { error in
       let error = error as? SpillError

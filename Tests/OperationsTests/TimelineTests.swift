@@ -9,6 +9,12 @@ import Testing
   private static let start: Int64 = 1_700_000_000_000
   private var timeline = Timeline(id)
 
+  /// The token of a device.
+  private static func token(_ name: String) -> String {
+    let digits = String(StableHash.hash(name), radix: 16)
+    return String(repeating: String(repeating: "0", count: 16 - digits.count) + digits, count: 4)
+  }
+
   private mutating func publish(
     _ target: String = "user:ada", offset: Int64 = 7, at time: Int64 = 0, end: Int64 = 60_000, broken: String? = nil
   ) {
@@ -19,8 +25,29 @@ import Testing
         origin: nil))
   }
 
+  /// The journal says that the requests that were published before were kept for a device.
+  private mutating func queue(on device: String = "d1", at time: Int64, offset: Int64, _ verdict: JournalVerdict = .kept) {
+    for request in timeline.records {
+      let position = request.source.position
+      let judgement = JournalJudgement(verdict, revision: Revision(position))
+      var writer = JournalWriter(partition: position.partition, incarnation: 0)
+      if request.target.hasPrefix("user:") {
+        writer.append(offset: position.offset, timestamp: position.timestamp, count: 1, closing: nil, now: Self.start + time) { _, then in
+          var token = Self.token(device)
+          token.withUTF8 { then(UnsafeRawBufferPointer($0), judgement) }
+        }
+      } else {
+        writer.append(offset: position.offset, timestamp: position.timestamp, judgement, now: Self.start + time)
+      }
+      let record = JournalRecord(worker: "w", incarnation: 0, judgedAt: Self.start + time)
+      let place = SourceCoordinates(topic: "j", partition: position.partition, offset: offset, timestamp: 0)
+      let steps = writer.withValue { JournalSteps(record, $0, place, of: timeline.records) }
+      timeline.add(steps)
+    }
+  }
+
   private mutating func tell(_ type: EventType, on device: String? = "d1", at time: Int64, offset: Int64, _ more: String = "") throws {
-    let device = device.map { #""device":"\#($0)","# } ?? ""
+    let device = device.map { #""device":"\#(Self.token($0))","# } ?? ""
     let value = #"""
       {"apnsId":"\#(Self.id)",\#(device)"worker":"w","source":{"topic":"r","partition":0,"offset":7,"timestamp":\#(Self.start)}\#(more)}
       """#
@@ -37,9 +64,9 @@ import Testing
 
   @Test mutating func stepsAreInTheOrderOfTimeWithTheirLatencies() throws {
     try tell(.delivered, on: "d2", at: 40, offset: 3)
-    try tell(.queued, on: "d1", at: 10, offset: 1)
-    try tell(.queued, on: "d2", at: 12, offset: 2)
     publish()
+    queue(on: "d2", at: 12, offset: 2)
+    queue(on: "d1", at: 10, offset: 1)
     try tell(.delivered, on: "d1", at: 35, offset: 4)
     let steps = explanation().steps
     #expect(steps.map(\.name) == ["published", "queued", "queued", "delivered", "delivered"])
@@ -52,22 +79,22 @@ import Testing
 
   @Test mutating func whatWasToldAgainIsMarkedAndARecordIsTakenOnce() throws {
     publish()
-    try tell(.queued, at: 10, offset: 1)
-    try tell(.queued, at: 90, offset: 2)
-    try tell(.queued, at: 90, offset: 2)
+    queue(at: 10, offset: 1)
+    queue(at: 90, offset: 2)
+    queue(at: 90, offset: 2)
     #expect(explanation().steps.map(\.isRepeat) == [false, false, true])
   }
 
   @Test mutating func itIsUnderWayUntilEachDeviceHasAnOutcome() throws {
     publish()
     #expect(explanation().state == .unprocessed)
-    try tell(.queued, on: "d1", at: 10, offset: 1)
+    queue(on: "d1", at: 10, offset: 1)
     // For how many devices it is, is not known yet.
     #expect(explanation().state == .underWay(open: 1, of: 1, end: Self.start + 60_000))
     try tell(.addressed, on: nil, at: 11, offset: 2, #","devices":2"#)
     #expect(explanation().state == .underWay(open: 2, of: 2, end: Self.start + 60_000))
     try tell(.delivered, on: "d1", at: 12, offset: 3)
-    try tell(.queued, on: "d2", at: 13, offset: 4)
+    queue(on: "d2", at: 13, offset: 4)
     #expect(explanation().state == .underWay(open: 1, of: 2, end: Self.start + 60_000))
     #expect(explanation().devices.map(\.state) == [.delivered, .queued])
     #expect(explanation(at: 60_000).devices.map(\.state) == [.delivered, .overdue])
@@ -77,8 +104,8 @@ import Testing
   }
 
   @Test mutating func whatTheDeviceSaysOutweighsAnEnding() throws {
-    publish("device:d1")
-    try tell(.queued, at: 10, offset: 1)
+    publish("device:\(Self.token("d1"))")
+    queue(at: 10, offset: 1)
     try tell(.delivered, at: 20, offset: 2)
     try tell(.collapsed, at: 30, offset: 3)
     try tell(.dismissed, at: 40, offset: 4)
@@ -87,14 +114,57 @@ import Testing
   }
 
   @Test mutating func aDuplicateIsNoEndingOfTheOneThatWaits() throws {
-    publish("device:d1")
-    publish("device:d1", offset: 8)
-    try tell(.queued, at: 10, offset: 1)
+    publish("device:\(Self.token("d1"))")
+    publish("device:\(Self.token("d1"))", offset: 8)
+    queue(at: 10, offset: 1)
     try tell(.duplicate, at: 20, offset: 2)
     #expect(explanation().state == .underWay(open: 1, of: 1, end: Self.start + 60_000))
     #expect(explanation().devices.map(\.state) == [.queued])
     try tell(.delivered, at: 30, offset: 3)
     #expect(explanation().state == .ended)
+  }
+
+  @Test mutating func aDeviceOfSomebodyElseIsLeftOutAndWaitsForNothing() throws {
+    publish()
+    queue(on: "d1", at: 10, offset: 1, .wrongUser)
+    try tell(.addressed, on: nil, at: 11, offset: 2, #","devices":0"#)
+    try tell(.unregistered, on: nil, at: 11, offset: 3)
+    #expect(explanation().state == .unregistered)
+    #expect(explanation().devices.map(\.state) == [.leftOut])
+    #expect(explanation().steps.map(\.name) == ["published", "left out", "addressed", "unregistered"])
+  }
+
+  @Test mutating func whatTheJournalSaysOfAFormerTopicIsNoStep() {
+    publish("device:\(Self.token("d1"))")
+    let former = timeline
+    timeline = Timeline(Self.id)
+    publish("device:\(Self.token("d1"))", at: 1)
+    queue(at: 10, offset: 1)
+    #expect(explanation().steps.map(\.name) == ["published", "queued"])
+    timeline = former
+    let place = SourceCoordinates(topic: "j", partition: 0, offset: 1, timestamp: 0)
+    var writer = JournalWriter(partition: 0, incarnation: 0)
+    let revision = Revision(timestamp: UInt64(Self.start) + 1, partition: 0, offset: 7)
+    writer.append(offset: 7, timestamp: Self.start + 1, JournalJudgement(.kept, revision: revision), now: Self.start + 10)
+    let record = JournalRecord(worker: "w", incarnation: 0, judgedAt: Self.start + 10)
+    timeline.add(writer.withValue { JournalSteps(record, $0, place, of: timeline.records) })
+    #expect(explanation().state == .unprocessed)
+  }
+
+  @Test mutating func aRaisedRevisionAndWhatWasSupersededAreTold() throws {
+    publish("device:\(Self.token("d1"))")
+    let other = NotificationID(high: 3, low: 4)
+    var writer = JournalWriter(partition: 0, incarnation: 0)
+    let revision = Revision(timestamp: UInt64(Self.start) + 50, partition: 0, offset: 7)
+    let superseded = JournalReference(revision: Revision(timestamp: 1, partition: 0, offset: 1), id: other)
+    let judgement = JournalJudgement(.kept, revision: revision, other: superseded)
+    writer.append(offset: 7, timestamp: Self.start, judgement, now: Self.start + 10)
+    let record = JournalRecord(worker: "w", incarnation: 0, judgedAt: Self.start + 10)
+    let place = SourceCoordinates(topic: "j", partition: 0, offset: 1, timestamp: 0)
+    timeline.add(writer.withValue { JournalSteps(record, $0, place, of: timeline.records) })
+    let step = try #require(explanation().steps.last)
+    #expect(step.detail("revision") == revision.description && step.detail("superseded") == other.description)
+    #expect([step.topic, "\(step.partition)", "\(step.offset)", step.worker] == ["j", "0", "1", "w"])
   }
 
   @Test mutating func forgedNumbersTrapNothing() throws {
@@ -107,8 +177,9 @@ import Testing
           operation: "notify", end: number, broken: nil, origin: nil))
       timeline.add(Step(name: Step.routed, time: number, topic: "r", partition: 2, offset: offset, details: []))
       try tell(.addressed, on: nil, at: 11, offset: offset, #","devices":\#(number)"#)
-      try tell(.queued, on: "d\(number)", at: 12, offset: offset + 1)
-      #expect(explanation().steps.count == (place + 1) * 4)
+      queue(on: "d\(number)", at: 12, offset: offset + 1)
+      // Of each of the requests so far it was said that it was kept.
+      #expect(explanation().steps.count == (place + 1) * 3 + (place + 1) * (place + 2) / 2)
       #expect((timeline.published ?? 1) + 60_000 > 0)
       _ = timeline.waiting
     }
@@ -130,7 +201,7 @@ import Testing
   }
 
   @Test mutating func theRequestsThatEventsNameAreStillToBeRead() throws {
-    try tell(.queued, at: 10, offset: 1)
+    try tell(.delivered, at: 10, offset: 1)
     #expect(timeline.unreadSources(in: "r").map(\.offset) == [7])
     #expect(timeline.unreadSources(in: "elsewhere").isEmpty)
     #expect(timeline.published == Self.start)

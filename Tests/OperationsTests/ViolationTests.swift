@@ -14,14 +14,15 @@ import Testing
     let findings = history.findings()
     #expect(findings.violations.map(\.kind) == [.lost])
     #expect(findings.violations.first?.id == AuditHistory.id(1))
-    #expect(findings.violations.first?.places == [.init(topic: .requests, partition: 0, offset: 1)])
+    #expect(findings.violations.first?.places.first == .init(topic: .requests, partition: 0, offset: 1))
+    #expect(findings.violations.first?.places.dropFirst().map(\.topic) == [.journal])
     #expect(findings.outcomes == [.lost: 1, .delivered: 1])
   }
 
   @Test mutating func oneOfAPersonsDevicesIsLost() {
     history.publish(1, for: nil)
     history.tell(.delivered, 1, on: 1, at: 10)
-    history.tell(.queued, 1, on: 2, at: 10)
+    history.keep(1, on: 2, at: 10)
     history.tell(.addressed, 1, on: 0, at: 11, number: 4)
     #expect(history.violations == [.lost])
     #expect(history.outcomes == [.delivered: 1, .pending: 1, .lost: 2])
@@ -37,6 +38,44 @@ import Testing
     history.publish(1, for: nil)
     history.tell(.addressed, 1, on: 0, at: 11, number: 0)
     #expect(history.violations == [.lost])
+  }
+
+  @Test mutating func aRequestOfWhichTheJournalSaysNothing() {
+    for id in 1...4 { history.publish(id, at: id == 4 ? AuditHistory.hour - 10_000 : 0) }
+    history.unjournaled = [1, 2, 4]
+    // Its offset was committed too early: a crash would have lost it.
+    history.tell(.delivered, 1, at: 10)
+    for id in 3...4 { history.tell(.delivered, id, at: AuditHistory.hour - 1_000) }
+    let findings = history.findings()
+    #expect(findings.counts == [.unjournaled: 1, .lost: 1])
+    #expect(findings.violations.first { $0.kind == .unjournaled }?.id == AuditHistory.id(1))
+    #expect(findings.violations.first { $0.kind == .lost }?.id == AuditHistory.id(2))
+  }
+
+  @Test mutating func whatTheJournalSaysOfAnotherRecordCountsForNothing() {
+    history.publish(1)
+    history.tell(.delivered, 1, at: 10)
+    history.keep(1, at: 5, record: 1)
+    #expect(history.violations == [.unjournaled])
+    history.publish(2)
+    history.keep(2, at: 5)
+    history.keep(2, at: 10, incarnation: 1, record: 7)
+    #expect(Set(history.violations) == [.unjournaled, .lost])
+  }
+
+  @Test mutating func aCrashBetweenTwoPagesThatNobodyMends() {
+    history.publish(1, for: nil)
+    history.page(1, [(1, .kept), (2, .kept)], at: 10)
+    history.tell(.delivered, 1, on: 1, at: 20)
+    #expect(history.violations == [.lost])
+    // Said by the events alone, the journal is missing.
+    history.tell(.addressed, 1, on: 0, at: 30, number: 2)
+    #expect(history.violations == [.unjournaled])
+    // A sum that the pages do not give is none.
+    history.page(1, [(3, .kept)], of: [1, 2, 4], at: 40)
+    #expect(history.violations == [.unjournaled])
+    history.page(1, [(3, .kept)], of: [1, 2, 3], at: 40)
+    #expect(history.violations == [.unjournaled], "the third device stands on two pages of one sum")
   }
 
   @Test mutating func rejectedAndDelivered() {
@@ -61,7 +100,7 @@ import Testing
   @Test mutating func anEventThatNamesAnotherRecordThanTheRequestsOwn() {
     history.publish(1)
     history.tell(.delivered, 1, at: 20)
-    history.tell(.queued, 1, source: 2, at: 10)
+    history.tell(.evicted, 1, source: 2, at: 10)
     #expect(history.violations == [.unknownRequest])
   }
 
@@ -91,14 +130,14 @@ import Testing
 
   @Test mutating func shownLongAfterItsEnd() {
     history.publish(1, end: 1_000)
-    history.tell(.queued, 1, at: 10)
+    history.keep(1, at: 10)
     history.tell(.delivered, 1, at: 66_001)
     #expect(history.violations == [.shownLate])
   }
 
   @Test mutating func expiredBeforeItsEnd() {
     history.publish(1, end: 100_000)
-    history.tell(.queued, 1, at: 10)
+    history.keep(1, at: 10)
     history.tell(.expired, 1, at: 90_000)
     #expect(history.violations == [.expiredEarly])
   }
@@ -106,8 +145,8 @@ import Testing
   @Test mutating func anOlderOneIsShownLongAfterANewerOne() {
     history.publish(1, collapse: 7)
     history.publish(2, collapse: 7)
-    history.tell(.queued, 1, collapse: 7, at: 10)
-    history.tell(.queued, 2, collapse: 7, at: 20)
+    history.keep(1, at: 10)
+    history.keep(2, at: 20)
     history.tell(.delivered, 2, collapse: 7, at: 30)
     history.tell(.updated, 1, collapse: 7, at: 65_031)
     let findings = history.findings()
@@ -119,9 +158,9 @@ import Testing
   @Test mutating func theNewestIsDeclaredCollapsed() {
     history.publish(1, collapse: 7)
     history.publish(2, collapse: 7)
-    history.tell(.queued, 1, collapse: 7, at: 10)
+    history.keep(1, at: 10)
     history.tell(.delivered, 1, collapse: 7, at: 15)
-    history.tell(.queued, 2, collapse: 7, at: 20)
+    history.keep(2, at: 20)
     history.tell(.collapsed, 2, collapse: 7, at: 30, .namesSuccessor)
     #expect(history.violations == [.collapsedByNothing])
   }
@@ -151,8 +190,8 @@ import Testing
   @Test mutating func twoOfOneIdOfWhichNoneCame() {
     history.publish(1)
     history.publish(1, offset: 2)
-    history.tell(.queued, 1, at: 10)
-    history.tell(.queued, 1, source: 2, at: 10)
+    history.keep(1, at: 10)
+    history.keep(1, offset: 2, at: 10)
     history.deliverLaterOnes()
     #expect(history.violations == [.overlooked])
   }
@@ -161,8 +200,9 @@ import Testing
     history.publish(1, for: nil)
     history.tell(.addressed, 1, on: 0, at: 10, number: 0)
     history.tell(.unregistered, 1, on: 0, at: 10)
+    history.page(1, [], of: [], at: 10)
     history.tell(.addressed, 1, on: 0, at: 5_000, number: 1)
-    history.tell(.queued, 1, at: 5_000)
+    history.keep(1, at: 5_000)
     history.deliverLaterOnes()
     #expect(history.violations == [.overlooked])
   }
@@ -171,7 +211,7 @@ import Testing
     history.publish(1)
     history.publish(2)
     history.publish(3)
-    for id in 1...3 { history.tell(.queued, id, at: 10) }
+    for id in 1...3 { history.keep(id, at: 10) }
     history.tell(.delivered, 2, at: 20)
     history.tell(.delivered, 3, at: 70_000)
     #expect(history.violations == [.overlooked])
@@ -182,7 +222,7 @@ import Testing
     history.publish(1, end: 80_000)
     history.publish(2)
     history.publish(3)
-    for id in 1...3 { history.tell(.queued, id, at: 10) }
+    for id in 1...3 { history.keep(id, at: 10) }
     history.tell(.delivered, 2, at: 20)
     history.tell(.delivered, 3, at: 70_000)
     #expect(history.violations == [.overlooked])
@@ -194,7 +234,7 @@ import Testing
 
   @Test mutating func pendingWhereNothingMayBe() {
     history.publish(1)
-    history.tell(.queued, 1, at: 10)
+    history.keep(1, at: 10)
     #expect(history.violations == [])
     history.rules.forbidsPending = true
     #expect(history.violations == [.pending])
@@ -205,12 +245,12 @@ import Testing
     history.tell(.registered, 0, at: 0)
     for id in 1...3 { history.publish(id, at: Int64(id) * 100_000) }
     history.tell(.delivered, 1, at: 100_020)
-    history.tell(.queued, 1, at: 100_010)
+    history.keep(1, at: 100_010)
     history.tell(kind, 2, on: kind == .rejected ? 0 : 1, at: 200_010, .isForOtherApplication)
-    history.tell(.queued, 3, at: 300_010)
+    history.keep(3, at: 300_010)
     history.tell(.delivered, 3, at: 300_020)
     // A rejection is of the device only where the request came to it as well.
-    if kind == .rejected { history.tell(.queued, 2, at: 290_000) }
+    if kind == .rejected { history.keep(2, at: 290_000) }
     #expect(history.violations == [.wronglyUnregistered])
     history.tell(.registered, 0, at: 250_000)
     #expect(history.violations == [])

@@ -4,12 +4,8 @@
 public enum EventType: String, Sendable, CaseIterable {
   /// The request is for so many devices.
   case addressed
-  /// It waits for its time.
-  case scheduled
   /// It was pending and is not any more.
   case canceled
-  /// It lies in the device's mailbox.
-  case queued
   /// The device has it.
   case delivered
   /// The device has it, in place of an older one of the same identifier.
@@ -45,9 +41,7 @@ public enum EventType: String, Sendable, CaseIterable {
   public var cloudEventsType: StaticString {
     switch self {
     case .addressed: "carillon.addressed.v1"
-    case .scheduled: "carillon.scheduled.v1"
     case .canceled: "carillon.canceled.v1"
-    case .queued: "carillon.queued.v1"
     case .delivered: "carillon.delivered.v1"
     case .updated: "carillon.updated.v1"
     case .response: "carillon.response.v1"

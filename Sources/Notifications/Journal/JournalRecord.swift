@@ -7,6 +7,11 @@ public struct JournalRecord: Sendable, Hashable {
   /// When the record was begun, in milliseconds since 1970.
   public var judgedAt: Int64
 
+  /// A record of its headers and its time.
+  public init(worker: String, incarnation: UInt32, judgedAt: Int64) {
+    (self.worker, self.incarnation, self.judgedAt) = (worker, incarnation, judgedAt)
+  }
+
   /// Reads a record's headers and the beginning of its value; the entries are read by ``forEachEntry(in:partition:_:)``.
   ///
   /// - Throws: an error that names the header or the field, for anything that no worker has written.

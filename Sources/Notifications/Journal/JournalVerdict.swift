@@ -75,6 +75,9 @@ public struct JournalEntry: Sendable, Hashable {
     public var devices: [Device]
     /// With the last page: how many devices all pages have together, and the XOR of their tokens' stable hashes.
     public var closing: Closing?
+
+    /// A page of these devices.
+    public init(devices: [Device], closing: Closing? = nil) { (self.devices, self.closing) = (devices, closing) }
   }
 
   /// What the last page of a request says of all its pages, so that a crash between two of them shows.
@@ -109,4 +112,9 @@ public struct JournalEntry: Sendable, Hashable {
   public var timestamp: Int64
   /// The verdict.
   public var content: Content
+
+  /// An entry of its parts.
+  public init(offset: Int64, timestamp: Int64, content: Content) {
+    (self.offset, self.timestamp, self.content) = (offset, timestamp, content)
+  }
 }

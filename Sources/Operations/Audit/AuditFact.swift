@@ -8,12 +8,14 @@ struct AuditFact: Sendable, Hashable {
   enum Kind: UInt8, Sendable {
     // Of these there is the record of a request, and what only says something about one without a device.
     case request, deadLetter, addressed, rejected
-    // Verdicts, answers and endings.
-    case queued, delivered, updated, removed, response, dismissed
+    // What the journal says: it is in the device's mailbox; it was judged otherwise; some of a person's devices, and how many there are.
+    case kept, judged, page, closing
+    // Answers and endings.
+    case delivered, updated, removed, response, dismissed
     case duplicate, collapsed, filtered, expired, evicted, unregistered, canceled
     // About a device.
     case registered, unregisteredDevice
-    /// What is told of a request at one stage, and is judged with all of its device later: it was queued, and no ending is known.
+    /// What is told of a request at one stage, and is judged with all of its device later: it was kept, and no ending is known.
     case open
     /// A request that named the device was rejected since it was registered for another application.
     case refused
@@ -35,6 +37,8 @@ struct AuditFact: Sendable, Hashable {
     static let isForOtherApplication = Flags(rawValue: 32)
     /// A rejection of what could not be processed, whatever was done of it before.
     static let isOfPoison = isKnown
+    /// A request that is in its device's mailbox, as the journal says.
+    static let isKept = isKnown
     /// The event names what took the notification's place.
     static let namesSuccessor = Flags(rawValue: 64)
     /// The request came from the audited topic first.
@@ -49,13 +53,16 @@ struct AuditFact: Sendable, Hashable {
   var device: UInt64 = 0
   /// The hash of the identifier; 0: none.
   var identifier: UInt64 = 0
-  /// The revision's timestamp, in milliseconds since 1970: the source's, or later. Partition and offset are the source's.
+  /// The revision's timestamp, in milliseconds since 1970: the source's, or later. Partition and offset are the source's. Of a page, which
+  /// of its journal record's entries it is.
   var revision: UInt64 = 0
   /// When it was told, or published: milliseconds since 1970.
   var time: Int64 = 0
-  /// The event's id; for events that tell the same happening it is the same.
+  /// The event's id; for events that tell the same happening it is the same. Of a page and a closing the XOR of the devices' hashes. Of a
+  /// request one more than the offset of the journal's record that tells how it was judged; 0: none was met.
   var statement: UInt64 = 0
-  /// A request's end in milliseconds since 1970; for how many devices it is; the hash of a response's id.
+  /// A request's end in milliseconds since 1970; for how many devices it is; the hash of a response's id. Of what the journal says of a
+  /// request, the offset of that request's record. Of what a device has, when it was kept for it; 0: not known.
   var number: Int64 = 0
   /// Where the record lies.
   var offset: Int64 = -1
@@ -63,10 +70,10 @@ struct AuditFact: Sendable, Hashable {
   var partition: Int32 = -1
   /// The source's partition.
   var sourcePartition: Int32 = -1
-  /// The hash of the worker's name.
+  /// The hash of the worker's name. Of a request, how long after its publication it was judged, in milliseconds.
   var worker: UInt32 = 0
-  /// How often the requests topic was made anew before the source was written to it.
-  var era: UInt16 = 0
+  /// The incarnation of the requests topic that the source was written to, as far as is known.
+  var incarnation: UInt16 = 0
   /// What it is.
   var kind: Kind
   /// What else it is.
@@ -75,6 +82,8 @@ struct AuditFact: Sendable, Hashable {
   init(_ kind: Kind) { self.kind = kind }
 
   var isShow: Bool { kind == .delivered || kind == .updated }
+  /// The device has acknowledged it.
+  var isTaken: Bool { isShow || kind == .removed }
   /// The device has said that it shows it now.
   var isNewShow: Bool { isShow && !flags.contains(.isKnown) }
 
@@ -83,16 +92,56 @@ struct AuditFact: Sendable, Hashable {
     Revision(timestamp: revision, partition: log, offset: UInt64(clamping: sourceOffset))
   }
 
-  /// The partition of one era: only within it offsets say what is newer.
-  var log: UInt32 { UInt32(era) << 16 | UInt32(truncatingIfNeeded: sourcePartition) & 0xFFFF }
+  /// The partition of one incarnation: only within it offsets say what is newer.
+  var log: UInt32 { UInt32(incarnation) << 16 | UInt32(truncatingIfNeeded: sourcePartition) & 0xFFFF }
+}
+
+extension AuditFact {
+  /// Takes over, for a request, what the journal says of it.
+  mutating func journal(_ entry: AuditFact) {
+    statement = UInt64(clamping: entry.offset) + 1
+    incarnation = entry.incarnation
+    guard entry.kind == .kept else { return }
+    flags.insert(.isKept)
+    worker = UInt32(clamping: entry.time.subtractingReportingOverflow(time).partialValue)
+    revision = entry.revision
+  }
+
+  /// What a request's fact says of the journal, as a fact of its own.
+  var entry: AuditFact {
+    var entry = AuditFact(flags.contains(.isKept) ? .kept : .judged)
+    entry.time = time.addingReportingOverflow(Int64(worker)).partialValue
+    entry.offset = Int64(clamping: statement) - 1
+    entry.partition = partition
+    entry.incarnation = incarnation
+    entry.revision = revision
+    return entry.told(of: self)
+  }
+
+  /// An entry of the journal, when it is known of which request it is.
+  func told(of request: AuditFact) -> AuditFact {
+    var fact = self
+    fact.id = request.id
+    (fact.sourcePartition, fact.sourceOffset) = (request.sourcePartition, request.sourceOffset)
+    fact.flags.formUnion(request.flags.intersection(.isOfTopic))
+    guard kind == .kept || kind == .judged else { return fact }
+    fact.number = request.offset
+    if kind == .kept {
+      fact.identifier = request.identifier
+      if fact.device == 0 { fact.device = request.device }
+    }
+    return fact
+  }
 }
 
 extension AuditFact.Kind {
+  /// Whether the journal says it.
+  var isOfJournal: Bool { self == .kept || self == .judged || self == .page || self == .closing }
+
   init?(_ type: EventType) {
     switch type {
     case .addressed: self = .addressed
     case .rejected: self = .rejected
-    case .queued: self = .queued
     case .delivered: self = .delivered
     case .updated: self = .updated
     case .removed: self = .removed
@@ -107,14 +156,14 @@ extension AuditFact.Kind {
     case .canceled: self = .canceled
     case .registered: self = .registered
     case .unregisteredDevice: self = .unregisteredDevice
-    case .scheduled, .settingsChanged: return nil
+    case .settingsChanged: return nil
     }
   }
 
   /// Whether all facts of a device are needed to judge it.
   var isJudgedByDevice: Bool {
     switch self {
-    case .queued, .delivered, .updated, .removed, .collapsed, .expired, .unregistered, .response, .dismissed, .registered,
+    case .kept, .delivered, .updated, .removed, .collapsed, .expired, .unregistered, .response, .dismissed, .registered,
       .unregisteredDevice, .open, .refused:
       true
     default: false

@@ -36,13 +36,17 @@ public struct AuditFindings: Sendable, Equatable {
 
   /// Records of the requests topic.
   public var records = 0
-  /// Requests that are older than the events that are left, so that nothing can be said of them.
+  /// Requests that are older than the events or the journal that is left, so that nothing can be said of them.
   public var untold = 0
   /// Requests: records of one request that came again are one.
   public var requests = 0
+  /// Records of the journal.
+  public var journal = 0
+  /// Entries of the journal that came so much before or after their requests that these were read once more.
+  public var late = 0
   /// Records of the events topic.
   public var events = 0
-  /// Records of the events topic that are no events.
+  /// Records of the events topic that are no events, and of the journal that cannot be read.
   public var unreadable = 0
   /// Records of the dead letters.
   public var deadLetters = 0

@@ -14,12 +14,14 @@ public struct AuditRules: Sendable {
   public var beginsAtBeginning: Bool
   /// The requests that are audited, by partition.
   public var requests: [Int32: Requests]
+  /// The present incarnation of the requests topic, by partition: what the journal says of a former one counts for nothing.
+  public var incarnations: [Int32: UInt16] = [:]
 
   /// Requests of one partition.
   public struct Requests: Sendable, Hashable {
     /// Their offsets.
     public var offsets: Range<Int64>
-    /// The time of the earliest: in a topic made anew offsets begin again, and what is told of earlier ones is of the former topic.
+    /// The time of the earliest: in a new incarnation of the topic offsets begin again, and what is told of earlier ones is of the former topic.
     public var since: Int64
 
     /// Requests at these offsets.
@@ -48,6 +50,9 @@ public struct AuditRules: Sendable {
     guard fact.flags.contains(.isOfTopic), let requests = requests[fact.sourcePartition] else { return false }
     return requests.offsets.contains(fact.sourceOffset) && Int64(clamping: fact.revision) >= requests.since
   }
+
+  /// Whether what the journal says counts: it was read in the present incarnation of the topic.
+  func isPresent(_ fact: AuditFact) -> Bool { fact.incarnation >= incarnations[fact.partition] ?? 0 }
 
   /// Whether what should follow may still be under way.
   func isYoung(_ time: Int64) -> Bool { time > now - grace }

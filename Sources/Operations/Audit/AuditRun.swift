@@ -4,6 +4,8 @@ import Notifications
 import Worker
 
 /// One audit: what is read, where it is put, how it is judged. Loop-confined.
+///
+/// A partition of requests is read beside its journal, so that a request and its verdict are put aside as one fact.
 final class AuditRun {
   private(set) var findings: AuditFindings
   private(set) var spilled: Int64 = 0
@@ -12,15 +14,21 @@ final class AuditRun {
   private var auditRules: AuditRules
   /// From the first request of the time to the first one after it, by partition.
   private var audited: [Int32: AuditRules.Requests] = [:]
-  /// The first records of events partitions whose beginning is gone.
-  private let oldestEvents: [(partition: TopicPartition, offset: Int64)]
-  /// Of requests from before then events may be gone.
+  /// The first records of partitions of events and of the journal whose beginning is gone.
+  private var oldest: [(partition: TopicPartition, offset: Int64)] = []
+  /// Of requests from before then events may be gone, or what the journal said.
   private var toldSince = Int64.min
   private let requests: [TopicStretch]
+  private let journal: [TopicStretch]
   private let events: [TopicStretch]
   private let deadLetters: [TopicStretch]
-  private var byRequest: Spill
-  private var byDevice: Spill
+  private let stretches: [Int32: Range<Int64>]
+  private var joins: [Int32: JournalJoin] = [:]
+  /// By the reader's numbers of partitions, whether they are the journal's.
+  private var isJournal: [Bool?] = []
+  private var late: LateEntries
+  private var byRequest: Spill<AuditFact>
+  private var byDevice: Spill<AuditFact>
   /// What went wrong while records were taken.
   private var failure: SpillError?
 
@@ -31,20 +39,11 @@ final class AuditRun {
     let now = WallClock.milliseconds()
     let range = settings.published
     requests = try await admin.stretches(of: rules.topics.requests, range)
+    stretches = Dictionary(requests.map { ($0.partition.partition, $0.offsets) }) { first, _ in first }
     // What happens to a request may happen long after it.
     let after = TimeRange(from: range.from.map { $0 - settings.clockSlack })
+    journal = try await admin.stretches(of: rules.topics.journal, after)
     events = try await admin.stretches(of: rules.topics.events, after)
-    let kept = try await admin.ends(of: events.map(\.partition))
-    // Of a partition that is empty by now only the retention says how old its last event may have been.
-    if kept.values.contains(where: { $0.isEmpty && $0.lowerBound > 0 }),
-      let retention = try? await admin.settings(ofTopic: rules.topics.events)["retention.ms"].flatMap({ Int64($0) }), retention >= 0
-    {
-      toldSince = now - min(retention, now)
-    }
-    oldestEvents = events.filter {
-      !$0.offsets.isEmpty && $0.offsets.lowerBound > 0 && $0.offsets.lowerBound == kept[$0.partition]?.lowerBound
-    }
-    .map { ($0.partition, $0.offsets.lowerBound) }
     deadLetters = try await admin.stretches(of: rules.topics.deadLetters, after)
     auditRules = AuditRules(
       now: now, grace: settings.grace, clockSlack: settings.clockSlack, takeover: settings.takeover, forbidsPending: settings.forbidsPending
@@ -53,20 +52,57 @@ final class AuditRun {
     let count = (requests + events + deadLetters).reduce(0) { $0 + Int64($1.offsets.count) }
     byRequest = Spill(expecting: count, in: settings.spillFolder)
     byDevice = Spill(expecting: count, in: settings.spillFolder)
+    late = LateEntries(expecting: count, in: settings.spillFolder)
+    for stretches in [events, journal] { try await findOldest(stretches, now, admin) }
+    var reach = Self.longestReach
+    while reach > Self.shortestReach, reach * requests.count > Self.notesInMemory { reach /= 2 }
+    for stretch in requests {
+      let partition = stretch.partition.partition
+      joins[partition] = JournalJoin(from: stretch.offsets.lowerBound, reach: reach)
+      if !journal.contains(where: { $0.partition.partition == partition }) { joins[partition]?.endNotes { _ in } }
+    }
+  }
+
+  /// Entries of the journal that wait in memory for their requests, of all partitions together and of each; some 120 bytes each.
+  private static let (notesInMemory, longestReach, shortestReach) = (1 << 18, 1 << 16, 1 << 12)
+
+  /// Finds out since when all that was told is still there.
+  private func findOldest(_ stretches: [TopicStretch], _ now: Int64, _ admin: Admin) async throws(KafkaError) {
+    let kept = try await admin.ends(of: stretches.map(\.partition))
+    // Of a partition that is empty by now only the retention says how old its last record may have been.
+    if kept.values.contains(where: { $0.isEmpty && $0.lowerBound > 0 }), let topic = stretches.first?.partition.topic,
+      let retention = try? await admin.settings(ofTopic: topic)["retention.ms"].flatMap({ Int64($0) }), retention >= 0
+    {
+      toldSince = max(toldSince, now - min(retention, now))
+    }
+    for stretch in stretches where !stretch.offsets.isEmpty && stretch.offsets.lowerBound > 0 {
+      let first = stretch.offsets.lowerBound
+      if first == kept[stretch.partition]?.lowerBound { oldest.append((stretch.partition, first)) }
+    }
   }
 
   // MARK: Reading
 
   func read(_ reader: TopicReader) async throws {
     let facts = FactReader(rules)
-    try await reader.read(at: oldestEvents, "events") { [self] record in
+    try await reader.read(at: oldest, "the oldest records") { [self] record in
       toldSince = max(toldSince, Timestamp.bounded(record.timestamp) + settings.clockSlack)
     }
-    try await reader.read(requests, "requests") { [self] record in
-      guard isAudited(record) else { return }
-      findings.records += 1
-      put(facts.request(record))
+    try await reader.read(requests + journal, "requests and the journal", in: self) { [self] record in
+      if isOfJournal(record) {
+        findings.journal += 1
+        let isReadable = facts.journal(record, of: stretches[record.partition] ?? 0..<0) { note in
+          auditRules.incarnations[record.partition] = max(auditRules.incarnations[record.partition] ?? 0, note.fact.incarnation)
+          joins[record.partition]?.take(note, put)
+        }
+        if !isReadable { findings.unreadable += 1 }
+      } else {
+        let isAudited = isAudited(record)
+        if isAudited { findings.records += 1 }
+        joins[record.partition]?.take(isAudited ? facts.request(record) : nil, at: record.offset, put)
+      }
     }
+    joins = [:]
     for stretch in requests {
       // What is published meanwhile does not belong to it.
       guard let offsets = audited[stretch.partition.partition]?.offsets else { continue }
@@ -88,6 +124,22 @@ final class AuditRun {
       findings.deadLetters += 1
       if let fact = facts.deadLetter(record) { put(fact) }
     }
+    if let failure { throw failure }
+    try await readLate(reader, facts)
+  }
+
+  /// Reads the requests once more that entries of the journal tell of, which had gone when those came, or had not come.
+  private func readLate(_ reader: TopicReader, _ facts: FactReader) async throws {
+    guard late.count > 0 else { return }
+    findings.late = late.count
+    for round in late.rounds(of: rules.topics.requests, audited) {
+      try await reader.read(round, "requests once more") { [self] record in
+        guard failure == nil, late.wants(record.partition, record.offset) else { return }
+        do throws(SpillError) { try late.add(facts.request(record)) } catch { failure = error }
+      }
+    }
+    try late.join { (fact: AuditFact) in put(fact) }
+    spilled += late.bytesOnDisk
     if let failure { throw failure }
   }
 
@@ -114,14 +166,35 @@ final class AuditRun {
     return !isAfter
   }
 
+  private func put(_ outcome: JournalJoin.Outcome) {
+    switch outcome {
+    case .fact(let fact): put(fact)
+    case .late(let note):
+      guard failure == nil else { return }
+      do throws(SpillError) { try late.add(note) } catch { failure = error }
+    }
+  }
+
+  /// What is told of a device alone waits for what is left of its requests.
   private func put(_ fact: AuditFact) {
     guard failure == nil else { return }
     do throws(SpillError) {
-      if fact.kind != .registered, fact.kind != .unregisteredDevice { try byRequest.add(fact, hash: fact.id.high ^ fact.id.low) }
-      if fact.device != 0, fact.kind.isJudgedByDevice { try byDevice.add(fact, hash: fact.device) }
+      if fact.kind == .registered || fact.kind == .unregisteredDevice {
+        try byDevice.add(fact, hash: fact.device)
+      } else {
+        try byRequest.add(fact, hash: fact.id.high ^ fact.id.low)
+      }
     } catch {
       failure = error
     }
+  }
+
+  private func isOfJournal(_ record: RecordView) -> Bool {
+    while isJournal.count <= record.partitionIndex { isJournal.append(nil) }
+    if let known = isJournal[record.partitionIndex] { return known }
+    let answer = record.topic == rules.topics.journal
+    isJournal[record.partitionIndex] = answer
+    return answer
   }
 
   // MARK: Judging
@@ -146,7 +219,7 @@ final class AuditRun {
       step()
     }
     if let failure { throw failure }
-    spilled = byRequest.bytesOnDisk + byDevice.bytesOnDisk
+    spilled += byRequest.bytesOnDisk + byDevice.bytesOnDisk
     progress.what = "judging devices"
     let deviceJudge = DeviceJudge(rules: auditRules)
     for part in 0..<byDevice.parts {
@@ -166,6 +239,7 @@ final class AuditRun {
       let topic =
         switch place.topic {
         case .requests: topics.requests
+        case .journal: topics.journal
         case .events: topics.events
         case .deadLetters: topics.deadLetters
         }
@@ -173,14 +247,17 @@ final class AuditRun {
     }
     let collected = Collected(Timeline(violation.id))
     let rules = rules
-    try await reader.read(at: places, "violations") { record in collected.take(record, rules) }
+    let entries = places.filter { $0.partition.topic == topics.journal }
+    try await reader.read(at: places.filter { $0.partition.topic != topics.journal }, "violations") { collected.take($0, rules) }
     // Its request may not be among them, but is where they say.
     let sources = try await admin.places(of: collected.timeline.unreadSources(in: topics.requests), in: topics.requests)
-    try await reader.read(at: sources, "violations") { record in collected.take(record, rules) }
+    try await reader.read(at: sources, "violations") { collected.take($0, rules) }
+    // What the journal says is known by where the requests lie.
+    try await reader.read(at: entries, "violations") { collected.take($0, rules) }
     return collected.timeline.explanation(now: auditRules.now)
   }
 
-  private final class Collected {
+  fileprivate final class Collected {
     var timeline: Timeline
 
     init(_ timeline: Timeline) { self.timeline = timeline }
@@ -188,6 +265,7 @@ final class AuditRun {
     func take(_ record: RecordView, _ rules: RequestRules) {
       switch record.topic {
       case rules.topics.requests: timeline.add(PublishedRequest(record, rules))
+      case rules.topics.journal: timeline.add(journal: record, rules)
       case rules.topics.events:
         guard let event = try? Event(headers: record.texts, value: record.value ?? .nothing) else { return }
         timeline.add(event, topic: rules.topics.events, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
@@ -195,5 +273,20 @@ final class AuditRun {
         if let letter = DeadLetter(headers: record.texts) { timeline.add(Step(letter, record)) }
       }
     }
+  }
+}
+
+extension AuditRun: ReadingPace {
+  func ended(_ partition: TopicPartition) {
+    if partition.topic == rules.topics.journal {
+      joins[partition.partition]?.endNotes(put)
+    } else {
+      joins[partition.partition]?.endRequests(put)
+    }
+  }
+
+  func waits(_ partition: TopicPartition) -> Bool {
+    (partition.topic == rules.topics.journal
+      ? joins[partition.partition]?.notesWait() : joins[partition.partition]?.requestsWait()) ?? false
   }
 }

@@ -60,7 +60,7 @@ struct DeviceJudge {
     var shows = 0
     for fact in facts {
       switch fact.kind {
-      case .queued, .delivered, .updated, .removed, .expired: newest.take(fact)
+      case .kept, .open, .delivered, .updated, .removed, .expired: newest.take(fact)
       default: break
       }
       if fact.isNewShow { shows += 1 }
@@ -134,7 +134,7 @@ struct DeviceJudge {
     private static let steps = 64
 
     init(_ facts: ArraySlice<AuditFact>) {
-      self.facts = facts.filter { $0.isShow || $0.kind == .removed }.sorted { $0.time < $1.time }
+      self.facts = facts.filter(\.isTaken).sorted { $0.time < $1.time }
     }
 
     /// The first and the last acknowledgement of a later revision while this one waited.
@@ -153,12 +153,12 @@ struct DeviceJudge {
 
   /// A device that got something before and after it was declared unknown, and that did not register anew between, was known all the time.
   private func judgeRegistrations(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
-    let changes = Moments(facts.filter { $0.kind == .registered || $0.kind == .unregisteredDevice })
-    let queued = Moments(facts.filter { $0.kind == .queued })
+    let changes = Moments(facts.compactMap { $0.kind == .registered || $0.kind == .unregisteredDevice ? $0.time : nil })
+    let kept = Moments(facts.compactMap { $0.kind == .kept || $0.kind == .open ? $0.time : $0.isTaken && $0.number != 0 ? $0.number : nil })
     let slack = rules.clockSlack
     for fact in facts where fact.kind == .unregistered || fact.kind == .refused {
-      guard fact.kind == .refused || rules.isAudited(fact), let before = queued.last(before: fact.time - slack),
-        let after = queued.first(from: fact.time + slack + 1), changes.first(from: before - slack) ?? .max > after + slack
+      guard fact.kind == .refused || rules.isAudited(fact), let before = kept.last(before: fact.time - slack),
+        let after = kept.first(from: fact.time + slack + 1), changes.first(from: before - slack) ?? .max > after + slack
       else { continue }
       let word = fact.kind == .refused ? "registered for another application" : "unregistered"
       let detail = "\(word), though something was queued \(fact.time - before) ms before and \(after - fact.time) ms after"
@@ -170,7 +170,7 @@ struct DeviceJudge {
   private struct Moments {
     private let times: [Int64]
 
-    init(_ facts: [AuditFact]) { times = facts.map(\.time).sorted() }
+    init(_ times: [Int64]) { self.times = times.sorted() }
 
     func first(from time: Int64) -> Int64? {
       let place = times.place { $0 < time }

@@ -119,7 +119,7 @@ struct FactReader {
         fact.identifier = scanner.unescapedBytes(span).map(hash(identifier:)) ?? max(1, hash(span, scanner))
       } else if scanner.matches(key, "revision") {
         if let revision = scanner.unescapedBytes(span).flatMap(Revision.init(text:)) {
-          (fact.revision, fact.era) = (revision.timestamp, UInt16(truncatingIfNeeded: revision.partition >> 16))
+          (fact.revision, fact.incarnation) = (revision.timestamp, UInt16(truncatingIfNeeded: revision.partition >> 16))
         }
       } else if scanner.matches(key, "worker") {
         fact.worker = UInt32(truncatingIfNeeded: hash(span, scanner))

@@ -7,16 +7,21 @@ import Notifications
 ///
 /// - What a device says it shows outweighs every ending: the race between a delivery and its replacement, expiration, eviction or
 ///   withdrawal is nobody's fault.
-/// - Endings that mean "not shown" go together with each other and with `queued`, and so does `duplicate`: after a loss of Redis
-///   the other record may have been judged first.
+/// - Endings that mean "not shown" go together with each other and with a mailbox that kept it, and so does `duplicate`: after a loss of
+///   Redis the other record may have been judged first.
 /// - `rejected` goes with nothing, unless the record was mended and redriven, or could not be processed to its end, or the rejection was
 ///   of a device whose registration has changed since, which the devices' judge looks into. One that names its device is an ending there: the
 ///   notification was damaged while it waited.
+/// - The journal says of each of its records how it was judged; of a person's devices all, on pages that fit their sum. Where a record came
+///   again all that is said counts, but what is said of a device before the last complete pages, on which it is not any more.
 struct RequestJudge {
   let rules: AuditRules
 
   /// Judges all of these facts, which it puts in order: all those of an id must be among them.
+  ///
+  /// - Parameter handOn: takes what is to be judged with all of its device.
   func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings, handOn: (AuditFact) -> Void) {
+    unfold(&facts)
     facts.sort(by: Self.precedes)
     var start = 0
     while start < facts.count {
@@ -25,6 +30,20 @@ struct RequestJudge {
       judge(facts[start..<end], &findings, handOn)
       start = end
     }
+  }
+
+  /// Makes facts of their own of what the journal says of requests, and drops what it says of a former incarnation of the topic.
+  private func unfold(_ facts: inout [AuditFact]) {
+    var hasFormer = false
+    for index in facts.indices {
+      let fact = facts[index]
+      if fact.kind == .request, fact.statement != 0 {
+        if rules.isPresent(fact) { facts.append(fact.entry) } else { facts[index].statement = 0 }
+      } else if fact.kind.isOfJournal, !rules.isPresent(fact) {
+        hasFormer = true
+      }
+    }
+    if hasFormer { facts.removeAll { $0.kind.isOfJournal && !rules.isPresent($0) } }
   }
 
   /// By request, the records before the events, then by device and time.
@@ -66,6 +85,7 @@ struct RequestJudge {
     let records = facts[..<events]
     guard let first = records.first else {
       // It was published before or after the range, or by nobody.
+      for fact in facts where fact.device != 0 && fact.kind.isJudgedByDevice { handOn(fact) }
       if let event = facts.first(where: { rules.isAudited($0) && $0.kind != .deadLetter }) {
         findings.add(.unknownRequest, Violation(.unknownRequest, event.id, "no such record at \(event.sourceText)", facts))
       }
@@ -78,6 +98,7 @@ struct RequestJudge {
       if record.flags.contains(.isRedrive) { request.isRedriven = true }
     }
 
+    if request.isForUser { request.journal = JournalPages(facts[events...]) }
     var start = events
     var devices = 0
     while start < facts.endIndex {
@@ -93,11 +114,26 @@ struct RequestJudge {
       }
       for fact in run { request.take(fact) }
     }
-    judgeWhole(request, devices: devices, &findings)
+    if judgeRest(request, devices: devices, &findings) { judgeJournal(request, records, facts[events...], &findings) }
   }
 
-  /// Judges a request as to the devices of which nothing is told.
-  private func judgeWhole(_ request: Request, devices: Int, _ findings: inout AuditFindings) {
+  /// Each record of a request that has its outcomes must have its entry: its offset was not to be committed before.
+  private func judgeJournal(
+    _ request: Request, _ records: ArraySlice<AuditFact>, _ events: ArraySlice<AuditFact>, _ findings: inout AuditFindings
+  ) {
+    for record in records where !rules.isYoung(record.time) {
+      let isJournaled = events.contains { fact in
+        guard fact.partition == record.partition else { return false }
+        return fact.number == record.offset && (fact.kind == .judged || fact.kind == .kept && !request.isForUser)
+      }
+      guard !isJournaled, !(request.isForUser && request.journal.isComplete) else { continue }
+      let detail = "no entry of the journal for \(record.recordText)"
+      findings.add(.unjournaled, Violation(.unjournaled, request.id, detail, request.facts))
+    }
+  }
+
+  /// Judges a request as to the devices of which nothing is told; false where it is not known to have ended.
+  private func judgeRest(_ request: Request, devices: Int, _ findings: inout AuditFindings) -> Bool {
     // How many devices have no outcome of their own.
     var missing = 1
     if request.isForUser, let addressed = request.addressed {
@@ -109,12 +145,13 @@ struct RequestJudge {
       let isOfSome = rejection.flags.contains(.isForOtherApplication) && (devices > 0 || request.addressed != nil)
       findings.count(.rejected, isOfSome ? missing : devices == 0 ? 1 : 0)
       // Of a person's devices some may be registered for another application; how many, is not told.
-      if !isOfSome || request.addressed != nil || !request.isForUser { return }
+      if !isOfSome || request.addressed != nil || !request.isForUser { return true }
     }
     if request.unregistered != nil, devices == 0, missing == 0 { findings.count(.unregistered) }
-    guard missing > 0 else { return }
+    guard missing > 0 else { return true }
     if request.isDead, devices == 0 {
       findings.count(.dead)
+      return true
     } else if request.isYoung {
       findings.count(.inFlight, missing)
     } else {
@@ -124,6 +161,7 @@ struct RequestJudge {
         ?? (devices == 0 ? "" : "it is not said for how many devices it is")
       findings.add(.lost, Violation(.lost, request.id, detail, request.facts))
     }
+    return false
   }
 
   /// A request, and what is told of it as a whole.
@@ -145,6 +183,8 @@ struct RequestJudge {
     /// When it was last said to be for nobody.
     var unregistered: Int64?
     var isDead = false
+    /// What the journal says of a person's devices.
+    var journal = JournalPages([])
 
     init(_ record: AuditFact, _ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, isYoung: Bool) {
       id = record.id
@@ -172,8 +212,8 @@ struct RequestJudge {
   /// Events that tell what another of them told.
   private func repeats(_ run: ArraySlice<AuditFact>) -> Int {
     guard run.count > 1 else { return 0 }
-    let statements = run.lazy.filter { $0.kind != .deadLetter }.map(\.statement)
-    return run.count { $0.kind != .deadLetter } - Set(statements).count
+    let events = run.lazy.filter { $0.kind != .deadLetter && !$0.kind.isOfJournal }
+    return events.count - Set(events.map(\.statement)).count
   }
 
   // MARK: A request on a device
@@ -183,14 +223,15 @@ struct RequestJudge {
   ) {
     let device = run[run.startIndex].device
     var kinds: Set<AuditFact.Kind> = []
-    var queued: AuditFact?
+    var (kept, keepings): (AuditFact?, Int) = (nil, 0)
+    let lastKept = run.last { $0.kind == .kept }
     for fact in run {
       kinds.insert(fact.kind)
-      if fact.kind == .queued { queued = fact }
+      if fact.kind == .kept, !request.journal.supersedes(fact) { (kept, keepings) = (fact, keepings + 1) }
       if fact.isShow || fact.kind == .removed, fact.flags.contains(.isKnown) { findings.known += 1 }
       if fact.kind == .collapsed, !fact.flags.contains(.namesSuccessor) { findings.staleDropped += 1 }
     }
-    let isTaken = !kinds.isDisjoint(with: [.queued, .delivered, .updated, .removed, .response, .dismissed])
+    let isTaken = !kinds.isDisjoint(with: [.kept, .delivered, .updated, .removed, .response, .dismissed])
     if !request.isForUser, !request.isBroken, request.device != device, isTaken {
       findings.add(.wrongDevice, Violation(.wrongDevice, request.id, "", request.facts))
     }
@@ -206,20 +247,36 @@ struct RequestJudge {
     let outcome = outcome(kinds)
     if let outcome {
       findings.count(outcome)
-    } else if queued != nil, endedAsAnother(run, request) {
+    } else if lastKept != nil, endedAsAnother(run, request) {
       // Redis had lost that it is a duplicate, and has been told again.
       findings.count(.duplicate)
-    } else if let queued, let unregistered = request.unregistered, queued.time <= unregistered {
+    } else if let lastKept, let unregistered = request.unregistered, lastKept.time <= unregistered {
       // Redis had lost it, and when it was told again the person had no device any more.
       findings.count(.unregistered)
-    } else if var open = queued {
+    } else if var open = kept {
       // Its ending, if it has one, is to be seen in what else happened to the device.
       open.kind = .open
       open.number = request.end
-      handOn(open)
+      kept = open
     }
+    handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil, handOn)
     judgeEnd(run, request, &findings)
     if outcome == .duplicate { judgeDuplicate(run, request, &findings) }
+  }
+
+  /// Hands on what its device is judged by. That it was kept once is told by what the device has, where it has it.
+  private func handOnAll(_ run: ArraySlice<AuditFact>, kept: AuditFact?, _ handOn: (AuditFact) -> Void) {
+    var left = kept
+    for fact in run where fact.kind.isJudgedByDevice {
+      if let kept, fact.kind == .kept, kept.kind == .kept || fact.offset == kept.offset { continue }
+      var fact = fact
+      if let kept = left, fact.isTaken {
+        fact.number = kept.time
+        left = nil
+      }
+      handOn(fact)
+    }
+    if let left { handOn(left) }
   }
 
   private func outcome(_ kinds: Set<AuditFact.Kind>) -> AuditFindings.Outcome? {
@@ -235,7 +292,7 @@ struct RequestJudge {
     if kinds.contains(.unregistered) { return .unregistered }
     if kinds.contains(.canceled) { return .canceled }
     if kinds.contains(.rejected) { return .rejected }
-    return kinds.contains(.duplicate) && !kinds.contains(.queued) ? .duplicate : nil
+    return kinds.contains(.duplicate) && !kinds.contains(.kept) ? .duplicate : nil
   }
 
   /// What is told of a request must fit its end.
@@ -275,7 +332,7 @@ struct RequestJudge {
   /// Somewhere there must be the one that it is a duplicate of.
   private func judgeDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
-    let hasOther = others(run, request).contains { $0.kind != .duplicate && $0.kind != .request }
+    let hasOther = others(run, request).contains { $0.kind != .duplicate && $0.kind != .request && $0.kind != .judged }
     if !hasOther { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all)) }
   }
 
@@ -299,4 +356,5 @@ struct RequestJudge {
 
 extension AuditFact {
   fileprivate var sourceText: String { "partition \(sourcePartition), offset \(sourceOffset)" }
+  fileprivate var recordText: String { "partition \(partition), offset \(offset)" }
 }

@@ -15,7 +15,9 @@ public struct SpillError: Error, CustomStringConvertible {
 
 /// Facts in parts, by a hash: what does not fit into its part's little memory goes to one file, which has no name from its first moment on,
 /// so that nothing is left however the process ends. Then each part is taken out again by itself.
-struct Spill: ~Copyable {
+///
+/// The bytes of a fact are those of memory, so it must be made of numbers alone.
+struct Spill<Fact>: ~Copyable {
   private struct Extent {
     let offset: Int64
     let count: Int
@@ -25,23 +27,23 @@ struct Spill: ~Copyable {
   let parts: Int
   private let folder: String
   private let chunk: Int
-  private var waiting: [[AuditFact]]
+  private var waiting: [[Fact]]
   private var extents: [[Extent]]
   private var descriptor: Int32 = -1
   private var size: Int64 = 0
 
   /// What waits in memory at most, in bytes.
-  private static let memory = 16 << 20
+  private static var memory: Int { 16 << 20 }
   /// What one part should have, in bytes: it is taken out as a whole.
-  private static let part = 8 << 20
+  private static var part: Int { 8 << 20 }
 
   /// Makes parts for about so many facts.
   init(expecting count: Int64, in folder: String) {
     self.folder = folder
     var parts = 16
-    while parts < 1024, Int64(parts) * Int64(Self.part) < count * Int64(MemoryLayout<AuditFact>.stride) { parts *= 2 }
+    while parts < 1024, Int64(parts) * Int64(Self.part) < count * Int64(MemoryLayout<Fact>.stride) { parts *= 2 }
     self.parts = parts
-    chunk = Self.memory / parts / MemoryLayout<AuditFact>.stride
+    chunk = Self.memory / parts / MemoryLayout<Fact>.stride
     waiting = Array(repeating: [], count: parts)
     extents = Array(repeating: [], count: parts)
   }
@@ -52,7 +54,7 @@ struct Spill: ~Copyable {
   var bytesOnDisk: Int64 { size }
 
   /// Puts a fact into the part of a hash.
-  mutating func add(_ fact: AuditFact, hash: UInt64) throws(SpillError) {
+  mutating func add(_ fact: Fact, hash: UInt64) throws(SpillError) {
     // The upper half of a product has the mixed bits.
     let part = Int((hash &* 0x9E37_79B9_7F4A_7C15) >> 32) & (parts - 1)
     waiting[part].append(fact)
@@ -72,7 +74,7 @@ struct Spill: ~Copyable {
     }
     if failed { throw SpillError("a spill file cannot be written", folder) }
     extents[part].append(Extent(offset: size, count: count))
-    size += Int64(count * MemoryLayout<AuditFact>.stride)
+    size += Int64(count * MemoryLayout<Fact>.stride)
     waiting[part].removeAll(keepingCapacity: true)
   }
 
@@ -85,16 +87,16 @@ struct Spill: ~Copyable {
   }
 
   /// Takes a part out; it is empty afterwards.
-  mutating func take(_ part: Int) throws(SpillError) -> [AuditFact] {
+  mutating func take(_ part: Int) throws(SpillError) -> [Fact] {
     let stored = extents[part]
-    var rest: [AuditFact] = []
+    var rest: [Fact] = []
     swap(&rest, &waiting[part])
     guard !stored.isEmpty else { return rest }
     extents[part] = []
     let count = stored.reduce(rest.count) { $0 + $1.count }
     var failed = false
-    let (descriptor, stride) = (descriptor, MemoryLayout<AuditFact>.stride)
-    let facts = [AuditFact](unsafeUninitializedCapacity: count) { buffer, initialized in
+    let (descriptor, stride) = (descriptor, MemoryLayout<Fact>.stride)
+    let facts = [Fact](unsafeUninitializedCapacity: count) { buffer, initialized in
       let bytes = UnsafeMutableRawBufferPointer(buffer)
       var place = 0
       for extent in stored {

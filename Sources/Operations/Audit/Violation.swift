@@ -6,6 +6,8 @@ public struct Violation: Sendable, Hashable {
   public enum Kind: String, Sendable, CaseIterable {
     /// A request, or a device of its audience, has no outcome.
     case lost
+    /// It has an outcome, and the journal does not say how it was judged: its offset was committed too early.
+    case unjournaled
     /// The device was served afterwards, for longer than a takeover takes, and never got it.
     case overlooked
     /// It waits for its device, and was said not to.
@@ -37,6 +39,7 @@ public struct Violation: Sendable, Hashable {
     public var sentence: String {
       switch self {
       case .lost: "the request has no outcome"
+      case .unjournaled: "the journal does not say how the request was judged"
       case .overlooked: "the device was given newer ones, and never this one"
       case .pending: "it still waits for its device"
       case .contradiction: "its outcomes exclude each other"
@@ -60,6 +63,8 @@ public struct Violation: Sendable, Hashable {
     public enum Topic: Sendable, Hashable {
       /// The requests.
       case requests
+      /// The journal.
+      case journal
       /// The events.
       case events
       /// The dead letters.
@@ -92,9 +97,13 @@ public struct Violation: Sendable, Hashable {
     self.detail = detail
     places = []
     for fact in facts where places.count < Self.mostPlaces {
-      let place = Place(topic: fact.topic, partition: fact.partition, offset: fact.offset)
-      if fact.offset >= 0, !places.contains(place) { places.append(place) }
+      add(Place(topic: fact.topic, partition: fact.partition, offset: fact.offset))
+      if fact.kind == .request { add(Place(topic: .journal, partition: fact.partition, offset: Int64(clamping: fact.statement) - 1)) }
     }
+  }
+
+  private mutating func add(_ place: Place) {
+    if place.offset >= 0, !places.contains(place) { places.append(place) }
   }
 }
 
@@ -103,6 +112,8 @@ extension AuditFact {
     switch kind {
     case .request: .requests
     case .deadLetter: .deadLetters
+    // What is open or was kept for its device is known by the journal, unless a device told it.
+    case .kept, .judged, .page, .closing, .open: .journal
     default: .events
     }
   }

@@ -16,7 +16,7 @@ public enum RequestQuestion: Sendable {
 
 /// What a search may use.
 public struct SearchHints: Sendable {
-  /// The request's target: `device:…` or `user:…`. The events of a device lie in one partition.
+  /// The request's target: `device:…` or `user:…`. The requests for it lie in one partition, and so do the events of a device.
   public var target: String?
   /// When it was published.
   public var published: TimeRange
@@ -38,8 +38,8 @@ public struct SearchResult: Sendable {
 
 /// Finds everything about requests: an actor on a loop.
 ///
-/// An event names where its request lies: when one is found the request is read there, and the events from its publication on. The
-/// events' partition follows from the target where that is a device.
+/// When its record is found, the journal is read around its publication, and the events from then on; their partition follows from the
+/// target where that is a device. When the record is gone, an event names where it lay.
 public actor Explainer {
   /// The loop that it lives on.
   public nonisolated let loop: EventLoop

@@ -45,7 +45,8 @@ public struct PublishedRequest: Sendable, Equatable {
 
 /// One thing that happened.
 public struct Step: Sendable, Equatable {
-  /// What: `published`, `routed`, `dead letter`, the type of an event, or `replaced` where only the newer revision's event tells it.
+  /// What: `published`, `routed`, `dead letter`, the type of an event; `queued`, `scheduled` or `left out` as the journal says; or `replaced`
+  /// where only the journal says of a newer revision that it took its place.
   public var name: String
   /// When, in milliseconds since 1970; nil when the record has no time.
   public var time: Int64?
@@ -107,6 +108,8 @@ public struct DeviceOutcome: Sendable, Equatable {
     case duplicate
     /// The device is not registered.
     case unregistered
+    /// The device belongs to somebody else by now, or belonged to somebody else when the request was published.
+    case leftOut
     /// Nothing but a response or the like is known.
     case other
   }

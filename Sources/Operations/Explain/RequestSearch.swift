@@ -5,18 +5,20 @@ import Worker
 /// One search for requests through the topics. Loop-confined.
 final class RequestSearch {
   /// What was found, by the requests' ids.
-  private var timelines: [NotificationID: Timeline] = [:]
+  var timelines: [NotificationID: Timeline] = [:]
   /// Where it looked, in words.
   private(set) var searched: [String] = []
   private let question: RequestQuestion
-  private let rules: RequestRules
-  private let admin: Admin
-  private let reader: TopicReader
+  let rules: RequestRules
+  let admin: Admin
+  let reader: TopicReader
+  /// The requests of which the journal has been read.
+  var journaled: Set<SourcePosition> = []
   /// Which offsets of the events have been read.
   private var covered: [TopicPartition: Range<Int64>] = [:]
 
   /// How far the clocks of brokers and workers may be apart, in milliseconds.
-  private static let clocks: Int64 = 5 * 60_000
+  static let clocks: Int64 = 5 * 60_000
   /// How long after its publication a request's first event is searched for, in milliseconds; after that its own record is.
   private static let firstEvent: Int64 = 10 * 60_000
   /// Around its publication the routes to connected devices are searched, in milliseconds; they are kept for minutes only.
@@ -49,9 +51,11 @@ final class RequestSearch {
     }
     guard hasFound else { return }
     try await readRequests()
+    try await readJournal()
     try await readOtherEvents()
     // Published twice: the other record is known by its own events only.
     try await readRequests()
+    try await readJournal()
     try await readReplacements()
     try await readDeadLetters()
     if case .request = question { try await readRoutes() }
@@ -67,20 +71,29 @@ final class RequestSearch {
   /// When the first of the requests was published.
   private var published: Int64? { timelines.values.compactMap(\.published).min() }
 
-  /// Searches for one request, most likely by its events, which name its record.
+  /// Searches for one request. Where its own record is gone its events say when it was published.
   private func search(_ hints: SearchHints) async throws(KafkaError) {
     let range = hints.published
+    let requests = try await admin.stretches(of: rules.topics.requests, range)
+    for stretches in parts(of: requests, likely: hints.target) where !hasFound {
+      try await searchRequests(stretches, range, atMost: 1, onlyNewest: true) { [self] in isWanted($0) }
+    }
+    guard !hasFound else { return }
     let events = try await admin.stretches(
       of: rules.topics.events, TimeRange(from: range.from.map { $0 - Self.clocks }, to: range.to.map { $0 + Self.firstEvent }))
-    let likely = partitions(of: hints.target, events.count)
-    try await searchEvents(events.filter { likely.contains($0.partition.partition) })
-    if !hasFound { try await searchEvents(events.filter { !likely.contains($0.partition.partition) }) }
-    if !hasFound { try await searchRequests(range, atMost: 1, onlyNewest: true) { [self] in isWanted($0) } }
+    for stretches in parts(of: events, likely: hints.target) where !hasFound { try await searchEvents(stretches) }
+  }
+
+  /// The partitions of a topic in which what is told of a target most likely lies, then the others.
+  private func parts(of stretches: [TopicStretch], likely target: String?) -> [[TopicStretch]] {
+    let likely = partitions(of: target, stretches.count)
+    return [true, false].map { wanted in stretches.filter { likely.contains($0.partition.partition) == wanted } }.filter { !$0.isEmpty }
   }
 
   // MARK: Events
 
-  /// The partitions in which a target's events lie, when they are known beforehand: those on the device, and those without a device.
+  /// The partitions in which a target's events lie, when they are known beforehand: those on the device, and those without a device. Its
+  /// requests lie there too when their producer has a partitioner like the workers'.
   private func partitions(of target: String?, _ count: Int) -> Set<Int32> {
     guard let target, count > 0 else { return [] }
     var keys = [target]
@@ -131,31 +144,6 @@ final class RequestSearch {
       })
   }
 
-  /// The newer revisions of what waits for a device by its own events: the oldest of them took its place.
-  private func readReplacements() async throws(KafkaError) {
-    let waiting = timelines.values.flatMap { timeline in timeline.waiting.map { (id: timeline.id, former: $0) } }
-    guard let since = waiting.map(\.former.since).min() else { return }
-    let topic = rules.topics.events
-    let all = try await admin.stretches(of: topic, TimeRange(from: since - Self.clocks))
-    let wanted = waiting.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: "device:\($1.former.device)", all.count)) }
-    var found: [Int: (event: Event, partition: Int32, offset: Int64, timestamp: Int64)] = [:]
-    try await reader.read(all.filter { wanted.contains($0.partition.partition) }, "events of the devices") { record in
-      guard let key = record.key?.characters, waiting.contains(where: { $0.former.device == key }),
-        let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.type == .queued, let revision = event.revision
-      else { return }
-      for (place, (_, former)) in waiting.enumerated()
-      where former.device == key && former.identifier == event.identifier && former.revision < revision
-        && found[place].flatMap(\.event.revision).map({ revision < $0 }) ?? true
-      {
-        found[place] = (event, record.partition, record.offset, record.timestamp)
-      }
-    }
-    for (place, newer) in found {
-      timelines[waiting[place].id]?.add(
-        replacement: newer.event, topic: topic, partition: newer.partition, offset: newer.offset, timestamp: newer.timestamp)
-    }
-  }
-
   // MARK: Requests
 
   /// The newest requests with one of these targets.
@@ -176,10 +164,17 @@ final class RequestSearch {
     _ range: TimeRange, atMost limit: Int, onlyNewest: Bool = false, _ isWanted: @escaping (RecordView) -> Bool
   ) async throws(KafkaError) {
     let stretches = try await admin.stretches(of: rules.topics.requests, range)
+    try await searchRequests(stretches, range, atMost: limit, onlyNewest: onlyNewest, isWanted)
+  }
+
+  private func searchRequests(
+    _ stretches: [TopicStretch], _ range: TimeRange, atMost limit: Int, onlyNewest: Bool, _ isWanted: @escaping (RecordView) -> Bool
+  ) async throws(KafkaError) {
     var rounds = Backwards(stretches)
     let found = Found(LatestRequests(limit))
     while let round = rounds.next() {
-      try await reader.read(round, "requests") { [rules] record in
+      let isEnough = { onlyNewest && limit == 1 && !found.requests.newest.isEmpty }
+      try await reader.read(round, "requests", in: nil, until: isEnough) { [rules] record in
         let partition = TopicPartition(record.topic, record.partition)
         found.oldest[partition] = min(found.oldest[partition] ?? .max, record.timestamp)
         if range.contains(record.timestamp), isWanted(record) { found.requests.add(PublishedRequest(record, rules)) }

@@ -24,6 +24,9 @@ public struct Timeline: Sendable {
     let topic: String
     let partition: Int32
     let offset: Int64
+    /// For what the journal says, which tells of many requests and devices in one record.
+    var entry: Int64 = -1
+    var device: String?
   }
 
   /// The request.
@@ -40,7 +43,11 @@ public struct Timeline: Sendable {
   private mutating func add(_ entry: Entry) {
     var entry = entry
     entry.step.time = entry.step.time.map(Timestamp.bounded)
-    let place = Place(topic: entry.step.topic, partition: entry.step.partition, offset: entry.step.offset)
+    let place = Place(topic: entry.step.topic, partition: entry.step.partition, offset: entry.step.offset, device: entry.step.device)
+    add(entry, at: place)
+  }
+
+  private mutating func add(_ entry: Entry, at place: Place) {
     if places.insert(place).inserted { entries.append(entry) }
   }
 
@@ -62,14 +69,16 @@ public struct Timeline: Sendable {
     add(Entry(step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision))
   }
 
-  /// A newer revision of a notification that waits for its device was queued: the former one is replaced, though a worker that was killed
-  /// had no time to say so.
-  mutating func add(replacement event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
-    let by = event.id.map { [Step.Detail("by", $0.description)] } ?? []
-    add(
-      Step(
-        name: Step.replaced, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset, device: event.device,
-        worker: event.worker, details: by))
+  /// What the journal says of its requests, and maybe of others.
+  mutating func add(_ judgements: JournalSteps) {
+    for judgement in judgements.steps where judgement.id == id {
+      let place = Place(
+        topic: judgement.step.topic, partition: judgement.step.partition, offset: judgement.step.offset, entry: judgement.request.offset,
+        device: judgement.step.device)
+      let eventID = "\(judgement.step.name) \(judgement.request) \(judgement.step.device ?? "")"
+      add(
+        Entry(step: judgement.step, eventID: eventID, identifier: judgement.identifier, revision: judgement.revision), at: place)
+    }
   }
 
   /// A record of another topic: a delivery, a dead letter.
@@ -108,7 +117,7 @@ public struct Timeline: Sendable {
   var waiting: [Waiting] {
     let open = Set(devices(steps(), end: nil, now: 0).filter { $0.state == .queued }.map(\.device))
     var newest: [String: Waiting] = [:]
-    for entry in entries where entry.step.type == .queued {
+    for entry in entries where entry.step.name == Step.queued {
       guard let device = entry.step.device, open.contains(device), let identifier = entry.identifier, identifier != id.description,
         let revision = entry.revision, let time = entry.step.time, newest[device].map({ $0.revision < revision }) ?? true
       else { continue }
@@ -117,11 +126,14 @@ public struct Timeline: Sendable {
     return Array(newest.values)
   }
 
+  /// Its records that were found.
+  var records: [PublishedRequest] { requests }
+
   /// The targets that its records give.
   var targets: [String] { requests.map(\.target) }
 
   /// Whether it may lie in the dead letters.
-  var mayBeDead: Bool { !entries.contains { $0.step.type != nil && $0.step.type != .rejected } }
+  var mayBeDead: Bool { !entries.contains { $0.step.isOutcome && $0.step.type != .rejected } }
 
   // MARK: The explanation
 
@@ -163,15 +175,14 @@ public struct Timeline: Sendable {
   private func devices(_ steps: [Step], end: Int64?, now: Int64) -> [DeviceOutcome] {
     var outcomes: [DeviceOutcome] = []
     var places: [String: Int] = [:]
-    for step in steps where step.type != nil || step.name == Step.replaced {
+    for step in steps where step.isOutcome {
       guard let device = step.device else { continue }
       let place = places[device] ?? outcomes.count
       if place == outcomes.count {
         places[device] = place
         outcomes.append(DeviceOutcome(device: device, state: .other))
       }
-      let state = step.name == Step.replaced ? .collapsed : DeviceOutcome.State(step.type)
-      guard let state, state.weight > outcomes[place].state.weight else { continue }
+      guard let state = DeviceOutcome.State(step), state.weight > outcomes[place].state.weight else { continue }
       outcomes[place] = DeviceOutcome(device: device, state: state, time: step.time, sincePublication: step.sincePublication)
     }
     for place in outcomes.indices where outcomes[place].state == .queued {
@@ -182,13 +193,14 @@ public struct Timeline: Sendable {
 
   private func state(_ explanation: Explanation, end: Int64?) -> RequestState {
     guard explanation.isFound else { return .unknown }
-    if !explanation.devices.isEmpty {
-      let open = explanation.devices.count { $0.state == .queued || $0.state == .overdue }
+    let devices = explanation.devices.filter { $0.state != .leftOut }
+    if !devices.isEmpty {
+      let open = devices.count { $0.state == .queued || $0.state == .overdue }
       let addressed = explanation.steps.filter { $0.type == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
-      let missing = max(0, (addressed ?? 0) - explanation.devices.count)
+      let missing = max(0, (addressed ?? 0) - devices.count)
       let unsummed = requests.contains { $0.target.hasPrefix("user:") && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
-      return .underWay(open: open + missing, of: explanation.devices.count + missing, end: end)
+      return .underWay(open: open + missing, of: devices.count + missing, end: end)
     }
     if let step = explanation.steps.last(where: { $0.type == .rejected }) { return .rejected(step.detail("reason") ?? "no reason given") }
     if explanation.steps.contains(where: { $0.type == .unregistered }) { return .unregistered }
@@ -198,9 +210,17 @@ public struct Timeline: Sendable {
 }
 
 extension DeviceOutcome.State {
-  init?(_ type: EventType?) {
+  init?(_ step: Step) {
+    switch step.name {
+    case Step.queued, Step.scheduled: self = .queued
+    case Step.replaced: self = .collapsed
+    case Step.leftOut: self = .leftOut
+    default: self.init(step.type)
+    }
+  }
+
+  private init?(_ type: EventType?) {
     switch type {
-    case .queued: self = .queued
     case .delivered: self = .delivered
     case .updated: self = .updated
     case .removed: self = .removed
@@ -220,7 +240,7 @@ extension DeviceOutcome.State {
   var weight: Int {
     switch self {
     case .other: 0
-    case .duplicate: 1
+    case .duplicate, .leftOut: 1
     case .queued, .overdue: 2
     case .collapsed, .expired, .evicted, .filtered, .unregistered, .rejected: 3
     case .delivered, .updated, .removed: 4
@@ -232,6 +252,12 @@ extension Step {
   static let deadLetter = "dead letter"
   static let routed = "routed"
   static let replaced = "replaced"
+  static let queued = "queued"
+  static let scheduled = "scheduled"
+  static let leftOut = "left out"
+
+  /// Whether it says how it stands with a device, or with the request.
+  fileprivate var isOutcome: Bool { type != nil || [Self.queued, Self.scheduled, Self.leftOut, Self.replaced].contains(name) }
 
   /// The value of a detail.
   public func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
@@ -247,7 +273,7 @@ extension Step {
   fileprivate var rank: Int {
     switch (name, type) {
     case ("published", _): 0
-    case (_, .queued), (_, .rejected): 1
+    case (Self.queued, _), (Self.scheduled, _), (Self.leftOut, _), (_, .rejected): 1
     case (Self.routed, _): 2
     case (_, .response), (_, .dismissed): 4
     default: 3

@@ -46,10 +46,24 @@ public final class TopicReader {
   ///   - what: what is read, for the progress.
   ///   - body: gets each record; a view is valid during the call.
   public func read(_ stretches: [TopicStretch], _ what: String, _ body: @escaping (RecordView) -> Void) async throws(KafkaError) {
+    try await read(stretches, what, in: nil, body)
+  }
+
+  /// Reads these stretches, at most one of a partition.
+  ///
+  /// - Parameters:
+  ///   - pace: says which partitions wait for others.
+  ///   - isEnough: asked after each batch whether the rest need not be read.
+  func read(
+    _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)?, until isEnough: @escaping () -> Bool = { false },
+    _ body: @escaping (RecordView) -> Void
+  ) async throws(KafkaError) {
     loop.preconditionOnLoop()
+    for stretch in stretches where stretch.offsets.isEmpty { pace?.ended(stretch.partition) }
     let stretches = stretches.filter { !$0.offsets.isEmpty }
     guard !stretches.isEmpty else { return }
     let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
+    (reading.pace, reading.isEnough) = (pace, isEnough)
     defer { reading.close() }
     var options = Consumer.Options()
     // Transactions leave offsets without a record, at the very end too.
@@ -102,6 +116,7 @@ public final class TopicReader {
 /// One run of a reader.
 private final class Reading: ConsumerHandler {
   private struct Part {
+    let partition: TopicPartition
     let offsets: Range<Int64>
     var position: Int64
     var isDone = false
@@ -124,6 +139,8 @@ private final class Reading: ConsumerHandler {
   private var quietSeconds = 0
   private var lastRead: Int64 = 0
   private weak var consumer: Consumer?
+  var pace: (any ReadingPace)?
+  var isEnough: () -> Bool = { false }
 
   init(
     on loop: EventLoop, _ stretches: [TopicStretch], _ what: String, _ silence: Int, _ onProgress: ((ReadingProgress) -> Void)?,
@@ -182,6 +199,7 @@ private final class Reading: ConsumerHandler {
     guard offset >= part.offsets.upperBound else { return }
     parts[index]?.isDone = true
     finished.append(index)
+    pace?.ended(part.partition)
     left -= 1
     if left == 0 { end(nil) }
   }
@@ -202,11 +220,19 @@ private final class Reading: ConsumerHandler {
     rest()
   }
 
-  /// What is written behind the end meanwhile need not come.
+  /// What is written behind the end meanwhile need not come, and what runs ahead waits.
   private func rest() {
-    guard !finished.isEmpty, outcome == nil else { return }
-    consumer?.pause(finished)
-    finished = []
+    guard outcome == nil else { return }
+    if isEnough() { return end(nil) }
+    if !finished.isEmpty {
+      consumer?.pause(finished)
+      finished = []
+    }
+    guard let pace, let consumer else { return }
+    for (index, part) in parts.enumerated() {
+      guard let part, !part.isDone else { continue }
+      if pace.waits(part.partition) { consumer.pause([index]) } else { consumer.resume([index]) }
+    }
   }
 
   func consumerAssigned(_ partitions: [AssignedPartition]) {
@@ -214,7 +240,7 @@ private final class Reading: ConsumerHandler {
       while parts.count <= partition.index { parts.append(nil) }
       // One whose log was cut comes again.
       guard parts[partition.index] == nil, let offsets = wanted[partition.topicPartition] else { continue }
-      parts[partition.index] = Part(offsets: offsets, position: offsets.lowerBound)
+      parts[partition.index] = Part(partition: partition.topicPartition, offsets: offsets, position: offsets.lowerBound)
     }
   }
 

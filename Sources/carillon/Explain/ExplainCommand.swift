@@ -11,7 +11,7 @@ enum ExplainCommand {
     "APNS-ID", "The request's apns-id in upper or lower case, or what its producer wrote instead. Absent: see --user.", count: .optional)
   private static let target = Setting<String?>(
     "explain.target", .target,
-    "The request's target, if it is known: the events of device:TOKEN lie in one partition, which is read first. Without APNS-ID: the latest requests with this target."
+    "The request's target, if it is known: its requests lie in one partition, which is read first. Without APNS-ID: the latest requests with this target."
   )
   private static let user = Setting<String?>(
     "explain.user", .string("ID"),

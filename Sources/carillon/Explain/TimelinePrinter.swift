@@ -125,6 +125,7 @@ struct TimelinePrinter {
       case .rejected: "rejected\(after): its bytes were changed while it waited"
       case .duplicate: "a duplicate: the device had this apns-id from another record"
       case .unregistered: "unregistered: there is no such device"
+      case .leftOut: "left out: the device is not the person's, or was not when it was published"
       case .other: "no outcome is known"
       }
     return "\(TerminalText.device(outcome.device)): \(what)"

@@ -1,0 +1,94 @@
+import Kafka
+import Notifications
+
+/// What a record of the journal says of certain requests, as steps of a timeline. A value.
+struct JournalSteps {
+  /// A step, and which request it is of.
+  struct Judged {
+    let step: Step
+    let id: NotificationID
+    let request: SourcePosition
+    let identifier: String?
+    let revision: Revision
+  }
+
+  private(set) var steps: [Judged] = []
+  /// The requests that the record tells of, whatever it says.
+  private(set) var requests: Set<SourcePosition> = []
+
+  /// Says nothing.
+  private init() {}
+
+  /// Reads what a record says of these requests; nothing when it is no record of the journal.
+  ///
+  /// An entry whose timestamp is not that of the request at its offset tells of a former topic.
+  init(_ record: RecordView, of requests: [PublishedRequest]) {
+    guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else {
+      self.init()
+      return
+    }
+    self.init(journal, value, SourceCoordinates(record), of: requests)
+  }
+
+  /// Reads what a record that lies somewhere says of these requests.
+  init(_ journal: JournalRecord, _ value: UnsafeRawBufferPointer, _ place: SourceCoordinates, of requests: [PublishedRequest]) {
+    let requests = requests.filter { $0.source.position.partition == place.position.partition }
+    guard !requests.isEmpty else { return }
+    try? journal.forEachEntry(in: value, partition: place.position.partition) { entry in
+      for request in requests {
+        let position = request.source.position
+        guard entry.offset == position.offset, Timestamp.bounded(entry.timestamp) == Timestamp.bounded(position.timestamp) else { continue }
+        self.requests.insert(position)
+        func add(_ judgement: JournalJudgement, _ device: String?) {
+          guard let name = Self.name(judgement.verdict) else { return }
+          let identifier = request.identifier ?? request.id.description
+          let step = Step(
+            name: name, time: journal.judgedAt, topic: place.topic, partition: place.position.partition, offset: place.position.offset,
+            device: device, worker: journal.worker, details: Self.details(judgement, of: request))
+          steps.append(Judged(step: step, id: request.id, request: position, identifier: identifier, revision: judgement.revision))
+        }
+        switch entry.content {
+        case .request(let judgement): add(judgement, request.device)
+        case .page(let page): for device in page.devices { add(device.judgement, device.token.text) }
+        }
+      }
+    }
+  }
+
+  /// The step of a verdict that no event tells.
+  private static func name(_ verdict: JournalVerdict) -> String? {
+    switch verdict {
+    case .kept: Step.queued
+    case .scheduled: Step.scheduled
+    case .wrongUser: Step.leftOut
+    case .expired, .stale, .duplicate, .unregistered, .wrongApplication, .filtered, .rejected, .deadLettered, .unreadable: nil
+    }
+  }
+
+  private static func details(_ judgement: JournalJudgement, of request: PublishedRequest) -> [Step.Detail] {
+    var details: [Step.Detail] = []
+    if judgement.verdict == .wrongUser { details.append(Step.Detail("reason", "the device is not the person's")) }
+    // The same as the record's own unless it was raised, or is that of an earlier record.
+    if judgement.revision.timestamp != UInt64(clamping: request.source.position.timestamp) || request.origin != nil {
+      details.append(Step.Detail("revision", judgement.revision.description))
+    }
+    if let other = judgement.other { details.append(Step.Detail("superseded", other.id.description)) }
+    return details
+  }
+}
+
+extension SourceCoordinates {
+  fileprivate init(_ record: RecordView) {
+    self.init(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+  }
+}
+
+extension PublishedRequest {
+  /// The device's token, where it is for one.
+  var device: String? { target.hasPrefix("device:") ? DeviceToken(String(target.dropFirst(7)))?.text : nil }
+}
+
+extension Timeline {
+  /// A record of the journal, as far as it tells of the requests that were added before.
+  mutating func add(journal record: RecordView, _ rules: RequestRules) { add(JournalSteps(record, of: records)) }
+}

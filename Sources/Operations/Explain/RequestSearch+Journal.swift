@@ -1,0 +1,109 @@
+import Kafka
+import Notifications
+import Worker
+
+/// What the journal says of the request, and of those that took its place.
+extension RequestSearch {
+  /// How long the journal is read on after a request was found in it: it may have been judged once more, after a lane had gone back.
+  private static let judgedAgain: Int64 = 10 * 60_000
+
+  /// Reads what the journal says of the requests that were found since the last time, from their publication on.
+  func readJournal() async throws(KafkaError) {
+    let requests = timelines.values.flatMap(\.records).filter { !journaled.contains($0.source.position) }
+    guard let published = requests.map(\.source.position.timestamp).min() else { return }
+    journaled.formUnion(requests.map(\.source.position))
+    let wanted = Dictionary(grouping: requests) { $0.source.position.partition }
+    let stretches = try await admin.stretches(of: rules.topics.journal, TimeRange(from: Timestamp.bounded(published) - Self.clocks))
+      .filter { wanted[$0.partition.partition] != nil }
+    var left = wanted.mapValues { Set($0.map(\.source.position)) }
+    /// Until when a partition is read on, when all of its requests were found.
+    var until: [Int32: Int64] = [:]
+    var passed: Set<Int32> = []
+    try await reader.read(stretches, "the journal", in: nil, until: { passed.count == wanted.count }) { [self] record in
+      let (partition, time) = (record.partition, Timestamp.bounded(record.timestamp))
+      let judged = JournalSteps(record, of: wanted[partition] ?? [])
+      for id in Set(judged.steps.map(\.id)) { timelines[id]?.add(judged) }
+      left[partition]?.subtract(judged.requests)
+      if !judged.requests.isEmpty, left[partition]?.isEmpty == true { until[partition] = time + Self.judgedAgain }
+      if let end = until[partition], time > end { passed.insert(partition) }
+    }
+  }
+
+  // MARK: What took its place
+
+  /// An entry of the journal for a request that may have taken the place of this one.
+  private struct Successor {
+    let position: SourcePosition
+    let device: String?
+    let judgement: JournalJudgement
+    let step: Step
+  }
+
+  /// The newer revisions of what waits for a device: the oldest of them took its place, though a worker that was killed had no time to say so.
+  func readReplacements() async throws(KafkaError) {
+    let waiting = timelines.values.flatMap { timeline in timeline.waiting.map { (id: timeline.id, former: $0) } }
+    guard let since = waiting.map(\.former.since).min() else { return }
+    var requests = try await readNewer(than: waiting.map(\.former), since: since)
+    let successors = try await readSuccessors(of: Set(waiting.map(\.id)), requests, since: since)
+    let unread = successors.map(\.position).filter { position in !requests.contains { $0.source.position == position } }
+    let places = try await admin.places(of: unread, in: rules.topics.requests)
+    try await reader.read(at: places, "requests") { [self] record in requests.append(PublishedRequest(record, rules)) }
+    for (id, former) in waiting {
+      let newer = successors.compactMap { successor -> (revision: Revision, step: Step)? in
+        guard let request = requests.first(where: { $0.source.position == successor.position }), request.id != id,
+          (successor.device ?? request.device) == former.device, former.revision < successor.judgement.revision,
+          successor.judgement.other?.id == id || request.identifier == former.identifier
+        else { return nil }
+        var step = successor.step
+        step.device = former.device
+        step.details = [Step.Detail("by", request.id.description)]
+        return (successor.judgement.revision, step)
+      }
+      if let oldest = newer.min(by: { $0.revision < $1.revision }) { timelines[id]?.add(oldest.step) }
+    }
+  }
+
+  /// The requests of the same identifier that were published since then, where this one lies: those for one target lie in one partition.
+  private func readNewer(than waiting: [Timeline.Waiting], since: Int64) async throws(KafkaError) -> [PublishedRequest] {
+    let partitions = Set(timelines.values.flatMap(\.records).map(\.source.position.partition))
+    let identifiers = Set(waiting.map(\.identifier))
+    let stretches = try await admin.stretches(of: rules.topics.requests, TimeRange(from: since - Self.clocks))
+      .filter { partitions.contains($0.partition.partition) }
+    var newer: [PublishedRequest] = []
+    try await reader.read(stretches, "newer requests") { [self] record in
+      // A removal may name it in its body.
+      let collapse = record.header(RequestHeader.collapseID.name.description).map { identifiers.contains($0.characters) }
+      guard collapse ?? (record.header(RequestHeader.operation.name.description) != nil) else { return }
+      let request = PublishedRequest(record, rules)
+      if request.identifier.map(identifiers.contains) == true { newer.append(request) }
+    }
+    return newer
+  }
+
+  /// What the journal says of these requests, and of any that superseded one of those ids.
+  private func readSuccessors(
+    of ids: Set<NotificationID>, _ requests: [PublishedRequest], since: Int64
+  ) async throws(KafkaError) -> [Successor] {
+    let stretches = try await admin.stretches(of: rules.topics.journal, TimeRange(from: since - Self.clocks))
+    let known = Set(requests.map(\.source.position))
+    var successors: [Successor] = []
+    try await reader.read(stretches, "the journal") { [self] record in
+      guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else { return }
+      try? journal.forEachEntry(in: value, partition: record.partition) { entry in
+        let position = SourcePosition(partition: record.partition, offset: entry.offset, timestamp: entry.timestamp)
+        func take(_ judgement: JournalJudgement, _ device: String?) {
+          guard judgement.verdict == .kept, judgement.other.map({ ids.contains($0.id) }) == true || known.contains(position) else { return }
+          let step = Step(
+            name: Step.replaced, time: journal.judgedAt, topic: rules.topics.journal, partition: record.partition, offset: record.offset,
+            worker: journal.worker)
+          successors.append(Successor(position: position, device: device, judgement: judgement, step: step))
+        }
+        switch entry.content {
+        case .request(let judgement): take(judgement, nil)
+        case .page(let page): for device in page.devices { take(device.judgement, device.token.text) }
+        }
+      }
+    }
+    return successors
+  }
+}
