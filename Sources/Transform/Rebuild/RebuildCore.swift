@@ -22,10 +22,9 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   private var tracker = PartitionTracker(limit: 1 << 24)
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
-  /// How often the topic of each partition was made anew: as the group knows it, else as events tell.
+  /// The incarnation of each partition's topic: as the group knows it, else as the journal tells.
   private var eras: [TopicPartition: UInt32] = [:]
-  /// The last request of each partition that events tell of.
-  private var lastRequests: [TopicPartition: Revision] = [:]
+  private var incarnations = TopicIncarnations()
   private var lastTimestamps: [TopicPartition: (offset: Int64, timestamp: Int64)] = [:]
   /// Records that workers did not survive: no rebuilding would.
   private var poison: Set<SourceCoordinates> = []
@@ -94,7 +93,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let committed = try await begin()
     defer { ticker.stop() }
-    try await findEras()
+    try await findIncarnations()
     try await read(phase: .deadLetters, positions(of: try await partitions(settings.topics.deadLetters)))
     try await read(phase: .registrations, registryPositions())
     let positions = try await requestPositions(committed)
@@ -143,26 +142,25 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     try await admin.ends(of: try await partitions(settings.topics.devices)).map { ($0.key, $0.value) }
   }
 
-  /// Finds out the eras of partitions that the group knows nothing of: Kafka forgets what was committed when a topic is deleted.
-  ///
-  /// Events tell the last request that was worked on. Where it still lies in the topic, or before all that does, this is the same topic;
-  /// else it was made anew.
-  private func findEras() async throws {
+  /// Finds out the incarnations of partitions that the group knows nothing of, by the end of the journal.
+  private func findIncarnations() async throws {
     let unknown = try await partitions(settings.topics.requests).filter { eras[$0] == nil }
     guard !unknown.isEmpty else { return }
-    try await read(phase: .eras, positions(of: try await partitions(settings.topics.events)))
-    let last = lastRequests.filter { unknown.contains($0.key) }
-    let ends = try await admin.ends(of: Array(last.keys))
+    let journal = try await admin.ends(of: try await partitions(settings.topics.journal)).map { name, range in
+      (name, max(range.lowerBound, range.upperBound - TopicIncarnations.recordsRead)..<range.upperBound)
+    }
+    try await read(phase: .incarnations, journal)
+    let told = unknown.filter { incarnations.lastRequests[$0.partition] != nil }
+    let ends = try await admin.ends(of: told)
     try await read(
-      phase: .eras,
-      last.compactMap { name, request in
-        let offset = Int64(clamping: request.offset)
-        return ends[name]?.contains(offset) == true ? (name, offset..<offset + 1) : nil
+      phase: .incarnations,
+      told.compactMap { name in
+        guard let offset = incarnations.lastRequests[name.partition]?.offset, ends[name]?.contains(offset) == true else { return nil }
+        return (name, offset..<offset + 1)
       })
-    for (name, request) in last {
-      let isThere = lastTimestamps.removeValue(forKey: name)?.timestamp == Int64(clamping: request.timestamp)
-      let isGone = ends[name].map { $0.lowerBound > Int64(clamping: request.offset) } ?? false
-      eras[name] = isThere || isGone ? request.era : request.era + 1
+    for name in told {
+      let there = lastTimestamps.removeValue(forKey: name)?.timestamp
+      eras[name] = incarnations.incarnation(of: name.partition, there: there, offsets: ends[name] ?? 0..<0)
     }
   }
 
@@ -288,8 +286,12 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
         step.take(record.partitionIndex, offset: record.offset, timestamp: record.timestamp)
       else { continue }
       report.read += 1
+      if name.topic == settings.topics.journal {
+        if let value = record.value { incarnations.take(record.partition, headers: headers(record), value) }
+        continue
+      }
       if name.topic == settings.topics.events {
-        report.phase == .eras ? note(record) : end(record)
+        end(record)
         continue
       }
       if name.topic == settings.topics.deadLetters {
@@ -297,7 +299,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
         continue
       }
       lastTimestamps[name] = (record.offset, record.timestamp)
-      if report.phase == .eras { continue }
+      if report.phase == .incarnations { continue }
       let isRegistration = name.topic == settings.topics.devices
       if isRegistration { report.registrations += 1 } else { report.requests += 1 }
       guard poison.isEmpty || !poison.contains(SourceCoordinates(record)) else { continue }
@@ -324,14 +326,6 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   private func event(_ record: RecordView) -> Event? { record.value.flatMap { try? Event(headers: headers(record), value: $0) } }
 
   private func deadLetter(_ record: RecordView) -> DeadLetter? { DeadLetter(headers: headers(record)) }
-
-  /// Remembers the last request of each partition.
-  private func note(_ record: RecordView) {
-    guard let revision = event(record)?.revision else { return }
-    let name = TopicPartition(settings.topics.requests, Int32(revision.sourcePartition))
-    let known = lastRequests[name]
-    if known.map({ ($0.era, $0.offset) < (revision.era, revision.offset) }) ?? true { lastRequests[name] = revision }
-  }
 
   /// Takes out of the mailbox what an event says has ended there.
   private func end(_ record: RecordView) {

@@ -5,8 +5,8 @@ public struct RebuildReport: Sendable {
 
   /// What is being done.
   public enum Phase: String, Sendable {
-    /// Reading events for what they tell of topics that were made anew.
-    case eras
+    /// Reading the journal's end for what it tells of topics that were made again.
+    case incarnations
     /// Reading `devices`.
     case registrations
     /// Reading dead letters for requests that no worker could process.
