@@ -49,14 +49,14 @@ extension ClusterTests {
       #expect(verdict["problems"]?.integerValue == 0, "\(verdict["first"]?.text ?? "")")
       let held = Set(verdict["held"]?.members?.map(\.key) ?? [])
       let events = [
-        "addressed", "queued", "delivered", "response", "dismissed", "removed", "rejected", "collapsed", "evicted", "expired",
+        "addressed", "delivered", "response", "dismissed", "removed", "rejected", "collapsed", "evicted", "expired",
         "filtered", "unregistered", "registered", "settings-changed", "unregistered-device",
       ]
       let frames = [
         "hello", "welcome", "notify", "ack", "response", "accepted", "refused", "remove", "gap", "settings", "unregister",
       ]
       let wanted =
-        ["eventHeaders", "deadLetterHeaders", "requestHeaders", "registration"] + events.map { "event." + $0 }
+        ["eventHeaders", "journalHeaders", "deadLetterHeaders", "requestHeaders", "registration"] + events.map { "event." + $0 }
         + frames.map { "frame." + $0 }
       #expect(Set(wanted).subtracting(held) == [])
     }

@@ -19,8 +19,8 @@ struct AuditPrinter {
     let further = findings.violationCount - findings.violations.count
     if further > 0 { lines.append("… and \(further) further violations") }
     if !lines.isEmpty { lines.append("") }
-    lines.append(
-      "\(findings.requests) requests in \(findings.records) records, \(findings.events) events, \(findings.deadLetters) dead letters")
+    let read = "\(findings.journal) records of the journal, \(findings.events) events, \(findings.deadLetters) dead letters"
+    lines.append("\(findings.requests) requests in \(findings.records) records, \(read)")
     for outcome in AuditFindings.Outcome.allCases {
       let count = findings.outcomes[outcome] ?? 0
       // That nothing was lost is what was asked.
@@ -31,8 +31,9 @@ struct AuditPrinter {
       (findings.repeats, "events were told again"), (findings.known, "deliveries were dropped by devices that had them"),
       (findings.staleDropped, "stale deliveries were dropped by devices"),
       (findings.acknowledgedLate, "were acknowledged after their end, and may have been shown before"),
-      (findings.unreadable, "records are no events"),
-      (findings.untold, "requests are older than the events that are left: nothing can be said of them"),
+      (findings.late, "entries of the journal came long before or after their requests, or once more"),
+      (findings.unreadable, "records are no events, or none of the journal"),
+      (findings.untold, "requests are older than the events or the journal that is left: nothing can be said of them"),
     ] where count > 0 { lines.append(row(count, what)) }
     for kind in Violation.Kind.allCases {
       if let count = findings.counts[kind] { lines.append(row(count, "VIOLATIONS \(kind.rawValue): \(kind.sentence)")) }
@@ -65,8 +66,9 @@ struct AuditPrinter {
     }
     var summary: [JSONValue.Member] = []
     for (key, count) in [
-      ("violations", findings.violationCount), ("requests", findings.requests), ("records", findings.records), ("events", findings.events),
-      ("deadLetters", findings.deadLetters), ("derived", findings.derived), ("repeats", findings.repeats), ("known", findings.known),
+      ("violations", findings.violationCount), ("requests", findings.requests), ("records", findings.records),
+      ("journal", findings.journal), ("late", findings.late), ("events", findings.events), ("deadLetters", findings.deadLetters),
+      ("derived", findings.derived), ("repeats", findings.repeats), ("known", findings.known),
       ("staleDropped", findings.staleDropped), ("acknowledgedLate", findings.acknowledgedLate), ("unreadable", findings.unreadable),
       ("untold", findings.untold),
     ] { summary.append(.init(key: key, value: .integer(Int64(count)))) }

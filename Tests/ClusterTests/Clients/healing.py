@@ -4,7 +4,7 @@
   older      Redis is killed and comes back as it was some requests ago: what it has forgotten is applied again
   midway     the same while a worker works off a backlog, more of which it has read than it may begin
   anew       the same as lost, after the requests topic was deleted and made again
-  forgotten  the same, before anything of the new topic was worked on: only events tell then that there was another
+  forgotten  the same, before anything of the new topic was worked on: only the journal tells then that there was another
   backlog    a worker finds more requests for people than it works on at a time, and registrations behind them
   pill       a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered,
              and a rebuilding passes it over

@@ -12,6 +12,7 @@ import sys
 import time
 import uuid
 
+import journal
 from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
 
 CATEGORIES = [
@@ -35,7 +36,7 @@ class WholeWay:
         self.urls = itertools.cycle(arguments.devices_url)
         self.window = arguments.window
         self.contract = Contract(arguments.contract)
-        self.topics = {name: arguments.prefix + name for name in ("requests", "events", "devices", "dead-letters")}
+        self.topics = {name: arguments.prefix + name for name in ("requests", "events", "journal", "devices", "dead-letters")}
         self.reader = Reader(arguments.kafka, list(self.topics.values()))
         self.producer = Producer(arguments.kafka, self.topics["requests"])
         self.batches = Producer(arguments.kafka, self.topics["requests"], linger=200)
@@ -52,6 +53,19 @@ class WholeWay:
             return [(record.type, record.json) for record in self.events()][-6:]
 
         return (await until(lambda: self.events(kind, **members), "event %s with %s" % (kind, members), 20, seen))[0]
+
+    def kept(self, name):
+        """Whether the journal says that the request of this id was kept for its device."""
+        for request in self.reader.records[self.topics["requests"]]:
+            if request.headers.get("apns-id") == name:
+                place = (request.offset, request.timestamp)
+                return any((offset, timestamp) == place and verdict == journal.KEPT
+                           for record in self.reader.records[self.topics["journal"]] if record.partition == request.partition
+                           for offset, timestamp, _, verdict in journal.entries(record.value))
+        return False
+
+    async def queued(self, name):
+        await until(lambda: self.kept(name), "the journal says that %s was kept" % name)
 
     async def respond(self, device, notify, action, text=None, **more):
         name = str(uuid.uuid4())
@@ -157,7 +171,7 @@ class WholeWay:
             shown = await device.frame("notify", id=await self.producer.notify(target))
         waiting = [await self.producer.notify(target), await self.producer.notify("user:" + user)]
         for name in waiting:
-            await self.event("queued", apnsId=name)
+            await self.queued(name)
         async with self.device(device=device.token, user=user, application="com.example.other") as other:
             for name in waiting:
                 filtered = await self.event("filtered", apnsId=name)
@@ -190,8 +204,8 @@ class WholeWay:
         names = [await self.batches.notify(target, "update %d" % number, apns_collapse_id="order-7") for number in range(8)]
         await self.batches.flush()
         other = await self.producer.notify(target, "other")
-        await self.event("queued", apnsId=other)
-        await self.event("queued", apnsId=names[-1])
+        await self.queued(other)
+        await self.queued(names[-1])
         async with self.device(device=device.token) as device:
             await device.frame("notify", id=other)
             await device.frame("notify", id=names[-1])
@@ -214,7 +228,7 @@ class WholeWay:
         names = [await self.producer.notify("device:" + device.token, str(number)) for number in range(self.window * 4)]
         await self.producer.flush()
         for name in names:
-            await self.event("queued", apnsId=name)
+            await self.queued(name)
         connection = self.device(device=device.token)
         connection.acknowledges = False
         async with connection as device:
@@ -235,7 +249,7 @@ class WholeWay:
             pass
         names = [await self.producer.notify("device:" + device.token, str(number)) for number in range(300)]
         await self.producer.flush()
-        await self.event("queued", apnsId=names[-1])
+        await self.queued(names[-1])
         evicted = await until(
             lambda: (found := self.events("evicted", device=device.token)) and len(found) >= 200 and found, "the mailbox is within its bound",
             20, lambda: len(self.events("evicted", device=device.token)))
@@ -291,6 +305,8 @@ class WholeWay:
         for record in self.reader.records[self.topics["devices"]]:
             if record.value is not None:
                 contract.hold("registration", record.json)
+        for record in self.reader.records[self.topics["journal"]]:
+            contract.hold("journalHeaders", record.headers)
         for record in self.reader.records[self.topics["dead-letters"]]:
             contract.hold("deadLetterHeaders", {k: v for k, v in record.headers.items() if k.startswith("carillon-dead-letter-")})
         bad = {(r.headers["carillon-dead-letter-partition"], r.headers["carillon-dead-letter-offset"])

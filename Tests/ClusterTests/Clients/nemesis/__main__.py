@@ -109,7 +109,8 @@ class Run:
 
     async def read_once(self):
         took = 0
-        for name, take in (("requests", self.verdict.request), ("events", self.verdict.event), ("dead-letters", self.verdict.dead_letter)):
+        for name, take in (("requests", self.verdict.request), ("events", self.verdict.event), ("journal", self.verdict.journal),
+                           ("dead-letters", self.verdict.dead_letter)):
             messages = await self.blocking(self.topics.read, name)
             for message in messages:
                 take(message)
@@ -185,7 +186,7 @@ class Run:
         while True:
             self.violations = self.verdict.judge()
             self.mailboxes = [key for key in (await self.cluster.redis.ask("--scan", "--pattern", "m{*")).split() if key]
-            unread = await self.blocking(self.topics.unread, "events")
+            unread = await self.blocking(self.topics.unread, "events") + await self.blocking(self.topics.unread, "journal")
             if not self.violations and not self.mailboxes and not unread:
                 break
             if time.monotonic() > end or self.verdict.certain:

@@ -1,17 +1,21 @@
-"""What must hold: judged from the requests as Kafka has them, the devices' own logs, and the events.
+"""What must hold: judged from the requests as Kafka has them, the devices' own logs, the events, and the journal.
 
 It knows of a device only what stands in its log, and of a request only what the producer meant and where Kafka has put it.
 """
 import collections
 import json
 import os
+import sys
 
 import confluent_kafka
 from devices import token_of, users_of
 
-# Events that end a request at a device, or tell that it has it.
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import journal  # noqa: E402
+
+# Events that end a request at a device, or tell that it has it; and what the journal says: that it is in the device's mailbox.
 TOLD = {"delivered": 1, "updated": 2, "collapsed": 4, "expired": 8, "evicted": 16, "removed": 32, "duplicate": 64, "filtered": 128,
-        "unregistered": 256, "rejected": 512, "queued": 1024}
+        "unregistered": 256, "rejected": 512, "kept": 1024}
 HAS_IT = TOLD["delivered"] | TOLD["updated"] | TOLD["collapsed"] | TOLD["evicted"] | TOLD["filtered"] | TOLD["expired"]
 ENDED = TOLD["evicted"]
 # How much later than it was sent a notification may arrive, in seconds: a worker or a connection may stand still in between.
@@ -27,7 +31,7 @@ class Topics:
 
     def __init__(self, kafka, prefix):
         self.kafka, self.prefix, self.consumers = kafka, prefix, {}
-        for name in ("requests", "events", "dead-letters"):
+        for name in ("requests", "events", "journal", "dead-letters"):
             self.follow(name)
 
     def follow(self, name):
@@ -119,6 +123,8 @@ class Verdict:
         self.sent, self.accepted, self.withdrawn = {}, set(), set()
         self.tally = collections.Counter()
         self.certain, self.early = [], []
+        # What the journal says of requests: by their places whether there is an entry, and those whose requests were not read yet.
+        self.journaled, self.unread = set(), []
 
     # What Kafka has of the requests.
 
@@ -163,6 +169,22 @@ class Verdict:
             self.rejected.add((source["timestamp"], source["partition"], source["offset"]))
         self.told[self.origin(number), self.tokens.get(value.get("device"), -1)] |= TOLD[kind]
 
+    def journal(self, message):
+        """An entry whose timestamp is not that of the request at its offset counts for nothing: it finds no request by its place."""
+        self.tally["journal"] += 1
+        for offset, timestamp, token, verdict in journal.entries(message.value()):
+            self.entry((timestamp, message.partition(), offset), token, verdict)
+
+    def entry(self, place, token, verdict):
+        number = self.places.get(place)
+        if number is None:
+            return self.unread.append((place, token, verdict))
+        self.journaled.add(place)
+        if verdict == journal.KEPT:
+            devices = [self.tokens.get(token, -1)] if token else self.devices_of(self.plan.requests[number])
+            for device in devices:
+                self.told[self.origin(number), device] |= TOLD["kept"]
+
     def dead_letter(self, message):
         headers = {name: (value or b"").decode("utf-8", "replace") for name, value in message.headers() or []}
         self.buried.add(tuple(int(headers["carillon-dead-letter-" + part]) for part in ("timestamp", "partition", "offset")))
@@ -173,6 +195,9 @@ class Verdict:
         early, self.early = self.early, []
         for kind, value in early:
             self.tell(kind, value)
+        unread, self.unread = self.unread, []
+        for entry in unread:
+            self.entry(*entry)
         for number, log in enumerate(self.logs):
             for line in log.lines():
                 self.line(number, json.loads(line))
@@ -268,6 +293,9 @@ class Verdict:
         newest = collections.defaultdict(list)
         for number in self.at:
             request = self.plan.requests[number]
+            for place in self.at[number]:
+                if place not in self.journaled:
+                    found.append({"violation": "the journal says nothing of it", "number": number, "id": request.id, "place": place})
             if request.kind == "bad":
                 for place in self.at[number]:
                     if place not in self.rejected or place not in self.buried:
@@ -305,9 +333,9 @@ class Verdict:
         return found
 
     def is_replaced(self, number, requests, device):
-        """Whether it is told that it was queued, and that a newer revision was."""
-        return number in self.at and bool(self.told[number, device] & TOLD["queued"]) and any(
-            self.place(request.number) > self.place(number) and self.told[self.origin(request.number), device] & TOLD["queued"]
+        """Whether the journal says that it was kept for the device, and that a newer revision was."""
+        return number in self.at and bool(self.told[number, device] & TOLD["kept"]) and any(
+            self.place(request.number) > self.place(number) and self.told[self.origin(request.number), device] & TOLD["kept"]
             for request in requests)
 
     def judge_plain(self, request, device, removed, found):

@@ -1,0 +1,66 @@
+"""Reads `notifications.journal` as its layout is documented in the contract: what the transform workers say of their verdicts."""
+
+KEPT, SCHEDULED = 0, 10
+RUN, PAGES = 0x0F, (0x80, 0x81)
+REVISION, OTHER = 0x10, 0x20
+
+
+class Bytes:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, count):
+        if self.at + count > len(self.data):
+            raise ValueError("the journal's record ends too early")
+        self.at += count
+        return self.data[self.at - count:self.at]
+
+    def byte(self):
+        return self.take(1)[0]
+
+    def varint(self):
+        value, shift = 0, 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def zigzag(self):
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def parts(self, head):
+        for _ in range((head & REVISION != 0) + (head & OTHER != 0)):
+            self.zigzag(), self.varint(), self.varint()
+        if head & OTHER:
+            self.take(16)
+
+
+def entries(value):
+    """Each verdict of a record: the request's offset and timestamp, a person's device or None, the verdict."""
+    data = Bytes(value)
+    data.varint()
+    offset, timestamp = data.varint(), data.zigzag()
+    while data.at < len(data.data):
+        head = data.byte()
+        offset += data.zigzag()
+        if head == RUN:
+            for number in range(data.byte()):
+                offset += number > 0
+                timestamp += data.zigzag()
+                yield offset, timestamp, None, KEPT
+            continue
+        timestamp += data.zigzag()
+        if head not in PAGES:
+            data.parts(head)
+            yield offset, timestamp, None, head & 0x0F
+            continue
+        for _ in range(data.varint()):
+            token = data.take(data.varint()).hex()
+            verdict = data.byte()
+            data.parts(verdict)
+            yield offset, timestamp, token, verdict & 0x0F
+        if head == PAGES[1]:
+            data.varint(), data.take(8)
