@@ -23,6 +23,21 @@ import Testing
       return all.records
     }
 
+    /// Reads while the second partition waits for the end of the first: how many records it gave in all, and how many of them before.
+    func readInOrder(_ stretches: [TopicStretch], _ kafka: KafkaFixture) async throws -> (count: Int, early: Int) {
+      let order = Order()
+      try await TopicReader(on: loop, kafka.configuration).read(stretches, "records", in: order) { order.take($0) }
+      return (order.count, order.early)
+    }
+
+    func readUntil(_ count: Int, of stretches: [TopicStretch], _ kafka: KafkaFixture) async throws -> Int {
+      let all = Records()
+      try await TopicReader(on: loop, kafka.configuration).read(stretches, "records", in: nil, until: { all.records.count >= count }) {
+        all.records.append(TestRecord($0))
+      }
+      return all.records.count
+    }
+
     func fail(_ stretches: [TopicStretch], _ kafka: KafkaConfiguration) async throws {
       let reader = TopicReader(on: loop, kafka, silenceMilliseconds: 2_000)
       try await reader.read(stretches, "records") { _ in }
@@ -30,6 +45,19 @@ import Testing
   }
 
   private final class Records { var records: [TestRecord] = [] }
+
+  private final class Order: ReadingPace {
+    private var hasEnded = false
+    private(set) var (count, early) = (0, 0)
+
+    func take(_ record: RecordView) {
+      count += 1
+      if record.partition == 1, !hasEnded { early += 1 }
+    }
+
+    func ended(_ partition: TopicPartition) { if partition.partition == 0 { hasEnded = true } }
+    func waits(_ partition: TopicPartition) -> Bool { partition.partition == 1 && !hasEnded }
+  }
 
   private func records(_ count: Int, partitions: Int32) -> [TestRecord] {
     (0..<count).map { TestRecord(key: nil, "\($0)", partition: Int32($0) % partitions) }
@@ -78,6 +106,26 @@ import Testing
       let stretches = try await kafka.admin.stretches(of: topic, TimeRange(from: base + 20_000, to: base + 30_000))
       #expect(stretches.map(\.offsets) == [20..<30])
       #expect(try await kafka.admin.stretches(of: topic, TimeRange(from: base + 999_000)).map(\.offsets) == [100..<100])
+    }
+  }
+
+  @Test func aPartitionThatRunsAheadWaitsForAnother() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic("steps", partitions: 2)
+      try await kafka.publish(records(12_000, partitions: 2), to: topic)
+      let read = try await Lane(kafka.loop).readInOrder(try await kafka.admin.stretches(of: topic), kafka)
+      #expect(read.count == 12_000)
+      // The first turn of the loop may bring a thousand before it can wait.
+      #expect(read.early <= 1_000)
+    }
+  }
+
+  @Test func readingEndsWhenItIsEnough() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic("enough", partitions: 2)
+      try await kafka.publish(records(20_000, partitions: 2), to: topic)
+      let count = try await Lane(kafka.loop).readUntil(10, of: try await kafka.admin.stretches(of: topic), kafka)
+      #expect(count >= 10 && count < 20_000)
     }
   }
 
