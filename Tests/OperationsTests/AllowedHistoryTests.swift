@@ -256,7 +256,7 @@ import Testing
 
   @Test mutating func rejectedAtItsDeviceWhereItsBytesWereChanged() {
     history.publish(1)
-    history.tell(.queued, 1, at: 10)
+    history.keep(1, at: 10)
     history.tell(.rejected, 1, at: 20, .isOfPoison)
     expect(history, [.rejected: 1])
   }

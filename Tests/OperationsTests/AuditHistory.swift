@@ -186,7 +186,7 @@ struct AuditHistory {
       let record = JournalRecord(worker: entry.worker, incarnation: UInt32(entry.incarnation), judgedAt: Self.beginning + entry.time)
       var note = JournalNote(
         JournalEntry(offset: entry.offset, timestamp: entry.record.map { Self.beginning + $0 } ?? published, content: content), of: record,
-        0, Int64(place))
+        worker: UInt32(truncatingIfNeeded: StableHash.hash(entry.worker)), 0, Int64(place))
       for index in note.more.indices { note.more[index].device = numbers[note.more[index].device] ?? 0 }
       return note
     }

@@ -22,8 +22,7 @@ final class AuditRun {
   private let journal: [TopicStretch]
   private let events: [TopicStretch]
   private let deadLetters: [TopicStretch]
-  private let stretches: [Int32: Range<Int64>]
-  private var joins: [Int32: JournalJoin] = [:]
+  private var partitions: [Int32: AuditedPartition] = [:]
   /// By the reader's numbers of partitions, whether they are the journal's.
   private var isJournal: [Bool?] = []
   private var late: LateEntries
@@ -39,7 +38,6 @@ final class AuditRun {
     let now = WallClock.milliseconds()
     let range = settings.published
     requests = try await admin.stretches(of: rules.topics.requests, range)
-    stretches = Dictionary(requests.map { ($0.partition.partition, $0.offsets) }) { first, _ in first }
     // What happens to a request may happen long after it.
     let after = TimeRange(from: range.from.map { $0 - settings.clockSlack })
     journal = try await admin.stretches(of: rules.topics.journal, after)
@@ -57,9 +55,9 @@ final class AuditRun {
     var reach = Self.longestReach
     while reach > Self.shortestReach, reach * requests.count > Self.notesInMemory { reach /= 2 }
     for stretch in requests {
-      let partition = stretch.partition.partition
-      joins[partition] = JournalJoin(from: stretch.offsets.lowerBound, reach: reach)
-      if !journal.contains(where: { $0.partition.partition == partition }) { joins[partition]?.endNotes { _ in } }
+      let partition = AuditedPartition(stretch, reach: reach) { [unowned self] in put($0) }
+      partitions[stretch.partition.partition] = partition
+      if !journal.contains(where: { $0.partition.partition == stretch.partition.partition }) { partition.endJournal() }
     }
   }
 
@@ -91,18 +89,18 @@ final class AuditRun {
     try await reader.read(requests + journal, "requests and the journal", in: self) { [self] record in
       if isOfJournal(record) {
         findings.journal += 1
-        let isReadable = facts.journal(record, of: stretches[record.partition] ?? 0..<0) { note in
-          auditRules.incarnations[record.partition] = max(auditRules.incarnations[record.partition] ?? 0, note.fact.incarnation)
-          joins[record.partition]?.take(note, put)
-        }
-        if !isReadable { findings.unreadable += 1 }
+        partitions[record.partition]?.takeJournal(record)
       } else {
         let isAudited = isAudited(record)
         if isAudited { findings.records += 1 }
-        joins[record.partition]?.take(isAudited ? facts.request(record) : nil, at: record.offset, put)
+        partitions[record.partition]?.take(isAudited ? facts.request(record) : nil, at: record.offset)
       }
     }
-    joins = [:]
+    for (number, partition) in partitions {
+      auditRules.incarnations[number] = partition.incarnation
+      findings.unreadable += partition.unreadable
+    }
+    partitions = [:]
     for stretch in requests {
       // What is published meanwhile does not belong to it.
       guard let offsets = audited[stretch.partition.partition]?.offsets else { continue }
@@ -279,14 +277,14 @@ final class AuditRun {
 extension AuditRun: ReadingPace {
   func ended(_ partition: TopicPartition) {
     if partition.topic == rules.topics.journal {
-      joins[partition.partition]?.endNotes(put)
+      partitions[partition.partition]?.endJournal()
     } else {
-      joins[partition.partition]?.endRequests(put)
+      partitions[partition.partition]?.endRequests()
     }
   }
 
   func waits(_ partition: TopicPartition) -> Bool {
     (partition.topic == rules.topics.journal
-      ? joins[partition.partition]?.notesWait() : joins[partition.partition]?.requestsWait()) ?? false
+      ? partitions[partition.partition]?.journalWaits : partitions[partition.partition]?.requestsWait) ?? false
   }
 }

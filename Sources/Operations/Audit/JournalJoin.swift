@@ -1,15 +1,5 @@
 import Notifications
 
-/// What the journal says of one record of `requests`, before it is known whose request that is.
-struct JournalNote: Sendable {
-  /// The timestamp of the record that it tells of.
-  var timestamp: Int64
-  /// ``AuditFact/Kind/kept``, ``AuditFact/Kind/judged`` or ``AuditFact/Kind/page``; its source is the record that it tells of.
-  var fact: AuditFact
-  /// What a page says further: each device that keeps the request, and the closing.
-  var more: [AuditFact] = []
-}
-
 /// Joins the requests of one partition with what the journal says of them, both as they are read side by side. A value.
 ///
 /// A request and its entry become one fact. Who comes first waits for the other in a ring; a request that has waited for as long as the ring
@@ -25,7 +15,7 @@ struct JournalJoin {
 
   private var requests: OffsetRing<AuditFact>
   private var notes: OffsetRing<JournalNote>
-  /// How far one may be ahead when it goes on after a wait, and when it begins to wait.
+  /// How far the requests may be ahead when they go on after a wait, and when they begin to wait; the journal waits at the lower.
   private let marks: (low: Int64, high: Int64)
   /// Behind the last request that was taken, and behind the greatest offset that an entry was for.
   private var nextRequest: Int64
@@ -35,7 +25,6 @@ struct JournalJoin {
   private var hasRequests = true
   private var hasNotes = true
   private var requestsWaited = false
-  private var notesWaited = false
 
   /// - Parameters:
   ///   - start: where reading of the requests begins.
@@ -102,11 +91,7 @@ struct JournalJoin {
   }
 
   /// Whether the journal is so far ahead that it waits for the requests.
-  mutating func notesWait() -> Bool {
-    let ahead = nextNote - nextRequest
-    notesWaited = hasRequests && ahead >= (notesWaited ? marks.low : marks.high)
-    return notesWaited
-  }
+  var notesWait: Bool { hasRequests && nextNote - nextRequest >= marks.low }
 
   // MARK: Together
 

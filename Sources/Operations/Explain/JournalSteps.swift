@@ -43,8 +43,8 @@ struct JournalSteps {
           guard let name = Self.name(judgement.verdict) else { return }
           let identifier = request.identifier ?? request.id.description
           let step = Step(
-            name: name, time: journal.judgedAt, topic: place.topic, partition: place.position.partition, offset: place.position.offset,
-            device: device, worker: journal.worker, details: Self.details(judgement, of: request))
+            name: name, time: max(journal.judgedAt, entry.timestamp), topic: place.topic, partition: place.position.partition,
+            offset: place.position.offset, device: device, worker: journal.worker, details: Self.details(judgement, of: request))
           steps.append(Judged(step: step, id: request.id, request: position, identifier: identifier, revision: judgement.revision))
         }
         switch entry.content {

@@ -94,8 +94,8 @@ extension RequestSearch {
         func take(_ judgement: JournalJudgement, _ device: String?) {
           guard judgement.verdict == .kept, judgement.other.map({ ids.contains($0.id) }) == true || known.contains(position) else { return }
           let step = Step(
-            name: Step.replaced, time: journal.judgedAt, topic: rules.topics.journal, partition: record.partition, offset: record.offset,
-            worker: journal.worker)
+            name: Step.replaced, time: max(journal.judgedAt, entry.timestamp), topic: rules.topics.journal, partition: record.partition,
+            offset: record.offset, worker: journal.worker)
           successors.append(Successor(position: position, device: device, judgement: judgement, step: step))
         }
         switch entry.content {

@@ -1,26 +1,26 @@
-import Kafka
 import Notifications
 
-extension FactReader {
-  /// A record of the journal: calls `body` with each entry for requests at these offsets. False where it is none; what comes before the
-  /// fault was handed out.
-  func journal(_ record: RecordView, of offsets: Range<Int64>, _ body: (JournalNote) -> Void) -> Bool {
-    guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else { return false }
-    return
-      (try? journal.forEachEntry(in: value, partition: record.partition) { entry in
-        if offsets.contains(entry.offset) { body(JournalNote(entry, of: journal, record.partition, record.offset)) }
-      }) != nil
-  }
+/// What the journal says of one record of `requests`, before it is known whose request that is.
+struct JournalNote: Sendable {
+  /// The timestamp of the record that it tells of.
+  var timestamp: Int64
+  /// ``AuditFact/Kind/kept``, ``AuditFact/Kind/judged`` or ``AuditFact/Kind/page``; its source is the record that it tells of.
+  var fact: AuditFact
+  /// What a page says further: each device that keeps the request, and the closing.
+  var more: [AuditFact] = []
 }
 
 extension JournalNote {
   /// An entry of a record of the journal, which lies at this offset.
-  init(_ entry: JournalEntry, of journal: JournalRecord, _ partition: Int32, _ offset: Int64) {
+  ///
+  /// - Parameter worker: the hash of the worker's name.
+  init(_ entry: JournalEntry, of journal: JournalRecord, worker: UInt32, _ partition: Int32, _ offset: Int64) {
     timestamp = Timestamp.bounded(entry.timestamp)
     fact = AuditFact(.judged)
-    (fact.partition, fact.offset, fact.time) = (partition, offset, Timestamp.bounded(journal.judgedAt))
+    // The time is that of the record's first entry: of a later one it may lie before its request.
+    (fact.partition, fact.offset, fact.time) = (partition, offset, max(timestamp, Timestamp.bounded(journal.judgedAt)))
     (fact.sourcePartition, fact.sourceOffset) = (partition, entry.offset)
-    fact.worker = UInt32(truncatingIfNeeded: StableHash.hash(journal.worker))
+    fact.worker = worker
     fact.incarnation = UInt16(truncatingIfNeeded: journal.incarnation)
     switch entry.content {
     case .request(let judgement):
