@@ -106,15 +106,26 @@ public actor PrivateServer {
       connection.close()
       run.connection = nil
     }
-    do {
+    let isOurs: Bool
+    do throws(RedisError) {
       try await connection.waitUntilUp(withinMilliseconds: deadlineMilliseconds)
+      let pid = run.child?.pid ?? 0
+      isOurs = try await connection.command("INFO", "server").text?.contains("process_id:\(pid)\r\n") == true
     } catch {
-      // It answers, if only to ask for a password.
-      if error.code == .authenticationFailed { return }
+      // It answers, if only to ask for a password that is among the settings. Ours knows the one that it was given.
+      if error.code == .authenticationFailed {
+        if address.password == nil { return }
+        throw Self.otherServer
+      }
       let reason = run.exit == nil ? "it does not answer (\(error))" : "it ended"
       throw RedisError(.serverFailed, "redis-server did not start, \(reason). Its log ends: \(logTail())")
     }
+    if !isOurs { throw Self.otherServer }
   }
+
+  /// Of two that look for a free port at the same time one may find the other there.
+  private static let otherServer = RedisError(
+    .serverFailed, "redis-server did not start: Address already in use, by another Redis")
 
   /// Ends the process at once, as `kill -9` does, and answers when it has gone. Its folder stays, for `launch`.
   public func kill() async {

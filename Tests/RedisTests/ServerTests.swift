@@ -54,6 +54,20 @@ import Testing
     }
   }
 
+  @Test(arguments: [[], ["--requirepass", "right"]]) func anotherServerAtThePortIsNotTakenForOurs(settings: [String]) async throws {
+    try await withRedis(listening: .port(nil), settings: settings) { server in
+      let port = try #require("\(server.address)".split(separator: ":").last.flatMap { Int($0) })
+      let loop = EventLoop(name: "second")
+      let error = await #expect(throws: RedisError.self) {
+        try await Task(executorPreference: loop) {
+          try await PrivateServer.start(on: loop, listening: .port(port), hasPassword: !settings.isEmpty).stop()
+        }.value
+      }
+      #expect(error?.code == .serverFailed && error?.message.contains("Address already in use") == true, "\(error?.message ?? "")")
+      await loop.close()
+    }
+  }
+
   @Test func aServerThatCannotStartSaysWhy() async throws {
     let error = await #expect(throws: RedisError.self) { try await withRedis(settings: ["--no-such-setting", "1"]) { _ in } }
     #expect(error?.code == .serverFailed)
