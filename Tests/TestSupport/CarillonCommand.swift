@@ -110,10 +110,8 @@ public struct CarillonCommand: Sendable {
 }
 
 /// A process that runs.
-///
-/// - Note: `@unchecked Sendable` because `Process` takes its own lock, and the files are only read.
-public final class RunningCommand: @unchecked Sendable {
-  private let process = Process()
+public final class RunningCommand: Sendable {
+  private let process: SpawnedProcess
   private let output: URL
   private let errors: URL
 
@@ -132,26 +130,20 @@ public final class RunningCommand: @unchecked Sendable {
     let temporary = folder.appendingPathComponent("tmp")
     try FileManager.default.createDirectory(at: temporary, withIntermediateDirectories: true)
     variables["TMPDIR"] = temporary.path
-    process.executableURL = program
-    process.arguments = arguments
-    if !streams.closed.isEmpty {
-      // Only a shell can start a program without one.
-      process.executableURL = URL(fileURLWithPath: "/bin/sh")
-      let closing = streams.closed.map { "\($0)>&-" }.joined(separator: " ")
-      process.arguments = ["-c", "exec \"$0\" \"$@\" \(closing)", program.path] + arguments
-    }
-    process.environment = variables.merging(environment) { $1 }
-    process.standardInput = try streams.input ?? FileHandle(forReadingFrom: source)
-    process.standardOutput = try streams.output ?? FileHandle(forWritingTo: output)
-    process.standardError = try streams.errors ?? FileHandle(forWritingTo: errors)
-    try process.run()
+    var spawned: [SpawnedProcess.Stream] = [
+      streams.input.map { .descriptor($0.fileDescriptor) } ?? .file(source, flags: O_RDONLY),
+      streams.output.map { .descriptor($0.fileDescriptor) } ?? .file(output, flags: O_WRONLY),
+      streams.errors.map { .descriptor($0.fileDescriptor) } ?? .file(errors, flags: O_WRONLY),
+    ]
+    for number in streams.closed { spawned[Int(number)] = .closed }
+    process = try SpawnedProcess(program, arguments, environment: variables.merging(environment) { $1 }, streams: spawned)
   }
 
   /// Its id.
-  public var pid: Int32 { process.processIdentifier }
+  public var pid: Int32 { process.pid }
 
-  /// Sends a signal; 0 only asks whether it lives.
-  public func signal(_ number: Int32) { kill(pid, number) }
+  /// Sends a signal; nothing happens when it has ended.
+  public func signal(_ number: Int32) { process.signal(number) }
 
   /// What it has written to standard output.
   public var outputSoFar: String { Self.text(output) }
@@ -178,39 +170,16 @@ public final class RunningCommand: @unchecked Sendable {
 
   /// Waits for its end.
   public func result(withinSeconds seconds: Int = 60) async throws -> CarillonCommand.Result {
-    var status: Int32?
-    func ends() -> Bool {
-      status = self.status
-      return status != nil
-    }
     do {
-      try await wait(seconds, "its end") { ends() }
+      try await wait(seconds, "its end") { hasEnded }
     } catch {
       signal(SIGKILL)
-      try await wait(10, "its end by SIGKILL") { ends() }
+      try await wait(10, "its end by SIGKILL") { hasEnded }
     }
-    return CarillonCommand.Result(status: status ?? -1, output: Self.text(output), errors: Self.text(errors))
+    return CarillonCommand.Result(status: process.status ?? -1, output: Self.text(output), errors: Self.text(errors))
   }
 
-  /// Whether it has ended. `Process` may learn of that late: by the end of a socket that another child has inherited meanwhile.
-  private var hasEnded: Bool { status != nil }
-
-  /// Nil as long as it runs, and for a moment after `Process` has waited for it.
-  private var status: Int32? {
-    if let zombie { return zombie }
-    if process.isRunning { return nil }
-    return process.terminationReason == .exit ? process.terminationStatus : 128 + process.terminationStatus
-  }
-
-  /// The status of a process that has ended and that `Process` has not waited for yet.
-  private var zombie: Int32? {
-    var information = siginfo_t()
-    guard waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0, information._sifields._sigchld.si_pid == pid else {
-      return nil
-    }
-    let status = information._sifields._sigchld.si_status
-    return information.si_code == Int32(CLD_EXITED) ? status : 128 + status
-  }
+  private var hasEnded: Bool { process.status != nil }
 
   /// Ends it if it still runs, in order.
   public func stop() async throws {
