@@ -109,13 +109,13 @@ final class ClientHandle: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - leavingGroup: whether a consumer tells its group, which then need not wait for the session to time out.
-  ///   - queue: the consumer's queue; it is destroyed.
-  func end(leavingGroup: Bool, discarding queue: OpaquePointer? = nil, _ done: @escaping @Sendable () -> Void) {
+  ///   - queues: the consumer's queues; they are destroyed.
+  func end(leavingGroup: Bool, discarding queues: [OpaquePointer] = [], _ done: @escaping @Sendable () -> Void) {
     isEnding.store(true, ordering: .sequentiallyConsistent)
-    let queueAddress = queue.map { UInt(bitPattern: $0) }
+    let addresses = queues.map { UInt(bitPattern: $0) }
     NamedThread.start("kafka-close") { [self] in
-      if let queue = queueAddress.flatMap({ OpaquePointer(bitPattern: $0) }) {
-        rd_kafka_assign(pointer, nil)
+      if !addresses.isEmpty { rd_kafka_assign(pointer, nil) }
+      for queue in addresses.compactMap({ OpaquePointer(bitPattern: $0) }) {
         var message: UnsafeMutablePointer<rd_kafka_message_t>?
         while rd_kafka_consume_batch_queue(queue, 0, &message, 1) > 0 {
           if let message { rd_kafka_message_destroy(message) }

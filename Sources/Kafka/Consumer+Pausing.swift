@@ -5,7 +5,7 @@ import EventLoop
 ///
 /// A paused partition stays assigned and is not fetched. What librdkafka had fetched of it and not given yet is thrown away and fetched
 /// again after `resume`, from the record after the last one that was given: nothing is lost and nothing is given twice. So a pause
-/// costs a round trip and some traffic: pause at a high mark and resume at a low one.
+/// costs a round trip and some traffic: it is for a partition that must wait while others flow; `hold` stops all of them at no cost.
 extension Consumer {
   /// Stops the flow of these partitions; a batch that was given may still hold records of them.
   ///
@@ -28,20 +28,6 @@ extension Consumer {
     let list = PartitionList(wanted.map { partitions[$0].topicPartition })
     rd_kafka_resume_partitions(client.pointer, list.pointer)
     for index in wanted { partitions[index].isPaused = false }
-  }
-
-  /// Stops the flow of all partitions, and of those that will be assigned.
-  public func pauseAll() {
-    isPausingAll = true
-    pause(partitions.ownedIndexes)
-  }
-
-  /// Lets the flow of all partitions go on, but of those that `isHeld` picks.
-  public func resumeAll(but isHeld: (_ index: Int) -> Bool = { _ in false }) {
-    isPausingAll = false
-    let indexes = partitions.ownedIndexes
-    resume(indexes.filter { !isHeld($0) })
-    pause(indexes.filter(isHeld))
   }
 
   /// Whether this partition is paused.

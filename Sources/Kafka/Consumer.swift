@@ -4,8 +4,9 @@ import Synchronization
 
 /// A consumer on a loop: loop-confined, in a group (`subscribe`) or with partitions of its own choice (`assign`).
 ///
-/// It always polls, so `max.poll.interval.ms` never passes while the loop turns; back-pressure is `pause`. No offset is committed by
-/// itself: see `OffsetCommitter`. It is ended by `close` and only by it; until then it keeps its handler and itself alive.
+/// It always polls, so `max.poll.interval.ms` never passes while the loop turns; back-pressure is `hold`, and `pause` for some of the
+/// partitions. No offset is committed by itself: see `OffsetCommitter`. It is ended by `close` and only by it; until then it keeps its
+/// handler and itself alive.
 ///
 /// - Note: librdkafka 2.0.2 can lose records when a rebalance meets a `rd_kafka_consume_batch_queue` call that holds more than one
 ///   (its change log, 2.0.0 "known issues", mended in 2.1.0), so messages are taken one per call and gathered here; the other way
@@ -53,16 +54,18 @@ public final class Consumer {
 
   let client: ClientHandle
   var partitions = ConsumerPartitions()
-  /// Whether `pauseAll` holds.
-  public internal(set) var isPausingAll = false
   private var isHeld = false
-  private var holdTimer: Timer?
   private(set) var handler: (any ConsumerHandler)?
   let options: Options
   private let rebalances = RebalanceInbox()
+  // What the group says, records, and all else. Records have a queue of their own: who takes none for a while still hears its group.
+  private let group: OpaquePointer
   private let records: OpaquePointer
   private let events: OpaquePointer
+  private var queues: [OpaquePointer] { [group, records, events] }
   private var pipe: WakePipe?
+  /// Polls when nothing comes: librdkafka takes a consumer that does not for a hanging one, and has it leave its group.
+  private var pollTimer: Timer?
   private var scratch: UnsafeMutablePointer<RecordBatch.Entry>
   private var gathered = 0
   private(set) var state = State.open
@@ -101,9 +104,10 @@ public final class Consumer {
     rd_kafka_conf_set_events(
       object.pointer, RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS | RD_KAFKA_EVENT_OFFSET_COMMIT)
     client = try ClientHandle(RD_KAFKA_CONSUMER, object, rebalances: rebalances)
-    guard let records = rd_kafka_queue_get_consumer(client.pointer), let events = rd_kafka_queue_get_main(client.pointer) else {
-      preconditionFailure("a consumer of a group has both queues")
-    }
+    guard let group = rd_kafka_queue_get_consumer(client.pointer), let records = rd_kafka_queue_new(client.pointer),
+      let events = rd_kafka_queue_get_main(client.pointer)
+    else { preconditionFailure("a consumer of a group has both queues, and any number of others") }
+    self.group = group
     self.records = records
     self.events = events
     scratch = .allocate(capacity: max(1, options.recordsPerTurn))
@@ -116,8 +120,11 @@ public final class Consumer {
     do {
       let pipe = try WakePipe(on: loop) { self.serve() }
       self.pipe = pipe
-      for queue in [records, events] { rd_kafka_queue_io_event_enable(queue, pipe.writeDescriptor, "k", 1) }
+      for queue in queues { rd_kafka_queue_io_event_enable(queue, pipe.writeDescriptor, "k", 1) }
       pipe.wake()
+      let pollTimer = Timer(on: loop) { pipe.wake() }
+      pollTimer.start(after: Self.pollMilliseconds, repeating: Self.pollMilliseconds)
+      self.pollTimer = pollTimer
     } catch {
       abandon()
       throw KafkaError(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "make a consumer", message: "\(error)")
@@ -146,32 +153,34 @@ public final class Consumer {
     guard state != .closed else { return }
     serveEvents()
     commits?.sendHeld()
+    serveGroup()
     if !isHeld { serveRecords() }
   }
 
-  /// Takes no records for a short while; `pauseAll` would throw away what was fetched ahead, and fetch it again.
-  ///
-  /// Meanwhile the consumer hears nothing of rebalances, so after a quarter of a second this becomes a pause by itself.
+  /// Well within any `max.poll.interval.ms`, which is five minutes by default.
+  private static let pollMilliseconds = 1_000
+
+  /// Takes no records until `release`; all else goes on. What was fetched ahead stays, and librdkafka fetches no more than it may keep.
   public func hold() {
     loop.preconditionOnLoop()
-    guard state == .open, !isHeld, !isPausingAll else { return }
     isHeld = true
-    let timer =
-      holdTimer
-      ?? Timer(on: loop) { [unowned self] in
-        pauseAll()
-        release()
-      }
-    holdTimer = timer
-    timer.start(after: 250)
   }
 
   /// Takes records again after `hold`.
   public func release() {
+    loop.preconditionOnLoop()
     guard isHeld else { return }
     isHeld = false
-    holdTimer?.stop()
     pipe?.wake()
+  }
+
+  /// Has librdkafka put the records of these partitions into the queue of records, and not into the group's; before they are assigned.
+  func route(_ partitions: some Sequence<TopicPartition>) {
+    for partition in partitions {
+      guard let queue = rd_kafka_queue_get_partition(client.pointer, partition.topic, partition.partition) else { continue }
+      rd_kafka_queue_forward(queue, records)
+      rd_kafka_queue_destroy(queue)
+    }
   }
 
   private func serveEvents() {
@@ -185,20 +194,26 @@ public final class Consumer {
     }
   }
 
+  private func serveGroup() {
+    var message: UnsafeMutablePointer<rd_kafka_message_t>?
+    while state != .closed {
+      // Callbacks come within this call.
+      let count = rd_kafka_consume_batch_queue(group, 0, &message, 1)
+      if !rebalances.isEmpty { rebalance() }
+      if rebalances.takeTopicsGone() { topicsGone() }
+      guard count > 0, let message else { return }
+      take(message)
+      deliver()
+    }
+  }
+
   private func serveRecords() {
     var taken = 0
     while taken < max(1, options.recordsPerTurn) {
       var message: UnsafeMutablePointer<rd_kafka_message_t>?
       let count = rd_kafka_consume_batch_queue(records, 0, &message, 1)
-      if !rebalances.isEmpty {
-        deliver()
-        rebalance()
-      }
       if rebalances.takeTopicsGone() { topicsGone() }
-      guard count > 0, let message else {
-        deliver()
-        return
-      }
+      guard count > 0, let message else { return deliver() }
       taken += 1
       take(message)
     }
@@ -286,6 +301,7 @@ public final class Consumer {
         offer(withCompanions(change).map { partitions.offer($0, client: client.pointer) })
       } else if change.isAssignment {
         let operation = "take partitions"
+        route(change.partitions.partitions)
         report(
           isCooperative
             ? .of(rd_kafka_incremental_assign(client.pointer, list), operation) : .of(rd_kafka_assign(client.pointer, list), operation))
@@ -318,7 +334,6 @@ public final class Consumer {
 
   func own(_ starts: [(TopicPartition, Int64?)]) -> [AssignedPartition] {
     let indexes = starts.map { partitions.assign($0.0, startOffset: $0.1, client: client.pointer) }
-    if isPausingAll { pause(indexes) }
     let assigned = indexes.map { partitions.assigned($0) }
     if !assigned.isEmpty { handler?.consumerAssigned(assigned) }
     return assigned
@@ -410,15 +425,15 @@ public final class Consumer {
     commits?.close()
     commits = nil
     partitions.releaseTopics()
-    for queue in [records, events] { rd_kafka_queue_io_event_enable(queue, -1, nil, 0) }
+    for queue in queues { rd_kafka_queue_io_event_enable(queue, -1, nil, 0) }
     rd_kafka_queue_destroy(events)
+    pollTimer?.close()
+    pollTimer = nil
     pipe?.close()
     pipe = nil
-    holdTimer?.close()
-    holdTimer = nil
     handler = nil
     let ended = ended
-    client.end(leavingGroup: true, discarding: records) { ended.open(true) }
+    client.end(leavingGroup: true, discarding: [group, records]) { ended.open(true) }
   }
 
   /// Undoes the initializer's beginnings when its last step has failed.
@@ -427,6 +442,6 @@ public final class Consumer {
     handler = nil
     commits = nil
     rd_kafka_queue_destroy(events)
-    client.end(leavingGroup: false, discarding: records) {}
+    client.end(leavingGroup: false, discarding: [group, records]) {}
   }
 }

@@ -10,8 +10,9 @@ struct LanePhase {
     case starting
     /// Redis answers, and what it has is compared with what was written to it.
     case verifying
-    /// Requests for devices and registrations flow; requests for people wait until Redis has all registrations.
-    case restoringRegistry
+    /// Redis has what was written to it, and may miss registrations that others have published meanwhile. When it is known to, they flow,
+    /// and requests wait for them in their partitions.
+    case restoringRegistry(isBehind: Bool)
     /// Everything flows.
     case running
     /// Nothing is judged until something outside has changed.
@@ -46,8 +47,8 @@ struct LanePhase {
 
   /// What is to be done.
   enum Action: Equatable {
-    /// Fetch nothing more.
-    case pause
+    /// Take nothing more of what is fetched.
+    case hold
     /// Go on with what was fetched, and fetch more.
     case advance
     /// What was applied since the markers may be lost: go back to them.
@@ -58,8 +59,12 @@ struct LanePhase {
     case compare
     /// Compare them after so many milliseconds.
     case compareAfter(milliseconds: Int)
-    /// Wait until Redis has all registrations.
+    /// Find out whether Redis has all registrations, and wait until it has.
     case restoreRegistry
+    /// Only registrations are to flow.
+    case pauseRequests
+    /// Requests are to flow again.
+    case resumeRequests
     /// Leave the group and join it again.
     case rejoin
     /// Redis is ready.
@@ -83,11 +88,16 @@ struct LanePhase {
 
   // MARK: What may be done
 
-  /// Whether requests may be begun.
-  var mayBegin: Bool { phase == .running || phase == .restoringRegistry }
+  /// Whether records may be begun.
+  var mayBegin: Bool { phase == .running || isRegistryBehind }
+
+  /// Whether only registrations may be begun: requests for people would wait for them, and take all the slots meanwhile.
+  var isRegistryBehind: Bool { phase == .restoringRegistry(isBehind: true) }
 
   /// Whether what was begun may be judged.
-  var mayJudge: Bool { mayBegin || phase == .draining(isVerified: true) }
+  var mayJudge: Bool { isVerified || phase == .draining(isVerified: true) }
+
+  private var isVerified: Bool { mayBegin || phase == .restoringRegistry(isBehind: false) }
 
   /// Whether the devices of people may be looked up.
   var mayResolveRecipients: Bool { phase == .running || phase == .draining(isVerified: true) }
@@ -119,7 +129,7 @@ struct LanePhase {
   mutating func redisWentAway() -> [Action] {
     epoch += 1
     guard enterUnverified(.suspended(.redisAway)) else { return [] }
-    return [.pause, .distrustMarkers]
+    return [.hold, .distrustMarkers]
   }
 
   /// Redis may have lost what was written to it.
@@ -127,16 +137,16 @@ struct LanePhase {
     epoch += 1
     let isUp = mayCompare
     guard enterUnverified(isUp ? .verifying : phase) else { return [] }
-    return isUp ? [.pause, .distrustMarkers, .compare] : [.pause, .distrustMarkers]
+    return isUp ? [.hold, .distrustMarkers, .compare] : [.hold, .distrustMarkers]
   }
 
   /// Redis has refused what writes: nothing is lost.
   mutating func writesRefused() -> [Action] {
-    guard mayBegin else { return [] }
+    guard isVerified else { return [] }
     // A comparison that is under way has not tried to write.
     epoch += 1
     phase = .suspended(.redisRefusesWrites)
-    return [.pause, .probeWrites, .compareAfter(milliseconds: Self.refusedMilliseconds)]
+    return [.hold, .probeWrites, .compareAfter(milliseconds: Self.refusedMilliseconds)]
   }
 
   /// The markers were compared; the comparison began in this epoch.
@@ -146,8 +156,8 @@ struct LanePhase {
     switch finding {
     case .verified:
       let quiet = Action.compareAfter(milliseconds: Self.quietMilliseconds)
-      if mayBegin { return [quiet] }
-      phase = .restoringRegistry
+      if isVerified { return [quiet] }
+      phase = .restoringRegistry(isBehind: false)
       return [.ready, .restoreRegistry, .advance, quiet]
     case .again(0): return [.compare]
     case .again(let milliseconds): return [.compareAfter(milliseconds: milliseconds)]
@@ -155,23 +165,35 @@ struct LanePhase {
       let isKnown = phase == .suspended(.redisEmpty)
       phase = .suspended(.redisEmpty)
       let again = Action.compareAfter(milliseconds: Self.emptyMilliseconds)
-      return isKnown ? [again] : [.pause, .askForRebuild, again]
+      return isKnown ? [again] : [.hold, .askForRebuild, again]
     case .otherOwner: return [.rejoin]
     }
   }
 
-  /// Redis has all registrations; the wait for them began in this epoch.
+  /// Whether a lane waits for registrations since this epoch.
+  func restoresRegistry(since epoch: Int) -> Bool {
+    epoch == self.epoch && (phase == .restoringRegistry(isBehind: false) || isRegistryBehind)
+  }
+
+  /// Redis misses registrations; it was looked at in this epoch.
+  mutating func registryIsBehind(in epoch: Int) -> [Action] {
+    guard restoresRegistry(since: epoch), !isRegistryBehind else { return [] }
+    phase = .restoringRegistry(isBehind: true)
+    return [.pauseRequests, .advance]
+  }
+
+  /// Redis has all registrations; it was looked at in this epoch.
   mutating func registryRestored(in epoch: Int) -> [Action] {
-    guard epoch == self.epoch, phase == .restoringRegistry else { return [] }
+    guard restoresRegistry(since: epoch) else { return [] }
     phase = .running
-    return [.advance]
+    return [.resumeRequests, .advance]
   }
 
   /// The lane is to end.
   mutating func drain() -> [Action] {
     guard !isEnding else { return [] }
     phase = .draining(isVerified: phase == .running)
-    return [.pause]
+    return [.hold]
   }
 
   /// The lane has ended.

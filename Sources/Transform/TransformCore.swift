@@ -113,7 +113,7 @@ final class TransformCore {
     guard !state.phase.isEnding else { return }
     do {
       try join()
-      if !state.phase.mayBegin { consumer?.pauseAll() }
+      if !state.phase.mayBegin { intake?.hold() }
     } catch {
       health.set("kafka", ready: false, "\(error)")
       logger.error("the group could not be joined again", ["error": "\(error)"])
@@ -162,7 +162,9 @@ final class TransformCore {
   private func perform(_ actions: [LanePhase.Action]) {
     for action in actions {
       switch action {
-      case .pause: consumer?.pauseAll()
+      case .hold: intake?.hold()
+      case .pauseRequests: intake?.pauseRequests()
+      case .resumeRequests: intake?.resumeRequests()
       case .advance:
         pipeline?.dropEnded()
         if state.phase.mayResolveRecipients { pipeline?.registryRestored() }
@@ -227,12 +229,12 @@ final class TransformCore {
     let epoch = state.phase.epoch
     registryWaits += 1
     defer { registryWaits -= 1 }
-    let isWanted = { [state] in state.phase.epoch == epoch && state.phase.phase == .restoringRegistry }
-    while isWanted(), let admin {
+    while state.phase.restoresRegistry(since: epoch), let admin {
       do {
         let ends = try await admin.registryEnds(settings.topics)
-        while isWanted() {
+        while state.phase.restoresRegistry(since: epoch) {
           if await markers.hasRegistry(upTo: ends) == true { return perform(state.phase.registryRestored(in: epoch)) }
+          perform(state.phase.registryIsBehind(in: epoch))
           committer?.commit()
           await loop.sleep(milliseconds: 50)
         }

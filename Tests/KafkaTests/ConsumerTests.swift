@@ -189,6 +189,24 @@ import Testing
       await lane.close()
     }
   }
+
+  @Test func aHoldThrowsNothingAwayThatWasFetched() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 1)
+      try await kafka.publish((0..<2_000).map { TestRecord(String(repeating: "x", count: 500) + "\($0)", partition: 0) }, to: topic)
+      let lane = ConsumerLane("holding")
+      try await lane.open(kafka.configuration.merging(["statistics.interval.ms": "100"]), .init())
+      await lane.hold()
+      _ = try await lane.assign([(TopicPartition(topic, 0), .earliest)])
+      try await eventually("all is fetched") { await lane.fetched == 2_000 }
+      await lane.release()
+      try await eventually("all has come") { await lane.count == 2_000 }
+      // One more look of librdkafka at its counters.
+      try await Task.sleep(for: .milliseconds(300))
+      #expect(await lane.fetched == 2_000)
+      await lane.close()
+    }
+  }
 }
 
 private final class Silent: ProducerHandler {

@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test func whatComesBackIsPausedOnlyWhenAllIs() async throws {
+  @Test func whatComesBackIsNotPaused() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 2)
       let group = KafkaFixture.unique("group")
@@ -171,19 +171,47 @@ import Testing
       try await kafka.publish((10..<20).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
       try await eventually("what came back flows") { await first.count >= 5 }
       #expect(await first.records.allSatisfy { $0.partition == moved.partition }, "what stayed is paused as before")
-
-      await first.pauseAll()
-      let third = ConsumerLane("third")
-      try await third.open(kafka.configuration, .init(group: group))
-      try await third.subscribe(topic)
-      try await eventually("the partitions are shared again", seconds: 40) { await third.owned.count == 1 }
-      await third.close()
-      try await eventually("the first member has both once more", seconds: 40) { await first.owned.count == 2 }
-      for partition in await first.owned { #expect(await first.isPaused(partition.index)) }
-      await first.resumeAll()
-      try await kafka.publish((20..<30).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
-      try await eventually("all flows") { await Set(first.records.map(\.text)).isSuperset(of: (20..<30).map(String.init)) }
       await first.close()
+    }
+  }
+
+  @Test func whoTakesNoRecordsHearsItsGroup() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 2)
+      let group = KafkaFixture.unique("group")
+      let first = ConsumerLane("first")
+      try await first.open(kafka.configuration, .init(group: group))
+      try await first.subscribe(topic)
+      try await eventually("the first member has both partitions") { await first.owned.count == 2 }
+      await first.hold()
+      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
+      let second = ConsumerLane("second")
+      try await second.open(kafka.configuration, .init(group: group))
+      try await second.subscribe(topic)
+      try await eventually("the partitions are shared", seconds: 40) { await second.owned.count == 1 }
+      try await eventually("the second member reads its partition") { await second.count == 5 }
+      await second.close()
+      try await eventually("the first member has both again", seconds: 40) { await first.owned.count == 2 }
+      #expect(await first.count == 0, "what is held stays so, whatever comes and goes")
+      await first.release()
+      try await eventually("all that nobody has committed flows") { await Set(first.records.map(\.text)).count >= 5 }
+      await first.close()
+    }
+  }
+
+  @Test func aConsumerThatGetsNothingStaysInItsGroup() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 1)
+      let lane = ConsumerLane("idle")
+      // librdkafka looks every half second whether the longest time without a poll has passed.
+      let configuration = kafka.configuration.merging(["max.poll.interval.ms": "6500", "session.timeout.ms": "6000"])
+      try await lane.open(configuration, .init(group: KafkaFixture.unique("group")))
+      try await lane.subscribe(topic)
+      try await eventually("it has its partition", seconds: 40) { await lane.owned.count == 1 }
+      try await Task.sleep(for: .seconds(8))
+      #expect(await lane.everOwned.count == 1, "nothing was taken from it meanwhile")
+      #expect(await lane.owned.count == 1)
+      await lane.close()
     }
   }
 }

@@ -1,4 +1,5 @@
 import EventLoop
+import Foundation
 import Kafka
 import TestSupport
 import Testing
@@ -16,6 +17,12 @@ func eventually(
     // Swift 6.3 does not come back to the caller's executor from `sleep(for:)` in a function that runs on it.
     try await Task.sleep(nanoseconds: 5_000_000)
   }
+}
+
+/// The total behind those of the partitions in librdkafka's statistics.
+private func fetchedRecords(_ statistics: UnsafeRawBufferPointer) -> Int {
+  let text = String(decoding: statistics, as: UTF8.self)
+  return text.components(separatedBy: "\"rxmsgs\":").last.flatMap { Int($0.prefix { $0.isNumber }) } ?? 0
 }
 
 /// What a test's consumer does with its records.
@@ -39,6 +46,7 @@ actor ConsumerLane {
     var lines: [KafkaLogLine] = []
     var ends: [Int64] = []
     var pauses = 0
+    var fetched = 0
     var holdsBatches = false
     var batches: [RecordBatch] = []
     var onBatch: ((Core, RecordBatch) -> Void)?
@@ -95,6 +103,7 @@ actor ConsumerLane {
     let consumer = try Consumer(on: loop, configuration, options, handler: core)
     core.consumer = consumer
     consumer.onLog = { [unowned core] in core.lines.append($0) }
+    consumer.onStatistics = { [unowned core] in core.fetched = fetchedRecords($0) }
     if options.group != nil { core.committer = OffsetCommitter(on: loop, consumer, intervalMilliseconds: commitMilliseconds) }
     self.core = core
   }
@@ -106,8 +115,8 @@ actor ConsumerLane {
   }
 
   func unassign(_ partitions: [TopicPartition]) { core?.consumer?.unassign(partitions) }
-  func pauseAll() { core?.consumer?.pauseAll() }
-  func resumeAll() { core?.consumer?.resumeAll() }
+  func hold() { core?.consumer?.hold() }
+  func release() { core?.consumer?.release() }
   func pause(_ index: Int) { core?.consumer?.pause([index]) }
   func isPaused(_ index: Int) -> Bool { core?.consumer?.isPaused(index) ?? false }
   func resume(_ index: Int) { core?.consumer?.resume([index]) }
@@ -136,11 +145,13 @@ actor ConsumerLane {
 
   func stopPausing() {
     core?.onBatch = nil
-    core?.consumer?.resumeAll()
+    if let consumer = core?.consumer { consumer.resume(consumer.assignment.map(\.index)) }
   }
 
   var records: [TestRecord] { core?.records ?? [] }
   var count: Int { core?.records.count ?? 0 }
+  /// Records that came over the network, as librdkafka counts them; only where the configuration asks for statistics.
+  var fetched: Int { core?.fetched ?? 0 }
   var owned: [AssignedPartition] { core?.owned ?? [] }
   var everOwned: [AssignedPartition] { core?.everOwned ?? [] }
   var errors: [KafkaError] { core?.errors ?? [] }

@@ -6,7 +6,7 @@ import Testing
 /// The phase of a lane, by random histories beside a model that keeps what has happened since the last sign.
 @Suite struct LanePhaseTests {
   private enum Event: CaseIterable {
-    case up, away, doubt, refused, begin, verified, stale, again, empty, restored, drain
+    case up, away, doubt, refused, begin, verified, stale, again, empty, behind, restored, drain
   }
 
   /// Nothing is judged unless a comparison that began after the last sign of a loss has verified the markers; and no person's devices are
@@ -16,7 +16,7 @@ import Testing
       var random = SeededRandom(seed: seed)
       var phase = LanePhase()
       // The model.
-      var (isUp, isVerified, isComplete, isDraining) = (false, false, false, false)
+      var (isUp, isVerified, isBehind, isComplete, isDraining) = (false, false, false, false, false)
       var comparison = (epoch: 0, isCurrent: false)
       for _ in 0..<200 {
         switch Event.allCases.randomElement(using: &random) ?? .up {
@@ -27,16 +27,16 @@ import Testing
           #expect(actions == (isDraining ? [] : [.compare]))
         case .away:
           guard isUp else { continue }
-          (isUp, isVerified, isComplete, comparison.isCurrent) = (false, false, false, false)
+          (isUp, isVerified, isBehind, isComplete, comparison.isCurrent) = (false, false, false, false, false)
           _ = phase.redisWentAway()
         case .doubt:
-          (isVerified, isComplete, comparison.isCurrent) = (false, false, false)
+          (isVerified, isBehind, isComplete, comparison.isCurrent) = (false, false, false, false)
           #expect(phase.doubt().contains(.compare) == (isUp && !isDraining))
         case .refused:
           let actions = phase.writesRefused()
           guard !actions.isEmpty else { continue }
           #expect(actions.contains(.probeWrites))
-          (isVerified, isComplete, comparison.isCurrent) = (false, false, false)
+          (isVerified, isBehind, isComplete, comparison.isCurrent) = (false, false, false, false)
         case .begin: comparison = (phase.epoch, true)
         case .verified:
           let actions = phase.compared(.verified, in: comparison.epoch)
@@ -52,10 +52,15 @@ import Testing
         case .empty:
           guard isUp, !isDraining else { continue }
           _ = phase.compared(.empty, in: phase.epoch)
-          (isVerified, isComplete) = (false, false)
+          (isVerified, isBehind, isComplete) = (false, false, false)
+        case .behind:
+          let actions = phase.registryIsBehind(in: phase.epoch)
+          let isNew = isVerified && !isDraining && !isComplete && !isBehind
+          #expect(actions == (isNew ? [.pauseRequests, .advance] : []))
+          if isNew { isBehind = true }
         case .restored:
           let actions = phase.registryRestored(in: phase.epoch)
-          if isVerified, !isDraining, !isComplete { #expect(actions == [.advance]) }
+          if isVerified, !isDraining, !isComplete { #expect(actions == [.resumeRequests, .advance]) }
           if !isDraining { isComplete = isComplete || isVerified }
         case .drain:
           guard Int.random(in: 0..<20, using: &random) == 0, !isDraining else { continue }
@@ -65,7 +70,7 @@ import Testing
         }
         #expect(phase.mayJudge == isVerified, "seed \(seed): \(phase.phase)")
         #expect(phase.mayResolveRecipients == (isVerified && isComplete), "seed \(seed): \(phase.phase)")
-        #expect(phase.mayBegin == (isVerified && !isDraining), "seed \(seed): \(phase.phase)")
+        #expect(phase.mayBegin == (isVerified && (isBehind || isComplete) && !isDraining), "seed \(seed): \(phase.phase)")
       }
     }
   }
@@ -86,7 +91,7 @@ import Testing
       }
       _ = phase.redisCameUp()
       #expect(phase.compared(.verified, in: phase.epoch).first == .ready)
-      #expect(phase.registryRestored(in: phase.epoch) == [.advance])
+      #expect(phase.registryRestored(in: phase.epoch) == [.resumeRequests, .advance])
       #expect(phase.phase == .running)
     }
   }

@@ -50,7 +50,13 @@ final class Intake {
   }
 
   /// Nothing more is begun.
-  func discard() { backlog = [] }
+  func discard() {
+    backlog = []
+    hold()
+  }
+
+  /// Takes nothing more of what is fetched.
+  func hold() { consumer?.hold() }
 
   /// Whether nothing waits.
   var isEmpty: Bool { backlog.isEmpty }
@@ -63,9 +69,16 @@ final class Intake {
       while partitions.count <= partition.index { partitions.append(Partition()) }
       partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
     }
-    consumer?.pause(assigned.map(\.index).filter { waitsForRegistry($0) })
-    if !state.phase.mayBegin || !backlog.isEmpty { consumer?.pauseAll() }
+    if state.phase.isRegistryBehind { pauseRequests() }
   }
+
+  /// Only registrations flow from now on.
+  func pauseRequests() { consumer?.pause(owned { !partitions[$0].isRegistry }) }
+
+  /// Requests flow again.
+  func resumeRequests() { consumer?.resume(owned { _ in true }) }
+
+  private func owned(_ isWanted: (_ index: Int) -> Bool) -> [Int] { consumer?.assignment.map(\.index).filter(isWanted) ?? [] }
 
   /// Partitions are going.
   func revoked(_ partitions: [AssignedPartition], isLost: Bool) {
@@ -97,9 +110,6 @@ final class Intake {
     logger.warning("workers have ended at these records again and again: they are begun in small groups", ["records": bisection.left])
   }
 
-  /// Until the registry is complete only registrations flow: requests for people would wait for it, and take all the slots meanwhile.
-  private func waitsForRegistry(_ index: Int) -> Bool { !state.phase.mayResolveRecipients && !partitions[index].isRegistry }
-
   // MARK: Records
 
   /// Takes a batch.
@@ -111,8 +121,8 @@ final class Intake {
   /// Begins what finds a slot; when there is none left, or nothing may be begun, the partitions wait.
   func advance() {
     guard let committer, let consumer else { return }
+    guard state.phase.mayBegin else { return consumer.hold() }
     while let (batch, first) = backlog.first {
-      guard state.phase.mayBegin else { return consumer.pauseAll() }
       guard pipeline.hasRoom else { return consumer.hold() }
       if bisection.isNeeded { return advanceByGroup(batch, first, committer) }
       let (begun, next) = begin(batch, first..<batch.count, committer)
@@ -121,10 +131,7 @@ final class Intake {
       if committer.span >= settings.inFlight / 2 { journal.flush() }
       if next < batch.count { return consumer.hold() }
     }
-    if state.phase.mayBegin {
-      consumer.release()
-      consumer.resumeAll { [self] in waitsForRegistry($0) }
-    }
+    consumer.release()
   }
 
   /// A record is finished: goes on when that makes room.

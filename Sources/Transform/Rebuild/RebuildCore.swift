@@ -260,7 +260,6 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
       goOn.removeAll { events.contains($0) }
     }
     consumer.release()
-    if consumer.isPausingAll { consumer.resumeAll() }
     consumer.pause(wait)
     consumer.resume(goOn)
   }
