@@ -26,6 +26,11 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String
 let package = Package(
   name: "carillon",
   products: [.executable(name: "carillon", targets: ["carillon"])],
+  traits: [
+    // What a sanitizer watches is the allocator that it brings, so builds with one go without.
+    .trait(name: "Jemalloc", description: "The program allocates with jemalloc."),
+    .default(enabledTraits: ["Jemalloc"]),
+  ],
   targets: [
     // The C libraries as modules. Each has exactly one importer.
     library("CUV", pkgConfig: "libuv", package: "libuv1-dev"),
@@ -34,6 +39,7 @@ let package = Package(
     library("COpenSSL", pkgConfig: "libcrypto", package: "libssl-dev"),
     library("CHiredis", pkgConfig: "hiredis", package: "libhiredis-dev"),
     library("CRdKafka", pkgConfig: "rdkafka", package: "librdkafka-dev"),
+    library("CJemalloc", pkgConfig: "jemalloc", package: "libjemalloc-dev"),
 
     module("EventLoop", ["CUV"]),
     module("JSON"),
@@ -55,7 +61,7 @@ let package = Package(
       name: "carillon",
       dependencies: [
         "Transform", "FanOut", "Operations", "Worker", "DeviceClient", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis",
-        "Notifications",
+        "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
       ],
       swiftSettings: settings),
 

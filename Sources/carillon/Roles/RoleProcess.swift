@@ -48,6 +48,7 @@ struct RoleProcess: Sendable {
     defer { log.close() }
     StandardOutput.whenItFails(.ignore)
     DescriptorLimit.raise()
+    Allocator.returnMemoryWhenIdle()
     metrics.showProcess(version: Program.version, role: role, log: log)
     logger.info(
       "starting",

@@ -48,6 +48,7 @@ struct UpProcess: Sendable {
     defer { log.close() }
     StandardOutput.whenItFails(.ignore)
     DescriptorLimit.raise()
+    Allocator.returnMemoryWhenIdle()
     metrics.showProcess(version: Program.version, role: "up", log: log)
     if let file = key?.exposedFile { logger.warning(ClusterKey.exposure, ["file": file]) }
     let control = EventLoop(name: "control")
