@@ -30,17 +30,16 @@ public final class OffsetCommitter {
   ///
   /// - Parameters:
   ///   - intervalMilliseconds: how often offsets are committed; a crash repeats at most what was finished within it.
-  ///   - limit: how many records may be in flight; those behind an unfinished one count until they can be committed.
-  ///   - limitPerPartition: the same for one partition, so that a stuck one leaves room for the others.
+  ///   - limit: how many records may be in flight; how many finished ones may wait behind an unfinished one is the tracker's.
   ///   - onError: gets failed commits; none of them needs an answer.
   public init(
-    on loop: EventLoop, _ consumer: Consumer, intervalMilliseconds: Int = 1_000, limit: Int = 100_000, limitPerPartition: Int? = nil,
+    on loop: EventLoop, _ consumer: Consumer, intervalMilliseconds: Int = 1_000, limit: Int = 100_000,
     onError: @escaping (KafkaError) -> Void = { _ in }
   ) {
     self.loop = loop
     self.consumer = consumer
     self.onError = onError
-    tracker = PartitionTracker(limit: limit, limitPerPartition: limitPerPartition)
+    tracker = PartitionTracker(limit: limit)
     let timer = Timer(on: loop) { [weak self] in self?.commit() }
     timer.start(after: intervalMilliseconds, repeating: intervalMilliseconds)
     self.timer = timer
@@ -83,10 +82,8 @@ public final class OffsetCommitter {
 
   /// Records in flight.
   public var inFlight: Int { tracker.inFlight }
-  /// Places taken; when it reaches the limit `begin` says `full`.
-  public var span: Int { tracker.span }
-  /// Whether a record of the partition would find a place.
-  public func hasRoom(_ index: Int) -> Bool { tracker.hasRoom(index) }
+  /// Whether a record would find a place; else `begin` says `full`.
+  public var hasRoom: Bool { tracker.hasRoom }
   /// Records in flight of one partition.
   public func inFlight(of index: Int) -> Int { tracker.inFlight(of: index) }
   /// The offset of the oldest record in flight of one partition.

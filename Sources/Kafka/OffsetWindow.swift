@@ -59,8 +59,12 @@ public struct OffsetWindow: Sendable {
       finishedOutOfOrder -= 1
     }
     committableTimestamp = stamps[Int((head &- 1) & mask)]
+    if head == tail, ring.count > Self.keptPlaces { (ring, stamps, mask) = ([], [], 0) }
     return true
   }
+
+  /// What grew beyond it behind an unfinished record is given back when all is finished.
+  private static let keptPlaces = 1 << 16
 
   private mutating func grow() {
     var larger = [Int64](repeating: 0, count: max(64, ring.count * 2))

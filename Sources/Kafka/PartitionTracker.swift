@@ -21,7 +21,7 @@ public struct PartitionTracker: Sendable {
   public enum Beginning: Sendable, Hashable {
     /// Work on it, and hand the ticket back.
     case begun(RecordTicket)
-    /// As many records as allowed are in flight: keep it, pause its partition, and begin it later.
+    /// One of the limits is reached: keep it, pause its partition, and begin it later.
     case full
     /// Nothing to do: it is not newer than one that was begun, its partition is not assigned, or it was read in an earlier assignment.
     case ignored
@@ -36,23 +36,23 @@ public struct PartitionTracker: Sendable {
     var committed: Int64 = -1
   }
 
-  /// How many records may take places, over all partitions and of each.
+  /// How many records may be in flight, over all partitions: what they cost are the records themselves.
   public let limit: Int
-  /// The same for one partition.
-  public let limitPerPartition: Int
+  /// How many may take places: those in flight, and those that are finished behind one that is not, which cost sixteen bytes each.
+  public let spanLimit: Int
   private let number = Self.numbers.add(1, ordering: .relaxed).newValue
   private static let numbers = Atomic<UInt32>(0)
   private var partitions: [Partition?] = []
   /// Records in flight in all assigned partitions.
   public private(set) var inFlight = 0
-  /// Places taken in all assigned partitions; it is what `limit` bounds.
+  /// Places taken in all assigned partitions.
   public private(set) var span = 0
 
-  /// Makes a tracker; a partition alone may fill `limitPerPartition` places.
-  public init(limit: Int, limitPerPartition: Int? = nil) {
-    precondition(limit > 0, "a tracker without places could begin nothing")
+  /// Makes a tracker. A record that takes seconds stops nobody until those behind it fill `spanLimit`, ten seconds of the fastest flow.
+  public init(limit: Int, spanLimit: Int = 1_000_000) {
+    precondition(limit > 0 && spanLimit > 0, "a tracker without places could begin nothing")
     self.limit = limit
-    self.limitPerPartition = min(limit, limitPerPartition ?? limit)
+    self.spanLimit = spanLimit
   }
 
   /// A partition has been assigned, with a generation that is new for it.
@@ -83,7 +83,7 @@ public struct PartitionTracker: Sendable {
     guard index < partitions.count, partitions[index]?.isAssigned == true, partitions[index]?.generation == generation else {
       return .ignored
     }
-    guard span < limit, (partitions[index]?.window.span ?? 0) < limitPerPartition else { return .full }
+    guard hasRoom else { return .full }
     guard let sequence = partitions[index]?.window.begin(offset: offset, timestamp: timestamp) else { return .ignored }
     inFlight += 1
     span += 1
@@ -110,11 +110,8 @@ public struct PartitionTracker: Sendable {
     return partition.isAssigned && partition.generation == ticket.generation
   }
 
-  /// Whether a record of the partition would find a place.
-  public func hasRoom(_ index: Int) -> Bool {
-    guard span < limit, index < partitions.count, let partition = partitions[index] else { return span < limit }
-    return partition.window.span < limitPerPartition
-  }
+  /// Whether a record would find a place.
+  public var hasRoom: Bool { inFlight < limit && span < spanLimit }
 
   /// Records in flight of one partition.
   public func inFlight(of index: Int) -> Int {

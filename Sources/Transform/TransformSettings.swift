@@ -27,7 +27,7 @@ public struct TransformSettings: Sendable {
   public var rememberedIDs: Int
   /// Newest revisions that are remembered for each device, one for each collapse id.
   public var rememberedRevisions: Int
-  /// Records in flight at most; beyond it partitions wait.
+  /// Unfinished records at most; beyond it partitions wait.
   public var inFlight: Int
   /// After this long without a word from a worker its partitions go to others, in milliseconds; more where the brokers ask for more.
   public var sessionMilliseconds = 2_000
@@ -44,7 +44,7 @@ public struct TransformSettings: Sendable {
   public init(
     topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, group: String = "carillon-transform", keys: RedisKeys = RedisKeys(),
     longestLifetime: Int64 = 30 * 86400, payloadBytes: Int = 4096, oneAttemptSeconds: Int64 = 30, mailboxBound: Int = 100,
-    rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 10_000, startMilliseconds: Int = 30_000,
+    rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 50_000, startMilliseconds: Int = 30_000,
     cluster: String = "carillon", worker: String = "transform"
   ) {
     self.topics = topics

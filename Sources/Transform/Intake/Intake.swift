@@ -128,7 +128,7 @@ final class Intake {
       let (begun, next) = begin(batch, first..<batch.count, committer)
       if !begun.isEmpty { pipeline.take(batch, begun) }
       // What is judged and not yet told takes slots, too.
-      if committer.span >= settings.inFlight / 2 { journal.flush() }
+      if committer.inFlight >= settings.inFlight / 2 { journal.flush() }
       if next < batch.count { return consumer.hold() }
     }
     consumer.release()
@@ -138,7 +138,8 @@ final class Intake {
   func finished() {
     guard let committer, !backlog.isEmpty else { return }
     // Half of the slots, so that a batch is worth its turn.
-    if bisection.isNeeded ? pipeline.isIdle : pipeline.hasRoom && committer.span <= settings.inFlight / 2 { advance() }
+    let hasRoom = pipeline.hasRoom && committer.hasRoom && committer.inFlight <= settings.inFlight / 2
+    if bisection.isNeeded ? pipeline.isIdle : hasRoom { advance() }
   }
 
   /// Begins the first batch's records in this range, until there is no slot left: what was begun, and where it stopped.

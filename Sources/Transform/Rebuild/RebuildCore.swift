@@ -19,7 +19,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   private let isDryRun: Bool
   private let name: String
   private var consumer: Consumer?
-  private var tracker = PartitionTracker(limit: 1 << 24)
+  private var tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
   /// The incarnation of each partition's topic: as the group knows it, else as the journal tells.
@@ -198,7 +198,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     guard !positions.isEmpty else { return }
     // Only what fills and empties mailboxes is read in step: it costs a wait for each.
     step = TimeStep(milliseconds: phase == .requests ? Self.stepMilliseconds : .max)
-    tracker = PartitionTracker(limit: 1 << 24)
+    tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
     names = [:]
     var options = Consumer.Options()
     options.reportsPartitionEnd = true

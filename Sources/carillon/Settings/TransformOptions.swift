@@ -8,7 +8,8 @@ enum TransformOptions {
   static let group = Setting(
     "transform.group", .string("NAME"), default: "carillon-transform", "The consumer group: workers of one group share the requests.")
   static let inFlight = Setting(
-    "transform.in-flight", .integer(1...1_000_000), default: 10_000, "Records under way at most in a lane; beyond it its partitions wait.")
+    "transform.in-flight", .integer(1...1_000_000), default: 50_000,
+    "Unfinished records at most in a lane; beyond it its partitions wait. 100,000 a second with 200 ms to Kafka and back are 25,000.")
   static let mailbox = Setting(
     "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: 100,
     "Notifications that wait for a device at most; a further one evicts the oldest.")
