@@ -13,8 +13,8 @@ final class EventProducer {
     static let mask: UInt64 = 0xFFFF_FFFF
   }
 
-  private let producer: Producer
-  private let topic: ProducerTopic
+  private let producers: LaneProducers
+  private let events: (prompt: ProducerTopic, patient: ProducerTopic)
   private let deliveries: ProducerTopic
   private let devices: ProducerTopic
   private var writer: EventWriter
@@ -23,11 +23,11 @@ final class EventProducer {
   /// An event was not taken.
   var onFull: (() -> Void)?
 
-  init(_ settings: FanOutSettings, _ producer: Producer) throws(KafkaError) {
-    self.producer = producer
-    topic = try producer.topic(settings.topics.events)
-    deliveries = try producer.topic(settings.topics.deliveries)
-    devices = try producer.topic(settings.topics.devices)
+  init(_ settings: FanOutSettings, _ producers: LaneProducers) throws(KafkaError) {
+    self.producers = producers
+    events = (try producers.prompt.topic(settings.topics.events), try producers.patient.topic(settings.topics.events))
+    deliveries = try producers.prompt.topic(settings.topics.deliveries)
+    devices = try producers.prompt.topic(settings.topics.devices)
     writer = EventWriter(source: "/carillon/\(settings.cluster)", worker: settings.worker, requestsTopic: settings.topics.requests)
   }
 
@@ -35,6 +35,11 @@ final class EventProducer {
   func say(_ facts: EventFacts, key: UnsafeRawBufferPointer, token: UInt64) -> Bool {
     writer.write(facts, at: WallClock.milliseconds())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
+    let (producer, topic) =
+      switch token & ~Tag.mask {
+      case Tag.response, Tag.awaited: (producers.prompt, events.prompt)
+      default: (producers.patient, events.patient)
+      }
     let outcome = writer.withValue { producer.produce(topic, key: key, value: $0, headers: headers, token: token) }
     if case .taken = outcome { return true }
     headers.removeAll()
@@ -49,13 +54,13 @@ final class EventProducer {
     var token = token
     token.withUTF8 { key in
       record.withUnsafeBytes {
-        _ = producer.produce(deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(key), value: $0, token: 0)
+        _ = producers.prompt.produce(deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(key), value: $0, token: 0)
       }
     }
   }
 
   /// Publishes a device's registration, or its end, and waits until Kafka has it.
   func publish(_ registration: [UInt8]?, of token: String) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
-    try await producer.send(devices, key: Array(token.utf8), value: registration)
+    try await producers.prompt.send(devices, key: Array(token.utf8), value: registration)
   }
 }

@@ -19,7 +19,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   let membership: LaneMembership
   let receipts: Receipts
   let expiration: ExpirationRule
-  private(set) var producer: Producer?
+  private var producers: LaneProducers?
   private(set) var eventProducer: EventProducer?
   private(set) var settlementsOrNil: Settlements?
   private var consumer: Consumer?
@@ -100,18 +100,19 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, admin) { [unowned self] in runTask?(.look) }
     watchOrNil = watch
     watchRedis(watch)
-    let producer = try Producer(on: loop, settings.kafka, handler: self)
-    self.producer = producer
-    let events = try EventProducer(settings, producer)
+    let producers = try LaneProducers(on: loop, settings.kafka, handler: self) { [logger] in logger.log($0) }
+    self.producers = producers
+    let events = try EventProducer(settings, producers)
     eventProducer = events
     settlementsOrNil = Settlements(events, mailbox)
     events.onFull = { [metrics] in metrics.limited(.events) }
     mailbox.answers = Mailbox.Answers(
       entry: { [unowned self] in paged($0, $1, $2, $3) }, pageEnded: { [unowned self] in pageEnded($0, isWhole: $1) },
       pageFailed: { [unowned self] in pageFailed($0) }, deleted: { [unowned self] in deleted($0, $1) })
-    let consumer = try Consumer(on: loop, settings.kafka, Consumer.Options(), handler: self)
+    var options = Consumer.Options()
+    options.fetch = LaneProducers.fetch
+    let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
-    producer.onLog = { [logger] in logger.log($0) }
     consumer.onLog = { [logger] in logger.log($0) }
     try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
@@ -282,16 +283,16 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     let end = Deadline(on: loop, after: milliseconds)
     await sendAllAway(withinMilliseconds: milliseconds)
     await server?.close(withinMilliseconds: min(end.left, 3_000))
-    _ = await producer?.flush(withinMilliseconds: max(0, end.left - Self.partingMilliseconds))
+    await producers?.flush(withinMilliseconds: max(0, end.left - Self.partingMilliseconds))
     await membership.leave()
     await watchOrNil?.close()
     sweepTimer.close()
     gateTimer.close()
     await consumer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
-    await producer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
+    await producers?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     redis.close()
     runTask = nil
-    (consumer, producer, eventProducer, server) = (nil, nil, nil, nil)
+    (consumer, producers, eventProducer, server) = (nil, nil, nil, nil)
   }
 
   /// What is kept of a drain's time for leaving Redis and Kafka.

@@ -13,15 +13,18 @@ public final class ProducerTopic {
   }
 }
 
-/// A producer on a loop: loop-confined, idempotent, its delivery reports taken in batches on the loop.
+/// A producer on a loop: loop-confined, its delivery reports taken in batches on the loop.
 ///
-/// Records with the same key and partition keep their order, also when sending is retried. A record without a partition goes where
+/// Records with the same key and partition keep their order, also when sending is retried, unless it is not idempotent. A record without a partition goes where
 /// Java's clients would put its key (`murmur2_random`). It is ended by `close` and only by it.
 public final class Producer {
   /// How a producer sends.
   public struct Options: Sendable {
     /// How long a record may wait for others to be sent with, in milliseconds.
     public var lingerMilliseconds = 5
+    /// Whether what is sent again is recognised by the broker: else a record may come twice and records may change their order, but any
+    /// number of requests may wait for a broker's answer (five otherwise, of one partition each), and the client has no fatal errors.
+    public var isIdempotent = true
     /// How long sending is tried before the report says `messageTimedOut`, in milliseconds.
     public var messageTimeoutMilliseconds = 60_000
     /// Records that may be in flight; `produce` says `full` beyond.
@@ -90,7 +93,7 @@ public final class Producer {
     self.options = options
     let object = try configuration.object(
       defaults: [
-        "enable.idempotence": "true",
+        "enable.idempotence": options.isIdempotent ? "true" : "false",
         "acks": "all",
         // What brokers take by default, less what a batch needs around a record; librdkafka's own default is smaller.
         "message.max.bytes": "1048000",

@@ -18,7 +18,7 @@ final class TransformCore {
   private let crashes: CrashLoops
   private var plan: GroupPlan?
   private var admin: Admin?
-  private var producer: Producer?
+  private var producers: LaneProducers?
   private var journal: Journal?
   private var pipeline: Pipeline?
   private var intake: Intake?
@@ -61,17 +61,18 @@ final class TransformCore {
   func start() async throws {
     watchRedis()
     watchCheckpoints()
-    let producer = try Producer(on: loop, settings.kafka, handler: self)
-    self.producer = producer
-    producer.onLog = { [logger] in logger.log($0) }
+    // A delivery may come twice, and late: the mailbox knows better.
+    let producers = try LaneProducers(on: loop, settings.kafka, promptMayRepeat: true, handler: self) { [logger] in logger.log($0) }
+    self.producers = producers
     let admin = try Admin(settings.kafka)
     self.admin = admin
-    let journal = try Journal(on: loop, settings, producer: producer, metrics: metrics)
+    let journal = try Journal(on: loop, settings, producer: producers.patient, metrics: metrics)
     self.journal = journal
     journal.onDurable = { [unowned self] in for ticket in $0 { finished(ticket) } }
     journal.onFailure = { [unowned self] in journalFailed($0) }
+    let outcomes = try Outcomes(settings, events: producers.patient, deliveries: producers.prompt)
     let pipeline = Pipeline(
-      on: loop, settings, state: state, redis: redis, outcomes: try Outcomes(settings, producer: producer), journal: journal,
+      on: loop, settings, state: state, redis: redis, outcomes: outcomes, journal: journal,
       logger: logger, metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
@@ -277,14 +278,14 @@ final class TransformCore {
     committer?.close()
     while registryWaits > 0 || isComparing { await loop.sleep(milliseconds: 20) }
     await admin?.close()
-    await producer?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
+    await producers?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
     redis.close()
     pipeline?.close()
     journal?.close()
     intake?.detach()
     comparisonTimer.close()
     (runTask, onFatal) = (nil, nil)
-    (consumer, committer, producer, pipeline, journal, intake, admin) = (nil, nil, nil, nil, nil, nil, nil)
+    (consumer, committer, producers, pipeline, journal, intake, admin) = (nil, nil, nil, nil, nil, nil, nil)
   }
 
   private func untilIdle(withinMilliseconds milliseconds: Int) async {

@@ -51,7 +51,7 @@ final class Outcomes {
     let record: Flow.Slot
   }
 
-  private let producer: Producer
+  private let producers: (events: Producer, deliveries: Producer)
   /// Nothing is said: what is done was done and said before.
   private let isSilent: Bool
   private let events: ProducerTopic
@@ -63,23 +63,29 @@ final class Outcomes {
   /// The clock of the turn's events: one reading for many.
   var now: () -> Int64 = WallClock.milliseconds
 
-  init(_ settings: TransformSettings, producer: Producer, isSilent: Bool = false) throws(KafkaError) {
-    self.producer = producer
+  /// - Parameters:
+  ///   - events: sends events and dead letters.
+  ///   - deliveries: sends deliveries.
+  init(_ settings: TransformSettings, events: Producer, deliveries: Producer, isSilent: Bool = false) throws(KafkaError) {
+    producers = (events, deliveries)
     self.isSilent = isSilent
-    events = try producer.topic(settings.topics.events)
-    deliveries = try producer.topic(settings.topics.deliveries)
-    deadLetters = try producer.topic(settings.topics.deadLetters)
+    self.events = try events.topic(settings.topics.events)
+    self.deliveries = try deliveries.topic(settings.topics.deliveries)
+    deadLetters = try events.topic(settings.topics.deadLetters)
     writer = EventWriter(source: "/carillon/\(settings.cluster)", worker: settings.worker, requestsTopic: settings.topics.requests)
   }
 
   /// Whether Kafka's queue has no room.
-  var isFull: Bool { !isSilent && !producer.hasRoom }
+  var isFull: Bool { !isSilent && !producers.events.hasRoom }
 
   /// Whether so much waits for Kafka that nothing should be begun that makes much more.
-  var isBusy: Bool { !isSilent && (producer.inFlight > Self.busyRecords || producer.bytesInFlight > Self.busyBytes) }
+  var isBusy: Bool {
+    !isSilent && [producers.events, producers.deliveries].contains { $0.inFlight > Self.busyRecords || $0.bytesInFlight > Self.busyBytes }
+  }
 
-  /// Well below what Kafka's queue takes, since what is under way already makes records, too.
-  private static let (busyRecords, busyBytes) = (50_000, 64 << 20)
+  /// Half of what a producer takes, since what is under way already makes records, too: 100,000 requests a second with 200 ms to Kafka and
+  /// back are 50,000 records.
+  private static let (busyRecords, busyBytes) = (LaneProducers.maximumRecords / 2, 64 << 20)
 
   /// Something happened to a request at a device.
   func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Produced {
@@ -167,7 +173,7 @@ final class Outcomes {
       }
       if form != .bare { headers.copy(from: record) }
       letter.forEachHeader { header, value in headers.append(header.name, value) }
-      let outcome = producer.produce(
+      let outcome = producers.events.produce(
         deadLetters, key: form == .bare ? nil : record.key, value: form == .whole ? record.value : nil, headers: headers,
         token: OutcomeToken.record(token).value)
       if case .refused(let error) = outcome, error.code == .messageTooLarge, form != .bare {
@@ -187,7 +193,9 @@ final class Outcomes {
     if isSilent { return }
     record.reset()
     DeliveryRecord.append(encoded: entry, kind: kind, revision: revision, generation: presence.generation, to: &record)
-    record.withUnsafeBytes { _ = producer.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0) }
+    record.withUnsafeBytes {
+      _ = producers.deliveries.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0)
+    }
   }
 
   private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Produced {
@@ -196,7 +204,7 @@ final class Outcomes {
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     // A target that breaks the rules may be as long as a record.
     let key = UnsafeRawBufferPointer(rebasing: key.prefix(EventWriter.longestText))
-    let outcome = writer.withValue { producer.produce(events, key: key, value: $0, headers: headers, token: token.value) }
+    let outcome = writer.withValue { producers.events.produce(events, key: key, value: $0, headers: headers, token: token.value) }
     return count(outcome)
   }
 

@@ -76,7 +76,7 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
     markers = MarkerStore(redis, settings.keys)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
-    let outcomes = try Outcomes(settings, producer: producer, isSilent: true)
+    let outcomes = try Outcomes(settings, events: producer, deliveries: producer, isSilent: true)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), redis: redis, outcomes: outcomes, journal: nil, logger: logger,
       metrics: TransformMetrics(MetricRegistry()))

@@ -1,0 +1,69 @@
+public import EventLoop
+public import Kafka
+
+/// The two producers of a lane, since librdkafka has one linger for all that a client sends. Loop-confined.
+///
+/// A batch costs the broker, both network threads and whoever reads it about the same whether it holds one record or a hundred, so each
+/// record waits for company, as long as its readers do not mind:
+///
+/// | | waits | what goes by it |
+/// |---|---|---|
+/// | `prompt` | 5 ms | what a device or a person waits for: deliveries, takeovers, registrations, responses |
+/// | `patient` | 50 ms | what is only written down: outcomes, dead letters |
+///
+/// With three thousand records a second over a dozen partitions, 5 ms make batches of one or two records, 50 ms of a dozen. A person does not
+/// notice 5 ms. 50 ms are noticed by nobody who reads events, and keep an acknowledged notification in its mailbox for as much longer.
+/// Order is kept within each of the two, not between them: a `response` may stand before the `delivered` of the same notification.
+public struct LaneProducers {
+  /// What a lane's consumer fetches: like a record to be sent, one that is read waits a little for company. With three thousand records a
+  /// second each would otherwise come by a fetch of its own, which costs the broker 50 µs, and each end of the connection two wake-ups.
+  public static let fetch = (bytes: 200_000, waitMilliseconds: 10)
+  /// Records that each of the two has in flight at most: four for each of a transform lane's unfinished requests.
+  public static let maximumRecords = 200_000
+
+  /// For what somebody waits for.
+  public let prompt: Producer
+  /// For all else.
+  public let patient: Producer
+
+  /// Makes both.
+  ///
+  /// - Parameters:
+  ///   - promptMayRepeat: what goes by the prompt one may come twice or change its order when sending is retried. Then it is no idempotent
+  ///     producer, of which librdkafka lets no more than five requests wait for a broker's answer: with 200 ms to Kafka and back that is
+  ///     25 MB/s.
+  ///   - handler: gets the reports of both.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, promptMayRepeat: Bool = false, handler: any ProducerHandler,
+    onLog: @escaping (KafkaLogLine) -> Void
+  ) throws(KafkaError) {
+    var options = Producer.Options()
+    options.lingerMilliseconds = 5
+    options.isIdempotent = !promptMayRepeat
+    options.maximumRecords = Self.maximumRecords
+    prompt = try Producer(on: loop, kafka, options, handler: handler)
+    options.lingerMilliseconds = 50
+    options.isIdempotent = true
+    patient = try Producer(on: loop, kafka, options, handler: handler)
+    for producer in [prompt, patient] { producer.onLog = onLog }
+  }
+
+  /// Records of both that are in flight.
+  public var inFlight: Int { prompt.inFlight + patient.inFlight }
+  /// Bytes of their keys and values.
+  public var bytesInFlight: Int { prompt.bytesInFlight + patient.bytesInFlight }
+
+  /// Waits until nothing is in flight, or the time has passed; call it from the loop's actor.
+  public func flush(withinMilliseconds milliseconds: Int) async {
+    let end = Deadline(on: prompt.loop, after: milliseconds)
+    for producer in [patient, prompt] { _ = await producer.flush(withinMilliseconds: end.left) }
+  }
+
+  /// Closes both, what is only written down first: it has waited longest.
+  ///
+  /// - Parameter milliseconds: for both together.
+  public func close(withinMilliseconds milliseconds: Int) async {
+    let end = Deadline(on: prompt.loop, after: milliseconds)
+    for producer in [patient, prompt] { await producer.close(withinMilliseconds: end.left) }
+  }
+}
