@@ -110,7 +110,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
       entry: { [unowned self] in paged($0, $1, $2, $3) }, pageEnded: { [unowned self] in pageEnded($0, isWhole: $1) },
       pageFailed: { [unowned self] in pageFailed($0) }, deleted: { [unowned self] in deleted($0, $1) })
     var options = Consumer.Options()
-    options.fetch = LaneProducers.fetch
+    // For company, as in the transform stage; shorter, since takeovers come this way, too, and a delivery has waited before.
+    options.fetch = (bytes: 200_000, waitMilliseconds: 10)
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }

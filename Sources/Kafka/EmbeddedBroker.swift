@@ -10,10 +10,10 @@ import Synchronization
 /// - Note: `@unchecked Sendable` because both pointers are constant, the mock cluster takes its own lock in every call, and calls are
 ///   kept from overlapping with the end by a lock.
 public final class EmbeddedBroker: @unchecked Sendable {
-  /// What clients should be set to: an idle fetch sleeps its whole `fetch.wait.max.ms` there, so new records wait as long; a rebalance takes the session timeout less
-  /// a second.
+  /// What clients should be set to: an idle fetch sleeps its whole `fetch.wait.max.ms` there, so new records wait up to as long, and each
+  /// costs the brokers' thread 0.1 ms; `fetch.min.bytes` is passed over. A rebalance takes the session timeout less a second.
   public static let clientProperties = [
-    "fetch.wait.max.ms": "10", "fetch.error.backoff.ms": "50", "session.timeout.ms": "4000", "heartbeat.interval.ms": "300",
+    "fetch.wait.max.ms": "25", "fetch.error.backoff.ms": "50", "session.timeout.ms": "4000", "heartbeat.interval.ms": "300",
     // It makes topics that are asked for whatever a client says, and librdkafka warns of that unless it is allowed to.
     "allow.auto.create.topics": "true",
   ]

@@ -15,9 +15,6 @@ public import Kafka
 /// notice 5 ms. 50 ms are noticed by nobody who reads events, and keep an acknowledged notification in its mailbox for as much longer.
 /// Order is kept within each of the two, not between them: a `response` may stand before the `delivered` of the same notification.
 public struct LaneProducers {
-  /// What a lane's consumer fetches: like a record to be sent, one that is read waits a little for company. With three thousand records a
-  /// second each would otherwise come by a fetch of its own, which costs the broker 50 µs, and each end of the connection two wake-ups.
-  public static let fetch = (bytes: 200_000, waitMilliseconds: 10)
   /// Records that each of the two has in flight at most: four for each of a transform lane's unfinished requests.
   public static let maximumRecords = 200_000
 

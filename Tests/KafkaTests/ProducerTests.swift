@@ -111,6 +111,26 @@ import Testing
     }
   }
 
+  @Test func manyRequestsWaitForADistantBrokerWhenRecordsMayComeTwice() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let partitions: Range<Int32> = 0..<40
+      let topic = try await kafka.topic(partitions: partitions.upperBound)
+      let lane = ProducerLane()
+      var options = Producer.Options()
+      options.isIdempotent = false
+      try await lane.open(kafka.configuration, options)
+      for partition in partitions { _ = try await lane.send(topic, key: nil, "near", partition: partition) }
+      try kafka.embedded?.setRoundTrip(milliseconds: 1_000)
+      let start = ContinuousClock.now
+      try await withThrowingTaskGroup { group in
+        for partition in partitions { group.addTask { _ = try await lane.send(topic, key: nil, "far", partition: partition) } }
+        try await group.waitForAll()
+      }
+      #expect(ContinuousClock.now - start < .seconds(5), "five at a time, of one partition each, take eight seconds")
+      await lane.end()
+    }
+  }
+
   @Test func closingDoesNotHangWithRecordsInFlight() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let topic = try await kafka.topic()
