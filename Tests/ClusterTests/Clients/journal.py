@@ -39,7 +39,9 @@ class Bytes:
 
 
 def entries(value):
-    """Each verdict of a record: the request's offset and timestamp, a person's device or None, the verdict."""
+    """Each verdict of a record: the request's offset and timestamp, a person's device or None, the verdict.
+
+    A page of a person's devices has an entry of its own before those of its devices, of which there may be none: without a verdict."""
     data = Bytes(value)
     data.varint()
     offset, timestamp = data.varint(), data.zigzag()
@@ -57,6 +59,7 @@ def entries(value):
             data.parts(head)
             yield offset, timestamp, None, head & 0x0F
             continue
+        yield offset, timestamp, None, None
         for _ in range(data.varint()):
             token = data.take(data.varint()).hex()
             verdict = data.byte()
