@@ -27,8 +27,8 @@ struct LanePhase {
   enum Suspension: Equatable {
     /// Redis does not answer.
     case redisAway
-    /// Redis takes nothing that writes.
-    case redisRefusesWrites
+    /// Redis takes nothing that writes, which loses nothing: where it had all registrations it has them still.
+    case redisRefusesWrites(hasRegistry: Bool)
     /// Redis has lost everything: somebody has to rebuild it.
     case redisEmpty
   }
@@ -145,7 +145,7 @@ struct LanePhase {
     guard isVerified else { return [] }
     // A comparison that is under way has not tried to write.
     epoch += 1
-    phase = .suspended(.redisRefusesWrites)
+    phase = .suspended(.redisRefusesWrites(hasRegistry: phase == .running))
     return [.hold, .probeWrites, .compareAfter(milliseconds: Self.refusedMilliseconds)]
   }
 
@@ -157,6 +157,10 @@ struct LanePhase {
     case .verified:
       let quiet = Action.compareAfter(milliseconds: Self.quietMilliseconds)
       if isVerified { return [quiet] }
+      if phase == .suspended(.redisRefusesWrites(hasRegistry: true)) {
+        phase = .running
+        return [.ready, .advance, quiet]
+      }
       phase = .restoringRegistry(isBehind: false)
       return [.ready, .restoreRegistry, .advance, quiet]
     case .again(0): return [.compare]

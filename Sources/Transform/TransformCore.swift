@@ -29,6 +29,7 @@ final class TransformCore {
   private let healthyTimer: Timer
   /// Comparisons of the markers and waits for the registry that are under way.
   private var isComparing = false
+  private var isRejoining = false
   private var registryWaits = 0
   private var whenIdle: CheckedContinuation<Void, Never>?
   /// Runs the asynchronous part of the lane's work on its actor.
@@ -106,6 +107,12 @@ final class TransformCore {
 
   /// Leaves the group and joins it again.
   private func rejoin() async {
+    guard !isRejoining else { return }
+    isRejoining = true
+    defer {
+      isRejoining = false
+      runTask?(.compare)
+    }
     perform(state.phase.doubt())
     intake?.detach()
     await consumer?.close()
@@ -196,7 +203,8 @@ final class TransformCore {
 
   /// Compares the markers, one comparison at a time, until they are verified or there is something to wait for.
   private func compare() async {
-    guard !isComparing else { return }
+    // What is compared while the lane leaves its group would be found without the partitions that are going.
+    guard !isComparing, !isRejoining else { return }
     isComparing = true
     var actions: [LanePhase.Action] = []
     repeat {
@@ -276,7 +284,7 @@ final class TransformCore {
     await consumer?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     crashes.cleared(fields)
     committer?.close()
-    while registryWaits > 0 || isComparing { await loop.sleep(milliseconds: 20) }
+    while registryWaits > 0 || isComparing || isRejoining { await loop.sleep(milliseconds: 20) }
     await admin?.close()
     await producers?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
     redis.close()
@@ -310,10 +318,13 @@ extension TransformCore: PipelineOwner {
   func finished(_ ticket: RecordTicket) {
     committer?.finish(ticket)
     intake?.finished()
-    if isIdle, let waiting = whenIdle {
-      whenIdle = nil
-      waiting.resume()
-    }
+    lookForIdle()
+  }
+
+  private func lookForIdle() {
+    guard let waiting = whenIdle, isIdle else { return }
+    whenIdle = nil
+    waiting.resume()
   }
 
   func isCurrent(_ ticket: RecordTicket) -> Bool { committer?.isCurrent(ticket) ?? false }
@@ -345,6 +356,8 @@ extension TransformCore: ProducerHandler {
       case nil: if report.failure != nil { metrics.deliveriesLost.increment() }
       }
     }
+    pipeline?.askWaiting()
+    lookForIdle()
   }
 
   func producerHasRoom() {}

@@ -261,7 +261,8 @@ final class Checkpoints {
     var changes: [MarkerChange] = []
     var raised: [CommitOffset] = []
     for offset in offsets {
-      guard let each = held[offset.partition], each.partition.generation == offset.generation, each.pending == nil,
+      // Of a partition that is being given up nobody rewinds: what Redis may have forgotten is left to the next owner.
+      guard let each = held[offset.partition], each.partition.generation == offset.generation, each.pending == nil, !each.isDoubtful,
         offset.offset > each.marker.offset
       else { continue }
       let new = Marker(offset: offset.offset, timestamp: offset.timestamp, era: each.marker.era)

@@ -271,8 +271,8 @@ final class Pipeline: RedisReplyHandler {
     if audiences.mayAsk(slot, records[slot].audience, isBusy: outcomes.isBusy) { ask(slot) }
   }
 
-  /// Asks for the pages of those who waited, as far as there is room now.
-  private func askWaiting() {
+  /// Asks for the pages of those who waited, as far as there is room now: Redis has answered, or Kafka has taken something.
+  func askWaiting() {
     while audiences.isWaiting, !outcomes.isBusy, let slot = audiences.next() { ask(slot) }
   }
 
@@ -587,7 +587,8 @@ final class Pipeline: RedisReplyHandler {
   private func retryFired() {
     isRetrying = false
     dropEnded()
-    guard flow.hasRetries else { return }
+    // Pages whose turn it is may be all that is left: those that failed with them may have been let go of.
+    guard flow.hasRetries || audiences.isWaiting else { return }
     guard redis.isUp, state.phase.mayJudge, !outcomes.isFull else { return scheduleRetry(5) }
     for slot in flow.takeRetries() {
       // What is made from it is made again: the former bytes go when all of its batch are finished, or are started again.

@@ -171,6 +171,8 @@ final class Intake {
     let partition = TopicPartition(batch[first].topic, batch[first].partition)
     let field = checkpoints.field(partition)
     let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, field), committer)
+    // The next batch holds it again, and its first group waits for this one.
+    if backlog.isEmpty { consumer?.release() }
     guard let start = begun.first else {
       if next > first { advance() }
       return

@@ -82,11 +82,14 @@ final class Journal {
     guard let journal = numbered[number] else { return }
     let finished = journal.reported(number, isDurable: failure == nil)
     if failure == nil { numbered[number] = nil } else { lingers() }
-    if isFailing != (failure != nil) {
-      isFailing = failure != nil
-      onFailure?(failure)
-    }
+    failing(failure)
     if !finished.isEmpty { onDurable?(finished) }
+  }
+
+  private func failing(_ failure: KafkaError.Code?) {
+    guard isFailing != (failure != nil) else { return }
+    isFailing = failure != nil
+    onFailure?(failure)
   }
 
   /// Whether Kafka has all of it.
@@ -146,6 +149,7 @@ final class Journal {
           topic, partition: journal.partition, key: nil, value: $0, headers: headers, token: OutcomeToken.journal(number).value)
       }
       guard case .taken = outcome else {
+        if case .refused(let error) = outcome { failing(error.code) }
         headers.removeAll()
         lingers()
         return false
