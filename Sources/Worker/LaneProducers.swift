@@ -45,11 +45,6 @@ public struct LaneProducers {
     for producer in [prompt, patient] { producer.onLog = onLog }
   }
 
-  /// Records of both that are in flight.
-  public var inFlight: Int { prompt.inFlight + patient.inFlight }
-  /// Bytes of their keys and values.
-  public var bytesInFlight: Int { prompt.bytesInFlight + patient.bytesInFlight }
-
   /// Waits until nothing is in flight, or the time has passed; call it from the loop's actor.
   public func flush(withinMilliseconds milliseconds: Int) async {
     let end = Deadline(on: prompt.loop, after: milliseconds)

@@ -97,9 +97,6 @@ struct Flow {
     return slot
   }
 
-  /// What state a record is in.
-  func state(_ slot: Slot) -> State { records[Int(slot)].state }
-
   /// Whether a record goes to the dead letters, and how much of it Kafka has refused so far.
   func isDeadLetter(_ slot: Slot) -> Bool { records[Int(slot)].isDeadLetter }
   func refusals(_ slot: Slot) -> Int { Int(records[Int(slot)].refusals) }
@@ -109,10 +106,14 @@ struct Flow {
 
   /// A record has been read, and has passed the stages that answer at once.
   ///
-  /// - Parameter isParked: one of its stages answers later.
-  mutating func pass(_ slot: Slot, target: UInt64, isParked: Bool) -> Passage {
+  /// - Parameters:
+  ///   - target: the hash of its target; asked for only where somebody is parked.
+  ///   - isParked: one of its stages answers later.
+  mutating func pass(_ slot: Slot, target: @autoclosure () -> UInt64, isParked: Bool) -> Passage {
+    if !isParked, parked == 0 { return .judge }
+    let target = target()
+    if !isParked, targets[target] == nil { return .judge }
     records[Int(slot)].target = target
-    if !isParked, parked == 0 || targets[target] == nil { return .judge }
     records[Int(slot)].state = .parked(hasPassed: !isParked)
     records[Int(slot)].pending += 1
     parked += 1

@@ -46,9 +46,6 @@ final class Journal {
     }
   }
 
-  /// What waits for Kafka, in bytes.
-  var bytes: Int { partitions.values.reduce(0) { $0 + $1.bytes } }
-
   /// Notes the verdict on a request that is for one device, or for none that was looked for.
   func append(_ source: JournalSource, _ judgement: JournalJudgement) {
     let journal = journal(source)
