@@ -91,6 +91,17 @@ def ready(process):
         return False
 
 
+async def stood_still(process):
+    """Returns when each of its threads has stopped: on a busy machine a signal reaches them only when they get a turn."""
+    process.send_signal(signal.SIGSTOP)
+
+    def states():
+        tasks = "/proc/%d/task" % process.pid
+        return {open("%s/%s/stat" % (tasks, each)).read().rpartition(")")[2].split()[0] for each in os.listdir(tasks)}
+
+    await until(lambda: states() == {"T"}, "the process stands still", 30)
+
+
 def committed(arguments):
     """The sum of the group's offsets."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": arguments.kafka, "group.id": arguments.prefix + "transform"})
@@ -283,11 +294,11 @@ async def judged(arguments, folder):
         producer.publish({"target": "user:grace", "apns-topic": APPLICATION}, b'{"aps": {"alert": "beside"}}', partition=beside)
         await producer.flush()
         await until(lambda: committed(arguments) >= 1, "the new worker works", 60)
-        redis.process.send_signal(signal.SIGSTOP)
+        await stood_still(redis.process)
         await producer.notify("user:ada", "two")
         await producer.flush()
         await until(lambda: "the topic was deleted and made again" in said(), "it finds that the topic is another one", 30)
-        transform.send_signal(signal.SIGSTOP)
+        await stood_still(transform)
         redis.process.send_signal(signal.SIGCONT)
         other = await cluster.started("transform", *cluster.group)
         await until(lambda: "two" in bodies(present), "the other worker works on the new topic", 60)
@@ -313,11 +324,11 @@ async def older(arguments, folder):
         await producer.notify("user:ada", "first")
         await producer.flush()
         await until(lambda: "first" in bodies(present), "the first arrives")
-        marker = redis.cli("HGETALL", "k{7}")
         redis.cli("BGREWRITEAOF")
         await until(lambda: b"aof_rewrite_in_progress:0" in redis.cli("INFO", "persistence"), "the copy is whole")
         copy = os.path.join(folder, "copy")
         shutil.copytree(redis.folder, copy)
+        marker = redis.cli("HGETALL", "k{7}")
         await producer.notify("user:grace", "second", apns_collapse_id="c")
         await producer.notify("user:grace", "further")
         await producer.notify("user:ada", "second")
