@@ -50,18 +50,20 @@ let package = Package(
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
     module("Notifications", ["JSON"], exclude: ["Contract"]),
 
-    module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications"]),
+    module("Store", ["EventLoop", "Cryptography", "Redis", "Notifications"]),
+
+    module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("DeviceClient", ["EventLoop", "JSON", "HTTP", "Notifications"]),
 
-    module("Transform", ["Worker", "EventLoop", "Cryptography", "JSON", "Kafka", "Redis", "Notifications"]),
-    module("FanOut", ["Worker", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis", "Notifications"]),
+    module("Transform", ["Worker", "Store", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
+    module("FanOut", ["Worker", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("Operations", ["Worker", "EventLoop", "JSON", "Kafka", "Notifications"]),
 
     .executableTarget(
       name: "carillon",
       dependencies: [
-        "Transform", "FanOut", "Operations", "Worker", "DeviceClient", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Redis",
-        "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
+        "Transform", "FanOut", "Operations", "Worker", "DeviceClient", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka",
+        "Redis", "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
       ],
       swiftSettings: settings),
 
@@ -75,10 +77,12 @@ let package = Package(
     tests("KafkaTests", ["Kafka", "EventLoop", "TestSupport"]),
     tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
+    tests("StoreTests", ["Store", "Redis", "EventLoop", "Notifications", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
-    tests("TransformTests", ["Transform", "Worker", "Redis", "Kafka", "EventLoop", "Notifications", "TestSupport"]),
+    tests("TransformTests", ["Transform", "Worker", "Store", "Kafka", "EventLoop", "Notifications", "TestSupport"]),
     tests(
-      "FanOutTests", ["FanOut", "Worker", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
+      "FanOutTests",
+      ["FanOut", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Notifications", "Redis"]),

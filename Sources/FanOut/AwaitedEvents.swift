@@ -1,3 +1,4 @@
+import EventLoop
 import Worker
 
 /// Events that a task waits for together, until Kafka has them or has them not. Loop-confined.
@@ -8,7 +9,7 @@ final class AwaitedEvents {
     let waiting: CheckedContinuation<Set<Int>, Never>
   }
 
-  private var groups = NumberedPlaces<Group>()
+  private var groups = SlotTable<Group>()
 
   /// What a token holds below its tag: the number of the group, and the number of the event in it.
   private static let most = 1 << 12

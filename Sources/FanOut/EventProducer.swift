@@ -1,6 +1,7 @@
 import EventLoop
 import Kafka
 import Notifications
+import Store
 import Worker
 
 /// Says to Kafka what happens at devices. Loop-confined.

@@ -3,7 +3,7 @@ import HTTP
 import JSON
 import Kafka
 import Notifications
-import Redis
+import Store
 import Worker
 
 /// Notifications on their way to the sockets: live, from the lane's partition, and by pages of the mailboxes.
@@ -46,8 +46,31 @@ extension FanOutCore {
     return .sent
   }
 
+  /// Reads the oldest entries of a session's mailbox.
+  func page(of token: String, _ generation: UInt64, count: Int) {
+    mailboxes.page(of: token, count: count) { [self] answer in
+      switch answer {
+      case .success(let page):
+        let unreadable = page.forEach { paged(generation, $0, $1, $2) }
+        if !unreadable.isEmpty { remove(unreadable: unreadable, of: token, generation) }
+        pageEnded(generation, isComplete: page.count < count)
+      case .failure(let error):
+        if error.code == .faulty { logger.warning("a mailbox cannot be read", ["error": "\(error)"]) }
+        sessions[generation]?.open?.flow.pageFailed()
+      }
+    }
+  }
+
+  /// Removes fields that cannot be read, which nobody of ours has put there.
+  private func remove(unreadable fields: [[UInt8]], of token: String, _ generation: UInt64) {
+    logger.warning(
+      "what cannot be read is removed from a mailbox", ["mailbox": mailboxes.name(of: token), "fields": fields.count])
+    metrics.unreadableEntries.increment(by: fields.count)
+    mailboxes.remove(unreadable: fields, of: token) { [self] _ in deleted(generation, []) }
+  }
+
   /// An entry of a page; what is past its time, or not for its device, or damaged is told and deleted instead of sent.
-  func paged(_ generation: UInt64, _ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
+  private func paged(_ generation: UInt64, _ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
     guard let session = sessions[generation], let open = session.open, !open.isLeaving else { return }
     let number = open.flow.paged(revision, now: seconds) { head(of: entry, in: bytes[...]) }
     guard let number else { return }
@@ -58,7 +81,7 @@ extension FanOutCore {
     } else if !entry.isPayloadIntact {
       logger.warning(
         "the payload of a notification was changed in its mailbox: it is rejected",
-        ["mailbox": settings.keys.mailbox(open.token), "id": "\(entry.id)"])
+        ["mailbox": mailboxes.name(of: open.token), "id": "\(entry.id)"])
       metrics.damagedPayloads.increment()
       end(number, as: .rejected, session, open)
     } else {
@@ -72,12 +95,10 @@ extension FanOutCore {
     settle(entry, number: number, as: type, session, open)
   }
 
-  func pageEnded(_ generation: UInt64, isWhole: Bool) {
+  private func pageEnded(_ generation: UInt64, isComplete: Bool) {
     guard let session = sessions[generation], let open = session.open else { return }
-    session.perform(open.flow.pageEnded(isWhole: isWhole), open)
+    session.perform(open.flow.pageEnded(isWhole: isComplete), open)
   }
-
-  func pageFailed(_ generation: UInt64) { sessions[generation]?.open?.flow.pageFailed() }
 
   func deleted(_ generation: UInt64, _ numbers: [UInt64]) {
     guard let open = sessions[generation]?.open else { return }
@@ -112,6 +133,13 @@ extension FanOutCore {
   }
 
   // MARK: Acknowledgements
+
+  /// The device has what was sent to it before an acknowledged notification, and so the frame that told it of its gap.
+  func toldGap(of open: OpenSession, _ generation: UInt64) {
+    guard let gap = open.gap else { return }
+    open.gap = nil
+    presences.told(gap, open.token, Presence(partition: partition, generation: generation))
+  }
 
   func settle(
     _ entry: SessionFlow.InFlight, number: UInt64, as type: EventType, isKnown: Bool = false, _ session: Session, _ open: OpenSession

@@ -4,7 +4,7 @@ import HTTP
 import JSON
 import Kafka
 import Notifications
-import Redis
+import Store
 import Worker
 
 /// From the hello to the welcome: credential, registration, presence, the former session, the first page.
@@ -22,6 +22,7 @@ extension FanOutCore {
     } catch let error as Overload {
       sendAway(session, at: error.limit)
     } catch {
+      noticed(error)
       logger.warning("a device could not enter", ["error": "\(error)"])
       sendAway(session, .serviceUnavailable, comeBackAfter: gate.comeBack(now: loop.milliseconds(), atLeast: 2000))
     }
@@ -49,16 +50,13 @@ extension FanOutCore {
     let token = hello.device.text
     let presence = Presence(partition: partition, generation: session.generation)
     var registration = hello.registration(since: WallClock.milliseconds())
-    let keys = self.keys(of: token)
-    var digest = digestBytes(registration)
-    var answer = try await redis.call(SessionScripts.enter, keys: keys, arguments: [.bytes(presence.bytes), .bytes(digest)])
+    var found = try await presences.enter(token, presence, digest: registration.digest)
     // Between the publication and this call another session of the device may have registered differently: the last hello wins.
-    for _ in 0..<3 where answer.array?.first?.integer != 1 {
-      try requireBucket(answer)
+    for _ in 0..<3 {
+      guard case .otherRegistration(let standing) = found else { break }
       // What Redis may have lost is not published anew as if it were of today.
-      guard watch.isRegistryWhole else { throw RedisError(.notConnected, "the registry is being restored") }
-      let standing = answer.array.flatMap { $0.count > 1 ? $0[1].bytes.flatMap(Owner.init) : nil }
-      if let standing, standing.user == Owner(registration).user, standing.application == StableHash.hash(registration.application) {
+      guard watch.isRegistryWhole else { throw StoreError(.unavailable, "the registry is being restored") }
+      if let standing, standing.isSame(as: Owner(registration)) {
         registration.since = Int64(clamping: standing.since)
       }
       if holdsPlace {
@@ -67,38 +65,26 @@ extension FanOutCore {
       }
       try await register(registration)
       guard sessions[session.generation] != nil else { return }
-      digest = digestBytes(registration)
-      answer = try await redis.call(SessionScripts.enter, keys: keys, arguments: [.bytes(presence.bytes), .bytes(digest)])
+      found = try await presences.enter(token, presence, digest: registration.digest)
     }
-    guard let parts = answer.array, parts.count == 6, parts[0].integer == 1, let owner = parts[2].bytes.flatMap(Owner.init) else {
-      throw RedisError(.rejected, "the device's registration did not stand; another session may be registering it")
+    guard case .present(let standing) = found else {
+      throw StoreError(.unavailable, "the device's registration did not stand; another session may be registering it")
     }
-    // The audience lies in another slot than the device: every hello makes sure of it.
-    if let user = registration.user {
-      _ = try await redis.command(
-        "ZADD", .text(settings.keys.audience(user: user, application: registration.application)), 0, .text(token))
-    }
-    if let former = parts[1].bytes.flatMap(Presence.init), former.generation != session.generation { end(former, token) }
-    guard sessions[session.generation] != nil else { return runTask?(.leave(token: token, session.generation)) ?? () }
-    registration.since = Int64(clamping: owner.since)
+    // The person's set lies in another bucket than the device: every hello makes sure of it.
+    try await recipients.add(token, registration)
+    if let former = standing.former, former.generation != session.generation { end(former, token) }
+    guard sessions[session.generation] != nil else { return leave(token, session.generation) }
+    registration.since = Int64(clamping: standing.owner.since)
     let open = OpenSession(
-      token: token, registration: registration, owner: owner, registeredAt: Self.offset(parts[5]) ?? 0, expiration: expiration,
-      epoch: redis.epoch,
+      token: token, registration: registration, owner: standing.owner, registeredAt: standing.registration.offset, expiration: expiration,
+      epoch: shards.epoch,
       flow: SessionFlow(first: RandomBytes.number() >> 20, window: settings.window))
-    welcome(session, open, gap: parts[3].bytes ?? [])
-  }
-
-  /// What scripts work on.
-  private func keys(of token: String) -> [RedisArgument] {
-    [.text(settings.keys.device(token)), .text(settings.keys.mailbox(token)), .text(settings.keys.guardKey(ofDevice: token))]
+    welcome(session, open, gap: standing.gap)
   }
 
   /// Where Redis has lost what it had nothing is written to it before it was rebuilt.
-  private func requireBucket(_ answer: RedisValue) throws(RedisError) {
-    guard answer.array?.first?.integer != -2 else {
-      watch.lost()
-      throw RedisError(.notConnected, "Redis has lost what it had; 'carillon rebuild' restores it from Kafka")
-    }
+  private func noticed(_ error: any Error) {
+    if let error = error as? StoreError, error.code == .bucketLost { watch.lost() }
   }
 
   /// The device's former session ends: here, or by way of its lane's partition.
@@ -108,21 +94,15 @@ extension FanOutCore {
     eventProducer?.takeOver(former, token: token)
   }
 
-  private func welcome(_ session: Session, _ open: OpenSession, gap: [UInt8]) {
+  private func welcome(_ session: Session, _ open: OpenSession, gap: MailboxGap?) {
     frames.reset()
     ServerFrames.welcome(
       session: session.generation, now: WallClock.milliseconds(), pingSeconds: settings.pingSeconds, window: settings.window,
       rememberSeconds: settings.longestLifetime, frameBytes: settings.frameBytes, userTextBytes: Registration.userTextBytes, to: &frames)
     session.connection?.send(frame())
-    if gap.count == 2 * Revision.byteCount {
+    if let gap {
       frames.reset()
-      gap.withUnsafeBytes { bytes in
-        if let from = Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes[..<Revision.byteCount])),
-          let to = Revision(bytes: UnsafeRawBufferPointer(rebasing: bytes[Revision.byteCount...]))
-        {
-          ServerFrames.mailboxGap(from: from, to: to, to: &frames)
-        }
-      }
+      ServerFrames.mailboxGap(from: gap.from, to: gap.to, to: &frames)
       session.connection?.send(frame())
       open.gap = gap
     }
@@ -133,9 +113,7 @@ extension FanOutCore {
 
   // MARK: Registration
 
-  private func digestBytes(_ registration: Registration) -> [UInt8] { withUnsafeBytes(of: registration.digest.bigEndian, Array.init) }
-
-  /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its mailbox and its person's audience.
+  /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its person's set and its mailbox.
   func register(_ registration: Registration, saying type: EventType = .registered) async throws {
     guard let eventProducer else { return }
     guard registering < Self.mostRegistering else { throw Overload(limit: .registrations) }
@@ -146,74 +124,73 @@ extension FanOutCore {
     registration.write(to: &json)
     let value = json.withUnsafeBytes { Array($0) }
     let place = try await eventProducer.publish(value, of: token)
+    let record = Registrations.Record(token: token, registration, partition: place.partition, offset: place.offset)
+    guard case .applied(let former) = try await registrations.apply(record) else { return }
     let owner = Owner(registration)
-    let audience = registration.user.map { settings.keys.audience(user: $0, application: registration.application) } ?? ""
-    let applied = try await apply(owner.bytes, registration.field(partition: place.partition, offset: place.offset), audience, token)
-    guard let applied else { return }
-    if let former = Owner(applied.owner), former.user != owner.user || former.application != owner.application {
-      try await purge(token, keeping: owner)
-    }
-    if !audience.isEmpty { _ = try await redis.command("ZADD", .text(audience), 0, .text(token)) }
-    if !applied.audience.isEmpty, applied.audience != audience {
-      _ = try await redis.command("ZREM", .text(applied.audience), .text(token))
-    }
+    if let former, !former.isSame(as: owner) { try await purge(token, keeping: owner) }
     say(type, registration, value, place)
   }
 
-  /// What stood before, or nil when a later registration stands.
-  private func apply(
-    _ owner: [UInt8], _ registration: [UInt8], _ audience: String, _ token: String
-  ) async throws -> (owner: [UInt8], audience: String)? {
-    let answer = try await redis.call(
-      RegistryScript.apply, keys: keys(of: token),
-      arguments: [.bytes(owner), .bytes(registration), .integer(settings.longestLifetime * 1000), .text(audience)])
-    try requireBucket(answer)
-    guard let parts = answer.array, parts.count == 3, parts[0].integer == 1 else { return nil }
-    return (parts[1].bytes ?? [], parts[2].text ?? "")
-  }
-
   /// Removes from the mailbox what is not for its owner (all, for nil), after Kafka has its events.
-  private func purge(_ token: String, keeping owner: Owner?) async throws {
-    let mailbox = RedisArgument.text(settings.keys.mailbox(token))
+  private func purge(_ token: String, keeping owner: Owner?) async throws(StoreError) {
     // What stays lies before the next page.
     var staying = 0
     while true {
-      let answer = try await redis.call(
-        SessionScripts.page, keys: [mailbox], arguments: [.integer(Int64(Self.purgePage)), .integer(Int64(staying))])
-      guard let parts = answer.array, parts.count > 1 else { return }
-      let (gone, isWhole) = await end(parts, token, keeping: owner)
-      staying += parts.count / 2 - gone.count
-      if !gone.isEmpty { _ = try await redis.command(["HDEL", mailbox] + gone) }
+      let page = try await ended(of: token, skipping: staying, keeping: owner)
+      let (gone, isComplete) = await end(page.ended, token, keeping: owner)
+      staying += page.count - gone.count
+      if !gone.isEmpty {
+        let error = await withCheckedContinuation { continuation in
+          mailboxes.delete(gone, of: token) { continuation.resume(returning: $0) }
+        }
+        if let error { throw error }
+      }
       // What Kafka does not have stays; the next page would fare no better.
-      guard isWhole else { return }
-      if parts.count / 2 < Self.purgePage { return }
+      guard isComplete, page.count == Self.purgePage else { return }
     }
   }
 
-  /// Says the end of a page's entries; answers the revisions of those whose end Kafka has, and whether that is all of them.
-  private func end(_ parts: [RedisValue], _ token: String, keeping owner: Owner?) async -> (gone: [RedisArgument], isWhole: Bool) {
-    guard let eventProducer else { return ([], false) }
-    var ended: [(revision: [UInt8], entry: [UInt8])] = []
-    for index in stride(from: 0, to: parts.count - 1, by: 2) {
-      guard let revision = parts[index].bytes, let entry = parts[index + 1].bytes else { continue }
-      let isOver = entry.withUnsafeBytes { DeliveryEntryView(kept: $0).map { owner?.takes($0) != true } ?? false }
-      if isOver { ended.append((revision, entry)) }
+  /// An entry of a mailbox that is not for its owner.
+  private struct EndedEntry {
+    let revision: Revision
+    let bytes: [UInt8]
+  }
+
+  /// How many entries a page of the mailbox has, and those that are not for its owner (all, for nil).
+  private func ended(
+    of token: String, skipping skipped: Int, keeping owner: Owner?
+  ) async throws(StoreError) -> (count: Int, ended: [EndedEntry]) {
+    let answer = await withCheckedContinuation { continuation in
+      mailboxes.page(of: token, count: Self.purgePage, skipping: skipped) { answer in
+        let found = answer.map { page in
+          var ended: [EndedEntry] = []
+          _ = page.forEach { revision, entry, bytes in
+            if owner?.takes(entry) != true { ended.append(EndedEntry(revision: revision, bytes: Array(bytes))) }
+          }
+          return (count: page.count, ended: ended)
+        }
+        continuation.resume(returning: found)
+      }
     }
+    return try answer.get()
+  }
+
+  /// Says the end of entries; answers the revisions of those whose end Kafka has, and whether that is all of them.
+  private func end(_ ended: [EndedEntry], _ token: String, keeping owner: Owner?) async -> (gone: [Revision], isComplete: Bool) {
+    guard let eventProducer else { return ([], false) }
     let failed = await awaited.say(ended.count) { number, report in
-      let (revision, entry) = ended[number]
-      return entry.withUnsafeBytes { bytes -> Bool in
+      ended[number].bytes.withUnsafeBytes { bytes -> Bool in
         guard let view = DeliveryEntryView(bytes) else { return false }
         var device = token
         return device.withUTF8 { device in
           let device = UnsafeRawBufferPointer(device)
-          var facts = EventFacts(
-            owner == nil ? .unregistered : .filtered, of: view, device: device, revision: revision.withUnsafeBytes { Revision(bytes: $0) })
+          var facts = EventFacts(owner == nil ? .unregistered : .filtered, of: view, device: device, revision: ended[number].revision)
           if let owner { facts.details = .reason(owner.reasonAgainst(view)) }
           return eventProducer.say(facts, key: device, token: report)
         }
       }
     }
-    return (ended.indices.filter { !failed.contains($0) }.map { .bytes(ended[$0].revision) }, failed.isEmpty)
+    return (ended.indices.filter { !failed.contains($0) }.map { ended[$0].revision }, failed.isEmpty)
   }
 
   /// Tells that a device's registration has changed.
@@ -275,6 +252,7 @@ extension FanOutCore {
     } catch let error as Overload {
       sendAway(session, at: error.limit)
     } catch {
+      noticed(error)
       logger.warning("a registration could not be changed", ["error": "\(error)"])
       session.close(.serviceUnavailable)
     }
@@ -293,10 +271,9 @@ extension FanOutCore {
       registering += 1
       defer { registering -= 1 }
       let place = try await eventProducer.publish(nil, of: open.token)
-      let applied = try await apply([], Registration.field(partition: place.partition, offset: place.offset), "", open.token)
-      if let applied {
+      let record = Registrations.Record(token: open.token, nil, partition: place.partition, offset: place.offset)
+      if case .applied = try await registrations.apply(record) {
         try await purge(open.token, keeping: nil)
-        if !applied.audience.isEmpty { _ = try await redis.command("ZREM", .text(applied.audience), .text(open.token)) }
         say(.unregisteredDevice, open.registration, [], place)
       }
       accepted(request: request, session)
@@ -304,6 +281,7 @@ extension FanOutCore {
     } catch let error as Overload {
       sendAway(session, at: error.limit)
     } catch {
+      noticed(error)
       logger.warning("a device could not be unregistered", ["error": "\(error)"])
       session.close(.serviceUnavailable)
     }
@@ -320,34 +298,28 @@ extension FanOutCore {
 
   /// The repeated hello: an absent presence is restored, a foreign one ends the session, what lies in the mailbox is sent.
   func refresh(_ generation: UInt64) async {
-    guard let session = sessions[generation], let open = session.open, redis.isUp else { return }
+    guard let session = sessions[generation], let open = session.open, shards.isUp else { return }
     let presence = Presence(partition: partition, generation: generation)
-    let answer = try? await redis.call(SessionScripts.refresh, keys: keys(of: open.token), arguments: [.bytes(presence.bytes)])
-    guard sessions[generation] != nil, let parts = answer?.array, let state = parts.first?.integer else { return }
-    switch state {
-    case 1:
-      if parts.count > 2, isBehind(parts[2], open) { return await registerAgain(session, open) }
-      if parts.count > 1, (parts[1].integer ?? 0) > 0 { session.perform(open.flow.look(), open) }
-    case 0:
+    let found: Presences.Refreshed
+    do throws(StoreError) { found = try await presences.refresh(open.token, presence) } catch { return noticed(error) }
+    guard sessions[generation] != nil else { return }
+    switch found {
+    case .present(let entries, let standing):
+      if isBehind(standing, open) { return await registerAgain(session, open) }
+      if entries > 0 { session.perform(open.flow.look(), open) }
+    case .elsewhere:
       // What a Redis that has lost something says of another session may be long over: the device asks again.
-      session.close(redis.epoch == open.epoch ? .takenOver : .serviceUnavailable)
-    case -1:
-      if parts.count > 1, isBehind(parts[1], open) { return await registerAgain(session, open) }
+      session.close(shards.epoch == open.epoch ? .takenOver : .serviceUnavailable)
+    case .unregistered(let standing):
+      if isBehind(standing, open) { return await registerAgain(session, open) }
       session.close(.registrationLost)
-    default: watch.lost()
     }
   }
 
   /// Whether another registration stands than the session's, and an older one: Redis has lost the session's.
-  private func isBehind(_ standing: RedisValue, _ open: OpenSession) -> Bool {
-    guard let bytes = standing.bytes, let offset = Self.offset(standing) else { return true }
-    return Array(bytes[..<8]) != digestBytes(open.registration) && offset <= open.registeredAt
-  }
-
-  /// The offset in what the field `r` says.
-  private static func offset(_ registration: RedisValue) -> Int64? {
-    guard let bytes = registration.bytes, bytes.count == 20 else { return nil }
-    return bytes[12...].reduce(0) { $0 << 8 | Int64($1) }
+  private func isBehind(_ standing: RegistrationStamp?, _ open: OpenSession) -> Bool {
+    guard let standing else { return true }
+    return standing.digest != open.registration.digest && standing.offset <= open.registeredAt
   }
 
   /// Publishes the session's registration anew; it belongs to its user since when it did.
@@ -362,12 +334,5 @@ extension FanOutCore {
   }
 
   /// A session is over: its presence goes, unless a newer one stands.
-  func leave(_ token: String, _ generation: UInt64) { runTask?(.leave(token: token, generation)) }
-
-  func performLeave(_ token: String, _ generation: UInt64) async {
-    let presence = Presence(partition: partition, generation: generation)
-    // When it fails the presence stays until the device's next hello; until then its records go to nobody, and wait in the mailbox.
-    _ = try? await redis.call(
-      SessionScripts.leave, keys: keys(of: token), arguments: [.bytes(presence.bytes), .integer(settings.longestLifetime * 1000)])
-  }
+  func leave(_ token: String, _ generation: UInt64) { presences.leave(token, Presence(partition: partition, generation: generation)) }
 }

@@ -2,7 +2,7 @@ import EventLoop
 import HTTP
 import JSON
 import Notifications
-import Redis
+import Store
 import Worker
 
 /// What happens at the lane's bounds: who waits, who is told to come back, and when.
@@ -48,7 +48,7 @@ extension FanOutCore {
       return .refuse(.forbidden, "Pages of this origin may not connect: --allowed-origins does not list it.\n")
     }
     let now = loop.milliseconds()
-    if isDraining || !redis.isUp { return refusal(gate.comeBack(now: now, atLeast: isDraining ? 1000 : 5000)) }
+    if isDraining || !shards.isUp { return refusal(gate.comeBack(now: now, atLeast: isDraining ? 1000 : 5000)) }
     if gate.isFull {
       metrics.limited(.hellos)
       return refusal(gate.comeBack(now: now))

@@ -1,6 +1,8 @@
+import EventLoop
 import HTTP
 import JSON
 import Notifications
+import Store
 import Worker
 
 /// What the person did: checked and completed from the receipt, and accepted when Kafka has it.
@@ -87,7 +89,7 @@ struct PendingResponses {
 
   /// What a session may have on the way at a time.
   static let most = 64
-  private var places = NumberedPlaces<Pending>()
+  private var places = SlotTable<Pending>()
   private var counts: [UInt64: Int] = [:]
 
   func hasRoom(_ generation: UInt64) -> Bool { counts[generation, default: 0] < Self.most }

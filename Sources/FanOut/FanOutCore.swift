@@ -4,7 +4,7 @@ import HTTP
 import JSON
 import Kafka
 import Notifications
-import Redis
+import Store
 import Worker
 
 /// What a fan-out lane consists of: loop-confined.
@@ -14,8 +14,11 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   let logger: Logger
   let health: Health
   let metrics: FanOutMetrics
-  let redis: RedisConnection
-  let mailbox: Mailbox
+  let shards: Shards
+  let mailboxes: Mailboxes
+  let presences: Presences
+  let recipients: Recipients
+  let registrations: Registrations
   let membership: LaneMembership
   let receipts: Receipts
   let expiration: ExpirationRule
@@ -61,13 +64,12 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     self.logger = logger
     self.health = health
     self.metrics = metrics
-    redis = RedisConnection(
-      on: loop,
-      RedisConfiguration(
-        settings.redis, clientName: "carillon-fan-out", maximumInFlight: 65_536,
-        scripts: SessionScripts.all + LaneScripts.all + [MarkerStore.script]))
-    mailbox = Mailbox(redis, settings.keys, logger: logger, metrics: metrics)
-    membership = LaneMembership(on: loop, redis, name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
+    shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
+    mailboxes = Mailboxes(shards)
+    presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)
+    recipients = Recipients(shards)
+    registrations = Registrations(shards, recipients, rememberedMilliseconds: settings.longestLifetime * 1000)
+    membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     receipts = Receipts(key: settings.receiptKey)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     wheel = Array(repeating: [], count: max(1, settings.refreshSeconds))
@@ -97,25 +99,24 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   func start() async throws {
     // The watch closes it.
     let admin = try Admin(settings.kafka, timeoutMilliseconds: 3_000)
-    let watch = RedisWatch(on: loop, redis, settings.keys, settings.topics, admin) { [unowned self] in runTask?(.look) }
+    let watch = RedisWatch(on: loop, shards, settings.topics, admin) { [unowned self] in runTask?(.look) }
     watchOrNil = watch
     watchRedis(watch)
     let producers = try LaneProducers(on: loop, settings.kafka, handler: self) { [logger] in logger.log($0) }
     self.producers = producers
     let events = try EventProducer(settings, producers)
     eventProducer = events
-    settlementsOrNil = Settlements(events, mailbox)
+    let settlements = Settlements(events, mailboxes)
+    settlements.onDeleted = { [unowned self] in deleted($0, $1) }
+    settlementsOrNil = settlements
     events.onFull = { [metrics] in metrics.limited(.events) }
-    mailbox.answers = Mailbox.Answers(
-      entry: { [unowned self] in paged($0, $1, $2, $3) }, pageEnded: { [unowned self] in pageEnded($0, isWhole: $1) },
-      pageFailed: { [unowned self] in pageFailed($0) }, deleted: { [unowned self] in deleted($0, $1) })
     var options = Consumer.Options()
     // For company, as in the transform stage; shorter, since takeovers come this way, too, and a delivery has waited before.
     options.fetch = (bytes: 200_000, waitMilliseconds: 10)
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
-    try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
     partition = try await membership.claim(partitions: count)
     // An earlier attempt to start may have found otherwise.
@@ -134,13 +135,13 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   }
 
   private func watchRedis(_ watch: RedisWatch) {
-    let (logger, health, address) = (logger, health, settings.redis)
+    let (logger, health, address) = (logger, health, settings.store)
     health.set("redis", ready: false, "connecting to \(address)")
     health.set("kafka", ready: false, "connecting")
-    redis.onUp = { [unowned self] in
+    shards.onUp = { [unowned self] in
       logger.info("Redis answers", ["address": "\(address)"])
       watch.lost()
-      if redis.epoch > 0 { lookAfterAll("Redis was away") }
+      if shards.epoch > 0 { lookAfterAll("Redis was away") }
     }
     var hadLack = false
     watch.onFinding = { [unowned self] lack in
@@ -149,13 +150,13 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
       if lack == nil, hadLack { lookAfterAll("Redis is whole again") }
       hadLack = lack != nil
     }
-    redis.onDown = { error in
+    shards.onDown = { error in
       watch.lost()
       health.set("redis", ready: false, "\(error)")
       logger.warning("Redis is gone; devices stay connected", ["error": "\(error)"])
     }
-    redis.onAttemptFailed = { error, wait in logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"]) }
-    redis.start()
+    shards.onAttemptFailed = { error, wait in logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"]) }
+    shards.start()
   }
 
   private func listen() throws {
@@ -291,7 +292,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     gateTimer.close()
     await consumer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     await producers?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
-    redis.close()
+    shards.close()
     runTask = nil
     (consumer, producers, eventProducer, server) = (nil, nil, nil, nil)
   }

@@ -57,7 +57,6 @@ public actor FanOutLane {
     case .refresh(let generation): await core.refresh(generation)
     case .change(let generation, let change): await core.performChange(generation, change)
     case .unregister(let generation, let request): await core.performUnregistration(generation, request)
-    case .leave(let token, let generation): await core.performLeave(token, generation)
     }
   }
 
@@ -83,6 +82,4 @@ enum LaneTask: Sendable {
   case change(UInt64, RegistrationChange)
   /// The device is to be forgotten; with the request's id.
   case unregister(UInt64, String?)
-  /// A session has ended: its presence goes.
-  case leave(token: String, UInt64)
 }

@@ -1,6 +1,6 @@
 public import EventLoop
 public import Kafka
-public import Redis
+public import Store
 public import Worker
 
 /// What a fan-out lane needs to know.
@@ -17,10 +17,8 @@ public struct FanOutSettings: Sendable {
   public var topics: Topics
   /// Where Kafka is.
   public var kafka: KafkaConfiguration
-  /// Where Redis is.
-  public var redis: RedisAddress
-  /// The keys in Redis.
-  public var keys: RedisKeys
+  /// Where Redis is, and how its keys are spread.
+  public var store: StoreConfiguration
   /// Where devices connect.
   public var listen: SocketAddress
   /// Who may connect.
@@ -70,13 +68,12 @@ public struct FanOutSettings: Sendable {
 
   /// Settings with the defaults of the command line.
   public init(
-    topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, keys: RedisKeys = RedisKeys(), listen: SocketAddress,
+    topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, listen: SocketAddress,
     admission: Admission, receiptKey: [UInt8], worker: String
   ) {
     self.topics = topics
     self.kafka = kafka
-    self.redis = redis
-    self.keys = keys
+    self.store = store
     self.listen = listen
     self.admission = admission
     self.receiptKey = receiptKey

@@ -1,6 +1,6 @@
 import EventLoop
 import Kafka
-import Redis
+import Store
 import Worker
 
 /// Whether Redis has what it should: its buckets, and the registrations that Kafka has. Loop-confined.
@@ -8,8 +8,8 @@ import Worker
 /// A Redis without buckets is either new, and then nothing was ever registered, or it has lost everything and has to be rebuilt; one that
 /// was away may have lost the end of its history, which the transform workers restore.
 final class RedisWatch {
-  private let redis: RedisConnection
-  private let markers: MarkerStore
+  private let shards: Shards
+  private let markers: Markers
   private let topics: Topics
   private let admin: Admin
   private let timer: Timer
@@ -22,11 +22,11 @@ final class RedisWatch {
   var onFinding: ((String?) -> Void)?
 
   /// - Parameter ask: has `check` run in a task of the lane.
-  init(on loop: EventLoop, _ redis: RedisConnection, _ keys: RedisKeys, _ topics: Topics, _ admin: Admin, ask: @escaping () -> Void) {
-    self.redis = redis
+  init(on loop: EventLoop, _ shards: Shards, _ topics: Topics, _ admin: Admin, ask: @escaping () -> Void) {
+    self.shards = shards
     self.topics = topics
     self.admin = admin
-    markers = MarkerStore(redis, keys)
+    markers = Markers(shards)
     timer = Timer(on: loop, ask)
   }
 
@@ -39,7 +39,7 @@ final class RedisWatch {
 
   /// Looks, and looks again until nothing is missing.
   func check() async {
-    guard redis.isUp, !isChecking, !isClosed else { return }
+    guard shards.isUp, !isChecking, !isClosed else { return }
     isChecking = true
     let before = doubts
     let lack = await lack()

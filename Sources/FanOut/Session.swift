@@ -1,6 +1,7 @@
 import HTTP
 import JSON
 import Notifications
+import Store
 import Worker
 
 /// One connection of a device, from the upgrade to the end: loop-confined.
@@ -115,10 +116,12 @@ final class Session: WebSocketHandler {
   private func acknowledge(_ ack: AckFrame, _ open: OpenSession) {
     ack.forEachDelivery { number in
       guard let entry = open.flow.acknowledge(number) else { return }
+      lane.toldGap(of: open, generation)
       lane.settle(entry, number: number, as: ack.isUpdated(number) ? .updated : .delivered, self, open)
     }
     ack.forEachDropped { number, reason in
       guard let entry = open.flow.acknowledge(number) else { return }
+      lane.toldGap(of: open, generation)
       lane.settle(entry, number: number, dropped: reason, self, open)
     }
     perform(open.flow.afterAcknowledgements(), open)
@@ -134,7 +137,7 @@ final class Session: WebSocketHandler {
   func perform(_ action: SessionFlow.Action, _ open: OpenSession) {
     switch action {
     case .nothing: break
-    case .page(let count): lane.mailbox.page(of: open.token, generation: generation, count: count)
+    case .page(let count): lane.page(of: open.token, generation, count: count)
     }
   }
 }
@@ -153,8 +156,8 @@ final class OpenSession {
   let expiration: Int64
   /// How often the connection to Redis had broken when the session began.
   let epoch: UInt64
-  /// Which revisions were evicted, until the device has been told and has answered anything.
-  var gap: [UInt8] = []
+  /// Which revisions were evicted, until the device has acknowledged what was sent behind the frame that tells it.
+  var gap: MailboxGap?
   /// Frames that were refused.
   var errors = 0
   static let mostErrors = 100

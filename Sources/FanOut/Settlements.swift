@@ -1,5 +1,7 @@
+import EventLoop
 import Kafka
 import Notifications
+import Store
 import Worker
 
 /// What acknowledgements become: an event each, and when Kafka has it, the deletion from the mailbox. Loop-confined.
@@ -19,16 +21,18 @@ final class Settlements {
   }
 
   private let events: EventProducer
-  private let mailbox: Mailbox
-  private var places = NumberedPlaces<Settlement>()
+  private let mailboxes: Mailboxes
+  private var places = SlotTable<Settlement>()
   /// What Kafka's queue had no room for.
   private var unsaid: [Int] = []
+  /// Told which entries of a session are gone from its mailbox.
+  var onDeleted: ((_ generation: UInt64, _ numbers: [UInt64]) -> Void)?
   /// How many may be on their way: about 400 bytes each.
   private let most: Int
 
-  init(_ events: EventProducer, _ mailbox: Mailbox, most: Int = 250_000) {
+  init(_ events: EventProducer, _ mailboxes: Mailboxes, most: Int = 250_000) {
     self.events = events
-    self.mailbox = mailbox
+    self.mailboxes = mailboxes
     self.most = most
   }
 
@@ -78,7 +82,12 @@ final class Settlements {
         done[settlement.generation, default: (settlement.token, [])].entries.append((settlement.number, settlement.revision))
       }
     }
-    for (generation, device) in done { mailbox.delete(device.entries, of: device.token, generation: generation) }
+    // When it fails the entries are paged again by a later session, and dropped by the device, which knows them.
+    for (generation, device) in done {
+      mailboxes.delete(device.entries.map(\.revision), of: device.token) { [self] _ in
+        onDeleted?(generation, device.entries.map(\.number))
+      }
+    }
   }
 
   /// Whether everything that was said is in Kafka.

@@ -1,17 +1,21 @@
 /// Takes fields off the front of borrowed bytes; every step answers `nil` where the bytes end too early.
-struct ByteReader {
-  private(set) var rest: UnsafeRawBufferPointer
+public struct ByteReader {
+  /// What was not taken yet.
+  public private(set) var rest: UnsafeRawBufferPointer
 
-  init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
+  /// Begins at the first byte.
+  public init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
 
-  mutating func byte() -> UInt8? { integer(UInt8.self) }
+  /// One byte.
+  public mutating func byte() -> UInt8? { integer(UInt8.self) }
 
   mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
     guard let field = bytes(MemoryLayout<Value>.size) else { return nil }
     return Value(bigEndian: field.loadUnaligned(as: Value.self))
   }
 
-  mutating func bytes(_ count: Int) -> UnsafeRawBufferPointer? {
+  /// So many bytes.
+  public mutating func bytes(_ count: Int) -> UnsafeRawBufferPointer? {
     guard count >= 0, count <= rest.count else { return nil }
     let field = UnsafeRawBufferPointer(rebasing: rest[0..<count])
     rest = UnsafeRawBufferPointer(rebasing: rest[count...])

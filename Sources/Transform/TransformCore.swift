@@ -1,7 +1,7 @@
 import EventLoop
 import Kafka
 import Notifications
-import Redis
+import Store
 import Worker
 
 /// What the lane consists of: makes the parts, hands each its neighbours, and does what the lane's phase asks for. Loop-confined.
@@ -12,10 +12,10 @@ final class TransformCore {
   private let health: Health
   private let metrics: TransformMetrics
   private let state = LaneState()
-  private let redis: RedisConnection
-  private let markers: MarkerStore
+  private let shards: Shards
+  private let markers: Markers
   private let checkpoints: Checkpoints
-  private let crashes: CrashLoops
+  private let crashes: CrashLoopDetector
   private var plan: GroupPlan?
   private var admin: Admin?
   private var producers: LaneProducers?
@@ -44,14 +44,9 @@ final class TransformCore {
     self.logger = logger
     self.health = health
     self.metrics = metrics
-    let scripts = [
-      JudgeScript.script, JudgeScript.evict, AudienceCalls.script, CrashLoops.script, CrashLoops.clearScript, RegistryScript.apply,
-      MarkerStore.script,
-    ]
-    redis = RedisConnection(
-      on: loop, RedisConfiguration(settings.redis, clientName: "carillon-transform", maximumInFlight: 65_536, scripts: scripts))
-    markers = MarkerStore(redis, settings.keys)
-    crashes = CrashLoops(redis)
+    shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
+    markers = Markers(shards)
+    crashes = CrashLoopDetector(CrashLoops(shards))
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
@@ -73,13 +68,13 @@ final class TransformCore {
     journal.onFailure = { [unowned self] in journalFailed($0) }
     let outcomes = try Outcomes(settings, events: producers.patient, deliveries: producers.prompt)
     let pipeline = Pipeline(
-      on: loop, settings, state: state, redis: redis, outcomes: outcomes, journal: journal,
+      on: loop, settings, state: state, shards: shards, outcomes: outcomes, journal: journal,
       logger: logger, metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
     intake = Intake(
       settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, logger: logger)
-    try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     plan = try await GroupPlan(settings, admin, logger)
     try join()
   }
@@ -91,7 +86,7 @@ final class TransformCore {
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
     // A Redis that is rebuilt has to know it: revisions have it in them.
-    consumer.commitNote = { [unowned self] in Marker.note(era: checkpoints.incarnation($0)) }
+    consumer.commitNote = { [unowned self] in Marker.note(incarnation: checkpoints.incarnation($0)) }
     let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger] in
       logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
     }
@@ -131,22 +126,22 @@ final class TransformCore {
   // MARK: The phase
 
   private func watchRedis() {
-    let address = settings.redis
+    let address = settings.store
     health.set("redis", ready: false, "connecting to \(address)")
     health.set("kafka", ready: false, "no partition is assigned yet")
-    redis.onUp = { [unowned self] in
+    shards.onUp = { [unowned self] in
       logger.info("Redis answers", ["address": "\(address)"])
       perform(state.phase.redisCameUp())
     }
-    redis.onDown = { [unowned self] error in
+    shards.onDown = { [unowned self] error in
       health.set("redis", ready: false, "\(error)")
       logger.warning("Redis is gone; consumption pauses", ["error": "\(error)"])
       perform(state.phase.redisWentAway())
     }
-    redis.onAttemptFailed = { [logger] error, wait in
+    shards.onAttemptFailed = { [logger] error, wait in
       logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
     }
-    redis.start()
+    shards.start()
   }
 
   private func watchCheckpoints() {
@@ -279,15 +274,15 @@ final class TransformCore {
     state.phase.close()
     comparisonTimer.stop()
     healthyTimer.close()
-    let fields = consumer?.assignment.map { checkpoints.field($0.topicPartition) } ?? []
+    let partitions = consumer?.assignment.map { checkpoints.marked($0.topicPartition) } ?? []
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
     await consumer?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
-    crashes.cleared(fields)
+    crashes.cleared(partitions)
     committer?.close()
     while registryWaits > 0 || isComparing || isRejoining { await loop.sleep(milliseconds: 20) }
     await admin?.close()
     await producers?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
-    redis.close()
+    shards.close()
     pipeline?.close()
     journal?.close()
     intake?.detach()
@@ -331,7 +326,7 @@ extension TransformCore: PipelineOwner {
 
   func redisLostBucket() { doubt("Redis does not have a bucket any more") }
 
-  func redisRefusedWrites(_ error: RedisError) {
+  func redisRefusedWrites(_ error: StoreError) {
     let actions = state.phase.writesRefused()
     guard !actions.isEmpty else { return }
     health.set("redis", ready: false, "\(error)")
@@ -381,7 +376,7 @@ extension TransformCore: ConsumerHandler {
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
     intake?.revoked(partitions, isLost: isLost)
     guard let committer else { return revocation.finish() }
-    if isLost { checkpoints.revoked(partitions) } else { crashes.cleared(partitions.map { checkpoints.field($0.topicPartition) }) }
+    if isLost { checkpoints.revoked(partitions) } else { crashes.cleared(partitions.map { checkpoints.marked($0.topicPartition) }) }
     committer.revoked(partitions, isLost: isLost, revocation: revocation)
     journal?.hurry(forMilliseconds: Self.partingMilliseconds)
   }

@@ -1,7 +1,7 @@
-import Notifications
-public import Worker
 public import Kafka
-public import Redis
+import Notifications
+public import Store
+public import Worker
 
 /// What a transform lane needs to know.
 public struct TransformSettings: Sendable {
@@ -9,12 +9,10 @@ public struct TransformSettings: Sendable {
   public var topics: Topics
   /// Where Kafka is.
   public var kafka: KafkaConfiguration
-  /// Where Redis is.
-  public var redis: RedisAddress
+  /// Where Redis is, and how its keys are spread.
+  public var store: StoreConfiguration
   /// The consumer group.
   public var group: String
-  /// The keys in Redis.
-  public var keys: RedisKeys
   /// The longest lifetime of a notification, in seconds.
   public var longestLifetime: Int64
   /// The largest payload, in bytes.
@@ -42,16 +40,15 @@ public struct TransformSettings: Sendable {
 
   /// Settings with the defaults of the command line.
   public init(
-    topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, group: String = "carillon-transform", keys: RedisKeys = RedisKeys(),
+    topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, group: String = "carillon-transform",
     longestLifetime: Int64 = 30 * 86400, payloadBytes: Int = 4096, oneAttemptSeconds: Int64 = 30, mailboxBound: Int = 100,
     rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 50_000, startMilliseconds: Int = 30_000,
     cluster: String = "carillon", worker: String = "transform"
   ) {
     self.topics = topics
     self.kafka = kafka
-    self.redis = redis
+    self.store = store
     self.group = group
-    self.keys = keys
     self.longestLifetime = longestLifetime
     self.payloadBytes = payloadBytes
     self.oneAttemptSeconds = oneAttemptSeconds
@@ -67,5 +64,10 @@ public struct TransformSettings: Sendable {
   /// The rules for requests.
   var limits: RequestLimits {
     RequestLimits(payloadBytes: payloadBytes, voipPayloadBytes: max(payloadBytes, 5120), longestLifetime: longestLifetime)
+  }
+
+  /// How much is remembered of a device.
+  var judgeLimits: Judge.Limits {
+    Judge.Limits(lifetimeMilliseconds: longestLifetime * 1000, mailbox: mailboxBound, ids: rememberedIDs, revisions: rememberedRevisions)
   }
 }

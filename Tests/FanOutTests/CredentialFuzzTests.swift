@@ -1,6 +1,5 @@
 import TestSupport
 import Testing
-import Worker
 
 @testable import FanOut
 
@@ -17,21 +16,6 @@ import Worker
     let failures = Fuzz("credentials", corpus: corpus, tokens: [".", "=", "-", "_", "e30", "eyJhbGciOiJub25lIn0"]).run { bytes, _ in
       let found = try? Credential(verifying: String(decoding: bytes, as: UTF8.self), key: Self.key, now: 1_000)
       return found == nil || found == credential ? nil : "\(String(describing: found)) was never signed"
-    }
-    #expect(failures.isEmpty, "\(failures)")
-  }
-
-  @Test func whatRedisKeepsIsReadAsItWasWritten() {
-    let corpus = [
-      Presence(partition: 3, generation: .max).bytes, Owner(user: 1, since: 2, application: 3).bytes,
-      Marker(offset: 5, timestamp: -1).bytes,
-    ]
-    let failures = Fuzz("fields in Redis", corpus: corpus).run { bytes, _ in
-      let array = Array(bytes)
-      if let presence = Presence(array), presence.bytes != array { return "another presence" }
-      if let owner = Owner(array), owner.bytes != array { return "another owner" }
-      if let marker = Marker(bytes), marker.bytes != array { return "another marker" }
-      return nil
     }
     #expect(failures.isEmpty, "\(failures)")
   }

@@ -1,11 +1,13 @@
 import EventLoop
 import Notifications
 import Redis
+
 import TestSupport
 import Testing
 import Worker
 
 @testable import FanOut
+@testable import Store
 
 /// What a lane makes of the records of its partition, as a transform worker or somebody else has written them.
 @Suite(.serialized) struct DeliveryRecordTests {
@@ -49,7 +51,7 @@ import Worker
       await lane.eventually("it is welcomed") { $0.count("welcome") == 1 }
       try await RedisProbe.with(lane.redis.address) { redis in
         let key = try #require(try await redis.command("KEYS", .text("d{*}\(token)")).array?.first?.text)
-        let presence = try #require(try await redis.command("HGET", .text(key), "p").bytes.flatMap(Presence.init))
+        let presence = try #require(try await redis.command("HGET", .text(key), "p").bytes.flatMap { Presence($0) })
         let revisions = (0..<2 as Range<UInt64>).map { Revision(timestamp: 1000, partition: 0, offset: $0) }
         let entries = try (0..<2 as Range<Int64>).map { try Self.entry(for: token, offset: $0) }
         for (revision, entry) in zip(revisions, entries) {

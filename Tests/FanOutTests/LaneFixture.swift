@@ -4,6 +4,7 @@ import JSON
 import Kafka
 import Notifications
 import Redis
+import Store
 import TestSupport
 import Testing
 import Worker
@@ -34,7 +35,8 @@ actor LaneFixture {
     topics = Topics(prefix: KafkaFixture.unique("lane") + ".")
     for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 2) }
     var settings = FanOutSettings(
-      topics: topics, kafka: kafka.configuration, redis: redis.address, listen: SocketAddress(host: "127.0.0.1", port: 0),
+      topics: topics, kafka: kafka.configuration, store: StoreConfiguration(redis.address),
+      listen: SocketAddress(host: "127.0.0.1", port: 0),
       admission: .anyone, receiptKey: [1, 2, 3], worker: "test/0")
     change(&settings)
     lane = FanOutLane(

@@ -1,5 +1,5 @@
 import Kafka
-import Redis
+import Store
 import Worker
 
 /// What the lane owns of the partitions, and how far: from the offer to the last marker. Loop-confined.
@@ -33,7 +33,7 @@ final class Checkpoints {
 
   private struct Held {
     var partition: AssignedPartition
-    let field: String
+    let marked: MarkedPartition
     /// What was written last, in all buckets.
     var marker: Marker
     /// What is being written.
@@ -44,15 +44,15 @@ final class Checkpoints {
     var isDoubtful = false
   }
 
-  private let store: MarkerStore
-  private let crashes: CrashLoops
+  private let store: Markers
+  private let crashes: CrashLoopDetector
   private let topics: Topics
   private var held: [Int: Held] = [:]
   /// Partitions whose topic was found to be made anew, each with the marker that does not fit it, and begins again. Where another marker
   /// stands by then, another owner has found the same, or Redis has changed: what was found does not count any more.
   private var anew: [TopicPartition: Marker] = [:]
   /// Partitions whose begin was counted, by index: until they are idle.
-  private var counted: [Int: String] = [:]
+  private var counted: [Int: MarkedPartition] = [:]
   /// Partitions that start again after a doubt: no process has ended over them.
   private var returning: Set<TopicPartition> = []
   // Neither of the two may see the other's writing half done.
@@ -63,26 +63,25 @@ final class Checkpoints {
   /// Whether some partition's first record has not come yet.
   private(set) var hasUnconfirmed = false
   /// Told what is suspected of the partitions that begin.
-  var onSuspicion: ((CrashLoops.Suspicion) -> Void)?
+  var onSuspicion: ((CrashLoopDetector.Suspicion) -> Void)?
   /// Markers were found that this lane has not left so.
   var onDoubt: (() -> Void)?
   /// Redis could not take markers.
-  var onRefusal: ((RedisError) -> Void)?
+  var onRefusal: ((StoreError) -> Void)?
   /// Told when partitions start again from an earlier offset.
   var onRewind: ((TopicPartition, _ from: Int64, _ to: Int64) -> Void)?
   /// Told how many marker calls were made.
   var onRaised: ((_ partitions: Int) -> Void)?
 
-  init(_ store: MarkerStore, _ crashes: CrashLoops, _ topics: Topics) {
+  init(_ store: Markers, _ crashes: CrashLoopDetector, _ topics: Topics) {
     self.store = store
     self.crashes = crashes
     self.topics = topics
   }
 
-  /// The name of a partition's marker.
-  func field(_ partition: TopicPartition) -> String {
-    partition.topic == topics.devices
-      ? MarkerStore.field(ofDevices: partition.partition) : MarkerStore.field(ofRequests: partition.partition)
+  /// The same partition as its markers name it.
+  func marked(_ partition: TopicPartition) -> MarkedPartition {
+    partition.topic == topics.devices ? .devices(partition.partition) : .requests(partition.partition)
   }
 
   /// The partitions are gone.
@@ -95,10 +94,10 @@ final class Checkpoints {
   }
 
   /// How often the topic of a partition was deleted and made again.
-  func incarnation(_ index: Int) -> UInt32 { held[index]?.marker.era ?? 0 }
+  func incarnation(_ index: Int) -> UInt32 { held[index]?.marker.incarnation ?? 0 }
 
-  /// The fields of partitions that were begun and have nothing under way: no process has ended over them.
-  func takeHealthy(_ isIdle: (_ index: Int) -> Bool) -> [String] {
+  /// Partitions that were begun and have nothing under way: no process has ended over them.
+  func takeHealthy(_ isIdle: (_ index: Int) -> Bool) -> [MarkedPartition] {
     let healthy = counted.filter { isIdle($0.key) }
     for index in healthy.keys { counted[index] = nil }
     return Array(healthy.values)
@@ -126,7 +125,7 @@ final class Checkpoints {
     let owned = held.values.filter { assigned.contains($0.partition) }
     let offers = consumer.offers
     let partitions = owned.map(\.partition) + offers
-    guard let buckets = await store.read(partitions.map { field($0.topicPartition) }) else {
+    guard let buckets = await store.read(partitions.map { marked($0.topicPartition) }) else {
       return .again(afterMilliseconds: 500, "the markers could not be read")
     }
     if store.takeChange() { doubt() }
@@ -154,12 +153,12 @@ final class Checkpoints {
       } else {
         // A write that was not answered may have been made in some buckets.
         for (bucket, marker) in found.enumerated() where probes || marker != each.marker {
-          level[bucket, default: []].append(MarkerChange(field: each.field, expected: marker, new: each.marker))
+          level[bucket, default: []].append(MarkerChange(each.marked, expected: marker, new: each.marker))
         }
         leveled.append(each.partition)
       }
     }
-    if !level.isEmpty, await !store.write(level).isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
+    if !level.isEmpty, await !store.write(level).isComplete { return .again(afterMilliseconds: 200, "the markers could not be set") }
     // Until then a bucket may have what was being written.
     for partition in leveled where held[partition.index]?.partition == partition { held[partition.index]?.pending = nil }
     if probes, !goesBack, !owned.isEmpty { isProbing = false }
@@ -184,34 +183,34 @@ final class Checkpoints {
     let starts = zip(offers, markers).map { offer, markers in
       let start = Self.start(markers)
       guard anew[offer.topicPartition] == start else { return start }
-      return Marker(offset: 0, timestamp: -1, era: (markers.compactMap { $0?.era }.max() ?? 0) + 1)
+      return Marker(offset: 0, timestamp: -1, incarnation: (markers.compactMap { $0?.incarnation }.max() ?? 0) + 1)
     }
     var changes: [Int: [MarkerChange]] = [:]
     for (place, offer) in offers.enumerated() {
       for (bucket, marker) in markers[place].enumerated() where marker != starts[place] {
-        changes[bucket, default: []].append(MarkerChange(field: field(offer.topicPartition), expected: marker, new: starts[place]))
+        changes[bucket, default: []].append(MarkerChange(marked(offer.topicPartition), expected: marker, new: starts[place]))
       }
     }
     if !changes.isEmpty {
       let written = await store.write(changes)
       if let refusal = written.refusal { onRefusal?(refusal) }
-      if !written.isWhole { return .again(afterMilliseconds: 200, "the markers could not be set") }
+      if !written.isComplete { return .again(afterMilliseconds: 200, "the markers could not be set") }
     }
-    do {
+    do throws(StoreError) {
       let others = zip(offers, starts).filter { !returning.contains($0.0.topicPartition) }
-      if !others.isEmpty { onSuspicion?(try await crashes.began(others.map { (field($0.topicPartition), $1.offset) })) }
+      if !others.isEmpty { onSuspicion?(try await crashes.began(others.map { (marked($0.topicPartition), $1.offset) })) }
     } catch {
-      if let error = error as? RedisError, error.refusesWrites { onRefusal?(error) }
+      if error.code == .writesRefused { onRefusal?(error) }
       return .again(afterMilliseconds: 200, "\(error)")
     }
     for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
       anew[offer.topicPartition] = nil
-      if returning.remove(offer.topicPartition) == nil { counted[assigned.index] = field(offer.topicPartition) }
+      if returning.remove(offer.topicPartition) == nil { counted[assigned.index] = marked(offer.topicPartition) }
       let isConfirmed = start.readingOffset.map { $0 == start.offset } ?? true
       if !isConfirmed { hasUnconfirmed = true }
       held[offer.index] = Held(
-        partition: assigned, field: field(offer.topicPartition), marker: start, unconfirmed: isConfirmed ? nil : start)
+        partition: assigned, marked: marked(offer.topicPartition), marker: start, unconfirmed: isConfirmed ? nil : start)
     }
     return Self.finding(consumer)
   }
@@ -265,8 +264,8 @@ final class Checkpoints {
       guard let each = held[offset.partition], each.partition.generation == offset.generation, each.pending == nil, !each.isDoubtful,
         offset.offset > each.marker.offset
       else { continue }
-      let new = Marker(offset: offset.offset, timestamp: offset.timestamp, era: each.marker.era)
-      changes.append(MarkerChange(field: each.field, expected: each.marker, new: new))
+      let new = Marker(offset: offset.offset, timestamp: offset.timestamp, incarnation: each.marker.incarnation)
+      changes.append(MarkerChange(each.marked, expected: each.marker, new: new))
       raised.append(offset)
       held[offset.partition]?.pending = new
     }
@@ -286,7 +285,7 @@ final class Checkpoints {
         held[offset.partition]?.pending = nil
         done.append(offset)
       }
-      if let refusal = written.refusal { onRefusal?(refusal) } else if !written.isWhole { onDoubt?() }
+      if let refusal = written.refusal { onRefusal?(refusal) } else if !written.isComplete { onDoubt?() }
       then(done)
     }
   }

@@ -1,11 +1,12 @@
 import Kafka
 import Notifications
+import Store
 
 /// A batch of records until the last of them is finished: the records themselves, and the bytes made from them.
 final class RetainedBatch {
   let records: RecordBatch
   /// What is made from the records: delivery entries, tokens of devices.
-  var arena: ByteBuffer
+  let arena: Arena
   private let bytes: Int
   private let budget: MemoryBudget
 
@@ -14,7 +15,7 @@ final class RetainedBatch {
   ///   - budget: counts these and those of the arena as long as they are.
   init(_ records: RecordBatch, bytes: Int, arena capacity: Int, budget: MemoryBudget) {
     self.records = records
-    arena = ByteBuffer(capacity: capacity)
+    arena = Arena(capacity: capacity)
     self.bytes = bytes + capacity
     self.budget = budget
     budget.bytes += self.bytes
@@ -24,30 +25,11 @@ final class RetainedBatch {
 
   /// About what an entry and its device's token have beside the payload, and what a record has beside its value.
   static let entryBytes = 256
-
-  /// Copies bytes into the arena.
-  func keep(_ bytes: UnsafeRawBufferPointer?) -> ArenaSpan {
-    guard let bytes else { return ArenaSpan(start: arena.count, count: 0) }
-    return keep { $0.append(bytes) }
-  }
-
-  /// Writes into the arena, and answers where.
-  func keep(_ write: (inout ByteBuffer) -> Void) -> ArenaSpan {
-    let start = arena.count
-    write(&arena)
-    return ArenaSpan(start: start, count: arena.count - start)
-  }
 }
 
 /// How many bytes the records in flight retain: loop-confined.
 final class MemoryBudget {
   fileprivate(set) var bytes = 0
-}
-
-/// A stretch of a batch's arena.
-struct ArenaSpan {
-  var start = 0
-  var count = 0
 }
 
 /// A record of a batch whose place the tracker has given.
@@ -84,7 +66,7 @@ struct InFlightRecord {
   /// What the journal is to say of it; nil for what the pages of a person's devices tell, and before the verdict.
   var judgement: JournalJudgement?
   /// For a `user:` target: the devices that it goes to.
-  var audience: Audiences.Progress?
+  var recipients: RecipientPaging.Progress?
 
   init(batch: RetainedBatch, _ begun: BegunRecord, arrived: UInt64) {
     self.batch = batch
@@ -101,7 +83,7 @@ struct InFlightRecord {
   /// It is started again, and what is made from it lies in another arena.
   mutating func restart(in batch: RetainedBatch) {
     self.batch = batch
-    (verdict, judgement, audience) = (nil, nil, nil)
+    (verdict, judgement, recipients) = (nil, nil, nil)
   }
 }
 

@@ -1,5 +1,6 @@
 import Kafka
 import Notifications
+import Store
 import Worker
 
 /// Reads the records of the requests' topic, and writes what is handed on of them: delivery entries, and what the judge needs to know.
@@ -32,23 +33,25 @@ struct RequestReader {
   }
 
   /// Writes a request's delivery entry; nil when it does not fit, which no request is that the rules let pass.
-  func entry(_ view: RequestView, in arena: inout ByteBuffer, era: UInt32) -> RequestEntry? {
+  func entry(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestEntry? {
     var entry = DeliveryEntry(view)
     var withdraws: NotificationID?
-    let start = arena.count
+    let start = arena.bytes.count
     var isWritten = false
     view.forEachIdentifier { identifier in
       if view.operation == .remove {
         entry = DeliveryEntry(removing: identifier, by: view, id: view.envelope.id)
         withdraws = NotificationID(text: identifier)
       }
-      isWritten = (try? entry.append(to: &arena)) != nil
+      isWritten = (try? entry.append(to: &arena.bytes)) != nil
     }
     guard isWritten else { return nil }
     return RequestEntry(
-      span: ArenaSpan(start: start, count: arena.count - start), application: StableHash.hash(view.application), user: view.target.userHash,
+      span: ArenaSpan(start: start, count: arena.bytes.count - start), application: StableHash.hash(view.application),
+      user: view.target.userHash,
       time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64, source: sourceHash(view.envelope),
-      end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp), revision: view.envelope.revision.inEra(era))
+      end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
+      revision: view.envelope.revision.inEra(incarnation))
   }
 
   /// Tells records apart that bring the same apns-id.
@@ -62,25 +65,6 @@ struct RequestReader {
       return UInt32(truncatingIfNeeded: StableHash.hash(UnsafeRawBufferPointer(bytes)))
     }
   }
-}
-
-/// A request's delivery entry, which is the same for all of its devices, and what the judge needs to know beside it.
-struct RequestEntry {
-  /// Where the arena of the request's batch has the entry.
-  var span: ArenaSpan
-  /// Hashes of the application, and of the person where the request is for one.
-  var application: UInt64
-  var user: UInt64
-  /// When it was published: milliseconds since 1970.
-  var time: Int64
-  /// Where a removal names a notification by its apns-id.
-  var withdraws: NotificationID?
-  /// What the window of recent ids remembers: of the apns-id, and of where the record lies.
-  var id: UInt64
-  var source: UInt32
-  /// When it expires: seconds since 1970.
-  var end: Int64
-  var revision: Revision
 }
 
 extension RequestRecord {

@@ -1,30 +1,31 @@
 import Kafka
+import Store
 
 /// How the records are begun that follow a start after which workers ended again and again: in small groups, each noted in Redis before, so
 /// that the record that ends its worker is found. A value.
 struct Bisection {
   /// Records that are still to be begun in groups.
   private(set) var left = 0
-  /// By the field of the partition's marker, as in `CrashLoops.Suspicion`.
-  private var groups: [String: CrashLoops.Group] = [:]
-  private var deadly: [String: Int64] = [:]
+  /// As in `CrashLoopDetector.Suspicion`.
+  private var groups: [MarkedPartition: CrashLoopDetector.Group] = [:]
+  private var deadly: [MarkedPartition: Int64] = [:]
 
   /// Whether records are to be begun in groups.
   var isNeeded: Bool { left > 0 }
 
   /// Partitions were begun, and this is known of them.
-  mutating func note(_ suspicion: CrashLoops.Suspicion) {
+  mutating func note(_ suspicion: CrashLoopDetector.Suspicion) {
     deadly.merge(suspicion.deadly) { $1 }
     groups.merge(suspicion.groups) { $1 }
-    if suspicion.isBisecting { left = CrashLoops.bisectedRecords }
+    if suspicion.isBisecting { left = CrashLoopDetector.bisectedRecords }
   }
 
   /// Where the group ends that begins with this record of the batch: at the partition's end in it, and before a deadly record, which is a
   /// group by itself.
-  func groupEnd(_ batch: RecordBatch, from first: Int, _ field: String) -> Int {
-    let deadly = deadly[field]
+  func groupEnd(_ batch: RecordBatch, from first: Int, _ partition: MarkedPartition) -> Int {
+    let deadly = deadly[partition]
     if batch[first].offset == deadly { return first + 1 }
-    let step = groups[field]?.step(at: batch[first].offset) ?? CrashLoops.groupRecords
+    let step = groups[partition]?.step(at: batch[first].offset) ?? CrashLoopDetector.groupRecords
     let end = min(batch.count, first + step)
     return (first..<end).first { batch[$0].partitionIndex != batch[first].partitionIndex || batch[$0].offset == deadly } ?? end
   }
@@ -37,9 +38,9 @@ struct Bisection {
   }
 
   /// Whether the record at this offset is the one that no worker survives; said only once.
-  mutating func takeDeadly(_ field: String, _ offset: Int64) -> Bool {
-    guard deadly[field] == offset else { return false }
-    deadly[field] = nil
+  mutating func takeDeadly(_ partition: MarkedPartition, _ offset: Int64) -> Bool {
+    guard deadly[partition] == offset else { return false }
+    deadly[partition] = nil
     return true
   }
 }

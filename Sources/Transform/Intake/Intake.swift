@@ -7,7 +7,7 @@ final class Intake {
   private let settings: TransformSettings
   private let state: LaneState
   private let checkpoints: Checkpoints
-  private let crashes: CrashLoops
+  private let crashes: CrashLoopDetector
   private let pipeline: Pipeline
   private let journal: Journal
   private let logger: Logger
@@ -28,7 +28,8 @@ final class Intake {
   }
 
   init(
-    _ settings: TransformSettings, state: LaneState, checkpoints: Checkpoints, crashes: CrashLoops, pipeline: Pipeline, journal: Journal,
+    _ settings: TransformSettings, state: LaneState, checkpoints: Checkpoints, crashes: CrashLoopDetector, pipeline: Pipeline,
+    journal: Journal,
     logger: Logger
   ) {
     self.settings = settings
@@ -104,7 +105,7 @@ final class Intake {
   }
 
   /// Partitions were begun, and this is known of the workers before.
-  func note(_ suspicion: CrashLoops.Suspicion) {
+  func note(_ suspicion: CrashLoopDetector.Suspicion) {
     bisection.note(suspicion)
     guard suspicion.isBisecting else { return }
     logger.warning("workers have ended at these records again and again: they are begun in small groups", ["records": bisection.left])
@@ -168,24 +169,23 @@ final class Intake {
   private func advanceByGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) {
     consumer?.hold()
     guard !isMarking, pipeline.isIdle else { return }
-    let partition = TopicPartition(batch[first].topic, batch[first].partition)
-    let field = checkpoints.field(partition)
-    let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, field), committer)
+    let partition = checkpoints.marked(TopicPartition(batch[first].topic, batch[first].partition))
+    let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, partition), committer)
     // The next batch holds it again, and its first group waits for this one.
     if backlog.isEmpty { consumer?.release() }
     guard let start = begun.first else {
       if next > first { advance() }
       return
     }
-    let group = CrashLoops.Group(first: batch[start.index].offset, count: Int64(begun.count))
+    let group = CrashLoopDetector.Group(first: batch[start.index].offset, count: Int64(begun.count))
     isMarking = true
-    crashes.mark(field, group) { [self] isNoted in
+    crashes.mark(partition, group) { [self] isNoted in
       isMarking = false
       if bisection.isOver(after: begun.count), isNoted {
-        crashes.cleared(consumer?.assignment.map { checkpoints.field($0.topicPartition) } ?? [])
+        crashes.cleared(consumer?.assignment.map { checkpoints.marked($0.topicPartition) } ?? [])
       }
-      guard bisection.takeDeadly(field, group.first) else { return pipeline.take(batch, begun) }
-      pipeline.deadLetter(batch, start, tries: CrashLoops.tries)
+      guard bisection.takeDeadly(partition, group.first) else { return pipeline.take(batch, begun) }
+      pipeline.deadLetter(batch, start, tries: CrashLoopDetector.tries)
     }
   }
 

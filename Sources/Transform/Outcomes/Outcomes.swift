@@ -1,6 +1,7 @@
 import EventLoop
 import Kafka
 import Notifications
+import Store
 import Worker
 
 /// What a record to Kafka belongs to: it comes back with the delivery report.
@@ -187,7 +188,7 @@ final class Outcomes {
 
   /// Sends an entry to the lane that has the device's session.
   func deliver(
-    _ entry: UnsafeRawBufferPointer, _ kind: DeliveryEntry.Kind, _ revision: Revision, to presence: Verdict.Presence,
+    _ entry: UnsafeRawBufferPointer, _ kind: DeliveryEntry.Kind, _ revision: Revision, to presence: Presence,
     _ token: UnsafeRawBufferPointer
   ) {
     if isSilent { return }

@@ -2,22 +2,23 @@ import Cryptography
 import EventLoop
 import Kafka
 import Notifications
-import Redis
+import Store
 import Worker
 
 /// What a rebuilding consists of: loop-confined.
 ///
 /// It judges requests as the workers did, says nothing of it, and takes out of the mailboxes what events say has ended.
-final class RebuildCore: ConsumerHandler, RedisReplyHandler {
+final class RebuildCore: ConsumerHandler {
   private let loop: EventLoop
   private let settings: TransformSettings
-  private let redis: RedisConnection
-  private let markers: MarkerStore
+  private let shards: Shards
+  private let markers: Markers
+  private let mailboxes: Mailboxes
+  private let rebuild: Rebuild
   private let admin: Admin
   private let producer: Producer
   private let pipeline: Pipeline
   private let isDryRun: Bool
-  private let name: String
   private var consumer: Consumer?
   private var tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
@@ -30,7 +31,6 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   private var poison: Set<SourceCoordinates> = []
   private var report = RebuildReport()
   private var failure: (any Error)?
-  private var command = RedisCommand()
   /// Deletions that Redis has not answered.
   private var deletions = 0
   /// Endings of notifications that may not be in their mailboxes yet.
@@ -60,37 +60,33 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
 
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, isDryRun: Bool) throws {
     var settings = settings
-    settings.keys.isRebuilding = true
     // What a mailbox has too many of is given up, and said, when later requests come.
     settings.mailboxBound = .max
     self.loop = loop
     self.settings = settings
     self.isDryRun = isDryRun
-    name = "\(settings.worker)/\(RandomBytes.number())"
     report.isDryRun = isDryRun
-    redis = RedisConnection(
-      on: loop,
-      RedisConfiguration(
-        settings.redis, clientName: "carillon-rebuild", maximumInFlight: 65_536,
-        scripts: [JudgeScript.script, AudienceCalls.script, RegistryScript.apply, MarkerStore.script]))
-    markers = MarkerStore(redis, settings.keys)
+    shards = Shards(on: loop, settings.store, clientName: "carillon-rebuild", isRebuilding: true)
+    markers = Markers(shards)
+    mailboxes = Mailboxes(shards)
+    rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
     let outcomes = try Outcomes(settings, events: producer, deliveries: producer, isSilent: true)
     pipeline = Pipeline(
-      on: loop, settings, state: LaneState(LanePhase(.running)), redis: redis, outcomes: outcomes, journal: nil, logger: logger,
+      on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, outcomes: outcomes, journal: nil, logger: logger,
       metrics: TransformMetrics(MetricRegistry()))
     ticker = Timer(on: loop)
-    ticker.handler = { [unowned self] in tick() }
+    ticker.handler = { [unowned self] in rebuild.keepLock() }
     pipeline.owner = self
-    redis.onDown = { [unowned self] error in fail(error) }
+    shards.onDown = { [unowned self] error in fail(error) }
   }
 
   // MARK: The whole
 
   func run() async throws -> RebuildReport {
-    redis.start()
-    try await redis.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    shards.start()
+    try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let committed = try await begin()
     defer { ticker.stop() }
     try await findIncarnations()
@@ -107,31 +103,19 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
 
   /// Makes sure that it is to be done, and that nobody else does it.
   private func begin() async throws -> [TopicPartition: Int64] {
-    guard let buckets = await markers.read([]) else { throw RedisError(.notConnected, "Redis does not answer") }
+    guard let buckets = await markers.read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
     guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
     let noted = try await admin.committedWithNotes(
       group: settings.group, of: try await partitions(settings.topics.requests) + partitions(settings.topics.devices))
-    eras = noted.mapValues { Marker.era(note: $0.note) }
+    eras = noted.mapValues { Marker.incarnation(note: $0.note) }
     let committed = noted.mapValues(\.offset)
     let registered = try await admin.registryEnds(settings.topics)
     guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
     guard !isDryRun else { return committed }
-    let lock = try await redis.command(
-      "SET", "\(RedisKeys.rebuild)", .text(name), "NX", "PX", .integer(Int64(Self.lockMilliseconds)))
-    guard lock.text == "OK" else {
-      throw RebuildRefusal.alreadyRunning(try await redis.command("GET", "\(RedisKeys.rebuild)").text ?? "somebody")
-    }
+    if let other = try await rebuild.lock() { throw RebuildRefusal.alreadyRunning(other) }
     ticker.start(after: Self.lockMilliseconds / 10, repeating: Self.lockMilliseconds / 10)
-    for bucket in 0..<settings.keys.buckets { _ = try await redis.command("SET", .text(settings.keys.guardKey(bucket)), .text(name)) }
+    try await rebuild.begin()
     return committed
-  }
-
-  /// Keeps the lock.
-  private func tick() {
-    command.begin("PEXPIRE")
-    command.append("\(RedisKeys.rebuild)")
-    command.append(Self.lockMilliseconds)
-    _ = redis.send(command, to: self, token: 0)
   }
 
   private func partitions(_ topic: String) async throws -> [TopicPartition] {
@@ -233,11 +217,9 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
         kept.append(ending)
         continue
       }
-      command.begin("HDEL")
-      command.append(settings.keys.mailbox(ending.device))
-      ending.revision.withBytes { command.append($0) }
-      guard redis.send(command, to: self, token: 1) == .accepted else { return fail(RedisError(.full, "too many calls are under way")) }
       deletions += 1
+      mailboxes.delete(CollectionOfOne(ending.revision), of: ending.device) { [self] in deleted($0) }
+      guard failure == nil else { return }
     }
     endings = kept
   }
@@ -343,17 +325,9 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
 
   func consumerFailed(_ error: KafkaError) { if error.isFatal { fail(error) } }
 
-  func redisReplied(token: UInt64, reply: RedisReplyView) { deleted(token) }
-
-  func redisFailed(token: UInt64, error: RedisError) {
-    if token == 1 { fail(error) }
-    deleted(token)
-  }
-
-  private func deleted(_ token: UInt64) {
-    guard token == 1 else { return }
+  private func deleted(_ error: StoreError?) {
     deletions -= 1
-    advance()
+    if let error { fail(error) } else { advance() }
   }
 
   // MARK: The end
@@ -362,33 +336,27 @@ final class RebuildCore: ConsumerHandler, RedisReplyHandler {
   ///
   /// - Parameter applied: where reading of the requests has ended.
   private func finish(_ applied: [TopicPartition: Int64]) async throws {
-    var fields: [RedisArgument] = ["i", .bytes(RedisKeys.bucketNumber())]
-    func add(_ field: String, _ partition: TopicPartition, _ offset: Int64) {
-      let last = lastTimestamps[partition]
-      let marker = Marker(
-        offset: offset, timestamp: last.map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1, era: eras[partition] ?? 0)
-      fields += [.text(field), .bytes(marker.bytes)]
+    var all: [(MarkedPartition, Marker)] = []
+    func add(_ marked: MarkedPartition, _ partition: TopicPartition, _ offset: Int64) {
+      let timestamp = lastTimestamps[partition].map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1
+      all.append((marked, Marker(offset: offset, timestamp: timestamp, incarnation: eras[partition] ?? 0)))
     }
     for partition in eras.keys where partition.topic == settings.topics.requests {
-      add(MarkerStore.field(ofRequests: partition.partition), partition, applied[partition] ?? 0)
+      add(.requests(partition.partition), partition, applied[partition] ?? 0)
     }
     for (partition, last) in lastTimestamps where partition.topic == settings.topics.devices {
-      add(MarkerStore.field(ofDevices: partition.partition), partition, last.offset + 1)
+      add(.devices(partition.partition), partition, last.offset + 1)
     }
-    for bucket in 0..<settings.keys.buckets {
-      _ = try await redis.command(["HSET", .text(settings.keys.markers(bucket))] + fields)
-    }
-    for bucket in 0..<settings.keys.buckets { _ = try await redis.command("DEL", .text(settings.keys.guardKey(bucket))) }
-    _ = try await redis.command("DEL", "\(RedisKeys.rebuild)")
+    try await rebuild.end(all)
   }
 
   func close() async {
-    redis.onDown = nil
+    shards.onDown = nil
     ticker.close()
     await consumer?.close()
     await admin.close()
     await producer.close(withinMilliseconds: 1_000)
-    redis.close()
+    shards.close()
     pipeline.close()
     onProgress = nil
   }
@@ -401,8 +369,8 @@ extension RebuildCore: PipelineOwner {
   }
 
   func isCurrent(_ ticket: RecordTicket) -> Bool { true }
-  func redisLostBucket() { fail(RedisError(.rejected, "Redis has lost what was being rebuilt: begin again")) }
-  func redisRefusedWrites(_ error: RedisError) { fail(error) }
+  func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost what was being rebuilt: begin again")) }
+  func redisRefusedWrites(_ error: StoreError) { fail(error) }
 }
 
 /// A producer that nothing is given to has nothing to tell.

@@ -1,9 +1,10 @@
+import EventLoop
 import Notifications
-import Redis
+import Store
 import Worker
 
 /// Entries that a full mailbox has too many: each is deleted when Kafka has its `evicted` event. One eviction per device at a time, one
-/// after the other until the mailbox is within its bound.
+/// after the other until the mailbox is within its maximum.
 ///
 /// Until then they stay in the mailbox, and a later request for the device finds them again; so an eviction may be forgotten at any
 /// moment.
@@ -17,48 +18,33 @@ struct Evictions: ~Copyable {
     var failed = false
   }
 
-  private var places = NumberedPlaces<Eviction>()
+  private var slots = SlotTable<Eviction>()
   private var devices: Set<[UInt8]> = []
-  private var command = RedisCommand()
-  private let keys: RedisKeys
-  private let bound: Int
   /// Devices whose mailboxes are being emptied at a time: more come again with their next request.
-  private static let most = 256
-  /// Entries to one eviction.
-  static let longest = 64
-
-  init(_ settings: TransformSettings) { (keys, bound) = (settings.keys, settings.mailboxBound) }
+  private static let maximum = 256
 
   /// Begins one; nothing when the device has one already, or too many do.
   ///
   /// - Parameters:
-  ///   - surplus: fields and their values, one after the other.
-  ///   - say: says of one entry that it is evicted, and answers whether a report of that will come.
+  ///   - overflow: what the mailbox has too much, oldest first.
+  ///   - emit: says of one entry that it is evicted, and answers whether a report of that will come.
   /// - Returns: the fields that cannot be read, of which there is nothing to say.
   mutating func begin(
-    _ token: UnsafeRawBufferPointer, _ surplus: RedisReplyView,
-    _ say: (_ number: Int, _ revision: Revision, _ entry: DeliveryEntryView) -> Bool
+    _ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries,
+    _ emit: (_ number: Int, _ revision: Revision, _ entry: DeliveryEntryView) -> Bool
   ) -> [[UInt8]] {
-    guard surplus.count > 0 else { return [] }
+    guard overflow.count > 0 else { return [] }
     let device = Array(token)
-    guard devices.count < Self.most, !devices.contains(device) else { return [] }
+    guard devices.count < Self.maximum, !devices.contains(device) else { return [] }
     var told: [(revision: Revision, entry: DeliveryEntryView)] = []
-    var unreadable: [[UInt8]] = []
-    for index in stride(from: 0, to: min(surplus.count, 2 * Self.longest) - 1, by: 2) {
-      guard let field = surplus[index]?.bytes, let bytes = surplus[index + 1]?.bytes else { continue }
-      if let revision = Revision(bytes: field), let entry = DeliveryEntryView(kept: bytes) {
-        told.append((revision, entry))
-      } else {
-        unreadable.append(Array(field))
-      }
-    }
-    let number = places.add(Eviction(token: device, revisions: told.map(\.revision)))
-    let pending = told.count { say(number, $0.revision, $0.entry) }
+    let unreadable = overflow.forEach { revision, entry, _ in told.append((revision, entry)) }
+    let number = slots.add(Eviction(token: device, revisions: told.map(\.revision)))
+    let pending = told.count { emit(number, $0.revision, $0.entry) }
     if pending == 0 {
       _ = ended(number)
     } else {
       devices.insert(device)
-      places.update(number) {
+      slots.update(number) {
         $0.pending = pending
         $0.failed = pending < told.count
       }
@@ -66,35 +52,55 @@ struct Evictions: ~Copyable {
     return unreadable
   }
 
-  /// Removes fields that cannot be read.
-  mutating func remove(_ fields: [[UInt8]], of mailbox: String, send: (borrowing RedisCommand) -> Void) {
-    command.begin("HDEL")
-    command.append(mailbox)
-    for field in fields { command.append(field) }
-    send(command)
-  }
-
-  /// One of its events is durable, or is not; after the last one the entries are deleted.
-  mutating func reported(_ number: Int, failed: Bool, send: (borrowing RedisCommand) -> Bool) {
-    places.update(number) {
+  /// One of its events is durable, or is not; answers the eviction whose entries are to be deleted now.
+  mutating func reported(_ number: Int, failed: Bool) -> Eviction? {
+    slots.update(number) {
       $0.pending -= 1
       if failed { $0.failed = true }
     }
-    guard let eviction = places[number], eviction.pending == 0 else { return }
-    if eviction.failed { return _ = ended(number) }
-    let token = String(decoding: eviction.token, as: UTF8.self)
-    command.begin(JudgeScript.evict, keys: 2)
-    command.append(keys.device(token))
-    command.append(keys.mailbox(token))
-    command.append(bound)
-    for revision in eviction.revisions { revision.withBytes { command.append($0) } }
-    if !send(command) { _ = ended(number) }
+    guard let eviction = slots[number], eviction.pending == 0 else { return nil }
+    guard eviction.failed else { return eviction }
+    _ = ended(number)
+    return nil
   }
 
   /// It is over: the token of its device.
   mutating func ended(_ number: Int) -> [UInt8]? {
-    guard let eviction = places.take(number) else { return nil }
+    guard let eviction = slots.take(number) else { return nil }
     devices.remove(eviction.token)
     return eviction.token
+  }
+}
+
+/// Full mailboxes.
+extension Pipeline {
+  /// Begins to evict what a device's mailbox has too much.
+  func evict(_ overflow: MailboxEntries, _ token: UnsafeRawBufferPointer) {
+    let unreadable = evictions.begin(token, overflow) { number, revision, entry in
+      metrics.evicted.increment()
+      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, record: Int32(number)), revision: revision)
+    }
+    guard !unreadable.isEmpty else { return }
+    let device = String(decoding: token, as: UTF8.self)
+    metrics.unreadableEntries.increment(by: unreadable.count)
+    logger.warning(
+      "what cannot be read is removed from a mailbox", ["mailbox": mailboxes.name(of: device), "fields": unreadable.count])
+    mailboxes.remove(unreadable: unreadable, of: device) { _ in }
+  }
+
+  /// The `evicted` event of an eviction's entry is in Kafka, or is not; after the last one the entries are deleted.
+  func evictionReported(_ number: Int, failed: Bool) {
+    guard let eviction = evictions.reported(number, failed: failed) else { return }
+    let token = String(decoding: eviction.token, as: UTF8.self)
+    mailboxes.evict(eviction.revisions, of: token, maximum: settings.mailboxBound) { [self] answer in evicted(number, answer) }
+  }
+
+  /// An eviction's entries are deleted; what is still too much comes next.
+  private func evicted(_ number: Int, _ answer: Result<MailboxEntries, StoreError>) {
+    guard let token = evictions.ended(number) else { return }
+    switch answer {
+    case .success(let overflow): token.withUnsafeBytes { evict(overflow, $0) }
+    case .failure(let error): noticed(error)
+    }
   }
 }

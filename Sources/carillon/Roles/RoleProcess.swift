@@ -3,6 +3,7 @@ import Glibc
 import JSON
 import Kafka
 import Redis
+import Store
 import Worker
 
 /// A process of one role, from its start to its end.
@@ -52,7 +53,7 @@ struct RoleProcess: Sendable {
     metrics.showProcess(version: Program.version, role: role, log: log)
     logger.info(
       "starting",
-      ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.redis)"])
+      ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.store)"])
     for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
 
     try await signals.watch()
@@ -87,7 +88,7 @@ struct RoleProcess: Sendable {
     _ makeHost: @escaping @Sendable (RoleProcess, Int, SocketAddress?) -> LaneHost
   ) async throws {
     do {
-      try await redis.untilSuitable(place.redis, logger: logger, health: health)
+      try await redis.untilSuitable(place.store.address, logger: logger, health: health)
     } catch {
       if error.code == .closed { return }
       throw error

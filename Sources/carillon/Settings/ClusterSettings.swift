@@ -1,6 +1,7 @@
 import EventLoop
 import Kafka
 import Redis
+import Store
 import Worker
 
 /// Where Kafka and Redis are, and how the cluster calls its things: the settings of every command that works on a cluster.
@@ -17,7 +18,7 @@ enum ClusterSettings {
   static let name = Setting(
     "cluster", .clusterName, default: defaultName, "The cluster's name, as events tell it (ce_source: /carillon/NAME).")
   static let buckets = Setting(
-    "redis.buckets", flag: "buckets", .integer(1...16384), default: 256,
+    "redis.buckets", flag: "buckets", .integer(1...16384), default: StoreConfiguration.standardBuckets,
     "Buckets that the keys in Redis are spread over. The same everywhere, and never changed in a cluster's life.")
   static let kafkaProperties = PassedOnSettings(
     prefix: "kafka", "A property of librdkafka, for all its clients: security.protocol, sasl.password, compression.type and so on.")
@@ -70,20 +71,19 @@ enum ClusterSettings {
 struct ClusterPlace: Sendable {
   var topics: Topics
   var kafka: KafkaConfiguration
-  var redis: RedisAddress
-  var keys: RedisKeys
+  var store: StoreConfiguration
   var name: String
 
-  init(topics: Topics, kafka: KafkaConfiguration, redis: RedisAddress, keys: RedisKeys, name: String) {
-    (self.topics, self.kafka, self.redis, self.keys, self.name) = (topics, kafka, redis, keys, name)
+  init(topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, name: String) {
+    (self.topics, self.kafka, self.store, self.name) = (topics, kafka, store, name)
   }
 
   /// As given, else as a running `carillon up` has it.
   init(_ values: SettingValues, client: String) throws(UsageError) {
     let (kafka, redis) = try ClusterSettings.kafkaAndRedis(values, client: client)
     self.init(
-      topics: ClusterSettings.topics(values), kafka: kafka, redis: redis, keys: RedisKeys(buckets: values[ClusterSettings.buckets]),
-      name: values[ClusterSettings.name])
+      topics: ClusterSettings.topics(values), kafka: kafka,
+      store: StoreConfiguration(redis, buckets: values[ClusterSettings.buckets]), name: values[ClusterSettings.name])
   }
 }
 

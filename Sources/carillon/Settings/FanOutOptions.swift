@@ -73,7 +73,7 @@ extension FanOutSettings {
   /// - Parameter key: the cluster's key; nil lets any device in.
   init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, key: [UInt8]?, worker: String) {
     self.init(
-      topics: place.topics, kafka: place.kafka, redis: place.redis, keys: place.keys, listen: listen,
+      topics: place.topics, kafka: place.kafka, store: place.store, listen: listen,
       admission: key.map { .credential(key: $0) } ?? .anyone, receiptKey: Self.receiptKey(key, cluster: place.name), worker: worker)
     func seconds(_ setting: Setting<Duration>) -> Int { values[setting].wholeMilliseconds / 1000 }
     window = values[FanOutOptions.window]

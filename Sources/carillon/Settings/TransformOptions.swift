@@ -1,5 +1,4 @@
 import Kafka
-import Redis
 import Transform
 import Worker
 
@@ -36,7 +35,7 @@ extension TransformSettings {
   /// Of the command line, for the lane of this name.
   init(_ values: SettingValues, _ place: ClusterPlace, worker: String) {
     self.init(
-      topics: place.topics, kafka: place.kafka, redis: place.redis, group: values[TransformOptions.group], keys: place.keys,
+      topics: place.topics, kafka: place.kafka, store: place.store, group: values[TransformOptions.group],
       longestLifetime: Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000),
       payloadBytes: values[RequestSettings.payloadBytes],
       oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000), mailboxBound: values[TransformOptions.mailbox],

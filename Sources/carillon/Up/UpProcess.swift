@@ -2,6 +2,7 @@ import EventLoop
 import FanOut
 import Kafka
 import Redis
+import Store
 import Transform
 import Worker
 
@@ -90,7 +91,7 @@ struct UpProcess: Sendable {
     try await parts.keep(admin)
 
     let place = ClusterPlace(
-      topics: topics, kafka: broker.configuration, redis: redis.address, keys: RedisKeys(), name: ClusterSettings.defaultName)
+      topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
     let address = try await startLanes(place, at: try await places.listen.free(on: control), parts) { error in
       Task { await signals.end(.failure(error)) }
     }

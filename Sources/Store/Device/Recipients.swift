@@ -1,0 +1,132 @@
+public import Notifications
+import Redis
+
+/// The devices of people, for each application: a sorted set of tokens for each, read a page at a time. Loop-confined.
+public final class Recipients {
+  /// Devices to a page.
+  static let pageSize = 128
+  private let shards: Shards
+  private let calls = Calls()
+
+  /// Of these servers.
+  public init(_ shards: Shards) { self.shards = shards }
+
+  /// What operators find a person's devices under.
+  public func name(user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer) -> String {
+    shards.keys.recipients(user: String(decoding: user, as: UTF8.self), application: String(decoding: application, as: UTF8.self))
+  }
+
+  // MARK: Pages
+
+  /// A page of a person's devices.
+  ///
+  /// Keys: the set, what must be there when its bucket is used. Arguments: behind which token (`-`: from the first), how many.
+  /// Answers the tokens, or -2 where Redis has lost the bucket: a set that is gone is not a person without devices.
+  static let pageScript = RedisScript(
+    """
+    if redis.call('EXISTS', KEYS[2]) == 0 then return -2 end
+    return redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], '+', 'LIMIT', 0, ARGV[2])
+    """)
+
+  /// A page as it lies in Redis' answer: valid during the call it is an argument of.
+  public struct Page {
+    private let reply: RedisReplyView
+
+    fileprivate init(_ reply: RedisReplyView) { self.reply = reply }
+
+    /// How many members it has.
+    public var count: Int { reply.count }
+
+    /// Whether no page comes behind it.
+    public var isLast: Bool { reply.count < Recipients.pageSize }
+
+    /// Hands out each member in order, and whether it is a device's token: what is not was put there by somebody else.
+    public func forEach(_ body: (_ member: UnsafeRawBufferPointer, _ isToken: Bool) -> Void) {
+      for index in 0..<reply.count {
+        guard let member = reply[index]?.bytes else { continue }
+        body(member, DeviceToken.isValid(member) && DeviceToken.isNormal(member))
+      }
+    }
+  }
+
+  /// Reads the page behind a member; nothing stands before the first.
+  public func page(
+    user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer, after: UnsafeRawBufferPointer,
+    _ then: @escaping (Result<Page, StoreError>) -> Void
+  ) {
+    let bucket = shards.keys.bucket(of: user)
+    calls.command.begin(Self.pageScript, keys: 2)
+    appendKey(bucket, user, application)
+    calls.command.append(shards.keys.guardKey(bucket))
+    if after.isEmpty {
+      calls.command.append("-")
+    } else {
+      calls.command.beginArgument()
+      calls.command.extend("(")
+      calls.command.extend(after)
+      calls.command.endArgument()
+    }
+    calls.command.append(Self.pageSize)
+    calls.send(over: shards.shard(of: bucket)) { answer in
+      then(
+        answer.flatMap { reply in
+          reply.kind == .array ? .success(Page(reply)) : .failure(StoreError(.unavailable, "the page of a person's devices cannot be read"))
+        })
+    }
+  }
+
+  private func appendKey(_ bucket: Int, _ user: UnsafeRawBufferPointer, _ application: UnsafeRawBufferPointer) {
+    calls.command.beginArgument()
+    calls.command.extend("u{")
+    calls.command.extend(bucket)
+    calls.command.extend("}")
+    calls.command.extend(application)
+    calls.command.extend("/")
+    calls.command.extend(user)
+    calls.command.endArgument()
+  }
+
+  // MARK: Members
+
+  /// Takes members out that are no devices. What stays is found again.
+  public func remove(_ members: [UnsafeRawBufferPointer], user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer) {
+    let bucket = shards.keys.bucket(of: user)
+    calls.command.begin("ZREM")
+    appendKey(bucket, user, application)
+    for member in members { calls.command.append(member) }
+    calls.send(over: shards.shard(of: bucket)) { _ in }
+  }
+
+  /// Makes sure that a device is among its person's: their set lies in another bucket than the device, and may be missing it.
+  public func add(_ token: String, _ registration: Registration) async throws(StoreError) {
+    guard let user = registration.user else { return }
+    let keys = shards.keys
+    try await shards.shard(of: keys.bucket(of: user)).answer(
+      "ZADD", .text(keys.recipients(user: user, application: registration.application)), 0, .text(token))
+  }
+
+  /// Puts a device into a set, by the set's key.
+  func add(_ token: String, to set: String, _ then: @escaping (StoreError?) -> Void) {
+    calls.command.begin("ZADD")
+    calls.command.append(set)
+    calls.command.append(0)
+    calls.command.append(token)
+    send(to: set, then)
+  }
+
+  /// Takes a device out of a set, by the set's key.
+  func remove(_ token: String, from set: String, _ then: @escaping (StoreError?) -> Void) {
+    calls.command.begin("ZREM")
+    calls.command.append(set)
+    calls.command.append(token)
+    send(to: set, then)
+  }
+
+  private func send(to set: String, _ then: @escaping (StoreError?) -> Void) {
+    var set = set
+    let shard = set.withUTF8 { shards.shard(ofKey: UnsafeRawBufferPointer($0)) }
+    calls.send(over: shard) { answer in
+      if case .failure(let error) = answer { then(error) } else { then(nil) }
+    }
+  }
+}

@@ -1,0 +1,189 @@
+import EventLoop
+import Notifications
+import Redis
+
+/// Told what the judge has said.
+public protocol JudgeHandler: AnyObject {
+  /// The requests of a call are judged; the answer is valid during this call.
+  func judged(_ requests: [JudgeRequest], _ answer: JudgeAnswer)
+  /// None of the requests of a call is known to be judged.
+  func notJudged(_ requests: [JudgeRequest], _ error: StoreError)
+}
+
+/// Judges requests for devices: collects those of a turn, and sends many to a call. Loop-confined.
+///
+/// All requests for one device go in the order of their records: they share a bucket, and so a server, and calls are made in order.
+public final class Judge {
+  /// How much is remembered of a device.
+  public struct Limits: Sendable {
+    /// How long a mailbox is kept that nobody reads, and a revision remembered: the longest lifetime of a notification.
+    public var lifetimeMilliseconds: Int64
+    /// Entries that a mailbox keeps.
+    public var mailbox: Int
+    /// Recent apns-ids.
+    public var ids: Int
+    /// Newest revisions, one for each collapse id.
+    public var revisions: Int
+
+    /// Limits from their parts.
+    public init(lifetimeMilliseconds: Int64, mailbox: Int, ids: Int, revisions: Int) {
+      (self.lifetimeMilliseconds, self.mailbox, self.ids, self.revisions) = (lifetimeMilliseconds, mailbox, ids, revisions)
+    }
+  }
+
+  private let shards: Shards
+  private let limits: Limits
+  private let inbox = Inbox()
+  /// What waits for the end of the turn, for each server.
+  private var waiting: [[JudgeRequest]]
+  private var alone: [JudgeRequest] = []
+  private var command = RedisCommand(reserving: 1 << 16)
+  /// Requests to a call: a longer call would hold the one thread of Redis for all others.
+  private static let callMaximum = 64
+
+  /// Of these servers.
+  public init(_ shards: Shards, _ limits: Limits) {
+    (self.shards, self.limits) = (shards, limits)
+    waiting = Array(repeating: [], count: shards.count)
+  }
+
+  /// Told what is judged.
+  public var handler: (any JudgeHandler)? {
+    get { inbox.handler }
+    set { inbox.handler = newValue }
+  }
+
+  /// Notes a request; it is sent with others, or in a call of its own.
+  public func add(_ request: JudgeRequest, alone isAlone: Bool) {
+    var request = request
+    request.bucket = request.arena.bytes.withUnsafeBytes { shards.keys.bucket(of: $0[request.token]) }
+    if isAlone { alone.append(request) } else { waiting[shards.index(of: request.bucket)].append(request) }
+  }
+
+  /// Sends all that was noted, in calls of like size.
+  ///
+  /// - Parameter now: seconds since 1970.
+  public func send(now: Int64) {
+    // What the connection does not take fails when nothing is in hand any more: the handler may note requests again.
+    var refused: [([JudgeRequest], StoreError)] = []
+    for shard in waiting.indices where !waiting[shard].isEmpty {
+      let requests = waiting[shard]
+      waiting[shard] = []
+      let calls = (requests.count + Self.callMaximum - 1) / Self.callMaximum
+      for call in 0..<calls {
+        send(Array(requests[requests.count * call / calls..<requests.count * (call + 1) / calls]), now, &refused)
+      }
+    }
+    for request in alone { send([request], now, &refused) }
+    alone.removeAll()
+    for (requests, error) in refused { handler?.notJudged(requests, error) }
+  }
+
+  private func send(_ requests: [JudgeRequest], _ now: Int64, _ refused: inout [([JudgeRequest], StoreError)]) {
+    write(requests, now)
+    let call = inbox.calls.add(requests)
+    let admission = shards.shard(of: requests[0].bucket).send(command, to: inbox, token: UInt64(call))
+    if admission != .accepted, let requests = inbox.calls.take(call) { refused.append((requests, StoreError(admission))) }
+  }
+
+  // MARK: A call
+
+  private func write(_ requests: [JudgeRequest], _ now: Int64) {
+    let buckets = Set(requests.map(\.bucket))
+    command.begin(Self.script, keys: 2 * requests.count + buckets.count)
+    for request in requests {
+      request.arena.bytes.withUnsafeBytes { arena in
+        appendKey("d", request.bucket, arena[request.token])
+        appendKey("m", request.bucket, arena[request.token])
+      }
+    }
+    for bucket in buckets { command.append(shards.keys.guardKey(bucket)) }
+    command.append(now)
+    command.append(limits.lifetimeMilliseconds)
+    command.append(limits.mailbox)
+    command.append(limits.ids)
+    command.append(limits.revisions)
+    for request in requests { request.arena.bytes.withUnsafeBytes { append(request, $0[request.entry.span]) } }
+  }
+
+  private func appendKey(_ prefix: String, _ bucket: Int, _ token: UnsafeRawBufferPointer) {
+    command.beginArgument()
+    command.extend(prefix)
+    command.extend("{")
+    command.extend(bucket)
+    command.extend("}")
+    command.extend(token)
+    command.endArgument()
+  }
+
+  private func append(_ request: JudgeRequest, _ entry: UnsafeRawBufferPointer) {
+    let terms = request.entry
+    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
+      bytes.storeBytes(of: terms.id.bigEndian, as: UInt64.self)
+      bytes.storeBytes(of: terms.source.bigEndian, toByteOffset: 8, as: UInt32.self)
+      command.append(UnsafeRawBufferPointer(rebasing: bytes[..<12]))
+    }
+    terms.revision.withBytes { command.append($0) }
+    command.beginArgument()
+    if let view = DeliveryEntryView(entry), !view.collapseID.isEmpty {
+      command.extend("c")
+      command.extend(view.collapseID)
+    }
+    command.endArgument()
+    command.append(request.isExpired ? UnsafeRawBufferPointer(rebasing: entry.prefix(NotificationID.byteCount)) : entry)
+    withUnsafeTemporaryAllocation(byteCount: 40, alignment: 8) { bytes in
+      bytes.storeBytes(of: terms.application.bigEndian, as: UInt64.self)
+      bytes.storeBytes(of: terms.user.bigEndian, toByteOffset: 8, as: UInt64.self)
+      bytes.storeBytes(of: UInt64(max(0, terms.time)).bigEndian, toByteOffset: 16, as: UInt64.self)
+      var count = terms.user == 0 ? 8 : 24
+      if let id = terms.withdraws {
+        id.withBytes { id in UnsafeMutableRawBufferPointer(rebasing: bytes[24...]).copyMemory(from: id) }
+        count = 40
+      }
+      command.append(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+    }
+  }
+}
+
+/// The calls in flight: nothing is allocated for a call but its list of requests.
+private final class Inbox: RedisReplyHandler {
+  var calls = SlotTable<[JudgeRequest]>()
+  weak var handler: (any JudgeHandler)?
+
+  func redisReplied(token: UInt64, reply: RedisReplyView) {
+    guard let requests = calls.take(Int(token)) else { return }
+    if reply.isBucketLost { handler?.notJudged(requests, .bucketLost) } else { handler?.judged(requests, JudgeAnswer(reply, requests)) }
+  }
+
+  func redisFailed(token: UInt64, error: RedisError) {
+    if let requests = calls.take(Int(token)) { handler?.notJudged(requests, StoreError(error)) }
+  }
+}
+
+/// What the judge says of the requests of a call, as it lies in Redis' answer.
+public struct JudgeAnswer {
+  /// The verdicts on the requests of the call; nil for what the judge never says, and for all behind it.
+  public let verdicts: [Verdict?]
+  private let reply: RedisReplyView
+
+  init(_ reply: RedisReplyView, _ requests: [JudgeRequest]) {
+    self.reply = reply
+    var reader = ByteReader(reply[0]?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0))
+    var isReadable = true
+    verdicts = requests.map { request in
+      guard isReadable, let verdict = Verdict(&reader, revision: request.entry.revision) else {
+        isReadable = false
+        return nil
+      }
+      return verdict
+    }
+  }
+
+  /// Hands out what mailboxes have too much, each with the index of the request that has found it.
+  public func forEachOverflow(_ body: (_ request: Int, _ entries: MailboxEntries) -> Void) {
+    for place in stride(from: 1, to: reply.count - 1, by: 2) {
+      guard let number = reply[place]?.integer, verdicts.indices.contains(Int(number) - 1), let entries = reply[place + 1] else { continue }
+      body(Int(number) - 1, MailboxEntries(entries))
+    }
+  }
+}

@@ -1,0 +1,60 @@
+public import Notifications
+
+/// One request for one device, to be judged.
+public struct JudgeRequest {
+  /// What the caller knows it by.
+  public let tag: Int32
+  /// Has the token and the entry.
+  public let arena: Arena
+  /// The device's token.
+  public let token: ArenaSpan
+  /// The bucket that its keys lie in; the judge sees to it.
+  var bucket = 0
+  /// What the device gets.
+  public let entry: RequestEntry
+  /// It has expired already when it is judged.
+  public let isExpired: Bool
+
+  /// A request from its parts.
+  public init(tag: Int32, in arena: Arena, token: ArenaSpan, _ entry: RequestEntry, isExpired: Bool) {
+    (self.tag, self.arena, self.token, self.entry, self.isExpired) = (tag, arena, token, entry, isExpired)
+  }
+}
+
+/// A request's delivery entry, which is the same for all of its devices, and what the judge needs to know beside it.
+public struct RequestEntry {
+  /// Where the arena has the entry.
+  public var span: ArenaSpan
+  /// The stable hash of the application.
+  public var application: UInt64
+  /// The stable hash of the person, where the request is for one.
+  public var user: UInt64
+  /// When it was published: milliseconds since 1970.
+  public var time: Int64
+  /// Where a removal names a notification by its apns-id.
+  public var withdraws: NotificationID?
+  /// What the window of recent ids remembers: of the apns-id.
+  public var id: UInt64
+  /// What the window of recent ids remembers: of where the record lies.
+  public var source: UInt32
+  /// When it expires: seconds since 1970.
+  public var end: Int64
+  /// Its revision, as its record has it.
+  public var revision: Revision
+
+  /// An entry from its parts.
+  public init(
+    span: ArenaSpan, application: UInt64, user: UInt64, time: Int64, withdraws: NotificationID?, id: UInt64, source: UInt32, end: Int64,
+    revision: Revision
+  ) {
+    self.span = span
+    self.application = application
+    self.user = user
+    self.time = time
+    self.withdraws = withdraws
+    self.id = id
+    self.source = source
+    self.end = end
+    self.revision = revision
+  }
+}

@@ -1,0 +1,171 @@
+import Redis
+
+extension Judge {
+  /// The one atomic call of the transform stage: judges requests in order, and applies them.
+  ///
+  /// A verdict is the same when a record comes again, so its events can simply be said again; so what was applied before is looked for before
+  /// anything else, the registration included. What a verdict means is said at `Verdict`.
+  ///
+  /// What a device has in Redis may be nothing that can be read: that is the verdict on its own requests, and the others of the call have
+  /// theirs. The least is done for each request. What only bounds what is kept is done by chance, for one request in `SLACK`, and with each
+  /// new generation of ids.
+  static let script = RedisScript(
+    """
+    -- KEYS, per request: the device's hash, its mailbox; at last the markers of each bucket in which they lie.
+    -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the most entries of a mailbox; ids remembered; collapse
+    --       revisions remembered; then per request
+    --       id        hash of the apns-id 8, hash of its source 4
+    --       revision  time 8, partition 4, offset 8
+    --       collapse  'c' and the collapse id, or ''
+    --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
+    --       terms     hash of the application 8; for a person also hash of the user 8, time of the record 8; where a removal names a
+    --                 notification without collapse id these two, or zeros, and its apns-id 16
+    -- Answers {-2} where Redis has lost one of the buckets. Else the verdicts in one string, then for each mailbox that has too much the
+    -- number of the request that has found it, and revision, entry, revision, entry, … oldest first. A verdict is
+    --       1   the verdict, and 8, 16 and 32 for each of the next three that follows
+    --       12  presence
+    --       20  revision as it is kept, where it is not the request's own
+    --       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
+    --       or, for UNREADABLE, the bytes of the reason 1, the reason
+    local STALE, NEW, REPEAT, DUPLICATE, WRONG_USER, UNREGISTERED, WRONG_APPLICATION, UNREADABLE = 0, 1, 2, 3, 4, 5, 6, 7
+    local SLACK, AGE, JOINED_LATE = 16, 600, 5000
+    local ANYBODY, EXPIRED, PRESENT = string.rep('\\0', 8), 16, 12
+    local call, find, sub, byte, char, unpacked, packed =
+      redis.call, string.find, string.sub, string.byte, string.char, struct.unpack, struct.pack
+    local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+    local COUNT = (#ARGV - 5) / 5
+    if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
+    \(MailboxLua.overflow)
+    local answer = {''}
+
+    local function piece(verdict, presence, revision, other)
+      if not presence and not revision and other == '' then return char(verdict) end
+      return char(verdict + (presence and 8 or 0) + (revision and 16 or 0) + (other ~= '' and 32 or 0))
+        .. (presence or '') .. (revision or '') .. other
+    end
+
+    -- The oldest collapse revisions go when a device has too many, and all that are past the longest lifetime.
+    local function prune(device)
+      local all, kept = call('HGETALL', device), {}
+      local limit = now * 1000 - tonumber(keep)
+      for i = 1, #all, 2 do
+        if byte(all[i]) == 99 then
+          local t, p, o = unpacked('>I8I4I8', all[i + 1])
+          if t < limit then call('HDEL', device, all[i]) else kept[#kept + 1] = {t, p, o, all[i]} end
+        end
+      end
+      if #kept < revisions then return end
+      table.sort(kept, function (a, b) return earlier(a[1], a[2], a[3], b[1], b[2], b[3]) end)
+      for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
+    end
+
+    -- Told once in a call for each mailbox, whose eviction begins with the first answer.
+    local told = {}
+    local function tell(box, number)
+      if told[box] or call('HLEN', box) <= maximum then return end
+      told[box] = true
+      answer[#answer + 1] = number
+      answer[#answer + 1] = overflow(box, maximum)
+    end
+
+    local function remember(w, id)
+      local started, former = now, 0
+      if w then started, former = unpacked('>I4I2', w) end
+      if not w or now - started >= AGE then
+        w = w and now - started < 2 * AGE and sub(w, 7 + former) or ''
+        return packed('>I4I2', now, #w) .. w .. id, true
+      elseif #w < 6 + 12 * (remembered + SLACK) then
+        return w .. id
+      end
+      return packed('>I4I2', started, math.max(0, former - 12 * (SLACK + 1))) .. sub(w, -12 * (remembered - 1)) .. id
+    end
+
+    -- A notification without a collapse id has no revision of its own: a removal finds it in the mailbox by its apns-id.
+    local function withdraw(box, id, own)
+      local all = call('HGETALL', box)
+      for i = 1, #all, 2 do
+        if #all[i] == 20 and all[i] ~= own and sub(all[i + 1], 1, 16) == id then
+          call('HDEL', box, all[i])
+          return all[i] .. id
+        end
+      end
+      return ''
+    end
+
+    -- Why a device gets nothing of what the terms say, or nil.
+    local function refusal(owner, terms)
+      if not owner then return UNREGISTERED end
+      if not find(owner, sub(terms, 1, 8), 17, true) then return WRONG_APPLICATION end
+      if #terms > 8 then
+        local user = sub(terms, 9, 16)
+        if user ~= ANYBODY and (sub(owner, 1, 8) ~= user or unpacked('>I8', owner, 9) > unpacked('>I8', terms, 17) + JOINED_LATE) then
+          return WRONG_USER
+        end
+      end
+    end
+
+    local function judge(number, device, box, id, revision, collapse, entry, terms)
+      local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
+      local presence, w, known = state[1], state[3], state[4]
+      local refused = refusal(state[2], terms)
+      -- One that has left, and to whose mailbox nothing came since.
+      local left = presence == ''
+      if presence and #presence ~= PRESENT then presence = false end
+      local at = w and find(w, sub(id, 1, 8), 7, true)
+      while at and (at - 7) % 12 ~= 0 do at = find(w, sub(id, 1, 8), at + 1, true) end
+      if at and sub(w, at, at + 11) ~= id then return char(DUPLICATE) end
+      local raised, former = false, ''
+      if known then
+        local t0, p0, o0 = unpacked('>I8I4I8', known)
+        local t, p, o = unpacked('>I8I4I8', revision)
+        if p == p0 and o == o0 then
+          at, former = 1, sub(known, 37)
+          if t ~= t0 then raised = sub(known, 1, 20) end
+        elseif not at and not refused then
+          if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return piece(STALE, false, false, sub(known, 1, 36)) end
+          if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end
+        end
+      end
+      local kept = raised or revision
+      if at then return piece(REPEAT, not refused and presence and call('HEXISTS', box, kept) == 1 and presence, raised, former) end
+      if refused then return char(refused) end
+      local window, isNew = remember(w, id)
+      local isExpired, superseded = #entry == EXPIRED, ''
+      if not isExpired then call('HSET', box, kept, entry) end
+      if known and call('HDEL', box, sub(known, 1, 20)) == 1 then superseded = sub(known, 1, 36) end
+      if superseded == '' and #terms > 24 then superseded = withdraw(box, sub(terms, 25), kept) end
+      if collapse == '' then
+        call('HSET', device, 'w', window)
+      else
+        call('HSET', device, 'w', window, collapse, kept .. sub(entry, 1, 16) .. superseded)
+        if not known and (isNew or call('HLEN', device) > revisions) then prune(device) end
+      end
+      if isExpired then return piece(NEW, false, raised, superseded) end
+      local isChosen = byte(id, 8) < 256 / SLACK
+      if not presence and (isNew or left or isChosen) then
+        -- Until the next generation nothing that comes makes it longer.
+        call('PEXPIRE', box, keep + AGE * 1000)
+        if left then call('HSET', device, 'p', '-') end
+      end
+      if isChosen then tell(box, number) end
+      return piece(NEW, presence, raised, superseded)
+    end
+
+    local verdicts = {}
+    for i = 1, COUNT do
+      local k, a = 2 * i, 5 * i
+      local isRead, verdict =
+        pcall(judge, i, KEYS[k - 1], KEYS[k], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+      if not isRead then
+        local reason = type(verdict) == 'table' and verdict.err or verdict
+        -- What the program could not read, and a key of another type, are this device's; what else a command is refused for is so for all.
+        if sub(reason, 1, 12) ~= 'user_script:' and not find(reason, 'WRONGTYPE', 1, true) then return redis.error_reply(reason) end
+        reason = sub(reason, 1, 200)
+        verdict = char(UNREADABLE, #reason) .. reason
+      end
+      verdicts[i] = verdict
+    end
+    answer[1] = table.concat(verdicts)
+    return answer
+    """)
+}

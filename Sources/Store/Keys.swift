@@ -1,0 +1,87 @@
+import Cryptography
+import Notifications
+
+/// Every key that Carillon keeps in Redis.
+///
+/// Who writes the truth of a bucket does so only where the bucket's markers are; while Redis is rebuilt, only the rebuilder writes, and
+/// looks for `b{B}` instead.
+///
+/// | key | type | what | room |
+/// |---|---|---|---|
+/// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` its person's set, `r` registration, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id | `Device` |
+/// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry | `Mailbox` |
+/// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the recipients of a person for an application: the tokens of their devices, in the order of their bytes | `Recipients` |
+/// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
+/// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
+/// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |
+/// | `tries` | hash | how often each partition was begun at its marker, which record is worked on alone, and how many processes ended with which | `CrashLoops` |
+/// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds | `Lanes` |
+///
+/// `B` is the bucket: the hash tag that puts the keys of one script call into one slot of a Redis Cluster. A device's bucket is a
+/// hash of its token, a user's one of the user's id. The number of buckets is fixed for the cluster's life.
+///
+/// A bucket without `k{B}` is one that Redis has lost, or has never had: no script works on it.
+///
+/// Fields of a device, all in network byte order:
+///
+/// | field | bytes |
+/// |---|---|
+/// | `p` | partition of `deliveries` 4, session generation 8; empty where the device has left, and `-` when something has come since |
+/// | `u` | hash of the user 8 (zeros: nobody), since when in milliseconds 8, hash of the application 8 |
+/// | `a` | the key of the person's set that it belongs to, or empty |
+/// | `r` | digest of the registration 8, partition 4 and offset 8 of its record in `devices` |
+/// | `w` | when its generation began in seconds 4, bytes of the former generation 2, then per id: hash of the apns-id 8, of its source 4 |
+/// | `g` | oldest and newest revision that were evicted and not yet told, 20 each |
+/// | `c` and the collapse id | newest revision 20, its apns-id 16, and what it superseded in the mailbox: revision 20, apns-id 16 |
+struct Keys: Sendable {
+  /// How many buckets the cluster has.
+  let buckets: Int
+  /// Whether the keys are used by the one who rebuilds Redis.
+  let isRebuilding: Bool
+
+  init(buckets: Int, isRebuilding: Bool = false) {
+    precondition((1...16384).contains(buckets), "the number of buckets is checked where the settings are read")
+    self.buckets = buckets
+    self.isRebuilding = isRebuilding
+  }
+
+  /// The sorted set of the fan-out lanes.
+  static let lanes = "lanes"
+  /// Held by whoever rebuilds.
+  static let rebuild = "rebuild"
+  /// What is counted against crash loops.
+  static let tries = "tries"
+
+  /// The bucket of a device's token or a user's id.
+  func bucket(of name: UnsafeRawBufferPointer) -> Int { Int(StableHash.hash(name, seed: 0) % UInt64(buckets)) }
+
+  /// The same of a text.
+  func bucket(of name: String) -> Int {
+    var name = name
+    return name.withUTF8 { bucket(of: UnsafeRawBufferPointer($0)) }
+  }
+
+  /// The device's hash.
+  func device(_ token: String) -> String { "d{\(bucket(of: token))}\(token)" }
+
+  /// The device's mailbox.
+  func mailbox(_ token: String) -> String { "m{\(bucket(of: token))}\(token)" }
+
+  /// The devices of a person for an application.
+  func recipients(user: String, application: String) -> String { "u{\(bucket(of: user))}\(application)/\(user)" }
+
+  /// The markers of a bucket.
+  func markers(_ bucket: Int) -> String { "k{\(bucket)}" }
+
+  /// A bucket that is being rebuilt.
+  func rebuilt(_ bucket: Int) -> String { "b{\(bucket)}" }
+
+  /// What must be there when a script writes to a bucket: its markers, except for the rebuilder.
+  func guardKey(_ bucket: Int) -> String { isRebuilding ? rebuilt(bucket) : markers(bucket) }
+
+  /// The same for the bucket that a device lies in.
+  func guardKey(ofDevice token: String) -> String { guardKey(bucket(of: token)) }
+
+  /// The number of a new bucket, its field `i`: the version of this layout, and eight random bytes.
+  static func bucketNumber() -> [UInt8] { [1] + RandomBytes.make(count: 8) }
+}

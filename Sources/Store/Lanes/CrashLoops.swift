@@ -1,0 +1,101 @@
+import Redis
+
+/// What is counted so that a record that takes its worker's process down is found: in Redis, since the worker that knew is gone.
+/// Loop-confined.
+///
+/// Fields of the hash, each beginning with the field of a partition's markers:
+///
+/// | field | value |
+/// |---|---|
+/// | `q3` | the offset that it was begun at last, and how often |
+/// | `q3 group` | the first offset and the number of the records that are worked on |
+/// | `q3 ended 17` | how many processes have ended while they worked on this record alone |
+public final class CrashLoops {
+  private let shards: Shards
+  private let calls = Calls()
+
+  /// Of these servers.
+  public init(_ shards: Shards) { self.shards = shards }
+
+  /// Counts a begin.
+  ///
+  /// Keys: the counts. Arguments, per partition: field, offset. Answers, per partition, `{begins, first record of the group that a process
+  /// has ended over, records of it or 0, record with which alone most have ended or -1, how many those were}`.
+  static let beginScript = RedisScript(
+    """
+    local answer = {}
+    for i = 1, #ARGV, 2 do
+      local field, offset = ARGV[i], ARGV[i + 1]
+      local begins, first, count, most, ended = 1, -1, 0, -1, 0
+      local known = redis.call('HGET', KEYS[1], field)
+      if known and string.match(known, '^%d+') == offset then begins = string.match(known, '%d+$') + 1 end
+      redis.call('HSET', KEYS[1], field, offset .. ' ' .. begins)
+      local last = redis.call('HGET', KEYS[1], field .. ' group')
+      if last then
+        local place, size = string.match(last, '^(%d+) (%d+)$')
+        first, count = tonumber(place), tonumber(size)
+        if count == 1 then redis.call('HINCRBY', KEYS[1], field .. ' ended ' .. place, 1) end
+      end
+      local all = redis.call('HGETALL', KEYS[1])
+      for k = 1, #all, 2 do
+        local name, place = string.match(all[k], '^(%a%d+) ended (%d+)$')
+        if name == field and tonumber(all[k + 1]) > ended then most, ended = tonumber(place), tonumber(all[k + 1]) end
+      end
+      answer[#answer + 1] = {begins, first, count, most, ended}
+    end
+    return answer
+    """)
+
+  /// Nothing of these partitions is suspected any more. Arguments: the fields.
+  static let clearScript = RedisScript(
+    """
+    local all = redis.call('HKEYS', KEYS[1])
+    for _, field in ipairs(ARGV) do
+      for _, name in ipairs(all) do
+        if string.match(name, '^%a%d+') == field then redis.call('HDEL', KEYS[1], name) end
+      end
+    end
+    return 1
+    """)
+
+  /// What is known of a partition that begins.
+  public struct Counts: Sendable {
+    /// How often it was begun at this offset.
+    public let begins: Int64
+    /// The first record of the group that a process has ended over, and how many the group had: 0 for none.
+    public let group: (first: Int64, count: Int64)
+    /// The record with which alone most processes have ended, and how many those were.
+    public let deadly: (offset: Int64, ends: Int64)
+  }
+
+  /// Partitions begin at these offsets: what is known of each, in order; nil where that cannot be read.
+  public func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> [Counts?] {
+    let arguments = starts.flatMap { [RedisArgument.text($0.partition.field), .integer($0.offset)] }
+    let answer = try await shards.common.answer(Self.beginScript, keys: [.text(Keys.tries)], arguments: arguments)
+    return (answer.array ?? []).map { known in
+      let numbers = known.array?.compactMap(\.integer) ?? []
+      guard numbers.count == 5 else { return nil }
+      return Counts(begins: numbers[0], group: (numbers[1], numbers[2]), deadly: (numbers[3], numbers[4]))
+    }
+  }
+
+  /// A group of records is going to be worked on.
+  public func mark(_ partition: MarkedPartition, first: Int64, count: Int64, _ then: @escaping (StoreError?) -> Void) {
+    calls.command.begin("HSET")
+    calls.command.append(Keys.tries)
+    calls.command.append(partition.field + " group")
+    calls.command.append("\(first) \(count)")
+    calls.send(over: shards.common) { answer in
+      if case .failure(let error) = answer { then(error) } else { then(nil) }
+    }
+  }
+
+  /// Nothing of these partitions is suspected any more. What stays is looked at again when they begin.
+  public func clear(_ partitions: [MarkedPartition]) {
+    guard !partitions.isEmpty else { return }
+    calls.command.begin(Self.clearScript, keys: 1)
+    calls.command.append(Keys.tries)
+    for partition in partitions { calls.command.append(partition.field) }
+    calls.send(over: shards.common) { _ in }
+  }
+}

@@ -1,0 +1,103 @@
+public import Notifications
+import Redis
+
+/// What waits for devices: a hash for each, revision → delivery entry. Loop-confined.
+public final class Mailboxes {
+  private let shards: Shards
+  private let calls = Calls()
+
+  /// Of these servers.
+  public init(_ shards: Shards) { self.shards = shards }
+
+  /// Entries that one eviction takes at most.
+  public static var evictionMaximum: Int { MailboxLua.evictionMaximum }
+
+  /// What operators find a device's mailbox under.
+  public func name(of token: String) -> String { shards.keys.mailbox(token) }
+
+  // MARK: Pages
+
+  /// The oldest entries of the mailbox.
+  ///
+  /// Keys: the mailbox only. Arguments: how many; behind how many. Answers revision, entry, revision, entry, … in order; before them what is
+  /// no revision.
+  static let pageScript = RedisScript(
+    """
+    \(MailboxLua.fields)
+    local all = fields(KEYS[1])
+    local answer, behind = {}, tonumber(ARGV[2])
+    for i = 1, math.min(#all - behind, tonumber(ARGV[1])) do
+      answer[2 * i - 1] = all[behind + i][4]
+      answer[2 * i] = redis.call('HGET', KEYS[1], all[behind + i][4])
+    end
+    return answer
+    """)
+
+  /// Reads the oldest entries, all but the first `skipped`; a page of fewer than `count` is the last.
+  public func page(
+    of token: String, count: Int, skipping skipped: Int = 0, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
+  ) {
+    calls.command.begin(Self.pageScript, keys: 1)
+    calls.command.append(shards.keys.mailbox(token))
+    calls.command.append(count)
+    calls.command.append(skipped)
+    calls.send(over: shards.shard(ofDevice: token)) { then($0.map(MailboxEntries.init)) }
+  }
+
+  // MARK: Removing
+
+  /// Deletes entries whose outcome Kafka has. When it fails they stay, and are paged again.
+  public func delete(_ revisions: some Sequence<Revision>, of token: String, _ then: @escaping (StoreError?) -> Void) {
+    beginDeletion(token)
+    for revision in revisions { revision.withBytes { calls.command.append($0) } }
+    sendDeletion(token, then)
+  }
+
+  /// Removes fields that cannot be read, which would otherwise stand before the others in each page. What stays is found again.
+  public func remove(unreadable fields: [[UInt8]], of token: String, _ then: @escaping (StoreError?) -> Void) {
+    beginDeletion(token)
+    for field in fields { calls.command.append(field) }
+    sendDeletion(token, then)
+  }
+
+  private func beginDeletion(_ token: String) {
+    calls.command.begin("HDEL")
+    calls.command.append(shards.keys.mailbox(token))
+  }
+
+  private func sendDeletion(_ token: String, _ then: @escaping (StoreError?) -> Void) {
+    calls.send(over: shards.shard(ofDevice: token)) { answer in
+      if case .failure(let error) = answer { then(error) } else { then(nil) }
+    }
+  }
+
+  // MARK: A full mailbox
+
+  /// Deletes entries that a full mailbox evicted, after Kafka has their events, and keeps for the device which revisions it has missed.
+  ///
+  /// Keys: the device's hash, its mailbox. Arguments: the maximum of entries; then the revisions, oldest first. Answers what is to be evicted
+  /// next.
+  static let evictScript = RedisScript(
+    """
+    \(MailboxLua.overflow)
+    local maximum = tonumber(table.remove(ARGV, 1))
+    if redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
+    local gap = redis.call('HGET', KEYS[1], 'g')
+    redis.call('HSET', KEYS[1], 'g', (gap and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
+    return overflow(KEYS[2], maximum)
+    """)
+
+  /// Deletes entries that Kafka has the `evicted` events of, and answers what is to be evicted next.
+  ///
+  /// - Parameter revisions: oldest first.
+  public func evict(
+    _ revisions: [Revision], of token: String, maximum: Int, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
+  ) {
+    calls.command.begin(Self.evictScript, keys: 2)
+    calls.command.append(shards.keys.device(token))
+    calls.command.append(shards.keys.mailbox(token))
+    calls.command.append(maximum)
+    for revision in revisions { revision.withBytes { calls.command.append($0) } }
+    calls.send(over: shards.shard(ofDevice: token)) { then($0.map(MailboxEntries.init)) }
+  }
+}

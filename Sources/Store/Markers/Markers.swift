@@ -1,0 +1,191 @@
+import Redis
+
+/// Reads and writes the markers of all buckets, one call for each bucket. Loop-confined.
+///
+/// A bucket is known by a random number, which it has from whoever made it: one that was lost and made again in the meantime, with the
+/// same markers perhaps, is another bucket, and nothing is written to it by those who have not seen that.
+public final class Markers {
+  /// What a bucket says: nil when Redis does not have the bucket, else each field's marker, which may be missing.
+  public typealias BucketMarkers = [Marker?]?
+
+  /// How a change of markers ended.
+  public struct Written: Sendable {
+    /// Everything stands in every bucket that was asked for.
+    public var isComplete: Bool { failure == nil && lostBuckets == 0 && mismatches.isEmpty }
+    /// A call was not answered, or refused.
+    public var failure: StoreError?
+    /// Some buckets could not be written to, and nothing else went wrong.
+    public var refusal: StoreError? {
+      guard let failure, failure.code == .writesRefused, lostBuckets == 0, mismatches.isEmpty else { return nil }
+      return failure
+    }
+    /// Buckets that Redis does not have.
+    public var lostBuckets = 0
+    /// Places of changes that were not made in some bucket, and what stands there instead.
+    public var mismatches: [(place: Int, found: Marker?)] = []
+  }
+
+  /// Calls to many buckets that end together.
+  private final class Operation {
+    var remaining: Int
+    var failure: StoreError?
+    var buckets: [BucketMarkers] = []
+    var written = Written()
+    let then: (Operation) -> Void
+
+    init(_ remaining: Int, _ then: @escaping (Operation) -> Void) { (self.remaining, self.then) = (remaining, then) }
+
+    func ended() {
+      remaining -= 1
+      if remaining == 0 { then(self) }
+    }
+  }
+
+  private let shards: Shards
+  private let calls = Calls()
+  /// The number of each bucket, as it was read last.
+  private var numbers: [[UInt8]?]
+  private var isAnother = false
+
+  /// Sets each field whose value is as expected.
+  ///
+  /// Keys: the markers of a bucket. Arguments: the bucket's number; per field: field, expected value or empty, new value. Answers `{-2}`
+  /// where Redis does not have the bucket, else number and value of each field where something else stands.
+  static let script = RedisScript(
+    """
+    if redis.call('HGET', KEYS[1], 'i') ~= ARGV[1] then return {-2} end
+    local fields = {}
+    for i = 2, #ARGV, 3 do fields[#fields + 1] = ARGV[i] end
+    local found, others, set = redis.call('HMGET', KEYS[1], unpack(fields)), {}, {}
+    for i = 1, #fields do
+      local value, expected, new = found[i] or '', ARGV[3 * i], ARGV[3 * i + 1]
+      if value == expected then
+        set[#set + 1], set[#set + 2] = fields[i], new
+      elseif value ~= new then
+        others[#others + 1], others[#others + 2] = i - 1, value
+      end
+    end
+    if #set > 0 then redis.call('HSET', KEYS[1], unpack(set)) end
+    return others
+    """)
+
+  /// Of these servers.
+  public init(_ shards: Shards) {
+    self.shards = shards
+    numbers = Array(repeating: nil, count: shards.buckets)
+  }
+
+  /// Whether a bucket turned out to be another one than before; says so once.
+  public func takeChange() -> Bool {
+    defer { isAnother = false }
+    return isAnother
+  }
+
+  /// Whether the registry in Redis has come as far as `devices` did; nil when Redis does not answer, or has lost buckets.
+  ///
+  /// - Parameter ends: of the partitions that have records.
+  public func hasRegistry(upTo ends: [Int32: Int64]) async -> Bool? {
+    let partitions = ends.keys.sorted()
+    guard let buckets = await read(partitions.map { .devices($0) }) else { return nil }
+    var isComplete = true
+    for bucket in buckets {
+      guard let bucket else { return nil }
+      for (partition, marker) in zip(partitions, bucket) where marker?.offset ?? 0 < ends[partition] ?? 0 { isComplete = false }
+    }
+    return isComplete
+  }
+
+  /// Reads the markers of partitions in all buckets; nil when Redis does not answer.
+  public func read(_ partitions: [MarkedPartition]) async -> [BucketMarkers]? {
+    await withCheckedContinuation { continuation in
+      begin(Array(0..<shards.buckets), { continuation.resume(returning: $0.failure == nil ? $0.buckets : nil) }) { bucket in
+        calls.command.begin("HMGET")
+        calls.command.append(shards.keys.markers(bucket))
+        calls.command.append("i")
+        for partition in partitions { calls.command.append(partition.field) }
+      }
+    }
+  }
+
+  /// Writes the same changes to all buckets.
+  public func write(_ changes: [MarkerChange], _ then: @escaping (Written) -> Void) {
+    write(Array(0..<shards.buckets), { _ in changes }, then)
+  }
+
+  /// Writes changes that differ from bucket to bucket; a bucket without any is left alone.
+  public func write(_ changes: [Int: [MarkerChange]]) async -> Written {
+    await withCheckedContinuation { continuation in
+      write(changes.keys.sorted(), { changes[$0] ?? [] }) { continuation.resume(returning: $0) }
+    }
+  }
+
+  private func write(_ buckets: [Int], _ changes: (Int) -> [MarkerChange], _ then: @escaping (Written) -> Void) {
+    let finish = { (operation: Operation) in
+      operation.written.failure = operation.failure
+      then(operation.written)
+    }
+    begin(buckets, finish) { bucket in
+      calls.command.begin(Self.script, keys: 1)
+      calls.command.append(shards.keys.markers(bucket))
+      calls.command.append(numbers[bucket] ?? [])
+      for change in changes(bucket) {
+        calls.command.append(change.partition.field)
+        calls.command.append(change.expected?.bytes ?? [])
+        calls.command.append(change.new.bytes)
+      }
+    }
+  }
+
+  /// Makes the buckets that are missing: this Redis is a new one, or was rebuilt.
+  public func create(_ buckets: [Int]) async -> StoreError? {
+    await withCheckedContinuation { continuation in
+      begin(buckets, { continuation.resume(returning: $0.failure) }) { bucket in
+        calls.command.begin("HSETNX")
+        calls.command.append(shards.keys.markers(bucket))
+        calls.command.append("i")
+        calls.command.append(Keys.bucketNumber())
+      }
+    }
+  }
+
+  /// One call for each bucket, which `write` writes.
+  private func begin(_ buckets: [Int], _ then: @escaping (Operation) -> Void, _ write: (Int) -> Void) {
+    // One more than calls, so that it does not end while they are made.
+    let operation = Operation(buckets.count + 1, then)
+    operation.buckets = Array(repeating: nil, count: shards.buckets)
+    for bucket in buckets {
+      write(bucket)
+      calls.send(over: shards.shard(of: bucket)) { [self] answer in
+        switch answer {
+        case .success(let reply): replied(reply, bucket, operation)
+        case .failure(let error): failed(error, operation)
+        }
+        operation.ended()
+      }
+    }
+    operation.ended()
+  }
+
+  private func replied(_ reply: RedisReplyView, _ bucket: Int, _ operation: Operation) {
+    if let number = reply[0]?.bytes {
+      // Of a reading call: the bucket's number, then the markers.
+      if let known = numbers[bucket], !known.elementsEqual(number) { isAnother = true }
+      numbers[bucket] = Array(number)
+      operation.buckets[bucket] = (1..<max(1, reply.count)).map { reply[$0]?.bytes.flatMap(Marker.init) }
+    } else {
+      for place in stride(from: 0, to: reply.count - 1, by: 2) {
+        guard let change = reply[place]?.integer else { continue }
+        operation.written.mismatches.append((Int(change), reply[place + 1]?.bytes.flatMap(Marker.init)))
+      }
+    }
+  }
+
+  private func failed(_ error: StoreError, _ operation: Operation) {
+    if error.code == .bucketLost {
+      operation.written.lostBuckets += 1
+    } else if operation.failure.map({ $0.code == .writesRefused }) ?? true {
+      // Buckets that may have changed count for more than those that have not.
+      operation.failure = error
+    }
+  }
+}

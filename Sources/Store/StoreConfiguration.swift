@@ -1,0 +1,20 @@
+public import Redis
+
+/// Where the cluster's Redis is, and what all of its workers must agree on.
+public struct StoreConfiguration: Sendable, CustomStringConvertible {
+  /// The buckets that keys are spread over where nothing else is said.
+  public static let standardBuckets = 256
+
+  /// The server.
+  public var address: RedisAddress
+  /// The buckets that keys are spread over: 1 to 16384, and never changed in a cluster's life.
+  public var buckets: Int
+
+  /// A configuration from its parts.
+  public init(_ address: RedisAddress, buckets: Int = StoreConfiguration.standardBuckets) {
+    (self.address, self.buckets) = (address, buckets)
+  }
+
+  /// The address, without its password.
+  public var description: String { "\(address)" }
+}

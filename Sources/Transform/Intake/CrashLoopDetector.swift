@@ -1,0 +1,66 @@
+import Store
+
+/// Finds the record that takes its worker's process down, by what the worker before has counted. Loop-confined.
+///
+/// A partition that was begun several times at the same offset, and neither left in order nor ever idle, is suspected: its records are then
+/// worked on in small groups, each noted before. Where a process ends over a group, the next one makes smaller ones of it, down to single
+/// records; one that several processes have ended over is dead-lettered.
+final class CrashLoopDetector {
+  /// The group that a process has ended over.
+  struct Group: Equatable {
+    var first: Int64
+    var count: Int64
+
+    /// How many records may be worked on together from this offset on.
+    func step(at offset: Int64) -> Int {
+      if offset < first { return Int(min(first - offset, Int64(CrashLoopDetector.groupRecords))) }
+      return offset < first + count ? max(1, Int(count) / CrashLoopDetector.narrowing) : CrashLoopDetector.groupRecords
+    }
+  }
+
+  /// What is known when partitions are begun.
+  struct Suspicion {
+    /// Records are to be begun in groups.
+    var isBisecting = false
+    /// What to look at more closely.
+    var groups: [MarkedPartition: Group] = [:]
+    /// The offset of a record that no worker survives.
+    var deadly: [MarkedPartition: Int64] = [:]
+  }
+
+  /// Begins at one offset after which a partition is suspected.
+  static let suspectedAfter = 4
+  /// Records of a group at first, and by how much the groups become smaller: 64, 8, 1.
+  static let groupRecords = 64
+  static let narrowing = 8
+  /// Processes that ended while working on a record alone, after which it is dead-lettered.
+  static let deadlyAfter = 2
+  /// Processes that have ended over a record until it is dead-lettered.
+  static let tries = suspectedAfter - 1 + 2 + deadlyAfter
+  /// So many records are begun in groups before a lane goes on as usual.
+  static let bisectedRecords = 1_000
+
+  private let counts: CrashLoops
+
+  init(_ counts: CrashLoops) { self.counts = counts }
+
+  /// Partitions are begun at these offsets.
+  func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> Suspicion {
+    var suspicion = Suspicion()
+    for (start, known) in zip(starts, try await counts.began(starts)) {
+      guard let known else { continue }
+      if known.begins >= Self.suspectedAfter || known.group.count > 0 { suspicion.isBisecting = true }
+      if known.group.count > 0 { suspicion.groups[start.partition] = Group(first: known.group.first, count: known.group.count) }
+      if known.deadly.ends >= Self.deadlyAfter { suspicion.deadly[start.partition] = known.deadly.offset }
+    }
+    return suspicion
+  }
+
+  /// A group of records is going to be worked on; `then` is told whether Redis has noted that.
+  func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping (Bool) -> Void) {
+    counts.mark(partition, first: group.first, count: group.count) { then($0 == nil) }
+  }
+
+  /// Partitions are left in order, or a lane has gone on as usual: nothing is suspected any more.
+  func cleared(_ partitions: [MarkedPartition]) { counts.clear(partitions) }
+}

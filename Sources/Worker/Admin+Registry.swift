@@ -1,0 +1,11 @@
+public import Kafka
+
+extension Admin {
+  /// Where the partitions of `devices` end now, those that have records.
+  public func registryEnds(_ topics: Topics) async throws(KafkaError) -> [Int32: Int64] {
+    let partitions = try await describe(topic: topics.devices).partitions.map { TopicPartition(topics.devices, $0.id) }
+    var ends: [Int32: Int64] = [:]
+    for (partition, range) in try await self.ends(of: partitions) where !range.isEmpty { ends[partition.partition] = range.upperBound }
+    return ends
+  }
+}

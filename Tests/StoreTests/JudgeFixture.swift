@@ -1,0 +1,246 @@
+import EventLoop
+import Notifications
+import Redis
+import TestSupport
+
+@testable import Store
+
+/// A request for a device as the judge gets it, made of a few numbers.
+struct Judged: Sendable {
+  var device = "a"
+  var id: UInt64
+  var collapse = ""
+  var timestamp: UInt64 = 1000
+  var partition: UInt32 = 0
+  var offset: UInt64
+  var user: UInt64 = 0
+  var isExpired = false
+  var withdraws: UInt64?
+
+  var revision: Revision { Revision(timestamp: timestamp, partition: partition, offset: offset) }
+  var source: SourcePosition { SourcePosition(partition: Int32(partition), offset: Int64(offset), timestamp: Int64(timestamp)) }
+}
+
+/// What the judge said, copied out.
+enum Said: Equatable, Sendable {
+  case stale(by: UInt64)
+  case new(revision: Revision, displaced: UInt64?, presence: Bool)
+  case again(revision: Revision, displaced: UInt64?, presence: Bool)
+  case duplicate, wrongUser, unregistered, wrongApplication
+  /// What Redis has of the device cannot be read; which text says so differs.
+  case unreadable
+  /// The judge has said what it never says.
+  case unknown
+  /// Redis does not have the bucket.
+  case lost
+  case failed(StoreError.Code)
+
+  init(_ verdict: Verdict?) {
+    switch verdict {
+    case .stale(let by): self = .stale(by: by.id.number)
+    case .new(let application):
+      self = .new(
+        revision: application.revision, displaced: application.superseded?.id.number, presence: application.presence == Said.presence)
+    case .again(let application):
+      self = .again(
+        revision: application.revision, displaced: application.superseded?.id.number, presence: application.presence == Said.presence)
+    case .duplicate: self = .duplicate
+    case .wrongUser: self = .wrongUser
+    case .unregistered: self = .unregistered
+    case .wrongApplication: self = .wrongApplication
+    case .unreadable: self = .unreadable
+    case nil: self = .unknown
+    }
+  }
+
+  init(_ error: StoreError) { self = error.code == .bucketLost ? .lost : .failed(error.code) }
+
+  /// Where the devices of these tests are connected.
+  static let presence = Presence(partition: 3, generation: 7)
+}
+
+extension NotificationID {
+  init(number: UInt64) {
+    var bytes = [UInt8](repeating: 0, count: 8)
+    withUnsafeBytes(of: number.bigEndian) { bytes += $0 }
+    // Sixteen bytes are an id.
+    self = bytes.withUnsafeBytes { NotificationID(bytes: $0)! }
+  }
+
+  /// The number that it was made of.
+  var number: UInt64 { withBytes { bytes in bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) } } }
+}
+
+/// A judge on a Redis of the test's own.
+actor TestJudge {
+  nonisolated let loop = EventLoop(name: "judge")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let buckets: Int
+  private var redis: RedisConnection?
+  private var shards: Shards?
+  /// The offsets of what full mailboxes were said to have too many, one list for each answer that said so.
+  private(set) var overflows: [[UInt64]] = []
+  private var waiting: (Judge, Collector)?
+  static let application: UInt64 = 77
+
+  private init(buckets: Int) { self.buckets = buckets }
+
+  static func with<R: Sendable>(buckets: Int = 1, _ body: @escaping @Sendable (TestJudge) async throws -> R) async throws -> R {
+    try await withRedis { server in
+      let judge = TestJudge(buckets: buckets)
+      let task = Task(executorPreference: judge.loop) {
+        try await judge.connect(server.address)
+        let result = try await body(judge)
+        await judge.close()
+        return result
+      }
+      let result = try await task.value
+      await judge.loop.close()
+      return result
+    }
+  }
+
+  private func connect(_ address: RedisAddress) async throws {
+    let redis = RedisConnection(on: loop, RedisConfiguration(address))
+    self.redis = redis
+    redis.start()
+    try await redis.waitUntilUp(withinMilliseconds: 20_000)
+    let shards = Shards(on: loop, StoreConfiguration(address, buckets: buckets), clientName: "test")
+    self.shards = shards
+    shards.start()
+    try await shards.waitUntilUp(withinMilliseconds: 20_000)
+    for bucket in 0..<buckets { _ = try await redis.command(["HSET", .text("k{\(bucket)}"), "v", 1]) }
+  }
+
+  private func close() {
+    shards?.close()
+    redis?.close()
+  }
+
+  @discardableResult
+  func command(_ arguments: RedisArgument...) async throws -> RedisValue {
+    guard let redis else { return .null }
+    return try await redis.command(arguments)
+  }
+
+  /// The key of a device's hash, and of its mailbox.
+  func device(_ token: String) -> RedisArgument { .text(shards?.keys.device(token) ?? "") }
+  func mailboxKey(_ token: String) -> RedisArgument { .text(shards?.keys.mailbox(token) ?? "") }
+  func bucket(_ token: String) -> Int { shards?.keys.bucket(of: token) ?? 0 }
+
+  /// Registers a device as of a user since a time, connected or not.
+  func register(_ token: String = "a", user: UInt64 = 0, since: UInt64 = 0, isConnected: Bool = false) async throws {
+    let owner = Owner(user: user, since: since, application: TestJudge.application)
+    try await command("HSET", device(token), "u", .bytes(owner.bytes))
+    if isConnected { try await command("HSET", device(token), "p", .bytes(Said.presence.bytes)) }
+  }
+
+  /// Judges requests together, at most 64 of which are one call.
+  func judge(
+    _ requests: [Judged], now: Int64 = 1_000_000, application: UInt64 = TestJudge.application, maximum: Int = 100, ids: Int = 32,
+    revisions: Int = 64
+  ) async throws -> [Said] {
+    guard let shards else { return [] }
+    let judge = Judge(
+      shards, Judge.Limits(lifetimeMilliseconds: 30 * 86_400_000, mailbox: maximum, ids: ids, revisions: revisions))
+    let arena = Arena(capacity: 1 << 12)
+    for (index, request) in requests.enumerated() {
+      let token = request.device
+      let span = arena.keep(Array(token.utf8).withUnsafeBytes { $0 })
+      let entry = try Self.entry(request, application, in: arena)
+      judge.add(JudgeRequest(tag: Int32(index), in: arena, token: span, entry, isExpired: request.isExpired), alone: false)
+    }
+    let verdicts = await withCheckedContinuation { continuation in
+      let collector = Collector(requests.count) { continuation.resume(returning: ($0, $1)) }
+      judge.handler = collector
+      // The judge knows its handler weakly.
+      waiting = (judge, collector)
+      judge.send(now: now)
+    }
+    waiting = nil
+    overflows += verdicts.1
+    return verdicts.0
+  }
+
+  private static func entry(_ request: Judged, _ application: UInt64, in arena: Arena) throws -> RequestEntry {
+    let start = arena.bytes.count
+    var headers: [(String, String)] = [
+      ("target", "device:" + String(repeating: "ab", count: 32)), ("apns-topic", "com.example.shop"),
+      ("apns-id", "\(NotificationID(number: request.id))"),
+    ]
+    if !request.collapse.isEmpty { headers.append(("apns-collapse-id", request.collapse)) }
+    let texts = headers.map { Array($0.1.utf8) } + [Array(#"{"aps":{"alert":"entry \#(request.id)"}}"#.utf8), Array("requests".utf8)]
+    let arenas = Arena(capacity: 512)
+    let spans = texts.map { text in text.withUnsafeBytes { arenas.keep($0) } }
+    try arenas.bytes.withUnsafeBytes { bytes in
+      var taken = RequestHeaders()
+      for (index, header) in headers.enumerated() { header.0.withCString { taken.take(name: $0, value: bytes[spans[index]]) } }
+      let record = RequestRecord(
+        key: bytes[ArenaSpan()], value: bytes[spans[headers.count]], headers: taken, topic: bytes[spans[headers.count + 1]],
+        position: request.source)
+      guard case .accepted(let view) = RequestView.read(record, limits: RequestLimits()) else {
+        throw StoreError(.faulty, "the test's own request is none")
+      }
+      try DeliveryEntry(view).append(to: &arena.bytes)
+    }
+    let source = UInt32(truncatingIfNeeded: request.partition &* 100_003 &+ UInt32(request.offset))
+    return RequestEntry(
+      span: ArenaSpan(start: start, count: arena.bytes.count - start), application: application, user: request.user,
+      time: Int64(request.timestamp), withdraws: request.withdraws.map { NotificationID(number: $0) },
+      id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: .max, revision: request.revision)
+  }
+
+  /// Deletes what a full mailbox has too many, and answers the offsets of what is still too much.
+  func evict(_ requests: ArraySlice<Judged>, maximum: Int) async throws -> [UInt64] {
+    guard let shards else { return [] }
+    let mailboxes = Mailboxes(shards)
+    return try await withCheckedContinuation { continuation in
+      mailboxes.evict(requests.map(\.revision), of: "a", maximum: maximum) { answer in
+        continuation.resume(returning: answer.map(Self.offsets))
+      }
+    }.get()
+  }
+
+  /// The offsets of entries; what cannot be read counts as the greatest.
+  fileprivate static func offsets(_ entries: MailboxEntries) -> [UInt64] {
+    var offsets: [UInt64] = []
+    let unreadable = entries.forEach { revision, _, _ in offsets.append(revision.offset) }
+    return unreadable.map { _ in .max } + offsets
+  }
+
+  /// The ids of the entries in a mailbox.
+  func mailbox(_ token: String = "a") async throws -> Set<UInt64> {
+    let entries = try await command("HVALS", mailboxKey(token)).array ?? []
+    return Set(entries.compactMap { $0.bytes.map { $0[8..<16].reduce(0) { $0 << 8 | UInt64($1) } } })
+  }
+}
+
+/// Has what the judge says of some requests, until all of it has come.
+private final class Collector: JudgeHandler {
+  private var said: [Said?]
+  private var overflows: [[UInt64]] = []
+  private var left: Int
+  private let then: ([Said], [[UInt64]]) -> Void
+
+  init(_ count: Int, _ then: @escaping ([Said], [[UInt64]]) -> Void) {
+    said = Array(repeating: nil, count: count)
+    left = count
+    self.then = then
+  }
+
+  func judged(_ requests: [JudgeRequest], _ answer: JudgeAnswer) {
+    answer.forEachOverflow { _, entries in overflows.append(TestJudge.offsets(entries)) }
+    for (request, verdict) in zip(requests, answer.verdicts) { note(request, Said(verdict)) }
+  }
+
+  func notJudged(_ requests: [JudgeRequest], _ error: StoreError) {
+    for request in requests { note(request, Said(error)) }
+  }
+
+  private func note(_ request: JudgeRequest, _ verdict: Said) {
+    said[Int(request.tag)] = verdict
+    left -= 1
+    guard left == 0 else { return }
+    then(said.map { $0 ?? .unknown }, overflows)
+  }
+}

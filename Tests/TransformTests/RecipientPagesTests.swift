@@ -1,0 +1,45 @@
+import Testing
+
+@testable import Transform
+
+/// Pages of people's devices take turns, so that what they become stays bounded.
+struct RecipientPagesTests {
+  /// All whose turn it is now, each page coming at once if it is to.
+  private func turns(_ pages: inout RecipientPages, comes: Bool) -> [Int32] {
+    var places: [Int32] = []
+    while let place = pages.next() {
+      places.append(place)
+      if comes { pages.came() }
+    }
+    return places
+  }
+
+  @Test func pagesThatHaveNotComeAreBounded() {
+    var pages = RecipientPages()
+    for place in 0..<40 as Range<Int32> { pages.wait(place, isGoing: false) }
+    #expect(turns(&pages, comes: false) == Array(0..<32))
+    #expect(pages.isWaiting)
+    pages.came()
+    #expect(turns(&pages, comes: false) == [32])
+    pages.came()
+    #expect(turns(&pages, comes: true) == Array(33..<40))
+    #expect(!pages.isWaiting)
+  }
+
+  @Test func whatPagesHoldIsBoundedUntilTheyAreJudged() {
+    var pages = RecipientPages()
+    pages.hold(16 << 20)
+    pages.wait(1, isGoing: false)
+    #expect(turns(&pages, comes: true) == [])
+    pages.judged(1)
+    #expect(turns(&pages, comes: true) == [1])
+  }
+
+  /// A request that has begun holds its records: it goes on before another begins.
+  @Test func whoHasBegunGoesOnFirstAndTheOthersInOrder() {
+    var pages = RecipientPages()
+    for place in 0..<3000 as Range<Int32> { pages.wait(place, isGoing: false) }
+    pages.wait(9000, isGoing: true)
+    #expect(turns(&pages, comes: true) == [9000] + Array(0..<3000))
+  }
+}
