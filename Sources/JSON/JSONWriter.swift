@@ -61,10 +61,15 @@ public struct JSONWriter: ~Copyable {
   /// Ends the innermost array.
   public mutating func closeArray() { close(UInt8(ascii: "]")) }
 
-  /// A member's name; its value is the next call.
+  /// A member's name, which needs no escapes; its value is the next call.
   public mutating func key(_ name: StaticString) {
-    string(word: name)
-    endKey()
+    let count = name.utf8CodeUnitCount
+    beginValue(room: count &+ 3)
+    put(UInt8(ascii: "\""))
+    append(UnsafeRawBufferPointer(start: name.utf8Start, count: count))
+    put(UInt8(ascii: "\""))
+    put(UInt8(ascii: ":"))
+    needsComma = false
   }
 
   /// A member's name that the program does not know beforehand; its value is the next call.
@@ -141,6 +146,9 @@ public struct JSONWriter: ~Copyable {
     beginValue(room: value.count)
     append(value)
   }
+
+  /// Members of the object that are JSON text already, with a comma between each two. The caller answers for their validity.
+  public mutating func members(_ text: UnsafeRawBufferPointer) { raw(text) }
 
   private mutating func raw(_ word: StaticString) {
     raw(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))

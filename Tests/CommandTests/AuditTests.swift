@@ -47,7 +47,7 @@ import Testing
       at time: (text: String, milliseconds: Int) = ("2099-01-31T12:00:00.000Z", 4_073_544_000_000)
     ) async throws {
       let value = #"""
-        {"apnsId":"\#(id)","identifier":"\#(identifier)","device":"\#(device)","application":"com.example.shop","worker":"\#(worker)",\#(more)
+        {"identifier":"\#(identifier)","device":"\#(device)","application":"com.example.shop","worker":"\#(worker)",\#(more)
         "source":{"topic":"\#(prefix)requests","partition":\#(source.partition),"offset":\#(source.offset),"timestamp":\#(time.milliseconds - 1)}}
         """#
       try await kafka.publish(

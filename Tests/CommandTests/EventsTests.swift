@@ -10,12 +10,12 @@ import Testing
   private static let other = "00000000-0a4b-4c8e-9d52-3f6f6a9b1c11"
   private static let device = String(repeating: "ab", count: 32)
 
-  private func event(_ type: String, _ time: String, _ value: String) -> TestRecord {
+  private func event(_ type: String, _ time: String, _ value: String, of subject: String = Self.id) -> TestRecord {
     TestRecord(
       key: "k", value,
       headers: [
         .init("ce_specversion", "1.0"), .init("ce_id", "id-\(type)"), .init("ce_type", "carillon.\(type).v1"),
-        .init("ce_source", "/carillon/t"),
+        .init("ce_source", "/carillon/t"), .init("ce_subject", subject),
         .init("ce_time", time), .init("content-type", "application/json"),
       ])
   }
@@ -33,12 +33,12 @@ import Testing
           [
             event(
               "addressed", "2026-01-31T12:00:00.000Z",
-              #"{"apnsId":"\#(Self.id)","identifier":"order-7","target":"user:ada","source":{"offset":9007199254740993},"devices":2}"#),
+              #"{"identifier":"order-7","target":"user:ada","source":{"offset":9007199254740993},"devices":2}"#),
             event(
               "response", "2026-01-31T12:00:01.000Z",
-              #"{"apnsId":"\#(Self.id)","identifier":"order-7","device":"\#(Self.device)","action":"reply","userText":"thank \u001b[2J you"}"#
+              #"{"identifier":"order-7","device":"\#(Self.device)","action":"reply","userText":"thank \u001b[2J you"}"#
             ),
-            event("delivered", "2099-01-31T12:00:02.000Z", #"{"apnsId":"\#(Self.other)","identifier":"\#(Self.other)","device":"ff"}"#),
+            event("delivered", "2099-01-31T12:00:02.000Z", #"{"device":"ff"}"#, of: Self.other),
           ], to: topic)
         let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
         try await body(carillon, kafka, topic, ["events", "--kafka", servers, "--topic-prefix", prefix])
@@ -81,7 +81,7 @@ import Testing
       #expect(
         result.lines == [
           #"{"ce_specversion":"1.0","ce_id":"id-addressed","ce_type":"carillon.addressed.v1","ce_source":"/carillon/t","#
-            + #""ce_time":"2026-01-31T12:00:00.000Z","apnsId":"\#(Self.id)","identifier":"order-7","target":"user:ada","#
+            + #""ce_subject":"\#(Self.id)","ce_time":"2026-01-31T12:00:00.000Z","identifier":"order-7","target":"user:ada","#
             + #""source":{"offset":9007199254740993},"devices":2,"record":{"partition":0,"offset":0}}"#
         ])
     }
@@ -136,7 +136,7 @@ import Testing
   @Test func whatComesLaterIsFollowed() async throws {
     try await withEvents { carillon, kafka, topic, flags in
       let following = try carillon.start(flags + ["--from", "beginning", "--type", "expired", "--limit", "1", "--json"])
-      try await kafka.publish([event("expired", "2026-01-31T12:00:03.000Z", #"{"apnsId":"\#(Self.id)"}"#)], to: topic)
+      try await kafka.publish([event("expired", "2026-01-31T12:00:03.000Z", "{}")], to: topic)
       let result = try await following.result()
       #expect(result.status == 0)
       #expect(result.lines.count == 1)
@@ -163,9 +163,9 @@ import Testing
             TestRecord(key: device("e"), registration("e", "ada", "com.example.other")),
           ], to: prefix + "devices")
         var number = 0
-        func told(_ type: String, _ members: String, _ application: String = "com.example.shop") -> TestRecord {
+        func told(_ type: String, _ members: String, _ application: String = "com.example.shop", of subject: String = Self.id) -> TestRecord {
           number += 1
-          return event(type, "2026-01-31T12:00:00.000Z", #"{"n":\#(number),\#(members),"application":"\#(application)"}"#)
+          return event(type, "2026-01-31T12:00:00.000Z", #"{"n":\#(number),\#(members),"application":"\#(application)"}"#, of: subject)
         }
         func on(_ digit: String) -> String { #""device":"\#(device(digit))""# }
         try await kafka.publish(
@@ -173,8 +173,9 @@ import Testing
             told("addressed", #""target":"user:ada","user":"ada""#), told("addressed", #""target":"user:bob","user":"bob""#),
             told("rejected", #""target":"user:ada""#), told("delivered", on("a")), told("delivered", on("b")), told("delivered", on("c")),
             told("delivered", on("d")), told("delivered", on("e"), "com.example.other"),
-            told("registered", on("c") + #","user":"ada","registration":"# + registration("c", "ada")), told("delivered", on("c")),
-            told("unregistered-device", on("a")), told("delivered", on("a")), told("response", on("b") + #","user":"ada""#),
+            told("registered", #""user":"ada","registration":"# + registration("c", "ada"), of: device("c")), told("delivered", on("c")),
+            told("unregistered-device", #""user":"ada""#, of: device("a")), told("delivered", on("a")),
+            told("response", on("b") + #","user":"ada""#),
           ], to: prefix + "events")
         let flags = [
           "events", "--kafka", kafka.configuration.bootstrapServers.joined(separator: ","), "--topic-prefix", prefix, "--from", "beginning",

@@ -115,7 +115,7 @@ import Testing
       let events = try await place.tool([
         "events", "--from", "beginning", "--id", spelling, "--type", "delivered", "--limit", "1", "--json",
       ])
-      #expect(events.output.contains(#""apnsId":"\#(lower)""#))
+      #expect(events.output.contains(#""ce_subject":"\#(lower)""#))
     }
     // The same id in the other case is a duplicate, whoever writes it.
     _ = try await place.tool([

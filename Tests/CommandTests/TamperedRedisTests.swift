@@ -33,7 +33,7 @@ import Testing
       #expect(pair.shown(by: device) == [Self.zeros, Self.id(3)])
       #expect(!device.outputSoFar.contains("badFrame"))
       let rejected = try await pair.events().filter { $0["ce_type"] == "carillon.rejected.v1" }
-      #expect(rejected.map { $0["apnsId"]?.stringValue } == [Self.id(1)])
+      #expect(rejected.map { $0["ce_subject"]?.stringValue } == [Self.id(1)])
       #expect(rejected.first?["device"]?.stringValue == Self.token)
       #expect(rejected.first?["reason"] == "InternalServerError")
       let metrics = try await pair.metrics()
@@ -74,7 +74,7 @@ import Testing
       try await pair.publish([WorkerPair.request("user:ada", ["apns-id": Self.id(1)])])
       var events: [JSONValue] = []
       try await pair.eventually("it is addressed") {
-        events = try await pair.events().filter { $0["apnsId"]?.stringValue == Self.id(1) }
+        events = try await pair.events().filter { $0["ce_subject"]?.stringValue == Self.id(1) }
         return events.contains { $0["ce_type"] == "carillon.addressed.v1" }
       }
       #expect(events.first { $0["ce_type"] == "carillon.addressed.v1" }?["devices"] == 2)

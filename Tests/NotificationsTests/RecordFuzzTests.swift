@@ -246,13 +246,13 @@ import Testing
     let headers = "ce_specversion: 1.0\nce_id: 00112233445566778899aabbccddeeff\nce_type: carillon.delivered.v1\nce_source: /carillon/c\n"
     let letter = "carillon-dead-letter-reason: BadTopic\ncarillon-dead-letter-topic: t\ncarillon-dead-letter-partition: 3\n"
     let value =
-      #"{"apnsId":"123e4567-e89b-12d3-a456-42665544000a","identifier":"score","device":"aa","application":"a.b","user":"ada","source":{"topic":"t","partition":3,"offset":42,"timestamp":5},"revision":"0000018bcfe568000000000300000000000000ff","worker":"w","devices":3,"by":{"apnsId":"123e4567-e89b-12d3-a456-42665544000a"},"at":"2026-11-21T10:19:43.007Z"}"#
+      #"{"identifier":"score","device":"aa","application":"a.b","user":"ada","source":{"topic":"t","partition":3,"offset":42,"timestamp":5},"revision":"0000018bcfe568000000000300000000000000ff","worker":"w","devices":3,"by":{"apnsId":"123e4567-e89b-12d3-a456-42665544000a"},"at":"2026-11-21T10:19:43.007Z"}"#
     let corpus = [
-      headers + "ce_subject: a\nce_time: 2026-11-21T10:19:43.007Z\n\n" + value,
+      headers + "ce_subject: 123e4567-e89b-12d3-a456-42665544000a\nce_time: 2026-11-21T10:19:43.007Z\n\n" + value,
       letter + "carillon-dead-letter-offset: 42\ncarillon-dead-letter-tries: 2\ncarillon-dead-letter-timestamp: 7\n\n" + value,
     ].map { Array($0.utf8) }
     let names = EventHeader.allCases.map { "\($0.rawValue): " } + DeadLetterHeader.allCases.map { "\($0.rawValue): " }
-    let failures = Fuzz("events", corpus: corpus, tokens: names + ["\n", "\n\n", "\"apnsId\":", "\"source\":{"]).run { text, _ in
+    let failures = Fuzz("events", corpus: corpus, tokens: names + ["\n", "\n\n", "\"device\":", "\"source\":{"]).run { text, _ in
       var headers: [(name: String, value: String)] = []
       var rest = text[...]
       while let end = rest.firstIndex(of: UInt8(ascii: "\n")), end > rest.startIndex {

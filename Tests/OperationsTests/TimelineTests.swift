@@ -49,11 +49,11 @@ import Testing
   private mutating func tell(_ type: EventType, on device: String? = "d1", at time: Int64, offset: Int64, _ more: String = "") throws {
     let device = device.map { #""device":"\#(Self.token($0))","# } ?? ""
     let value = #"""
-      {"apnsId":"\#(Self.id)",\#(device)"worker":"w","source":{"topic":"r","partition":0,"offset":7,"timestamp":\#(Self.start)}\#(more)}
+      {\#(device)"worker":"w","source":{"topic":"r","partition":0,"offset":7,"timestamp":\#(Self.start)}\#(more)}
       """#
     let headers = [
       ("ce_specversion", "1.0"), ("ce_id", "\(type) \(device)"), ("ce_type", type.cloudEventsType.description), ("ce_source", "/c"),
-      ("ce_time", Timestamp.text(Self.start + time)),
+      ("ce_time", Timestamp.text(Self.start + time)), ("ce_subject", "\(Self.id)"),
     ]
     var text = value
     let event = try text.withUTF8 { try Event(headers: headers.map { (name: $0.0, value: $0.1) }, value: UnsafeRawBufferPointer($0)) }

@@ -72,8 +72,12 @@ public struct Event: Sendable, Equatable {
     let object = try ObjectReader(parsing: value).object
     json = value.text
     func text(_ key: String) -> String? { object[key]?.stringValue }
-    id = text("apnsId").flatMap { NotificationID($0) }
-    (identifier, device, target) = (text("identifier"), text("device"), text("target"))
+    if type?.isAboutDevice == true {
+      device = subject
+    } else {
+      id = subject.flatMap { NotificationID($0) }
+      (identifier, device, target) = (text("identifier") ?? id.map { "\($0)" }, text("device"), text("target"))
+    }
     (application, user, worker) = (text("application"), text("user"), text("worker"))
     source = object["source"].flatMap(Self.coordinates)
     revision = text("revision").flatMap { Revision($0) }

@@ -8,7 +8,6 @@ public struct EventWriter: ~Copyable {
   public static var longestText: Int { 640 }
 
   private let source: String
-  private let worker: String
   private let requestsTopic: String
   private var json = JSONWriter(capacity: 1024)
   private var hashed = ByteBuffer(capacity: 1024)
@@ -16,6 +15,11 @@ public struct EventWriter: ~Copyable {
   private var texts = ByteBuffer(capacity: 256)
   private var subjectCount = 0
   private var type = EventType.addressed
+  /// The time of the latest event and its text, which the events of a turn share.
+  private var time: (milliseconds: Int64, text: [UInt8]) = (.min, [])
+  // What is the same in each value: where a request of the configured topic comes from, and who tells.
+  private let topicMember: [UInt8]
+  private let workerMember: [UInt8]
 
   /// A writer for one worker.
   ///
@@ -24,7 +28,14 @@ public struct EventWriter: ~Copyable {
   ///   - worker: the worker that tells, as people know it.
   ///   - requestsTopic: the configured requests topic, which facts do not repeat.
   public init(source: String, worker: String, requestsTopic: String) {
-    (self.source, self.worker, self.requestsTopic) = (source, worker, requestsTopic)
+    (self.source, self.requestsTopic) = (source, requestsTopic)
+    (topicMember, workerMember) = (Self.member("topic", requestsTopic), Self.member("worker", worker))
+  }
+
+  private static func member(_ name: StaticString, _ value: String) -> [UInt8] {
+    var json = JSONWriter()
+    json.member(name, value)
+    return json.withUnsafeBytes { Array($0) }
   }
 
   /// Writes an event that is told at a time in milliseconds since 1970.
@@ -32,7 +43,8 @@ public struct EventWriter: ~Copyable {
     type = event.type
     texts.reset()
     appendID(event)
-    Timestamp.withText(milliseconds) { texts.append($0) }
+    if milliseconds != time.milliseconds { time = (milliseconds, Timestamp.withText(milliseconds) { Array($0) }) }
+    time.text.withUnsafeBytes { texts.append($0) }
     let start = texts.count
     if let id = event.id { id.appendText(to: &texts) } else { texts.append(event.device) }
     subjectCount = texts.count - start
@@ -62,7 +74,8 @@ public struct EventWriter: ~Copyable {
     }
   }
 
-  /// Two hashes over what makes the happening this one: type, request, device, source and the discriminator, each with its length.
+  /// A hash over what makes the happening this one: type, request, device, source and the discriminator, each with its length; and one of
+  /// what it happened to, so that only happenings to the same could ever be taken for each other.
   private mutating func appendID(_ event: EventFacts) {
     hashed.reset()
     Self.append(event.type.cloudEventsType.bytes, to: &hashed)
@@ -83,12 +96,11 @@ public struct EventWriter: ~Copyable {
     } else {
       Self.append(event.discriminator, to: &hashed)
     }
-    let halves = hashed.withUnsafeBytes {
-      (StableHash.hash($0, seed: 0x6576_656E_742D_6869), StableHash.hash($0, seed: 0x6576_656E_742D_6C6F))
-    }
+    let subject = event.id?.hash64 ?? StableHash.hash(event.device)
+    let happening = hashed.withUnsafeBytes { StableHash.hash($0, seed: subject) }
     texts.append(room: 32) {
-      Hexadecimal.write(halves.0, to: $0, at: 0)
-      Hexadecimal.write(halves.1, to: $0, at: 16)
+      Hexadecimal.write(subject, to: $0, at: 0)
+      Hexadecimal.write(happening, to: $0, at: 16)
     }
   }
 
@@ -97,27 +109,20 @@ public struct EventWriter: ~Copyable {
     buffer.append(field)
   }
 
+  /// Nothing stands here that stands in a header: the apns-id is the subject, and the identifier is the apns-id where none is given.
   private mutating func writeValue(_ event: EventFacts, at milliseconds: Int64) {
     json.reset()
     json.openObject()
-    if let id = event.id {
-      json.key("apnsId")
-      id.withText { json.string(utf8: $0) }
-      json.key("identifier")
-      if event.identifier.isEmpty {
-        id.withText { json.string(utf8: $0) }
-      } else {
-        json.string(utf8: Self.cut(event.identifier))
-      }
-    }
-    member("device", event.device)
+    member("identifier", event.identifier)
+    // The subject of an event without a request is its device.
+    if event.id != nil { member("device", event.device) }
     if event.device.isEmpty { member("target", event.target) }
     member("application", event.application)
     member("user", event.user)
     if let position = event.source {
       json.key("source")
       json.openObject()
-      if event.sourceTopic.isEmpty { json.member("topic", requestsTopic) } else { member("topic", event.sourceTopic) }
+      if event.sourceTopic.isEmpty { topicMember.withUnsafeBytes { json.members($0) } } else { member("topic", event.sourceTopic) }
       json.member("partition", Int(position.partition))
       json.member("offset", position.offset)
       json.member("timestamp", position.timestamp)
@@ -127,7 +132,7 @@ public struct EventWriter: ~Copyable {
       json.key("revision")
       revision.withText { json.string(utf8: $0) }
     }
-    json.member("worker", worker)
+    workerMember.withUnsafeBytes { json.members($0) }
     writeDetails(event.details, at: milliseconds)
     json.closeObject()
   }

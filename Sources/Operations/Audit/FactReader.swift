@@ -79,9 +79,10 @@ struct FactReader {
     var type: EventType?
     var hasType = false
     var (statement, time): (UInt64?, Int64?) = (nil, nil)
+    var subject: UnsafeRawBufferPointer?
     record.forEachHeader { name, value in
       guard let value else { return }
-      // `ce_type`, `ce_time`, `ce_id`: told apart by few characters.
+      // `ce_type`, `ce_time`, `ce_id`, `ce_subject`: told apart by few characters.
       guard name[0] == 0x63, name[1] == 0x65, name[2] == 0x5F else { return }
       switch String(cString: name + 3) {
       case "type":
@@ -89,6 +90,7 @@ struct FactReader {
         type = Self.types.first { value.count == $0.name.utf8CodeUnitCount && value.elementsEqual($0.name.buffer) }?.type
       case "time": time = Timestamp.parse(value)
       case "id": statement = StableHash.hash(value)
+      case "subject": subject = value
       default: break
       }
     }
@@ -97,23 +99,24 @@ struct FactReader {
     var fact = AuditFact(kind)
     (fact.partition, fact.offset, fact.statement) = (record.partition, record.offset, statement)
     fact.time = Timestamp.bounded(time ?? record.timestamp)
-    guard let namesRequest = try? read(value, &fact) else { return .unreadable }
-    if type.isAboutDevice { return fact.device == 0 ? .unreadable : .fact(fact) }
-    return namesRequest && fact.sourceOffset >= 0 ? .fact(fact) : .unreadable
+    guard let subject, (try? read(value, &fact)) != nil else { return .unreadable }
+    if type.isAboutDevice {
+      fact.device = max(1, StableHash.hash(subject))
+      return .fact(fact)
+    }
+    // Any id is one, also that of zeros.
+    guard let id = NotificationID(text: subject), fact.sourceOffset >= 0 else { return .unreadable }
+    fact.id = id
+    if fact.identifier == 0 { fact.identifier = hash(identifier: subject) }
+    return .fact(fact)
   }
 
-  /// - Returns: whether the event names a request; any id is one, also that of zeros.
-  private func read(_ value: UnsafeRawBufferPointer, _ fact: inout AuditFact) throws(JSONError) -> Bool {
-    var namesRequest = false
+  private func read(_ value: UnsafeRawBufferPointer, _ fact: inout AuditFact) throws(JSONError) {
     var scanner = JSONScanner(value)
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let span = try scanner.skip()
-      if scanner.matches(key, "apnsId") {
-        guard let id = scanner.unescapedBytes(span).flatMap(NotificationID.init(text:)) else { continue }
-        fact.id = id
-        namesRequest = true
-      } else if scanner.matches(key, "device") {
+      if scanner.matches(key, "device") {
         fact.device = max(1, hash(span, scanner))
       } else if scanner.matches(key, "identifier") {
         fact.identifier = scanner.unescapedBytes(span).map(hash(identifier:)) ?? max(1, hash(span, scanner))
@@ -138,7 +141,6 @@ struct FactReader {
       }
     }
     try scanner.finish()
-    return namesRequest
   }
 
   private func readSource(_ source: JSONScanner, _ fact: inout AuditFact) throws(JSONError) {

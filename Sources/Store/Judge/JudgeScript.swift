@@ -7,8 +7,8 @@ extension Judge {
   /// anything else, the registration included. What a verdict means is said at `Verdict`.
   ///
   /// What a device has in Redis may be nothing that can be read: that is the verdict on its own requests, and the others of the call have
-  /// theirs. The least is done for each request. What only bounds what is kept is done by chance, for one request in `SLACK`, and with each
-  /// new generation of ids.
+  /// theirs. The least is done for each request. What only bounds what is kept is done for one of `SLACK` requests, which the length of the
+  /// window of ids tells, and with each new generation of ids.
   static let script = RedisScript(
     """
     -- KEYS, per request: the device's hash, its mailbox; at last the markers of each bucket in which they lie.
@@ -141,8 +141,9 @@ extension Judge {
         if not known and (isNew or call('HLEN', device) > revisions) then prune(device) end
       end
       if isExpired then return piece(NEW, false, raised, superseded) end
-      local isChosen = byte(id, 8) < 256 / SLACK
-      if not presence and (isNew or left or isChosen) then
+      -- The window goes from `remembered` to `remembered + SLACK` ids again and again: one of these lengths is chosen.
+      local isChosen = isNew or (#window - 6 - 12 * (remembered + SLACK / 2)) % (12 * SLACK) == 0
+      if not presence and (left or isChosen) then
         -- Until the next generation nothing that comes makes it longer.
         call('PEXPIRE', box, keep + AGE * 1000)
         if left then call('HSET', device, 'p', '-') end

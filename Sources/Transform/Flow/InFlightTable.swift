@@ -43,7 +43,7 @@ struct BegunRecord {
   var incarnation: UInt32 = 0
 }
 
-/// What is known of a record in flight beside its state, which `Flow` has.
+/// What is known of a record in flight beside its state, which `Flow` has. It is small, since it is copied: what few records need lies apart.
 struct InFlightRecord {
   /// The batch that it came with.
   var batch: RetainedBatch
@@ -57,16 +57,19 @@ struct InFlightRecord {
   let incarnation: UInt32
   /// When it arrived: the loop's milliseconds.
   let arrived: UInt64
-  /// What went wrong last that no waiting mends.
-  var fault: String?
   /// It failed together with others: next time it is judged alone, which shows whose fault it was.
   var isSuspect = false
   /// What became of it, as far as is known: counted when it is finished.
   var verdict: RecordVerdict?
   /// What the journal is to say of it; nil for what the pages of a person's devices tell, and before the verdict.
   var judgement: JournalJudgement?
-  /// For a `user:` target: the devices that it goes to.
-  var recipients: RecipientPaging.Progress?
+  private var rare: Rare?
+
+  /// What few records need.
+  private final class Rare {
+    var fault: String?
+    var recipients: RecipientPaging.Progress?
+  }
 
   init(batch: RetainedBatch, _ begun: BegunRecord, arrived: UInt64) {
     self.batch = batch
@@ -80,10 +83,35 @@ struct InFlightRecord {
   /// The record as Kafka gave it.
   var record: RecordView { batch.records[index] }
 
+  /// What went wrong last that no waiting mends.
+  var fault: String? {
+    get { rare?.fault }
+    set { makeRare().fault = newValue }
+  }
+
+  /// For a `user:` target: the devices that it goes to.
+  var recipients: RecipientPaging.Progress? {
+    get { rare?.recipients }
+    _modify {
+      let rare = makeRare()
+      yield &rare.recipients
+    }
+  }
+
+  /// Whether it goes to a person's devices.
+  var isForPerson: Bool { rare?.recipients != nil }
+
+  private mutating func makeRare() -> Rare {
+    let made = rare ?? Rare()
+    rare = made
+    return made
+  }
+
   /// It is started again, and what is made from it lies in another arena.
   mutating func restart(in batch: RetainedBatch) {
     self.batch = batch
-    (verdict, judgement, recipients) = (nil, nil, nil)
+    (verdict, judgement) = (nil, nil)
+    rare?.recipients = nil
   }
 }
 
@@ -99,15 +127,9 @@ struct InFlightTable {
   /// Empties a slot; what the record held of its batch goes with the last one of the batch.
   mutating func clear(_ slot: Flow.Slot) { records[Int(slot)] = nil }
 
+  /// Nothing is copied: a slot that has no record is the caller's mistake, and ends in a trap.
   subscript(slot: Flow.Slot) -> InFlightRecord {
-    _read {
-      guard let record = records[Int(slot)] else { preconditionFailure("a slot that is asked for has a record") }
-      yield record
-    }
-    _modify {
-      guard var record = records[Int(slot)].take() else { preconditionFailure("a slot that is asked for has a record") }
-      defer { records[Int(slot)] = record }
-      yield &record
-    }
+    _read { yield records[Int(slot)]! }
+    _modify { yield &records[Int(slot)]! }
   }
 }

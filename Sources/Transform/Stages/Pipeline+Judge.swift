@@ -42,7 +42,7 @@ extension Pipeline: JudgeHandler {
         continue
       }
       apply(verdict, to: request)
-      if records[request.tag].recipients != nil {
+      if records[request.tag].isForPerson {
         paging.judged(&records[request.tag], request.token, judgement)
         pageJudged(request.tag)
       } else {
@@ -114,7 +114,7 @@ extension Pipeline: JudgeHandler {
   /// For one device the verdict is that of the record; for a person's devices it is known when all are judged.
   private func count(_ verdict: DeviceVerdict, _ ofRecord: RecordVerdict, _ request: JudgeRequest) {
     metrics.count(verdict)
-    if records[request.tag].recipients == nil { records[request.tag].verdict = ofRecord }
+    if !records[request.tag].isForPerson { records[request.tag].verdict = ofRecord }
   }
 
   private func wrongApplication(_ request: JudgeRequest) {

@@ -96,7 +96,8 @@ struct RecipientPaging {
   func judged(_ record: inout InFlightRecord, _ token: ArenaSpan, _ judgement: JournalJudgement) {
     record.recipients?.unjudged -= 1
     if judgement.verdict != .wrongUser { record.recipients?.devices += 1 }
-    record.recipients?.note(token, judgement, in: record.batch.arena)
+    let arena = record.batch.arena
+    record.recipients?.note(token, judgement, in: arena)
   }
 
   /// Whether the present page is judged, and all of it worked.

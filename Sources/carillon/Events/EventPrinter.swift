@@ -5,7 +5,7 @@ import Notifications
 struct EventPrinter: ~Copyable {
   private var json = JSONWriter(capacity: 4096)
   /// What has a column, or is of no interest to a person.
-  private static let columns: Set<String> = ["apnsId", "identifier", "device", "target", "application", "source", "revision", "worker"]
+  private static let columns: Set<String> = ["identifier", "device", "target", "application", "source", "revision", "worker"]
 
   /// How much of an object or an array a person wants to see, in characters.
   private static let longestDetail = 60
@@ -41,12 +41,10 @@ struct EventPrinter: ~Copyable {
     let type = event.attribute(EventHeader.type.rawValue) ?? "(no type)"
     var columns = [
       TerminalText.padded(event.attribute(EventHeader.time.rawValue).map(TerminalText.visible) ?? "(no time)", 24),
-      TerminalText.padded(Self.shortType(type), 12), TerminalText.padded(event.text("apnsId").map(TerminalText.visible) ?? "-", 36),
+      TerminalText.padded(Self.shortType(type), 12), TerminalText.padded(event.id.map(TerminalText.visible) ?? "-", 36),
       TerminalText.padded(Self.place(event), 17),
     ]
-    if let identifier = event.text("identifier"), identifier != event.text("apnsId") {
-      columns.append(TerminalText.word("identifier", identifier))
-    }
+    if let identifier = event.text("identifier") { columns.append(TerminalText.word("identifier", identifier)) }
     for member in event.members ?? [] where !Self.columns.contains(member.name) {
       columns.append(member.text.map { TerminalText.word(member.name, $0) } ?? "\(member.name)=\(Self.shortened(member.source))")
     }
@@ -64,6 +62,6 @@ struct EventPrinter: ~Copyable {
 
   /// A device by both ends of its token, else the target.
   private static func place(_ event: EventRecord) -> String {
-    event.text("device").map(TerminalText.device) ?? event.text("target").map(TerminalText.visible) ?? "-"
+    event.device.map(TerminalText.device) ?? event.text("target").map(TerminalText.visible) ?? "-"
   }
 }

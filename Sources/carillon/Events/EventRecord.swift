@@ -56,6 +56,17 @@ struct EventRecord {
     attributes.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
   }
 
+  /// Whether it is about a device, which is its subject then; the subject of all others is their request's apns-id.
+  private var isAboutDevice: Bool {
+    attribute(EventHeader.type.rawValue).flatMap { EventType(cloudEventsType: $0) }?.isAboutDevice == true
+  }
+
+  /// The request's apns-id.
+  var id: String? { isAboutDevice ? nil : attribute(EventHeader.subject.rawValue) }
+
+  /// The device's token.
+  var device: String? { isAboutDevice ? attribute(EventHeader.subject.rawValue) : text("device") }
+
   /// The characters of a member that is a string.
   func text(_ name: String) -> String? { members?.first { $0.name == name }?.text }
 }
@@ -79,8 +90,8 @@ struct EventFilter: Sendable {
   mutating func admits(_ event: EventRecord) -> Bool {
     let isOfPerson = isOfPerson(event)
     if !types.isEmpty, !types.contains(event.attribute(EventHeader.type.rawValue) ?? "") { return false }
-    if let device, event.text("device") != device { return false }
-    if let id, event.text("apnsId") != id { return false }
+    if let device, event.device != device { return false }
+    if let id, event.id != id { return false }
     if let application, event.text("application") != application { return false }
     if !isOfPerson { return false }
     if let since, let time = event.attribute(EventHeader.time.rawValue).flatMap(Timestamp.parse), time < since { return false }
@@ -90,7 +101,7 @@ struct EventFilter: Sendable {
   /// Whether an event names the person, is of a request for the person, or happened on one of the person's devices.
   private mutating func isOfPerson(_ event: EventRecord) -> Bool {
     guard let user = person?.user else { return true }
-    let device = event.text("device")
+    let device = event.device
     let type = event.attribute(EventHeader.type.rawValue).flatMap { EventType(cloudEventsType: $0) }
     if let device, let type, type.isAboutDevice {
       let wasOfPerson = person?.devices.tokens.contains(device) == true

@@ -476,7 +476,7 @@ async def pill(arguments, folder):
             events = reader.records[arguments.prefix + "events"]
 
             def answered(kind):
-                return {record.json["apnsId"] for record in events if record.type == kind}
+                return {record.headers["ce_subject"] for record in events if record.type == kind}
 
             await until(lambda: answered("unregistered") >= set(names) - {names[10]}, "every other request has its answer", 60)
             expect(answered("rejected") == {names[10]}, "and the pill has one of its own", answered("rejected"))

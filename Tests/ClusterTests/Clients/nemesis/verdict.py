@@ -152,7 +152,7 @@ class Verdict:
             self.answers[value["response"]].add(headers["ce_id"])
             return
         if kind in TOLD:
-            self.tell(kind, value)
+            self.tell(kind, {**value, "apnsId": headers["ce_subject"].decode()})
 
     def tell(self, kind, value, is_late=False):
         number = self.numbers.get(value.get("apnsId"))
