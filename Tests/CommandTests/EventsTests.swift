@@ -163,7 +163,8 @@ import Testing
             TestRecord(key: device("e"), registration("e", "ada", "com.example.other")),
           ], to: prefix + "devices")
         var number = 0
-        func told(_ type: String, _ members: String, _ application: String = "com.example.shop", of subject: String = Self.id) -> TestRecord {
+        func told(_ type: String, _ members: String, _ application: String = "com.example.shop", of subject: String = Self.id) -> TestRecord
+        {
           number += 1
           return event(type, "2026-01-31T12:00:00.000Z", #"{"n":\#(number),\#(members),"application":"\#(application)"}"#, of: subject)
         }
