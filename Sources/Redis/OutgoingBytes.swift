@@ -2,7 +2,7 @@
 ///
 /// The sent ones are kept because a call is repeated from them when the server has forgotten its script.
 struct OutgoingBytes: ~Copyable {
-  private var buffer = ByteBuffer(capacity: 4096)
+  private var buffer = CommandBuffer(capacity: 4096)
   /// Where the oldest call begins.
   private var start = 0
   /// Where the bytes begin that the kernel has not taken.

@@ -5,14 +5,14 @@ public import EventLoop
 /// It is one buffer: keep it, and begin again for each call. Sending copies it into the connection's own buffer, so it may be changed as
 /// soon as `send` has returned. Arguments may be any bytes.
 public struct RedisCommand: ~Copyable {
-  private(set) var body: ByteBuffer
+  private(set) var body: CommandBuffer
   private(set) var arguments = 0
   private(set) var script: RedisScript?
   /// Where the argument that is being put together from parts begins; -1: there is none.
   private var open = -1
 
   /// Makes an empty one with room for so many bytes; it grows as needed.
-  public init(reserving capacity: Int = 1024) { body = ByteBuffer(capacity: capacity) }
+  public init(reserving capacity: Int = 1024) { body = CommandBuffer(capacity: capacity) }
 
   /// How many bytes it is so far, without its first line.
   public var byteCount: Int { body.count }

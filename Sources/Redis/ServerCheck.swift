@@ -65,7 +65,6 @@ extension RedisConnection {
     report.runIdentifier = facts["run_id"].map(String.init)
     report.maximumMemoryPolicy = (facts["maxmemory_policy"] ?? settings["maxmemory-policy"]).map(String.init)
     report.judge(facts, settings)
-    try await judgeOrder(&report)
     return report
   }
 
@@ -76,14 +75,6 @@ extension RedisConnection {
       if let name = pairs[index].text, let value = pairs[index + 1].text { settings[name[...]] = value[...] }
     }
     return settings
-  }
-
-  /// Lua compares strings by the server's locale, and revisions are compared byte by byte.
-  private func judgeOrder(_ report: inout RedisServerReport) async throws(RedisError) {
-    guard let reply = try await allowed("EVAL", "return {'B' < 'a' and 'a' < 'b', 'A' < 'B'}", 0, or: "EVAL", &report) else { return }
-    if reply.array?.first?.integer != 1 {
-      report.find(.error, "Redis compares strings by a language's rules, not by their bytes; start it with the environment LC_ALL=C")
-    }
   }
 
   private func allowed(

@@ -300,4 +300,11 @@ private let origin =
     #expect(RequestFixture.valid(voip, value: large).read().view != nil)
     #expect(RequestFixture.valid(voip, value: large).read(RequestLimits(voipPayloadBytes: 100)).rejection?.reason == .payloadTooLarge)
   }
+
+  @Test func aRuleAboutSizeNamesTheLimitThatWasSet() {
+    let fixture = RequestFixture.valid(value: #"{"aps":{"alert":"\#(String(repeating: "a", count: 400))"}}"#)
+    #expect(fixture.read(RequestLimits(payloadBytes: 300)).rejection?.rule.contains("300 bytes") == true)
+    let call = RequestFixture.valid(["apns-push-type": "voip", "apns-topic": "com.example.shop.voip"], value: fixture.record.value.text)
+    #expect(call.read(RequestLimits(payloadBytes: 300, voipPayloadBytes: 350)).rejection?.rule.contains("350 bytes") == true)
+  }
 }

@@ -61,7 +61,7 @@ public struct DeadLetter: Sendable, Equatable {
 
   /// The letter of a record that breaks a rule.
   public init(_ rejection: Rejection, tries: Int = 1, source: SourceCoordinates) {
-    (reason, field, rule) = (rejection.reason.rawValue, rejection.field.description, rejection.rule.description)
+    (reason, field, rule) = (rejection.reason.rawValue, rejection.field.description, rejection.rule)
     (self.tries, self.source) = (tries, source)
   }
 

@@ -144,7 +144,7 @@ public struct EventWriter: ~Copyable {
     case .rejected(let rejection):
       json.member("reason", rejection.reason.rawValue)
       json.member("field", word: rejection.field)
-      json.member("rule", word: rejection.rule)
+      json.member("rule", rejection.rule)
       if let offset = rejection.offset { json.member("offset", offset) }
     case .by(let id):
       json.key("by")

@@ -185,7 +185,7 @@ private struct PayloadReader {
   }
 
   @discardableResult
-  private mutating func take(_ key: APSKey, _ kind: JSONKind, _ rule: StaticString) throws -> JSONSpan {
+  private mutating func take(_ key: APSKey, _ kind: JSONKind, _ rule: String) throws -> JSONSpan {
     let value = try scanner.skip()
     guard value.kind == kind else { throw wrong(key.field, rule, value) }
     return value
@@ -196,12 +196,12 @@ private struct PayloadReader {
     guard scanner.integer(value) == 1 else { throw wrong(key.field, "This member of aps is the number 1, or absent.", value) }
   }
 
-  private mutating func takeShare(_ field: StaticString, _ rule: StaticString) throws {
+  private mutating func takeShare(_ field: StaticString, _ rule: String) throws {
     let value = try scanner.skip()
     guard let number = scanner.double(value), number >= 0, number <= 1 else { throw wrong(field, rule, value) }
   }
 
-  private func wrong(_ field: StaticString, _ rule: StaticString, _ value: JSONSpan) -> Rejection {
+  private func wrong(_ field: StaticString, _ rule: String, _ value: JSONSpan) -> Rejection {
     Rejection(.badRequestPayload, field: field, rule: rule, offset: value.start)
   }
 }

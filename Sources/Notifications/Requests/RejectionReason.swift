@@ -63,12 +63,12 @@ public struct Rejection: Error, Sendable, CustomStringConvertible {
   /// The header, or the member of the payload (`aps.badge`).
   public let field: StaticString
   /// The rule as a sentence that says what to do.
-  public let rule: StaticString
+  public let rule: String
   /// For a payload or a header of JSON the offset of the fault in it, in bytes; `nil` for the rest.
   public let offset: Int?
 
   /// A rejection of one field.
-  public init(_ reason: RejectionReason, field: StaticString, rule: StaticString, offset: Int? = nil) {
+  public init(_ reason: RejectionReason, field: StaticString, rule: String, offset: Int? = nil) {
     self.reason = reason
     self.field = field
     self.rule = rule
@@ -76,7 +76,7 @@ public struct Rejection: Error, Sendable, CustomStringConvertible {
   }
 
   /// A rejection of a field that cannot be read as JSON: nesting too deep is no fault of the syntax, and has a rule of its own.
-  init(_ reason: RejectionReason, field: StaticString, _ error: any Error, rule: StaticString, tooDeep: StaticString) {
+  init(_ reason: RejectionReason, field: StaticString, _ error: any Error, rule: String, tooDeep: String) {
     let error = error as? JSONError
     self.init(reason, field: field, rule: error?.reason == .tooDeep ? tooDeep : rule, offset: error?.offset)
   }

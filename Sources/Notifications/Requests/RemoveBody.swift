@@ -7,7 +7,7 @@ struct RemoveBody {
   /// The array as it stands in the body; none when the body names no identifiers.
   let source: UnsafeRawBufferPointer
 
-  static let rule: StaticString =
+  static let rule: String =
     "A remove names one identifier of 1 to 64 bytes, in apns-collapse-id or as {\"identifiers\": [\"…\"]}; publish one for each."
 
   /// Checks a body that is not empty.

@@ -159,16 +159,16 @@ public struct RequestView {
       guard !record.value.isEmpty else {
         throw Rejection(.payloadEmpty, field: "payload", rule: "A notification has a payload, a JSON object with a member aps.")
       }
-      guard record.value.count <= (givenType == .voip ? limits.voipPayloadBytes : limits.payloadBytes) else {
-        throw Rejection(
-          .payloadTooLarge, field: "payload", rule: "A payload takes at most 4096 bytes, for VoIP 5120, unless configured otherwise.")
+      let maximum = givenType == .voip ? limits.voipPayloadBytes : limits.payloadBytes
+      guard record.value.count <= maximum else {
+        throw Rejection(.payloadTooLarge, field: "payload", rule: "A payload of this push type takes at most \(maximum) bytes.")
       }
       facts = try PayloadFacts(checking: record.value)
       payload = record.value
       removed = .none
     case .remove:
       guard record.value.count <= RequestLimits.removeBytes else {
-        throw Rejection(.payloadTooLarge, field: "payload", rule: "The body of a remove takes at most 16384 bytes.")
+        throw Rejection(.payloadTooLarge, field: "payload", rule: "The body of a remove takes at most \(RequestLimits.removeBytes) bytes.")
       }
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
       guard (headers.collapseID == nil ? 0 : 1) + (body?.count ?? 0) == 1 else {

@@ -11,7 +11,7 @@ enum Trigger {
   /// Checks a trigger and says whether it goes to the device: `false` for one that means now.
   static func isForDevice(_ header: UnsafeRawBufferPointer) throws(Rejection) -> Bool {
     guard header.count <= RequestLimits.triggerBytes else {
-      throw Rejection(.badRequestParams, field: "trigger", rule: "A trigger takes at most 2048 bytes.")
+      throw Rejection(.badRequestParams, field: "trigger", rule: "A trigger takes at most \(RequestLimits.triggerBytes) bytes.")
     }
     do {
       return try read(header)
@@ -108,7 +108,7 @@ enum Trigger {
     }
   }
 
-  private static func wrong(_ field: StaticString, _ rule: StaticString) -> Rejection {
+  private static func wrong(_ field: StaticString, _ rule: String) -> Rejection {
     Rejection(.badRequestParams, field: field, rule: rule)
   }
 }

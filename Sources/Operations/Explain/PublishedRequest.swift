@@ -53,7 +53,7 @@ extension PublishedRequest {
           id: envelope.id, source: source, target: envelope.target.characters,
           application: record.header(RequestHeader.topic.name.description)?.characters,
           identifier: envelope.collapseID.isEmpty ? nil : envelope.collapseID.characters, isDerivedID: envelope.isDerivedID,
-          operation: nil, end: nil, broken: rejection.rule.description, origin: Self.origin(envelope, rules))
+          operation: nil, end: nil, broken: rejection.rule, origin: Self.origin(envelope, rules))
       }
     }
   }

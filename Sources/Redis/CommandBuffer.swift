@@ -1,5 +1,5 @@
 /// Bytes that grow at the end, in one allocation that is kept for the next use.
-struct ByteBuffer: ~Copyable {
+struct CommandBuffer: ~Copyable {
   private(set) var base: UnsafeMutableRawPointer
   private var capacity: Int
   private(set) var count = 0
