@@ -3,20 +3,100 @@ import Kafka
 import TestSupport
 import Testing
 
+/// What the README and the articles for operators promise to whoever types what they show.
 @Suite struct ReadmeTests {
-  private static let readme: String = {
-    let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    return (try? String(contentsOf: package.appendingPathComponent("README.md"), encoding: .utf8)) ?? ""
-  }()
+  /// A page of the documentation.
+  struct Page: Sendable, CustomTestStringConvertible {
+    /// Where it is, from the package's folder on.
+    let path: String
+    let text: String
+    var testDescription: String { path }
 
-  @Test func itsTableOfSettingsIsWhatTheProgramPrints() async throws {
-    let readme = Self.readme
-    let begin = try #require(readme.range(of: "<!-- settings -->\n"))
-    let end = try #require(readme.range(of: "<!-- /settings -->"))
+    init(_ path: String) {
+      self.path = path
+      text = (try? String(contentsOf: ReadmeTests.package.appendingPathComponent(path), encoding: .utf8)) ?? ""
+    }
+
+    /// The places that it links to and that are no web addresses, without their anchors.
+    var relativeLinks: [String] {
+      text.matches(of: /\]\(([^)\s#]+)[^)]*\)/).map { String($0.1) }.filter { !$0.contains("://") }
+    }
+
+    /// The words behind `carillon` in the command lines of its code.
+    var commandLines: [[String]] {
+      let text = text.replacing(/\\\n/, with: "")
+      let lines = text.matches(of: /(?m)^ *(?:\.build\/release\/carillon|carillon|docker compose run --rm tools) +(\S.*)$/).map(\.1)
+      let spans = text.matches(of: /`carillon ([^`]+)`/).map(\.1)
+      return (lines + spans).map { $0.split(separator: " ").map(String.init) }
+    }
+  }
+
+  static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+  private static let catalog = "Sources/carillon/Documentation.docc"
+  private static let readme = Page("README.md")
+  static let articles: [Page] = {
+    let names = try? FileManager.default.contentsOfDirectory(atPath: package.appendingPathComponent(catalog).path)
+    return (names ?? []).filter { $0.hasSuffix(".md") }.sorted().map { Page("\(catalog)/\($0)") }
+  }()
+  static var pages: [Page] { [readme] + articles }
+
+  @Test func theTablesOfSettingsAreWhatTheProgramPrints() async throws {
+    let article = Page(Self.catalog + "/Settings.md").text
+    let begin = try #require(article.range(of: "<!-- settings -->\n"))
+    let end = try #require(article.range(of: "<!-- /settings -->"))
     let printed = try await CarillonCommand.with { try await $0.run(["settings", "--markdown"]) }
     #expect(printed.status == 0)
-    #expect(readme[begin.upperBound..<end.lowerBound] == printed.output, "print it again: carillon settings --markdown")
+    #expect(article[begin.upperBound..<end.lowerBound] == printed.output, "print it again: carillon settings --markdown")
   }
+
+  /// Whoever meets Carillon for the first time reads it in a few minutes; what only operators need is in the articles.
+  @Test func theReadmeStaysAPage() {
+    #expect(!Self.readme.text.isEmpty)
+    #expect(Self.readme.text.utf8.count <= 15 * 1024, "move what only operators need to \(Self.catalog)")
+  }
+
+  @Test(arguments: pages) func everyRelativeLinkLeadsToAFile(page: Page) {
+    let folder = Self.package.appendingPathComponent(page.path).deletingLastPathComponent()
+    for link in page.relativeLinks {
+      let file = folder.appendingPathComponent(link).standardizedFileURL
+      #expect(file.path.hasPrefix(Self.package.path + "/"), "\(link) leads out of the repository")
+      #expect(FileManager.default.fileExists(atPath: file.path), "there is no \(link)")
+    }
+  }
+
+  @Test func theFirstArticleLeadsToAllOthers() {
+    let first = Page(Self.catalog + "/carillon.md")
+    let others = Self.articles.map(\.path).filter { $0 != first.path }
+    #expect(others.count >= 5)
+    for path in others { #expect(first.relativeLinks.contains { "\(Self.catalog)/\($0)" == path }, "it does not lead to \(path)") }
+  }
+
+  @Test(arguments: pages) func everyCommandLineNamesACommandAndItsFlags(page: Page) async throws {
+    try await CarillonCommand.with { carillon in
+      for line in page.commandLines {
+        // Arguments that are no flags do no harm before --help-all.
+        let help = try await carillon.run(line.prefix { !$0.hasPrefix("-") } + ["--help-all"])
+        #expect(help.status == 0, "carillon \(line.joined(separator: " ")): \(help.errors)")
+        let known = Self.flags(of: help.output)
+        for flag in line.flatMap(Self.flags) { #expect(known.contains(flag), "carillon \(line.joined(separator: " ")): no \(flag)") }
+      }
+    }
+  }
+
+  @Test(arguments: pages) func everyFlagAndMetricThatItNamesIsThere(page: Page) async throws {
+    let help = try await CarillonCommand.with { try await $0.run(["--help-all"]) }
+    let known = Self.flags(of: help.output)
+    for span in page.text.matches(of: /`(--[^`]+)`/) {
+      for flag in Self.flags(of: String(span.1)) { #expect(known.contains(flag), "no command has \(flag)") }
+    }
+    let metrics = Page("Sources/Worker/MetricNames.swift").text
+    for span in page.text.matches(of: /`(carillon_\w+)`/) {
+      #expect(metrics.contains("\"\(span.1)\""), "there is no metric \(span.1)")
+    }
+  }
+
+  /// The flags in a text; a property of librdkafka counts as that of any.
+  private static func flags(of text: String) -> Set<String> { Set(text.matches(of: /(?:^|[^\w-])(--[a-z][a-z-]*)/).map { String($0.1) }) }
 
   @Test(.enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"))
   func itsExamplesPutATargetWhereTheCommandPutsIt() async throws {
@@ -53,8 +133,9 @@ import Testing
 
   /// What stands between two texts.
   private func example(from begin: String, to end: String) throws -> String {
-    let start = try #require(Self.readme.range(of: begin)).upperBound
-    return String(Self.readme[start..<(try #require(Self.readme.range(of: end, range: start..<Self.readme.endIndex))).lowerBound])
+    let text = Self.readme.text
+    let start = try #require(text.range(of: begin)).upperBound
+    return String(text[start..<(try #require(text.range(of: end, range: start..<text.endIndex))).lowerBound])
   }
 
   private func run(_ program: String, _ script: String) throws {
