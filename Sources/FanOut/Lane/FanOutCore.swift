@@ -25,6 +25,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   private var producers: LaneProducers?
   private(set) var eventProducer: EventProducer?
   private(set) var settlementsOrNil: Settlements?
+  private var registrarOrNil: Registrar?
   private var consumer: Consumer?
   private var server: HTTPServer?
   private let sweepTimer: Timer
@@ -33,8 +34,6 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   var gate: EntranceGate
   /// What the server had counted at the last look.
   var counted = HTTPServerStatistics()
-  /// Registrations that wait for Kafka.
-  var registering = 0
   private(set) var watchOrNil: RedisWatch?
 
   /// The partition of `deliveries` that this lane reads.
@@ -87,6 +86,11 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     return settlementsOrNil
   }
 
+  var registrar: Registrar {
+    guard let registrarOrNil else { preconditionFailure("a device has said something, so the lane was started") }
+    return registrarOrNil
+  }
+
   /// Whether Redis has what it should.
   var watch: RedisWatch {
     guard let watchOrNil else { preconditionFailure("a device has said something, so the lane was started") }
@@ -109,6 +113,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     let settlements = Settlements(events, mailboxes)
     settlements.onDeleted = { [unowned self] in deleted($0, $1) }
     settlementsOrNil = settlements
+    registrarOrNil = Registrar(events, registrations, mailboxes, awaited)
     events.onFull = { [metrics] in metrics.limited(.events) }
     var options = Consumer.Options()
     // For company, as in the transform stage; shorter, since takeovers come this way, too, and a delivery has waited before.

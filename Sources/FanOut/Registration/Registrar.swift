@@ -1,0 +1,143 @@
+import JSON
+import Notifications
+import Store
+
+/// How a device's registration gets into Kafka, and from there into Redis: with the end of what its mailbox has for somebody else.
+/// Loop-confined.
+final class Registrar {
+  private let events: EventProducer
+  private let registrations: Registrations
+  private let mailboxes: Mailboxes
+  private let awaited: AwaitedEvents
+  /// Registrations that wait for Kafka.
+  private var underWay = 0
+  /// Those that may wait at a time.
+  private static let maximum = 1024
+  /// Entries of a mailbox that are ended at a time.
+  private static let purgePage = 100
+
+  init(_ events: EventProducer, _ registrations: Registrations, _ mailboxes: Mailboxes, _ awaited: AwaitedEvents) {
+    (self.events, self.registrations, self.mailboxes, self.awaited) = (events, registrations, mailboxes, awaited)
+  }
+
+  /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its person's set and its mailbox.
+  func register(_ registration: Registration, saying type: EventType = .registered) async throws {
+    try begin()
+    defer { underWay -= 1 }
+    let token = registration.device.text
+    var json = JSONWriter(capacity: 512)
+    registration.write(to: &json)
+    let value = json.withUnsafeBytes { Array($0) }
+    let place = try await events.publish(value, of: token)
+    let record = Registrations.Record(token: token, registration, partition: place.partition, offset: place.offset)
+    guard case .applied(let former) = try await registrations.apply(record) else { return }
+    let owner = Owner(registration)
+    if let former, !former.isSame(as: owner) { try await purge(token, keeping: owner) }
+    say(type, registration, value, place)
+  }
+
+  /// Publishes that a device is registered no more, and applies it when Kafka has it.
+  ///
+  /// - Parameter former: what it was registered as.
+  func unregister(_ former: Registration) async throws {
+    try begin()
+    defer { underWay -= 1 }
+    let token = former.device.text
+    let place = try await events.publish(nil, of: token)
+    let record = Registrations.Record(token: token, nil, partition: place.partition, offset: place.offset)
+    guard case .applied = try await registrations.apply(record) else { return }
+    try await purge(token, keeping: nil)
+    say(.unregisteredDevice, former, [], place)
+  }
+
+  private func begin() throws {
+    guard underWay < Self.maximum else { throw Overload(limit: .registrations) }
+    underWay += 1
+  }
+
+  /// Removes from the mailbox what is not for its owner (all, for nil), after Kafka has its events.
+  private func purge(_ token: String, keeping owner: Owner?) async throws(StoreError) {
+    // What stays lies before the next page.
+    var staying = 0
+    while true {
+      let page = try await ended(of: token, skipping: staying, keeping: owner)
+      let (gone, isComplete) = await end(page.ended, token, keeping: owner)
+      staying += page.count - gone.count
+      if !gone.isEmpty {
+        let error = await withCheckedContinuation { continuation in
+          mailboxes.delete(gone, of: token) { continuation.resume(returning: $0) }
+        }
+        if let error { throw error }
+      }
+      // What Kafka does not have stays; the next page would fare no better.
+      guard isComplete, page.count == Self.purgePage else { return }
+    }
+  }
+
+  /// An entry of a mailbox that is not for its owner.
+  private struct EndedEntry {
+    let revision: Revision
+    let bytes: [UInt8]
+  }
+
+  /// How many entries a page of the mailbox has, and those that are not for its owner (all, for nil).
+  private func ended(
+    of token: String, skipping skipped: Int, keeping owner: Owner?
+  ) async throws(StoreError) -> (count: Int, ended: [EndedEntry]) {
+    let answer = await withCheckedContinuation { continuation in
+      mailboxes.page(of: token, count: Self.purgePage, skipping: skipped) { answer in
+        let found = answer.map { page in
+          var ended: [EndedEntry] = []
+          _ = page.forEach { revision, entry, bytes in
+            if owner?.takes(entry) != true { ended.append(EndedEntry(revision: revision, bytes: Array(bytes))) }
+          }
+          return (count: page.count, ended: ended)
+        }
+        continuation.resume(returning: found)
+      }
+    }
+    return try answer.get()
+  }
+
+  /// Says the end of entries; answers the revisions of those whose end Kafka has, and whether that is all of them.
+  private func end(_ ended: [EndedEntry], _ token: String, keeping owner: Owner?) async -> (gone: [Revision], isComplete: Bool) {
+    let failed = await awaited.say(ended.count) { number, report in
+      ended[number].bytes.withUnsafeBytes { bytes -> Bool in
+        guard let view = DeliveryEntryView(bytes) else { return false }
+        var device = token
+        return device.withUTF8 { device in
+          let device = UnsafeRawBufferPointer(device)
+          var facts = EventFacts(owner == nil ? .unregistered : .filtered, of: view, device: device, revision: ended[number].revision)
+          if let owner { facts.details = .reason(owner.reasonAgainst(view)) }
+          return events.say(facts, key: device, token: report)
+        }
+      }
+    }
+    return (ended.indices.filter { !failed.contains($0) }.map { ended[$0].revision }, failed.isEmpty)
+  }
+
+  /// Tells that a device's registration has changed.
+  private func say(_ type: EventType, _ registration: Registration, _ json: [UInt8], _ place: (partition: Int32, offset: Int64)) {
+    var (token, application, user) = (registration.device.text, registration.application, registration.user ?? "")
+    token.withUTF8 { token in
+      application.withUTF8 { application in
+        user.withUTF8 { user in
+          json.withUnsafeBytes { json in
+            var facts = EventFacts(type)
+            facts.device = UnsafeRawBufferPointer(token)
+            facts.application = UnsafeRawBufferPointer(application)
+            facts.user = UnsafeRawBufferPointer(user)
+            facts.details = .registration(json)
+            let discriminator = "\(place.partition)/\(place.offset)"
+            var text = discriminator
+            text.withUTF8 { text in
+              facts.discriminator = UnsafeRawBufferPointer(text)
+              // A device event that Kafka's queue has no room for is told by the registration itself, which Kafka has.
+              _ = events.say(facts, key: facts.device, token: 0)
+            }
+          }
+        }
+      }
+    }
+  }
+}
