@@ -15,9 +15,10 @@ public struct TransformMetrics: Sendable {
   let markersRaised: Counter
   let returns: Counter
   let latency: Histogram
-  private let requestVerdicts: [RecordVerdict: Counter]
-  private let registrationVerdicts: [RecordVerdict: Counter]
-  private let deviceVerdicts: [DeviceVerdict: Counter]
+  // By the number of the verdict; nil where it is none of these records.
+  private let requestVerdicts: [Counter?]
+  private let registrationVerdicts: [Counter?]
+  private let deviceVerdicts: [Counter]
 
   /// Makes the lane's cells.
   public init(_ registry: MetricRegistry) {
@@ -34,19 +35,20 @@ public struct TransformMetrics: Sendable {
     markersRaised = registry.make(MetricNames.markersRaised)
     returns = registry.make(MetricNames.returns)
     latency = registry.make(MetricNames.latency)
-    requestVerdicts = Dictionary(
-      uniqueKeysWithValues: RecordVerdict.ofRequests.map { ($0, registry.make(MetricNames.verdicts, $0.rawValue)) })
-    registrationVerdicts = Dictionary(
-      uniqueKeysWithValues: RecordVerdict.ofRegistrations.map { ($0, registry.make(MetricNames.registrationVerdicts, $0.rawValue)) })
-    deviceVerdicts = Dictionary(
-      uniqueKeysWithValues: DeviceVerdict.allCases.map { ($0, registry.make(MetricNames.deviceVerdicts, $0.rawValue)) })
+    requestVerdicts = RecordVerdict.allCases.map {
+      RecordVerdict.ofRequests.contains($0) ? registry.make(MetricNames.verdicts, $0.name) : nil
+    }
+    registrationVerdicts = RecordVerdict.allCases.map {
+      RecordVerdict.ofRegistrations.contains($0) ? registry.make(MetricNames.registrationVerdicts, $0.name) : nil
+    }
+    deviceVerdicts = DeviceVerdict.allCases.map { registry.make(MetricNames.deviceVerdicts, $0.name) }
   }
 
   func took(isRegistration: Bool) { (isRegistration ? registrations : requests).increment() }
 
   func count(_ verdict: RecordVerdict, isRegistration: Bool) {
-    (isRegistration ? registrationVerdicts : requestVerdicts)[verdict]?.increment()
+    (isRegistration ? registrationVerdicts : requestVerdicts)[verdict.rawValue]?.increment()
   }
 
-  func count(_ verdict: DeviceVerdict) { deviceVerdicts[verdict]?.increment() }
+  func count(_ verdict: DeviceVerdict) { deviceVerdicts[verdict.rawValue].increment() }
 }

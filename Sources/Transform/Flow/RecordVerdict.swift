@@ -1,5 +1,5 @@
 /// What became of a record, as the metrics name it. Each record that a lane takes ends in exactly one, however often it is done again.
-enum RecordVerdict: String {
+enum RecordVerdict: Int, CaseIterable {
   // Of a request.
 
   /// It is in its device's mailbox, now or from an earlier try.
@@ -33,6 +33,9 @@ enum RecordVerdict: String {
   /// Its partition was revoked before it was done: the next owner takes it.
   case revoked
 
+  /// Its name in the metrics.
+  var name: String { "\(self)" }
+
   static let ofRequests: [RecordVerdict] = [
     .queued, .expired, .collapsed, .duplicate, .addressed, .unregistered, .rejected, .poison, .revoked,
   ]
@@ -40,10 +43,19 @@ enum RecordVerdict: String {
 }
 
 /// How the judge found a request for one device, as the metrics name it. A request for a person has one for each of the devices.
-enum DeviceVerdict: String, CaseIterable {
+enum DeviceVerdict: Int, CaseIterable {
   case queued, expired, collapsed, duplicate, unregistered
   /// The device belongs to another person.
-  case otherUser = "other_user"
+  case otherUser
   /// The device is registered for another application.
-  case wrongApplication = "wrong_application"
+  case wrongApplication
+
+  /// Its name in the metrics.
+  var name: String {
+    switch self {
+    case .otherUser: "other_user"
+    case .wrongApplication: "wrong_application"
+    default: "\(self)"
+    }
+  }
 }
