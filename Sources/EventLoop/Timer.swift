@@ -20,7 +20,7 @@ public final class Timer: HandleOwner {
     handle.adopt(by: self)
   }
 
-  /// Starts, or starts anew.
+  /// Starts, or starts again.
   ///
   /// - Parameters:
   ///   - milliseconds: until the first call, counted from the loop's present turn.

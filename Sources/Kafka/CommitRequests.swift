@@ -1,7 +1,7 @@
 import CRdKafka
 import EventLoop
 
-/// A consumer's commits: held back while its group forms anew, then sent, then answered. Loop-confined.
+/// A consumer's commits: held back while its group forms again, then sent, then answered. Loop-confined.
 final class CommitRequests {
   typealias Completion = ([CommitOffset: KafkaError]) -> Void
 

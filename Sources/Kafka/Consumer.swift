@@ -236,11 +236,11 @@ public final class Consumer {
     let offset = message.pointee.offset
     if partitions[index].isDoubtful {
       rd_kafka_message_destroy(message)
-      return begunAnew(index)
+      return beganAgain(index)
     }
     if offset < partitions[index].next {
       guard wasTruncated(index) else { return rd_kafka_message_destroy(message) }
-      begunAnew(index)
+      beganAgain(index)
     }
     partitions[index].next = offset + 1
     let generation = partitions[index].generation
@@ -285,7 +285,7 @@ public final class Consumer {
     for index in partitions.ownedIndexes { partitions[index].isDoubtful = true }
   }
 
-  private func begunAnew(_ index: Int) {
+  private func beganAgain(_ index: Int) {
     deliver()
     let name = partitions[index].topicPartition
     handler?.consumerFailed(KafkaError(.logTruncated, "consume \(name)"))
@@ -376,7 +376,7 @@ public final class Consumer {
 
   // MARK: Committing
 
-  /// Commits offsets of partitions that are assigned, asynchronously; while the group forms anew it waits for that.
+  /// Commits offsets of partitions that are assigned, asynchronously; while the group forms again it waits for that.
   ///
   /// - Parameters:
   ///   - offsets: at most one for each partition; those of an earlier generation are not sent and come back as `notOwned`.

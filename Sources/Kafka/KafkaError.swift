@@ -49,7 +49,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let fencedInstance = Code(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
     /// The partition is not this consumer's (any more).
     public static let notOwned = Code(RD_KAFKA_RESP_ERR__STATE)
-    /// The partition's log ends before the consumer's position: it was cut, or the topic was made anew.
+    /// The partition's log ends before the consumer's position: it was cut, or the topic was made again.
     public static let logTruncated = Code(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
     /// The consumer, producer or administration was closed.
     public static let closed = Code(RD_KAFKA_RESP_ERR__DESTROY)

@@ -21,7 +21,7 @@ final class RebalanceInbox: Sendable {
   private let wasAssigned = Atomic<Bool>(false)
   private let topicsGone = Atomic<Bool>(false)
 
-  /// Whether the member waits for its group to form anew.
+  /// Whether the member waits for its group to form again.
   ///
   /// A commit that is sent meanwhile waits at the broker behind the request to join, is then of an old generation, and makes librdkafka
   /// 2.0.2 take the whole assignment for lost (its issue 4059, mended in 2.10.0).

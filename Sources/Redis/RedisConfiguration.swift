@@ -51,7 +51,7 @@ public enum RedisState: Sendable, Hashable {
   case connecting
   /// It takes calls.
   case up
-  /// It is being made anew, because of this.
+  /// It is being made again, because of this.
   case down(RedisError)
   /// It was closed for good.
   case closed

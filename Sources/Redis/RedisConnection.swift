@@ -1,7 +1,7 @@
 import CHiredis
 public import EventLoop
 
-/// One connection to Redis that makes itself anew when it is lost: loop-confined.
+/// One connection to Redis, which is made again when it is lost: loop-confined.
 ///
 /// Calls are pipelined: all of one turn of the loop go out in one write at the turn's end, and their replies come in order. Once started it
 /// keeps itself alive until `close`.
@@ -333,7 +333,7 @@ public final class RedisConnection {
       guard let socket else { return }
       if receive(from: socket) { continue }
       guard socket === self.socket else { return }
-      let text = "no reply from \(configuration.address) within \(configuration.callDeadlineMilliseconds) ms; the connection is made anew"
+      let text = "no reply from \(configuration.address) within \(configuration.callDeadlineMilliseconds) ms; the connection is made again"
       return lose(RedisError(.timedOut, text))
     }
   }

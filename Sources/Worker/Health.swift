@@ -28,7 +28,7 @@ public final class Health: Sendable {
 
     init(_ loop: EventLoop) { self.loop = loop }
 
-    /// Asks anew when the last question is answered; how long the open one has waited.
+    /// Asks again when the last question is answered; how long the open one has waited.
     func silence(at now: Int64) -> Int64 {
       let open = asked.load(ordering: .relaxed)
       if open != 0 { return now - open }

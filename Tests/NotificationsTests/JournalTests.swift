@@ -12,7 +12,7 @@ import Testing
   static let time: Int64 = 1_700_000_000_000
 
   static func implied(_ offset: Int64, _ timestamp: Int64) -> Revision {
-    Revision(SourcePosition(partition: partition, offset: offset, timestamp: timestamp)).inEra(2)
+    Revision(SourcePosition(partition: partition, offset: offset, timestamp: timestamp)).inIncarnation(2)
   }
 
   static func kept(_ offset: Int64, _ timestamp: Int64) -> JournalEntry {

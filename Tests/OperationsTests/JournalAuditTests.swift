@@ -45,7 +45,8 @@ import Worker
             writer.reset()
           }
           let (offset, timestamp) = (request.offset ?? 0, (request.timestamp ?? 0) + later)
-          let revision = Revision(SourcePosition(partition: partition, offset: offset, timestamp: timestamp)).inEra(UInt32(incarnation))
+          let revision = Revision(SourcePosition(partition: partition, offset: offset, timestamp: timestamp)).inIncarnation(
+            UInt32(incarnation))
           writer.append(offset: offset, timestamp: timestamp, JournalJudgement(.kept, revision: revision), now: timestamp)
         }
         if writer.count > 0 { records.append(record(writer, partition, incarnation)) }

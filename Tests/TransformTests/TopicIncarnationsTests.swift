@@ -11,7 +11,7 @@ import Testing
   private mutating func read(_ incarnation: UInt32, _ offsets: [Int64], raisedTo revision: UInt64? = nil, after time: Int64 = 1_000) {
     var writer = JournalWriter(partition: 2, incarnation: incarnation)
     for offset in offsets {
-      let own = Revision(SourcePosition(partition: 2, offset: offset, timestamp: time + offset)).inEra(incarnation)
+      let own = Revision(SourcePosition(partition: 2, offset: offset, timestamp: time + offset)).inIncarnation(incarnation)
       let kept = revision.map { Revision(timestamp: $0, partition: own.partition, offset: own.offset) } ?? own
       writer.append(offset: offset, timestamp: time + offset, JournalJudgement(.kept, revision: kept), now: time)
     }

@@ -3,7 +3,7 @@ struct AgedTable<Value: Sendable>: Sendable {
   private struct Entry: Sendable {
     var value: Value
     var at: Int64
-    /// Which place in the order is the entry's own; earlier ones are left over from before it was set anew.
+    /// Which place in the order is the entry's own; earlier ones are left over from before it was set again.
     var place: Int
   }
 

@@ -53,7 +53,7 @@ extension FanOutCore {
     // Between the publication and this call another session of the device may have registered differently: the last hello wins.
     for _ in 0..<3 {
       guard case .otherRegistration(let standing) = found else { break }
-      // What Redis may have lost is not published anew as if it were of today.
+      // What Redis may have lost is not published again as if it were of today.
       guard watch.isRegistryWhole else { throw StoreError(.unavailable, "the registry is being restored") }
       if let standing, standing.isSame(as: Owner(registration)) {
         registration.since = Int64(clamping: standing.since)
@@ -71,7 +71,7 @@ extension FanOutCore {
     }
     // The person's set lies in another bucket than the device: every hello makes sure of it.
     try await recipients.add(token, registration)
-    if let former = standing.former, former.generation != session.generation { end(former, token) }
+    if let former = standing.former, former.generation != session.generation { takeOver(former, token) }
     guard sessions[session.generation] != nil else { return leave(token, session.generation) }
     registration.since = Int64(clamping: standing.owner.since)
     let open = OpenSession(
@@ -84,13 +84,6 @@ extension FanOutCore {
   /// Where Redis has lost what it had nothing is written to it before it was rebuilt.
   func noticed(_ error: any Error) {
     if let error = error as? StoreError, error.code == .bucketLost { watch.lost() }
-  }
-
-  /// The device's former session ends: here, or by way of its lane's partition.
-  private func end(_ former: Presence, _ token: String) {
-    metrics.takeovers.increment()
-    if let session = sessions[former.generation] { return session.close(.takenOver) }
-    eventProducer?.takeOver(former, token: token)
   }
 
   private func welcome(_ session: Session, _ open: OpenSession, gap: MailboxGap?) {

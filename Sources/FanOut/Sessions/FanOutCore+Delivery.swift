@@ -23,7 +23,7 @@ extension FanOutCore {
     guard let value = record.value, let delivery = DeliveryRecord(value) else { return .unreadable }
     guard let session = sessions[delivery.generation], let open = session.open else { return .noSession }
     switch delivery.kind {
-    case .takeover: session.close(.takenOver)
+    case .takeover: takenOver(session)
     case .reregistered: session.perform(open.flow.look(), open)
     case .notify, .remove: return take(delivery, value, session, open)
     }

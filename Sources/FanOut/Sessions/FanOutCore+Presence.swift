@@ -15,9 +15,7 @@ extension FanOutCore {
     case .present(let entries, let standing):
       if isBehind(standing, open) { return await registerAgain(session, open) }
       if entries > 0 { session.perform(open.flow.look(), open) }
-    case .elsewhere:
-      // What a Redis that has lost something says of another session may be long over: the device asks again.
-      session.close(shards.epoch == open.epoch ? .takenOver : .serviceUnavailable)
+    case .elsewhere: elsewhere(session, open)
     case .unregistered(let standing):
       if isBehind(standing, open) { return await registerAgain(session, open) }
       session.close(.registrationLost)

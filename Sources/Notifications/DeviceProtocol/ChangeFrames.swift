@@ -41,7 +41,7 @@ public struct SettingsFrame: Sendable, Equatable {
   }
 }
 
-/// The frame `categories`: the application has registered its categories anew.
+/// The frame `categories`: the application has registered its categories again.
 public struct CategoriesFrame: Sendable, Equatable {
   /// The device's own id for the request; with it the frame is answered.
   public var request: String?

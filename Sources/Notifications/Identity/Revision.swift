@@ -45,7 +45,7 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
 
   /// Milliseconds since 1970.
   public let timestamp: UInt64
-  /// The partition, and above its 16 bits how often the topic was made anew.
+  /// The partition, and above its 16 bits how often the topic was made again.
   public let partition: UInt32
   /// The offset.
   public let offset: UInt64
@@ -57,15 +57,15 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
     self.offset = offset
   }
 
-  /// The same of a topic that was made anew so often: its offsets begin again, so those of another era are compared by time only.
-  public func inEra(_ era: UInt32) -> Revision {
-    Revision(timestamp: timestamp, partition: era << 16 | partition & 0xFFFF, offset: offset)
+  /// The same of a topic that was made again so often: its offsets begin again, so those of another incarnation are compared by time only.
+  public func inIncarnation(_ incarnation: UInt32) -> Revision {
+    Revision(timestamp: timestamp, partition: incarnation << 16 | partition & 0xFFFF, offset: offset)
   }
 
-  /// How often the topic had been made anew.
-  public var era: UInt32 { partition >> 16 }
+  /// How often the topic had been made again.
+  public var incarnation: UInt32 { partition >> 16 }
 
-  /// The partition of the source record, whatever the era.
+  /// The partition of the source record, whatever the incarnation.
   public var sourcePartition: UInt32 { partition & 0xFFFF }
 
   /// The revision of the request at a position.

@@ -151,7 +151,7 @@ struct DeviceJudge {
 
   // MARK: Registrations
 
-  /// A device that got something before and after it was declared unknown, and that did not register anew between, was known all the time.
+  /// A device that got something before and after it was declared unknown, and that did not register again between, was known all the time.
   private func judgeRegistrations(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let changes = Moments(facts.compactMap { $0.kind == .registered || $0.kind == .unregisteredDevice ? $0.time : nil })
     let kept = Moments(facts.compactMap { $0.kind == .kept || $0.kind == .open ? $0.time : $0.isTaken && $0.number != 0 ? $0.number : nil })

@@ -51,7 +51,7 @@ extension Admin {
     }
   }
 
-  /// Those of these positions at which a topic has records now: since somebody named them it may have been cut, or made anew.
+  /// Those of these positions at which a topic has records now: since somebody named them it may have been cut, or made again.
   func places(of positions: [SourcePosition], in topic: String) async throws(KafkaError) -> [(partition: TopicPartition, offset: Int64)] {
     guard !positions.isEmpty else { return [] }
     let partitions = try await describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }

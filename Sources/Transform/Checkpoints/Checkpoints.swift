@@ -48,9 +48,9 @@ final class Checkpoints {
   private let crashes: CrashLoopDetector
   private let topics: Topics
   private var held: [Int: Held] = [:]
-  /// Partitions whose topic was found to be made anew, each with the marker that does not fit it, and begins again. Where another marker
+  /// Partitions whose topic was found to be made again, each with the marker that does not fit it, and begins again. Where another marker
   /// stands by then, another owner has found the same, or Redis has changed: what was found does not count any more.
-  private var anew: [TopicPartition: Marker] = [:]
+  private var madeAgain: [TopicPartition: Marker] = [:]
   /// Partitions whose begin was counted, by index: until they are idle.
   private var counted: [Int: MarkedPartition] = [:]
   /// Partitions that start again after a doubt: no process has ended over them.
@@ -182,7 +182,7 @@ final class Checkpoints {
     guard !offers.isEmpty else { return Self.finding(consumer) }
     let starts = zip(offers, markers).map { offer, markers in
       let start = Self.start(markers)
-      guard anew[offer.topicPartition] == start else { return start }
+      guard madeAgain[offer.topicPartition] == start else { return start }
       return Marker(offset: 0, timestamp: -1, incarnation: (markers.compactMap { $0?.incarnation }.max() ?? 0) + 1)
     }
     var changes: [Int: [MarkerChange]] = [:]
@@ -205,7 +205,7 @@ final class Checkpoints {
     }
     for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
-      anew[offer.topicPartition] = nil
+      madeAgain[offer.topicPartition] = nil
       if returning.remove(offer.topicPartition) == nil { counted[assigned.index] = marked(offer.topicPartition) }
       let isConfirmed = start.readingOffset.map { $0 == start.offset } ?? true
       if !isConfirmed { hasUnconfirmed = true }
@@ -229,7 +229,7 @@ final class Checkpoints {
     return lowest ?? .beginning
   }
 
-  // MARK: A topic made anew
+  // MARK: A topic made again
 
   /// What a partition's first record says about the marker that reading began at.
   enum FirstRecord {
@@ -237,7 +237,7 @@ final class Checkpoints {
     case work
     /// It lies below the marker: it is applied.
     case skip
-    /// It is not the record that the marker was written for: the topic was made anew.
+    /// It is not the record that the marker was written for: the topic was made again.
     case madeAgain
   }
 
@@ -248,7 +248,7 @@ final class Checkpoints {
     hasUnconfirmed = held.values.contains { $0.unconfirmed != nil }
     if offset >= marker.offset { return .work }
     if offset == marker.offset - 1, timestamp == marker.timestamp { return .skip }
-    anew[partition] = marker
+    madeAgain[partition] = marker
     return .madeAgain
   }
 

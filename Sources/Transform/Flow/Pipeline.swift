@@ -310,7 +310,7 @@ final class Pipeline {
     retry.start(after: min(2000, 20 << min(tries, 7)))
   }
 
-  /// Lets go of what waits and was begun in an assignment that is over: whoever reads it anew knows what there is now. Where nobody can,
+  /// Lets go of what waits and was begun in an assignment that is over: whoever reads it again knows what there is now. Where nobody can,
   /// since its topic was deleted or cut, there is nobody to tell of it either.
   func dropEnded() {
     let (ended, judged) = flow.takeEnded { owner?.isCurrent(records[$0].ticket) == false }

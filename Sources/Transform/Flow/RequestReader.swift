@@ -51,7 +51,7 @@ struct RequestReader {
       user: view.target.userHash,
       time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64, source: sourceHash(view.envelope),
       end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
-      revision: view.envelope.revision.inEra(incarnation))
+      revision: view.envelope.revision.inIncarnation(incarnation))
   }
 
   /// Tells records apart that bring the same apns-id.

@@ -172,6 +172,6 @@ struct JournalSource {
 
   /// The revision that the record itself gives its request.
   var impliedRevision: Revision {
-    Revision(SourcePosition(partition: partition, offset: place.offset, timestamp: place.timestamp)).inEra(incarnation)
+    Revision(SourcePosition(partition: partition, offset: place.offset, timestamp: place.timestamp)).inIncarnation(incarnation)
   }
 }

@@ -24,7 +24,7 @@ final class RebuildCore: ConsumerHandler {
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
   /// The incarnation of each partition's topic: as the group knows it, else as the journal tells.
-  private var eras: [TopicPartition: UInt32] = [:]
+  private var incarnationOf: [TopicPartition: UInt32] = [:]
   private var incarnations = TopicIncarnations()
   private var lastTimestamps: [TopicPartition: (offset: Int64, timestamp: Int64)] = [:]
   /// Records that workers did not survive: no rebuilding would.
@@ -107,7 +107,7 @@ final class RebuildCore: ConsumerHandler {
     guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
     let noted = try await admin.committedWithNotes(
       group: settings.group, of: try await partitions(settings.topics.requests) + partitions(settings.topics.devices))
-    eras = noted.mapValues { Marker.incarnation(note: $0.note) }
+    incarnationOf = noted.mapValues { Marker.incarnation(note: $0.note) }
     let committed = noted.mapValues(\.offset)
     let registered = try await admin.registryEnds(settings.topics)
     guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
@@ -128,7 +128,7 @@ final class RebuildCore: ConsumerHandler {
 
   /// Finds out the incarnations of partitions that the group knows nothing of, by the end of the journal.
   private func findIncarnations() async throws {
-    let unknown = try await partitions(settings.topics.requests).filter { eras[$0] == nil }
+    let unknown = try await partitions(settings.topics.requests).filter { incarnationOf[$0] == nil }
     guard !unknown.isEmpty else { return }
     let journal = try await admin.ends(of: try await partitions(settings.topics.journal)).map { name, range in
       (name, max(range.lowerBound, range.upperBound - TopicIncarnations.recordsRead)..<range.upperBound)
@@ -144,7 +144,7 @@ final class RebuildCore: ConsumerHandler {
       })
     for name in told {
       let there = lastTimestamps.removeValue(forKey: name)?.timestamp
-      eras[name] = incarnations.incarnation(of: name.partition, there: there, offsets: ends[name] ?? 0..<0)
+      incarnationOf[name] = incarnations.incarnation(of: name.partition, there: there, offsets: ends[name] ?? 0..<0)
     }
   }
 
@@ -286,7 +286,7 @@ final class RebuildCore: ConsumerHandler {
       guard poison.isEmpty || !poison.contains(SourceCoordinates(record)) else { continue }
       guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
       else { continue }
-      begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, incarnation: eras[name] ?? 0))
+      begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, incarnation: incarnationOf[name] ?? 0))
     }
     if !begun.isEmpty { pipeline.take(batch, begun) }
     if loop.milliseconds() - lastTick >= 500 {
@@ -339,9 +339,9 @@ final class RebuildCore: ConsumerHandler {
     var all: [(MarkedPartition, Marker)] = []
     func add(_ marked: MarkedPartition, _ partition: TopicPartition, _ offset: Int64) {
       let timestamp = lastTimestamps[partition].map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1
-      all.append((marked, Marker(offset: offset, timestamp: timestamp, incarnation: eras[partition] ?? 0)))
+      all.append((marked, Marker(offset: offset, timestamp: timestamp, incarnation: incarnationOf[partition] ?? 0)))
     }
-    for partition in eras.keys where partition.topic == settings.topics.requests {
+    for partition in incarnationOf.keys where partition.topic == settings.topics.requests {
       add(.requests(partition.partition), partition, applied[partition] ?? 0)
     }
     for (partition, last) in lastTimestamps where partition.topic == settings.topics.devices {

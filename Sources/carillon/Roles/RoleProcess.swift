@@ -10,7 +10,7 @@ import Worker
 ///
 /// It listens for operators first, waits for what it depends on as long as that takes, runs its lanes, and drains them when it is told to
 /// end. Only wrong usage and configuration, and a client of Kafka that has failed for good, end it otherwise: then whoever watches over it
-/// is to start it anew.
+/// is to start it again.
 struct RoleProcess: Sendable {
   let role: String
   let values: SettingValues
