@@ -305,6 +305,8 @@ final class TransformCore {
     deadline.close()
   }
 
+  /// How long what is in flight may take to come to its end where partitions are given up.
+  private static let revocationMilliseconds = 3_000
   /// What is kept of a drain's time for the parting, and what that leaves for Kafka's producer at least.
   private static let (partingMilliseconds, flushMilliseconds) = (10_000, 1_000)
 }
@@ -377,7 +379,8 @@ extension TransformCore: ConsumerHandler {
     intake?.revoked(partitions, isLost: isLost)
     guard let committer else { return revocation.finish() }
     if isLost { checkpoints.revoked(partitions) } else { crashes.cleared(partitions.map { checkpoints.marked($0.topicPartition) }) }
-    committer.revoked(partitions, isLost: isLost, revocation: revocation)
+    // What is in flight cannot come to its end: the next lane reads it again.
+    committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: hasFailed ? 0 : Self.revocationMilliseconds)
     journal?.hurry(forMilliseconds: Self.partingMilliseconds)
   }
 

@@ -96,12 +96,12 @@ public final class Health: Sendable {
     }
   }
 
-  /// Takes away every condition of this lane, when it has ended.
-  public func removeLane() {
+  /// Takes away every condition of this lane, when it has ended, but the one of this name.
+  public func removeLane(keeping name: String? = nil) {
     let lane = lane
     table.table.withLock { table in
-      table.order.removeAll { $0.lane == lane }
-      table.conditions = table.conditions.filter { $0.key.lane != lane }
+      table.order.removeAll { $0.lane == lane && $0.name != name }
+      table.conditions = table.conditions.filter { $0.key.lane != lane || $0.key.name == name }
     }
   }
 

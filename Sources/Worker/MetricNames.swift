@@ -9,6 +9,9 @@ public enum MetricNames {
   /// Lines that the log had no room for.
   public static let logLinesDropped = Metric<Counter>(
     "carillon_log_lines_dropped_total", "Log lines dropped because they were not read as fast as they were written.")
+  /// Lanes that started again.
+  public static let laneRestarts = Metric<Counter>(
+    "carillon_lane_restarts_total", "Lanes that started again because a client of Kafka had failed for good.")
   /// Requests that web pages may have made.
   public static let adminRefused = Metric<Counter>(
     "carillon_admin_refused_total", "Requests to the admin port that were refused because a web page may have made them, by the field.",

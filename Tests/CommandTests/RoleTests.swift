@@ -51,30 +51,6 @@ import Testing
     }
   }
 
-  @Test func aKafkaClientThatHasFailedForGoodEndsTheProcess() async throws {
-    try await CarillonCommand.with { carillon in
-      try await KafkaFixture.with(embeddedOnly: true) { kafka in
-        try await withRedis { redis in
-          let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
-          for name in ["requests", "deliveries", "devices", "events", "dead-letters"] {
-            try kafka.embedded?.createTopic("notifications.\(name)", partitions: 1)
-          }
-          let transform = try carillon.start(["transform", "--kafka", servers, "--redis", redis.address.description, "--json"])
-          _ = try await transform.firstLine()
-          // The first one is the publication's: then no sequence fits any more.
-          let code = KafkaError.Code(rawValue: 45)
-          try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 0)] + Array(repeating: code, count: 50))
-          try await kafka.publish([TestRecord("not even a target")], to: "notifications.requests")
-          // Whoever ends all processes now does not cut this end short.
-          try await transform.untilErrors(contain: "draining")
-          transform.signal(SIGTERM)
-          let result = try await transform.result(withinSeconds: 40)
-          #expect(result.status == 3 && result.errors.contains("OUT_OF_ORDER_SEQUENCE_NUMBER"), "\(result.status): \(result.errors)")
-        }
-      }
-    }
-  }
-
   @Test func aTakenAdminAddressIsWrongConfiguration() async throws {
     try await CarillonCommand.with { carillon in
       let loop = EventLoop(name: "taken")

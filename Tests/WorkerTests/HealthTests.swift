@@ -33,6 +33,8 @@ import Worker
     a.set("redis", ready: true)
     #expect(health.isReady)
     b.set("draining", ready: false, "the process ends")
+    b.removeLane(keeping: "draining")
+    #expect(try conditions(health).conditions.map(\.name) == ["redis", "draining"])
     b.removeLane()
     #expect(try conditions(health).conditions.map(\.name) == ["redis"])
     health.set("kafka", ready: false, "gone")

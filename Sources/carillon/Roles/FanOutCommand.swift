@@ -24,12 +24,14 @@ enum FanOutCommand {
     if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
     if key == nil { process.logger.warning("any device may connect, for no --key-file is given: this is for development") }
     return try await process.run(place) { process, number, first in
-      LaneHost("fan-out-\(number)", logger: process.logger, health: process.health) { loop, logger, health in
+      let metrics = FanOutMetrics(process.metrics)
+      return LaneHost("fan-out-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         var settings = FanOutSettings(
-          process.values, place, listen: first ?? process.values[FanOutOptions.listen], key: key?.bytes, worker: process.worker(number))
+          process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], key: key?.bytes,
+          worker: process.worker(number))
         settings.sharesPort = process.values[RoleSettings.lanes] > 1
         return FanOutLane(
-          settings, on: loop, logger: logger, health: health, metrics: FanOutMetrics(process.metrics), onFatal: { process.fail($0) })
+          settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
     }
   }

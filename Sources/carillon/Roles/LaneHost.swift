@@ -24,30 +24,76 @@ extension FanOutLane: RunnableLane {
   func run() async throws -> SocketAddress? { try await start() }
 }
 
+/// What a lane is made with.
+struct LanePlace: Sendable {
+  let loop: EventLoop
+  let logger: Logger
+  let health: Health
+  /// Where devices connected to the lane before this one, if there was one: there they come back to.
+  let address: SocketAddress?
+  /// Told when a client of Kafka has failed for good.
+  let onFatal: @Sendable (KafkaError) -> Void
+}
+
+/// What a process does about a lane whose client of Kafka has failed for good.
+struct LaneFailures: Sendable {
+  /// Its devices are sent away within so long: it can do nothing more for them than that.
+  static let longestDrain = 10_000
+
+  /// How long the lane may take to end before it starts again.
+  let drainMilliseconds: Int
+  /// Counts the restarts.
+  let restarts: Counter
+  /// Told when it has failed too often: the process is to end.
+  let giveUp: @Sendable (any Error) -> Void
+}
+
 /// One lane with its loop: started again and again until it runs, and drained at the end.
 ///
-/// What a lane depends on may come later than the lane: that is said in the log and by the readiness, and is no reason to end.
+/// What a lane depends on may come later than the lane: that is said in the log and by the readiness, and is no reason to end. A lane whose
+/// client of Kafka has failed for good is ended, and another one with the same name starts in its place, unless that happens too often.
 actor LaneHost {
+  private enum Phase {
+    /// No lane was started yet, or none could be.
+    case idle
+    /// A lane is being started; where it starts again, the former one ends before.
+    case starting
+    /// A lane runs.
+    case running
+    /// No lane is started any more.
+    case ending
+  }
+
   /// The lane's name: `transform-0`.
   nonisolated let name: String
   private let loop: EventLoop
   private let logger: Logger
   private let health: Health
-  private let make: @Sendable (EventLoop, Logger, Health) -> any RunnableLane
+  private let failures: LaneFailures
+  private let make: @Sendable (LanePlace) -> any RunnableLane
+  private var phase = Phase.idle
   private var lane: (any RunnableLane)?
+  /// Counts the lanes, so that what one says that has failed already counts for nothing.
+  private var number = 0
+  /// Whether a task is about to start a lane, also when it is to stop that.
   private var isStarting = false
-  private var isStopping = false
+  private var limit = RestartLimit()
+  /// Why no lane runs.
+  private var reason = "starting"
+  /// Where devices connect.
+  private var address: SocketAddress?
 
   private static let firstRetry = 500
   private static let longestRetry = 10_000
 
   /// - Parameter make: makes a lane that does nothing yet; called for every attempt to start.
   init(
-    _ name: String, logger: Logger, health: Health, make: @escaping @Sendable (EventLoop, Logger, Health) -> any RunnableLane
+    _ name: String, logger: Logger, health: Health, failures: LaneFailures, make: @escaping @Sendable (LanePlace) -> any RunnableLane
   ) {
     self.name = name
     self.logger = logger.with(["lane": name])
     self.health = health.forLane(name)
+    self.failures = failures
     self.make = make
     loop = EventLoop(name: name)
   }
@@ -57,39 +103,86 @@ actor LaneHost {
   /// - Returns: where devices connect, if they do; nil also when it was told to stop before it had started.
   /// - Throws: only what trying again does not mend.
   func start() async throws -> SocketAddress? {
+    guard phase == .idle else { return nil }
     health.watch(loop)
+    phase = .starting
+    try await startLane()
+    return address
+  }
+
+  /// Starts lanes until one runs.
+  private func startLane() async throws {
     isStarting = true
     defer { isStarting = false }
     var wait = Self.firstRetry
-    while !isStopping {
-      health.set("started", ready: false, "starting")
-      let lane = make(loop, logger, health)
+    while phase == .starting {
+      health.set("started", ready: false, reason)
+      number += 1
+      let number = number
+      let lane = make(
+        LanePlace(loop: loop, logger: logger, health: health, address: address) { [weak self] error in
+          Task { await self?.failed(error, number) }
+        })
       self.lane = lane
       do {
         let address = try await Task(executorPreference: loop) { try await lane.run() }.value
-        guard !isStopping else {
-          await drain(withinMilliseconds: 1000)
-          return nil
+        if phase == .starting, number == self.number {
+          phase = .running
+          self.address = address
+          return health.set("started", ready: true)
         }
-        health.set("started", ready: true)
-        return address
+        await drain(withinMilliseconds: 1000)
       } catch {
-        if isStopping { return nil }
+        if phase == .ending { return }
         await drain(withinMilliseconds: 1000)
         self.lane = nil
-        if Self.isFinal(error) { throw error }
+        if isFinal(error) {
+          phase = .idle
+          throw error
+        }
         health.set("started", ready: false, "\(error)")
         logger.error("the lane could not start; it is tried again", ["error": "\(error)", "retryMs": wait])
         try? await Task.sleep(for: .milliseconds(wait))
         wait = min(wait * 2, Self.longestRetry)
       }
     }
-    return nil
+  }
+
+  /// A client of Kafka has failed for good: the lane of this number can do nothing any more.
+  private func failed(_ error: KafkaError, _ number: Int) async {
+    // A lane has several clients, each of which may say so.
+    guard number == self.number, phase == .starting || phase == .running else { return }
+    self.number += 1
+    guard case .restart(let time) = limit.failed(at: SteadyClock.milliseconds()) else {
+      phase = .ending
+      logger.error("a client of Kafka has failed for good once more than the lane starts again; the process ends", ["error": "\(error)"])
+      return failures.giveUp(error)
+    }
+    reason = "the lane starts again: \(error)"
+    health.set("started", ready: false, reason)
+    logger.warning(
+      "a client of Kafka has failed for good; the lane starts again",
+      ["error": "\(error)", "restart": time, "maximum": limit.maximum, "withinSeconds": Int(limit.spanMilliseconds / 1000)])
+    failures.restarts.increment()
+    // Where it was about to start, whoever starts it does so again.
+    guard phase == .running else { return }
+    await restart()
+  }
+
+  private func restart() async {
+    phase = .starting
+    isStarting = true
+    let failed = lane
+    lane = nil
+    await drain(failed, withinMilliseconds: failures.drainMilliseconds)
+    // What the former lane has found does not hold for the next.
+    if phase == .starting { health.removeLane(keeping: "started") }
+    do { try await startLane() } catch { failures.giveUp(error) }
   }
 
   /// Ends what is under way and the loop.
   func stop(withinMilliseconds milliseconds: Int) async {
-    isStopping = true
+    phase = .ending
     health.set("draining", ready: false, "the process is ending")
     await drain(withinMilliseconds: milliseconds)
     // A start that is under way fails when its lane is drained, but it may have come to no more than its beginning by then. Without its
@@ -103,17 +196,20 @@ actor LaneHost {
     await loop.close()
   }
 
-  private func drain(withinMilliseconds milliseconds: Int) async {
+  private func drain(withinMilliseconds milliseconds: Int) async { await drain(lane, withinMilliseconds: milliseconds) }
+
+  private func drain(_ lane: (any RunnableLane)?, withinMilliseconds milliseconds: Int) async {
     guard let lane else { return }
     await Task(executorPreference: loop) { await lane.drain(withinMilliseconds: milliseconds) }.value
   }
 
-  private static func isFinal(_ error: any Error) -> Bool {
+  private func isFinal(_ error: any Error) -> Bool {
     switch error {
     case let error as KafkaError: error.code == .invalidConfiguration
     case let error as RedisError:
       [.badAddress, .notInThisVersion, .unsuitableServer].contains(error.code)
-    case let error as EventLoopError: !error.isRetriable && error.code != .closed
+    // An address that devices had a moment ago comes free again.
+    case let error as EventLoopError: !error.isRetriable && error.code != .closed && !(error.code == .addressInUse && address != nil)
     default: false
     }
   }

@@ -9,8 +9,8 @@ import Worker
 /// A process of one role, from its start to its end.
 ///
 /// It listens for operators first, waits for what it depends on as long as that takes, runs its lanes, and drains them when it is told to
-/// end. Only wrong usage and configuration, and a client of Kafka that has failed for good, end it otherwise: then whoever watches over it
-/// is to start it again.
+/// end. Only wrong usage and configuration, and clients of Kafka that fail for good again and again, end it otherwise: then whoever watches
+/// over it is to start it again.
 struct RoleProcess: Sendable {
   let role: String
   let values: SettingValues
@@ -33,9 +33,14 @@ struct RoleProcess: Sendable {
   /// What events and logs call a lane of this process.
   func worker(_ lane: Int) -> String { "\(workerName)/\(lane)" }
 
-  /// Ends the process in order, since one of its lanes can do nothing any more.
-  func fail(_ error: any Error) {
-    Task { await signals.end(.failure(error)) }
+  /// What is done about a lane that has failed for good; where that happens too often the process ends in order.
+  var laneFailures: LaneFailures {
+    LaneFailures(
+      drainMilliseconds: min(values[RoleSettings.drain].wholeMilliseconds, LaneFailures.longestDrain),
+      restarts: metrics.make(MetricNames.laneRestarts)
+    ) { [signals] error in
+      Task { await signals.end(.failure(error)) }
+    }
   }
 
   private var workerName: String { values[RoleSettings.worker] ?? "\(role)@\(Machine.hostName):\(getpid())" }

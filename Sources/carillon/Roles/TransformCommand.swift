@@ -15,10 +15,11 @@ enum TransformCommand {
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-transform")
     return try await RoleProcess("transform", values).run(place) { process, number, _ in
-      LaneHost("transform-\(number)", logger: process.logger, health: process.health) { loop, logger, health in
+      let metrics = TransformMetrics(process.metrics)
+      return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         TransformLane(
-          TransformSettings(process.values, place, worker: process.worker(number)), on: loop, logger: logger, health: health,
-          metrics: TransformMetrics(process.metrics), onFatal: { process.fail($0) })
+          TransformSettings(process.values, place, worker: process.worker(number)), on: lane.loop, logger: lane.logger,
+          health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
     }
   }

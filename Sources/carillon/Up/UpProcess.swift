@@ -92,9 +92,11 @@ struct UpProcess: Sendable {
 
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
-    let address = try await startLanes(place, at: try await places.listen.free(on: control), parts) { error in
+    let listen = try await places.listen.free(on: control)
+    let failures = LaneFailures(drainMilliseconds: Self.drainMilliseconds, restarts: metrics.make(MetricNames.laneRestarts)) { error in
       Task { await signals.end(.failure(error)) }
     }
+    let address = try await startLanes(place, at: listen, parts, failures)
     let isOther = !places.listen.isFixed && address != places.listen.wanted
     progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
     progress("waiting for the transform worker's partitions, about 3 s")
@@ -114,20 +116,21 @@ struct UpProcess: Sendable {
   }
 
   private func startLanes(
-    _ place: ClusterPlace, at listen: SocketAddress, _ parts: UpParts, onFatal: @escaping @Sendable (KafkaError) -> Void
+    _ place: ClusterPlace, at listen: SocketAddress, _ parts: UpParts, _ failures: LaneFailures
   ) async throws -> SocketAddress {
-    let (values, metrics, key) = (values, metrics, key)
-    let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health) { loop, logger, health in
+    let (values, key) = (values, key)
+    let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
+    let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health, failures: failures) { lane in
       TransformLane(
-        TransformSettings(values, place, worker: "up/transform"), on: loop, logger: logger, health: health,
-        metrics: TransformMetrics(metrics), onFatal: onFatal)
+        TransformSettings(values, place, worker: "up/transform"), on: lane.loop, logger: lane.logger, health: lane.health,
+        metrics: transformMetrics, onFatal: lane.onFatal)
     }
     guard await parts.lanes.add(transform) else { throw CancellationError() }
     _ = try await transform.start()
-    let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health) { loop, logger, health in
+    let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health, failures: failures) { lane in
       FanOutLane(
-        FanOutSettings(values, place, listen: listen, key: key?.bytes, worker: "up/fan-out"), on: loop, logger: logger, health: health,
-        metrics: FanOutMetrics(metrics), onFatal: onFatal)
+        FanOutSettings(values, place, listen: lane.address ?? listen, key: key?.bytes, worker: "up/fan-out"), on: lane.loop,
+        logger: lane.logger, health: lane.health, metrics: fanOutMetrics, onFatal: lane.onFatal)
     }
     guard await parts.lanes.add(fanOut), let address = try await fanOut.start() else { throw CancellationError() }
     return address

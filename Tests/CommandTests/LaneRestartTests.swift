@@ -1,0 +1,197 @@
+import Foundation
+import FoundationNetworking
+import JSON
+import Kafka
+import Redis
+import TestSupport
+import Testing
+
+/// A client of Kafka that has failed for good ends its lane, and only when that happens again and again the process.
+@Suite struct LaneRestartTests {
+  private static let ada = String(repeating: "ad", count: 32)
+  private static let bob = String(repeating: "b0", count: 32)
+  private static let carol = String(repeating: "ca", count: 32)
+
+  /// Both roles on an embedded broker, which fails what it is told to.
+  private struct Cluster: Sendable {
+    let carillon: CarillonCommand
+    let kafka: KafkaFixture
+    let flags: [String]
+    let redis: String
+
+    /// Starts a transform worker, and answers when it is ready.
+    func transform() async throws -> (process: RunningCommand, places: JSONValue) {
+      // The embedded broker has a lane that comes again wait about as long for its group.
+      try await worker(["transform", "--kafka.session.timeout.ms", "4000"])
+    }
+
+    /// Starts a fan-out worker, and answers when it is ready.
+    func fanOut() async throws -> (process: RunningCommand, places: JSONValue) { try await worker(["fan-out", "--listen", "127.0.0.1:0"]) }
+
+    private func worker(_ role: [String]) async throws -> (process: RunningCommand, places: JSONValue) {
+      let process = try carillon.start(role + flags + ["--redis", redis, "--json"])
+      return (process, try JSONValue(parsing: try await process.firstLine()))
+    }
+
+    func device(_ token: String, user: String, of worker: JSONValue) throws -> RunningCommand {
+      let devices = try #require(worker["devices"]?.stringValue)
+      return try carillon.start(
+        ["device", "--devices", devices, "--token", token, "--app", WorkerPair.application, "--user", user, "--json"])
+    }
+
+    /// Publishes a request with one request to Kafka, and answers its id.
+    func publish(to user: String) async throws -> String {
+      let id = UUID().uuidString.lowercased()
+      try await kafka.publish([WorkerPair.request("user:\(user)", ["apns-id": id])], to: "notifications.requests")
+      return id
+    }
+
+    /// The next writes to Kafka fail so that their clients can do nothing any more, but for the first ones.
+    func fail(_ count: Int, after passing: Int) throws {
+      let outOfOrder = KafkaError.Code(rawValue: 45)
+      let codes = Array(repeating: .init(rawValue: 0), count: passing) + Array(repeating: outOfOrder, count: count)
+      try kafka.embedded?.failNext(.produce, with: codes)
+    }
+
+    /// Waits for the log to say that a lane starts again for that time, from when on nothing fails.
+    func untilRestart(_ number: Int, of worker: RunningCommand) async throws {
+      try await worker.untilErrors(contain: "restart=\(number) maximum=3 withinSeconds=300")
+      try kafka.embedded?.clearFailures(of: .produce)
+    }
+
+    /// Waits until so many requests are done with, and those were delivered: then nobody writes to Kafka any more.
+    func untilDone(_ requests: Int, delivered ids: [String]) async throws {
+      let requestsPartition = TopicPartition("notifications.requests", 0)
+      try await eventually("\(requests) requests are done with") {
+        try await kafka.admin.committed(group: "carillon-transform", of: [requestsPartition])[requestsPartition] == Int64(requests)
+      }
+      try await eventually("\(ids) are delivered") {
+        let events = try await carillon.run(
+          ["events", "--from", "beginning", "--type", "delivered", "--until-idle", "300ms", "--json"] + flags)
+        return ids.allSatisfy { events.output.contains($0) }
+      }
+    }
+
+    /// Audits until it finds nothing.
+    func audit() async throws {
+      var said = ""
+      try await eventually("the audit finds nothing", said: { said }) {
+        let result = try await carillon.run(["audit", "--grace", "0", "--no-pending"] + flags)
+        said = result.output + result.errors
+        return result.status == 0
+      }
+    }
+
+    func eventually(_ what: String, said: () -> String = { "" }, _ condition: () async throws -> Bool) async throws {
+      let deadline = ContinuousClock.now + .seconds(40)
+      while try await !condition() {
+        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 40 s: \(what)\n\(said())") }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+
+  private func withCluster(_ body: @Sendable (Cluster) async throws -> Void) async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with(embeddedOnly: true) { kafka in
+        try await withRedis { redis in
+          for name in ["requests", "deliveries", "devices", "events", "journal", "dead-letters"] {
+            try kafka.embedded?.createTopic("notifications.\(name)", partitions: 1)
+          }
+          let flags = ["--kafka", kafka.configuration.bootstrapServers.joined(separator: ",")]
+          try await body(Cluster(carillon: carillon, kafka: kafka, flags: flags, redis: redis.address.description))
+          await carillon.end()
+        }
+      }
+    }
+  }
+
+  /// The ids of what a device has shown, in their order.
+  private func shown(by device: RunningCommand) -> [String] {
+    device.outputSoFar.split(separator: "\n").compactMap { try? JSONValue(parsing: String($0)) }
+      .filter { $0["event"] == "shown" }.compactMap { $0["id"]?.stringValue }
+  }
+
+  private func get(_ worker: JSONValue, _ path: String) async throws -> String {
+    let admin = try #require(worker["admin"]?.stringValue)
+    let url = try #require(URL(string: admin + path))
+    return String(decoding: try await URLSession.shared.data(from: url).0, as: UTF8.self)
+  }
+
+  @Test(.timeLimit(.minutes(5))) func aTransformLaneStartsAgainThreeTimesBeforeItsProcessEndsAndLosesNothing() async throws {
+    try await withCluster { cluster in
+      let transform = try await cluster.transform()
+      let fanOut = try await cluster.fanOut()
+      let device = try cluster.device(Self.ada, user: "ada", of: fanOut.places)
+      try await device.until("connected")
+      var ids = [try await cluster.publish(to: "ada")]
+      try await cluster.untilDone(1, delivered: ids)
+      for time in 1...3 {
+        // Kafka has the request, and neither its delivery nor what is told of it.
+        try cluster.fail(2, after: 1)
+        ids.append(try await cluster.publish(to: "ada"))
+        try await cluster.untilRestart(time, of: transform.process)
+        ids.append(try await cluster.publish(to: "ada"))
+        try await cluster.untilDone(ids.count, delivered: ids)
+      }
+      #expect(try await get(transform.places, "/metrics").contains("carillon_lane_restarts_total 3\n"))
+      #expect(try await get(transform.places, "/readyz").contains(#"{"ready":true"#))
+
+      try cluster.fail(2, after: 1)
+      ids.append(try await cluster.publish(to: "ada"))
+      let result = try await transform.process.result(withinSeconds: 40)
+      #expect(result.status == 3 && result.errors.contains("OUT_OF_ORDER_SEQUENCE_NUMBER"), "\(result.status): \(result.errors)")
+      try cluster.kafka.embedded?.clearFailures(of: .produce)
+
+      _ = try await cluster.transform()
+      try await cluster.untilDone(ids.count, delivered: ids)
+      #expect(shown(by: device).sorted() == ids.sorted())
+      try await cluster.audit()
+    }
+  }
+
+  @Test(.timeLimit(.minutes(5))) func aFanOutLaneStartsAgainAtItsAddressAndItsDevicesMissNothing() async throws {
+    try await withCluster { cluster in
+      _ = try await cluster.transform()
+      let fanOut = try await cluster.fanOut()
+      let ada = try cluster.device(Self.ada, user: "ada", of: fanOut.places)
+      try await ada.until("connected")
+      var ids = [try await cluster.publish(to: "ada")]
+      try await cluster.untilDone(1, delivered: ids)
+
+      // The only write is that of the new device's registration.
+      try cluster.fail(1, after: 0)
+      let bob = try cluster.device(Self.bob, user: "bob", of: fanOut.places)
+      try await cluster.untilRestart(1, of: fanOut.process)
+      ids.append(try await cluster.publish(to: "ada"))
+      try await bob.until("connected")
+      let other = try await cluster.publish(to: "bob")
+      ids.append(try await cluster.publish(to: "ada"))
+      try await cluster.untilDone(4, delivered: ids + [other])
+      #expect(shown(by: ada).sorted() == ids.sorted())
+      #expect(shown(by: bob) == [other])
+      #expect(ada.outputSoFar.contains(#""reason":"draining""#), "it said: \(ada.outputSoFar)")
+      try await cluster.audit()
+
+      // A lane that is about to start again ends as any other.
+      try cluster.fail(1, after: 0)
+      let carol = try cluster.device(Self.carol, user: "carol", of: fanOut.places)
+      try await cluster.untilRestart(2, of: fanOut.process)
+      fanOut.process.signal(SIGTERM)
+      let result = try await fanOut.process.result(withinSeconds: 40)
+      #expect(result.status == 0, "it said: \(result.errors)")
+      for device in [ada, bob, carol] { device.signal(SIGKILL) }
+    }
+  }
+}
+
+extension RunningCommand {
+  /// Waits until a device has said that something has happened to it.
+  fileprivate func until(_ event: String) async throws {
+    let deadline = ContinuousClock.now + .seconds(40)
+    while !outputSoFar.contains(#""event":"\#(event)""#) {
+      guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 40 s: '\(event)' in \(outputSoFar)\(errorsSoFar)") }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+}
