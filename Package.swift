@@ -85,7 +85,7 @@ let package = Package(
       ["FanOut", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
-    tests("CommandTests", ["carillon", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Notifications", "Redis"]),
+    tests("CommandTests", ["carillon", "Worker", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Notifications", "Redis"]),
     tests(
       "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"],
       exclude: ["Clients", "README.md", "mutations", "nemesis"]),

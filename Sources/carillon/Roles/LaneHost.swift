@@ -155,7 +155,8 @@ actor LaneHost {
     self.number += 1
     guard case .restart(let time) = limit.failed(at: SteadyClock.milliseconds()) else {
       phase = .ending
-      logger.error("a client of Kafka has failed for good once more than the lane starts again; the process ends", ["error": "\(error)"])
+      health.set("started", ready: false, "\(error)")
+      logger.error("a client of Kafka has failed for good too often for the lane to start again; the process ends", ["error": "\(error)"])
       return failures.giveUp(error)
     }
     reason = "the lane starts again: \(error)"
