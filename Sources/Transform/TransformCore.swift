@@ -271,12 +271,13 @@ final class TransformCore {
     journal?.hurry(forMilliseconds: milliseconds)
     // Giving the partitions up, and telling Kafka what was done, takes a while, too.
     if !hasFailed { await untilIdle(withinMilliseconds: milliseconds - min(milliseconds / 2, Self.partingMilliseconds)) }
-    state.phase.close()
     comparisonTimer.stop()
     healthyTimer.close()
     let partitions = consumer?.assignment.map { checkpoints.marked($0.topicPartition) } ?? []
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
+    // With the partitions goes what is finished: the markers and the group's offsets are raised to it, and no record of it comes again.
     await consumer?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
+    state.phase.close()
     crashes.cleared(partitions)
     committer?.close()
     while registryWaits > 0 || isComparing || isRejoining { await loop.sleep(milliseconds: 20) }

@@ -51,6 +51,18 @@ import Testing
     }
   }
 
+  @Test func aTransformWorkerThatEndsHasCommittedWhatItHasFinished() async throws {
+    try await WorkerPair.with { pair in
+      try await pair.publish([WorkerPair.request("user:nobody")])
+      // It is done with before the next commit is due, most probably.
+      try await pair.eventually("it is judged") { try await pair.sum("carillon_transform_verdicts_total") == 1 }
+      pair.transform.signal(SIGTERM)
+      #expect(try await pair.transform.result(withinSeconds: 30).status == 0)
+      let partition = TopicPartition(pair.prefix + "requests", 0)
+      #expect(try await pair.kafka.admin.committed(group: pair.prefix + "transform", of: [partition]) == [partition: 1])
+    }
+  }
+
   @Test func aTakenAdminAddressIsWrongConfiguration() async throws {
     try await CarillonCommand.with { carillon in
       let loop = EventLoop(name: "taken")
