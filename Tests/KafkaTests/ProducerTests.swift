@@ -111,6 +111,24 @@ import Testing
     }
   }
 
+  @Test func aProducerThatHasFailedForGoodReportsAllThatItHasAtOnce() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let (topic, other) = (try await kafka.topic(), try await kafka.topic("leaderless"))
+      let lane = ProducerLane()
+      try await lane.open(kafka.configuration)
+      _ = try await lane.send(topic, key: nil, "first")
+      try kafka.embedded?.setLeader(of: TopicPartition(other, 0), to: -1)
+      for token in 0..<10 { _ = try await lane.produce(other, "stuck", token: UInt64(token)) }
+      let outOfOrder = KafkaError.Code(rawValue: 45)
+      try kafka.embedded?.failNext(.produce, with: [outOfOrder])
+      _ = await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "second") }
+      #expect(await lane.flush(), "records without a leader have a minute otherwise")
+      #expect(await lane.reports.map(\.token) == Array(0..<10))
+      #expect(await lane.reports.allSatisfy { $0.failure != nil })
+      await lane.end()
+    }
+  }
+
   @Test func manyRequestsWaitForADistantBrokerWhenRecordsMayComeTwice() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let partitions: Range<Int32> = 0..<40
