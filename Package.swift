@@ -79,7 +79,7 @@ let package = Package(
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("StoreTests", ["Store", "Redis", "EventLoop", "Notifications", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
-    tests("TransformTests", ["Transform", "Worker", "Store", "Kafka", "EventLoop", "Notifications", "TestSupport"]),
+    tests("TransformTests", ["Transform", "Worker", "Store", "Redis", "Kafka", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests(
       "FanOutTests",
       ["FanOut", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),

@@ -1,0 +1,144 @@
+import EventLoop
+import Kafka
+import Redis
+import Store
+import TestSupport
+import Testing
+import Worker
+
+@testable import Transform
+
+/// The markers of what a consumer of a group owns, in a Redis of its own.
+@Suite struct CheckpointsTests {
+  /// What was applied since the marker may be lost, and nobody rewinds a partition that is going: its next owner has to find the marker as
+  /// it was.
+  @Test func aMarkerInDoubtIsNotRaisedWhileItsPartitionIsGivenUp() async throws {
+    try await CheckpointsLane.with { lane in
+      await lane.doubt()
+      await lane.giveUp()
+      // What is compared now does not see the partition any more.
+      #expect(await lane.isSound)
+      #expect(await lane.raise(to: 5) == [])
+      #expect(await lane.markers == [0, 0])
+    }
+  }
+
+  @Test func whatIsNotInDoubtIsRaisedWhileItsPartitionIsGivenUp() async throws {
+    try await CheckpointsLane.with { lane in
+      await lane.giveUp()
+      #expect(await lane.raise(to: 5) == [5])
+      #expect(await lane.markers == [5, 5])
+    }
+  }
+}
+
+/// A consumer whose offers are begun where the markers are, and which gives its partition up only when a test consents.
+private actor CheckpointsLane {
+  private final class Parts: ConsumerHandler {
+    let topics = Topics(prefix: KafkaFixture.unique("checkpoints") + ".")
+    let shards: Shards
+    let store: Markers
+    let checkpoints: Checkpoints
+    var consumer: Consumer?
+    var revocation: Revocation?
+
+    init(on loop: EventLoop, _ address: RedisAddress) {
+      shards = Shards(on: loop, StoreConfiguration(address, buckets: 2), clientName: "test")
+      store = Markers(shards)
+      checkpoints = Checkpoints(store, CrashLoopDetector(CrashLoops(shards)), topics)
+    }
+
+    func consumerReceived(_ batch: RecordBatch) {}
+    func consumerAssigned(_ partitions: [AssignedPartition]) {}
+    func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { self.revocation = revocation }
+    func consumerFailed(_ error: KafkaError) {}
+  }
+
+  nonisolated let loop = EventLoop(name: "checkpoints")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var parts: Parts?
+  private var partition: AssignedPartition?
+  private var leaving: Task<Void, Never>?
+
+  /// Gives `body` a lane that owns a partition, and ends it afterwards.
+  static func with(_ body: @Sendable (CheckpointsLane) async throws -> Void) async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await withRedis { redis in
+        let lane = CheckpointsLane()
+        var failure: (any Error)?
+        do {
+          try await lane.begin(kafka, redis.address)
+          try await body(lane)
+        } catch { failure = error }
+        await lane.end()
+        await lane.loop.close()
+        if let failure { throw failure }
+      }
+    }
+  }
+
+  private func begin(_ kafka: KafkaFixture, _ address: RedisAddress) async throws {
+    let parts = Parts(on: loop, address)
+    self.parts = parts
+    try kafka.embedded?.createTopic(parts.topics.requests, partitions: 1)
+    parts.shards.start()
+    try await parts.shards.waitUntilUp(withinMilliseconds: 20_000)
+    var options = Consumer.Options(group: "checkpoints")
+    options.offersPartitions = true
+    options.revocationTimeoutMilliseconds = 60_000
+    let consumer = try Consumer(on: loop, kafka.configuration, options, handler: parts)
+    parts.consumer = consumer
+    try consumer.subscribe([parts.topics.requests])
+    let deadline = ContinuousClock.now + .seconds(20)
+    while consumer.assignment.isEmpty, ContinuousClock.now < deadline {
+      _ = await parts.checkpoints.compare(consumer) { true }
+      try await Task.sleep(nanoseconds: 10_000_000)
+    }
+    let partition: AssignedPartition = try #require(consumer.assignment.first)
+    self.partition = partition
+  }
+
+  func doubt() { parts?.checkpoints.doubt() }
+
+  /// Whether a comparison finds everything as it was left.
+  var isSound: Bool {
+    get async {
+      guard let parts, let consumer = parts.consumer, case .sound = await parts.checkpoints.compare(consumer, isNew: { true }) else {
+        return false
+      }
+      return true
+    }
+  }
+
+  /// Begins to leave the group, which waits for the consent.
+  func giveUp() async {
+    leaving = Task { await close() }
+    while parts?.revocation == nil { await Task.yield() }
+  }
+
+  private func close() async { _ = await parts?.consumer?.close(withinMilliseconds: 60_000) }
+
+  /// Raises the markers: the offsets that they stand at then.
+  func raise(to offset: Int64) async -> [Int64] {
+    guard let checkpoints = parts?.checkpoints, let partition else { return [] }
+    return await withCheckedContinuation { continuation in
+      checkpoints.raise([CommitOffset(partition: partition.index, generation: partition.generation, offset: offset)]) {
+        continuation.resume(returning: $0.map(\.offset))
+      }
+    }
+  }
+
+  /// The partition's marker in each bucket.
+  var markers: [Int64?] {
+    get async { await parts?.store.read([.requests(0)])?.map { $0?[0]?.offset } ?? [] }
+  }
+
+  private func end() async {
+    if leaving == nil, partition != nil { await giveUp() }
+    parts?.revocation?.finish()
+    await leaving?.value
+    await close()
+    parts?.shards.close()
+    parts = nil
+  }
+}

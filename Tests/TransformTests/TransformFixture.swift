@@ -1,0 +1,210 @@
+import EventLoop
+import Glibc
+import JSON
+import Kafka
+import Notifications
+import Redis
+import TestSupport
+import Testing
+import Worker
+
+@testable import Store
+@testable import Transform
+
+/// One transform lane on an embedded broker and a Redis of its own, both of which a test may break.
+actor TransformFixture {
+  nonisolated let kafka: KafkaFixture
+  nonisolated let redis: PrivateServer
+  nonisolated let probe: RedisProbe
+  nonisolated let topics: Topics
+  nonisolated let health = Health()
+  nonisolated let metrics = MetricRegistry()
+  private nonisolated let settings: TransformSettings
+  private nonisolated let lane: TransformLane
+
+  static let application = "com.example.shop"
+  /// So few that a test can tell a person's bucket from those of the devices.
+  static let buckets = 4
+
+  private init(_ kafka: KafkaFixture, _ redis: PrivateServer, _ probe: RedisProbe, _ change: (inout TransformSettings) -> Void) throws {
+    (self.kafka, self.redis, self.probe) = (kafka, redis, probe)
+    topics = Topics(prefix: KafkaFixture.unique("lane") + ".")
+    for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 1) }
+    var settings = TransformSettings(
+      topics: topics, kafka: kafka.configuration, store: StoreConfiguration(redis.address, buckets: Self.buckets),
+      group: topics.requests, worker: "test")
+    change(&settings)
+    self.settings = settings
+    lane = TransformLane(
+      settings, on: EventLoop(name: "lane"), logger: .silent, health: health, metrics: TransformMetrics(metrics))
+  }
+
+  /// Runs `body` beside a lane that has started, and drains it afterwards.
+  ///
+  /// - Parameters:
+  ///   - change: other settings than the defaults.
+  ///   - before: what is done to Redis before the lane starts.
+  static func with(
+    _ change: @escaping @Sendable (inout TransformSettings) -> Void = { _ in },
+    before: @Sendable (TransformFixture) async throws -> Void = { _ in }, _ body: @Sendable (TransformFixture) async throws -> Void
+  ) async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await withRedis { redis in
+        try await RedisProbe.with(redis.address) { probe in
+          let fixture = try TransformFixture(kafka, redis, probe, change)
+          var failure: (any Error)?
+          do {
+            try await before(fixture)
+            try await fixture.start()
+            try await body(fixture)
+          } catch { failure = error }
+          await fixture.drain(withinMilliseconds: 0)
+          await fixture.lane.loop.close()
+          if let failure { throw failure }
+        }
+      }
+    }
+  }
+
+  private func start() async throws {
+    let lane = lane
+    try await Task(executorPreference: lane.loop) { try await lane.start() }.value
+    await eventually("the lane is ready") { self.health.isReady }
+  }
+
+  /// Ends the lane; a second time nothing happens.
+  nonisolated func drain(withinMilliseconds milliseconds: Int) async {
+    let lane = lane
+    await Task(executorPreference: lane.loop) { await lane.drain(withinMilliseconds: milliseconds) }.value
+  }
+
+  // MARK: What is published
+
+  /// Device tokens in their order, as many as wanted of each of these buckets, those of one bucket after those of the one before.
+  nonisolated static func tokens(in wanted: [(bucket: Int, count: Int)]) -> [String] {
+    var number = 0
+    return wanted.flatMap { bucket, count in
+      var tokens: [String] = []
+      while tokens.count < count {
+        number += 1
+        let digits = String(number, radix: 16)
+        let token = String(repeating: "0", count: 64 - digits.count) + digits
+        if keys.bucket(of: token) == bucket { tokens.append(token) }
+      }
+      return tokens
+    }
+  }
+
+  static let keys = Keys(buckets: buckets)
+
+  /// Registers devices for a person, and waits until the group knows that Redis has them.
+  func register(_ tokens: [String], for user: String) async throws {
+    let records = try tokens.map { token in
+      let device = try #require(DeviceToken(token))
+      var json = JSONWriter(capacity: 256)
+      Registration(device: device, application: Self.application, user: user, since: 1).write(to: &json)
+      return TestRecord(key: token, json.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, partition: 0)
+    }
+    try await kafka.publish(records, to: topics.devices)
+    await eventually("the group has committed the registrations") {
+      try await self.committed(self.topics.devices) == Int64(tokens.count)
+    }
+  }
+
+  /// Publishes requests for a target, with a payload of about so many bytes.
+  func request(_ target: String, count: Int = 1, bytes: Int = 20, collapse: String? = nil) async throws {
+    var headers: [TestRecord.Header] = [.init("target", target), .init("apns-topic", Self.application)]
+    if let collapse { headers.append(.init("apns-collapse-id", collapse)) }
+    let record = TestRecord(
+      key: target, #"{"aps":{"alert":"\#(String(repeating: "x", count: bytes))"}}"#, headers: headers, partition: 0)
+    try await kafka.publish(Array(repeating: record, count: count), to: topics.requests)
+  }
+
+  // MARK: What there is
+
+  /// The offset that the group has committed of a topic's partition.
+  func committed(_ topic: String) async throws -> Int64 {
+    try await kafka.admin.committedWithNotes(group: settings.group, of: [TopicPartition(topic, 0)]).values.first?.offset ?? 0
+  }
+
+  /// A metric's value, by its name with labels as `/metrics` shows it.
+  nonisolated func metric(_ name: String) -> Double {
+    metrics.text.split(separator: "\n").first { $0.hasPrefix(name + " ") }.flatMap { Double($0.dropFirst(name.count + 1)) } ?? 0
+  }
+
+  /// How many requests ended so.
+  nonisolated func count(_ verdict: RecordVerdict) -> Int {
+    Int(metric("\(MetricNames.verdicts.name){verdict=\"\(verdict.rawValue)\"}"))
+  }
+
+  /// Entries in a device's mailbox.
+  func waiting(_ token: String) async throws -> Int {
+    guard case .integer(let count) = try await probe.command("HLEN", .text(Self.keys.mailbox(token))) else { return 0 }
+    return Int(count)
+  }
+
+  /// How many scripts Redis has run.
+  func calls() async throws -> Int {
+    guard let text = try await probe.command("INFO", "commandstats").text, let found = text.firstMatch(of: /evalsha:calls=(\d+)/) else {
+      return 0
+    }
+    return Int(found.1) ?? 0
+  }
+
+  // MARK: What is broken
+
+  /// Redis loses a bucket, until it is put back.
+  func lose(_ bucket: Int) async throws {
+    try await probe.command("RENAME", .text(Self.keys.markers(bucket)), "lost")
+  }
+
+  /// Puts a bucket back that was lost.
+  func putBack(_ bucket: Int) async throws {
+    try await probe.command("RENAME", "lost", .text(Self.keys.markers(bucket)))
+  }
+
+  /// Puts a bucket back, and another worker has raised the requests' marker meanwhile.
+  func putBack(_ bucket: Int, andMark marker: Marker) async throws {
+    let script = "redis.call('RENAME', 'lost', KEYS[1]) for i = 0, ARGV[2] - 1 do redis.call('HSET', 'k{' .. i .. '}', 'q0', ARGV[1]) end"
+    try await probe.command("EVAL", .text(script), 1, .text(Self.keys.markers(bucket)), .bytes(marker.bytes), .integer(Int64(Self.buckets)))
+  }
+
+  /// A device is connected to a fan-out lane.
+  func connect(_ token: String) async throws {
+    try await probe.command("HSET", .text(Self.keys.device(token)), "p", .bytes(Presence(partition: 0, generation: 1).bytes))
+  }
+
+  /// Runs `body` while Redis stands still.
+  func whileRedisStandsStill(_ body: () async throws -> Void) async throws {
+    let pid = try #require(await redis.pid)
+    kill(pid, SIGSTOP)
+    defer { kill(pid, SIGCONT) }
+    try await body()
+  }
+
+  // MARK: Waiting
+
+  /// Waits until a number stays as it is from one look to the next, some time later.
+  nonisolated func settled(_ number: () async throws -> Int) async throws {
+    var last = -1
+    while try await number() != last {
+      last = try await number()
+      try await Task.sleep(for: .milliseconds(300))
+    }
+  }
+
+  /// Waits until a condition holds, and says so when it does not.
+  nonisolated func eventually(
+    _ what: String, withinSeconds seconds: Int = 20, _ location: SourceLocation = #_sourceLocation,
+    _ condition: () async throws -> Bool
+  ) async {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while (try? await condition()) != true {
+      guard ContinuousClock.now < deadline else {
+        Issue.record("not within \(seconds) s: \(what)", sourceLocation: location)
+        return
+      }
+      try? await Task.sleep(for: .milliseconds(10))
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import Kafka
+import Redis
+import TestSupport
+import Testing
+import Worker
+
+@testable import Store
+@testable import Transform
+
+/// A lane whose Kafka and Redis fail it in the middle of its work, and mend.
+@Suite struct TransformLaneTests {
+  /// Each page of these devices comes to a megabyte with these payloads, of which sixteen may be under way.
+  private static let (devices, payload) = (32, 32_000)
+
+  /// What waits for room that failed pages held is nobody's to wake when those are let go of.
+  @Test func pagesThatWaitForTheirTurnAreAskedForAfterADoubt() async throws {
+    try await TransformFixture.with({ $0.payloadBytes = 32_768 }) { lane in
+      let home = TransformFixture.keys.bucket(of: "ada")
+      let other = (home + 1) % TransformFixture.buckets
+      let tokens = TransformFixture.tokens(in: [(other, Self.devices)])
+      try await lane.register(tokens, for: "ada")
+      try await lane.lose(other)
+      // All of them are taken before the first is judged.
+      try await lane.whileRedisStandsStill {
+        try await lane.request("user:ada", count: 60, bytes: Self.payload)
+        await lane.eventually("all requests are taken") { lane.metric("carillon_transform_requests_total") == 60 }
+      }
+      await lane.eventually("the lane knows that a bucket is lost") { !lane.health.isReady }
+      try await lane.settled { try await lane.calls() }
+      try await lane.putBack(other)
+      await lane.eventually("every request waits in every mailbox", withinSeconds: 40) {
+        for token in [tokens[0], tokens[Self.devices - 1]] where try await lane.waiting(token) != 60 { return false }
+        return true
+      }
+    }
+  }
+
+  /// Deliveries have no record that waits for them, and take the room that pages wait for.
+  @Test func pagesThatWaitForKafkaAreAskedForWhenItHasTakenDeliveries() async throws {
+    try await TransformFixture.with({ $0.payloadBytes = 32_768 }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, Self.devices)])
+      try await lane.register(tokens, for: "ada")
+      for token in tokens { try await lane.connect(token) }
+      let deliveries = TopicPartition(lane.topics.deliveries, 0)
+      try lane.kafka.embedded?.setLeader(of: deliveries, to: -1)
+      // A megabyte each, of which 64 may be under way before no further page is asked for.
+      try await lane.request("user:ada", count: 120, bytes: Self.payload, collapse: "one")
+      await lane.eventually("the first ones are told of") { lane.count(.addressed) > 32 }
+      try await lane.settled { lane.count(.addressed) }
+      #expect(lane.count(.addressed) < 120, "the others wait")
+      try lane.kafka.embedded?.setLeader(of: deliveries, to: 1)
+      await lane.eventually("the others go on", withinSeconds: 40) { lane.count(.addressed) == 120 }
+    }
+  }
+
+  @Test func theBatchAfterABisectedOneIsTaken() async throws {
+    // As if three workers had ended where this one begins.
+    try await TransformFixture.with(before: { try await $0.probe.command("HSET", .text(Keys.tries), "q0", "0 3") }) { lane in
+      for number in 1...3 {
+        try await lane.request("device:" + TransformFixture.tokens(in: [(0, 1)])[0], count: 70)
+        await lane.eventually("the batch is judged") { lane.count(.unregistered) == 70 * number }
+      }
+    }
+  }
+
+  @Test func aJournalThatIsRefusedMakesTheLaneNotReady() async throws {
+    // What the journal says of these devices does not fit.
+    try await TransformFixture.with({ $0.kafka.properties["message.max.bytes"] = "2000" }) { lane in
+      try await lane.register(TransformFixture.tokens(in: [(0, 100)]), for: "ada")
+      try await lane.request("user:ada")
+      await lane.eventually("the lane is not ready") { !lane.health.isReady }
+      #expect(lane.health.json.contains("Kafka does not take the journal"))
+    }
+  }
+
+  /// What the journal says of a page may be all that is left of a request: its partition has another owner by then.
+  @Test func aDrainEndsWithTheLastRecordOfTheJournal() async throws {
+    try await TransformFixture.with { lane in
+      let home = TransformFixture.keys.bucket(of: "ada")
+      let (first, second) = ((home + 1) % TransformFixture.buckets, (home + 2) % TransformFixture.buckets)
+      // A page is judged, and the next one fails.
+      try await lane.register(TransformFixture.tokens(in: [(first, Recipients.pageSize), (second, 1)]), for: "ada")
+      let journal = TopicPartition(lane.topics.journal, 0)
+      try lane.kafka.embedded?.setLeader(of: journal, to: -1)
+      try await lane.lose(second)
+      try await lane.request("user:ada")
+      await lane.eventually("the page is in the journal") { lane.metric("carillon_transform_journal_records_total") == 1 }
+      let request = try #require(try await lane.kafka.records(of: lane.topics.requests, count: 1).first)
+      try await lane.putBack(second, andMark: Marker(offset: 1, timestamp: request.timestamp ?? -1))
+      await lane.eventually("the request is left to the other owner", withinSeconds: 40) { lane.count(.revoked) == 1 }
+      let began = ContinuousClock.now
+      async let drained: Void = lane.drain(withinMilliseconds: 90_000)
+      try lane.kafka.embedded?.setLeader(of: journal, to: 1)
+      await drained
+      #expect(ContinuousClock.now - began < .seconds(60), "the drain waits for nothing")
+    }
+  }
+}
