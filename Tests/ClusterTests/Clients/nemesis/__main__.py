@@ -54,10 +54,13 @@ def arguments():
         help="where the script 'kafka' is (default: CARILLON_KAFKA_FOLDER, else ../shared/kafka beside the clone)")
     add("--worker-flags", type=str.split, default=[], metavar="'--FLAG VALUE …'", help="further flags for all workers")
     given = parser.parse_args()
-    given.kinds = schedule.KINDS if given.faults_of == "all" else given.faults_of.split(",")
+    possible = [kind for kind in schedule.KINDS if given.brokers == 3 or kind not in schedule.THREE_BROKERS]
+    given.kinds = possible if given.faults_of == "all" else given.faults_of.split(",")
     for kind in given.kinds:
         if kind not in schedule.KINDS:
             parser.error("'%s' is none of %s" % (kind, ", ".join(schedule.KINDS)))
+        if kind not in possible:
+            parser.error("'%s' needs --brokers 3" % kind)
     return given
 
 
@@ -149,7 +152,7 @@ class Run:
             given.brokers, given.transforms, given.fan_outs, given.devices))
         plan = Plan(given.seed, given.devices)
         self.verdict = Verdict(plan, os.path.join(self.folder, "devices"), given.devices,
-                               has_losses=any(kind in schedule.LOSSES for kind in given.kinds), has_eras="topic-anew" in given.kinds)
+                               has_losses=any(kind in schedule.LOSSES for kind in given.kinds), has_eras=any(kind in schedule.NEW_TOPICS for kind in given.kinds))
         self.topics = await self.blocking(Topics, self.cluster.kafka.servers, self.cluster.prefix)
         self.producer = Producer(
             self.cluster.kafka.servers, self.cluster.prefix + "requests", plan, given.requests / (given.minutes * 60))
@@ -231,6 +234,7 @@ class Run:
             repeats_suppressed=tally["dropped.known"] + tally["event.duplicate"],
             stale_dropped=tally["dropped.stale"] + tally["event.collapsed"], expired=tally["event.expired"],
             evicted=tally["event.evicted"], rejected=tally["event.rejected"], responses=len(verdict.accepted),
+            late_journal=tally["journal.late"],
             lost=kinds.get("lost", 0), violations=kinds, audit=audit and audit["code"],
             seconds_in_all=round(time.monotonic() - self.began, 1))
         return not violations

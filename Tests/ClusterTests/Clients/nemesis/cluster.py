@@ -182,9 +182,45 @@ class Kafka:
                     raise
                 shutil.rmtree(self.folder, ignore_errors=True)
 
+    def admin(self):
+        return confluent_kafka.admin.AdminClient({"bootstrap.servers": self.servers, "logger": None, "log_level": 0})
+
+    async def configure(self, topic, name, value):
+        """Changes a setting of a topic; without a value to what it is by default."""
+        operation = confluent_kafka.admin.AlterConfigOpType.DELETE if value is None else confluent_kafka.admin.AlterConfigOpType.SET
+        entry = confluent_kafka.admin.ConfigEntry(name, value, incremental_operation=operation)
+        resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, topic, incremental_configs=[entry])
+        # Its answers come as long as it lives.
+        admin = self.admin()
+        await asyncio.get_running_loop().run_in_executor(None, admin.incremental_alter_configs([resource])[resource].result, 60)
+
+    async def place(self, topic, brokers):
+        """Moves all partitions of a topic to these brokers, which lead them in turn, and answers when each of them has its copies."""
+        admin, loop = self.admin(), asyncio.get_running_loop()
+
+        async def partitions():
+            return (await loop.run_in_executor(None, admin.list_topics, topic, 30)).topics[topic].partitions.values()
+
+        moves = [
+            {"topic": topic, "partition": each.id, "replicas": brokers[each.id % len(brokers):] + brokers[:each.id % len(brokers)]}
+            for each in await partitions()]
+        path = os.path.join(self.folder, "moves.json")
+        with open(path, "w") as file:
+            json.dump({"version": 1, "partitions": moves}, file)
+        words = [self.script, "tool", "reassign", "--bootstrap-server", self.servers, "--reassignment-json-file", path, "--execute"]
+        child = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+        out, _ = await child.communicate()
+        if child.returncode:
+            raise Broken("the partitions of %s cannot be moved: %s" % (topic, out.decode("utf-8", "replace")[-600:]))
+        end = time.monotonic() + 90
+        while not all(set(each.replicas) == set(each.isrs) == set(brokers) and each.leader in brokers for each in await partitions()):
+            if time.monotonic() > end:
+                raise Broken("the partitions of %s were not moved" % topic)
+            await asyncio.sleep(0.2)
+
     async def delete(self, topic):
         """Deletes a topic, and answers when no broker knows it any more."""
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.servers, "logger": None, "log_level": 0})
+        admin = self.admin()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, admin.delete_topics([topic], operation_timeout=30)[topic].result, 60)
         while topic in (await loop.run_in_executor(None, admin.list_topics, None, 30)).topics:

@@ -128,6 +128,29 @@ class Nemesis:
 
         return await self.kafka_freeze(dice, kill)
 
+    async def journal_away(self, dice):
+        """The journal lies on one broker alone, which is killed and comes back: all other topics can be written meanwhile. Needs three brokers."""
+        kafka, topic = self.cluster.kafka, self.cluster.prefix + "journal"
+        async with kafka.lock:
+            broker = dice.randrange(kafka.brokers) + 1
+            await kafka.configure(topic, "min.insync.replicas", "1")
+            await kafka.place(topic, [broker])
+            await kafka.do("kill", str(broker))
+            # Longer than it takes until other brokers lead what this one led.
+            await asyncio.sleep(dice.uniform(5, 14))
+            await kafka.do("restart", str(broker))
+            await kafka.place(topic, [number + 1 for number in range(kafka.brokers)])
+            await kafka.configure(topic, "min.insync.replicas", None)
+        return "broker %d" % broker
+
+    async def journal_refused(self, dice):
+        """Kafka takes no record of the journal, since none is small enough; all other topics can be written meanwhile."""
+        kafka, topic = self.cluster.kafka, self.cluster.prefix + "journal"
+        async with kafka.lock:
+            await kafka.configure(topic, "max.message.bytes", "10")
+            await asyncio.sleep(dice.uniform(1, 8))
+            await kafka.configure(topic, "max.message.bytes", None)
+
     # Redis.
 
     async def redis_kill(self, dice):
@@ -273,14 +296,34 @@ class Nemesis:
     async def topic_anew(self, dice):
         """The requests topic is deleted and made again, when all that it held has been delivered; Redis loses nothing meanwhile."""
         async with self.cluster.kafka.lock, self.cluster.redis_lock:
-            await self.producer.pause()
-            await self.accounted()
-            if not await self.delivered():
-                self.producer.is_paused = False
-                return "left out: what lies in mailboxes could not be made again after a loss of Redis"
-            await self.cluster.kafka.delete(self.producer.topic)
-            await asyncio.sleep(dice.uniform(0, 2))
-            await self.cluster.create_topics()
-            await self.renewed()
-            self.producer.renew()
+            return await self.make_topic_again(dice)
+
+    async def make_topic_again(self, dice):
+        await self.producer.pause()
+        await self.accounted()
+        if not await self.delivered():
             self.producer.is_paused = False
+            return "left out: what lies in mailboxes could not be made again after a loss of Redis"
+        await self.cluster.kafka.delete(self.producer.topic)
+        await asyncio.sleep(dice.uniform(0, 2))
+        await self.cluster.create_topics()
+        await self.renewed()
+        self.producer.renew()
+        self.producer.is_paused = False
+
+    async def late_worker(self, dice):
+        """A transform worker stands still with what it has begun, others finish that, and the requests topic is deleted and made again; then
+        it goes on, and writes what it has to say of the former topic."""
+        async with self.cluster.kafka.lock, self.cluster.redis_lock:
+            worker = self.pick("transform", dice)
+            async with worker.freezing:
+                child = worker.child
+                worker.send(signal.SIGSTOP)
+                try:
+                    what = await self.make_topic_again(dice)
+                    # Until new requests lie at the offsets of the former ones, or not.
+                    await asyncio.sleep(dice.uniform(0, 6))
+                finally:
+                    if worker.child is child:
+                        worker.send(signal.SIGCONT)
+        return what or worker.name

@@ -125,6 +125,8 @@ class Verdict:
         self.certain, self.early = [], []
         # What the journal says of requests: by their places whether there is an entry, and those whose requests were not read yet.
         self.journaled, self.unread = set(), []
+        # The greatest incarnation of the topic that the journal has told of, by partition.
+        self.incarnations = collections.Counter()
 
     # What Kafka has of the requests.
 
@@ -172,6 +174,9 @@ class Verdict:
     def journal(self, message):
         """An entry whose timestamp is not that of the request at its offset counts for nothing: it finds no request by its place."""
         self.tally["journal"] += 1
+        incarnation, partition = int(dict(message.headers())["incarnation"]), message.partition()
+        self.tally["journal.late"] += incarnation < self.incarnations[partition]
+        self.incarnations[partition] = max(incarnation, self.incarnations[partition])
         for offset, timestamp, token, verdict in journal.entries(message.value()):
             self.entry((timestamp, message.partition(), offset), token, verdict)
 
