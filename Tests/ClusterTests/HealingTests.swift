@@ -28,6 +28,8 @@ extension ClusterTests {
 
     @Test func eventsTellTheEraThatTheGroupHasForgotten() async throws { try await holds("forgotten") }
 
+    @Test func whatIsWrittenLateOfAFormerTopicCountsForNothing() async throws { try await holds("late") }
+
     @Test func whatAnOlderRedisHasForgottenIsAppliedAgain() async throws { try await holds("older") }
 
     @Test func whatIsReadAheadHidesNothingThatIsAppliedAgain() async throws { try await holds("midway") }

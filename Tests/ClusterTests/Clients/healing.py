@@ -5,6 +5,7 @@
   midway     the same while a worker works off a backlog, more of which it has read than it may begin
   anew       the same as lost, after the requests topic was deleted and made again
   forgotten  the same, before anything of the new topic was worked on: only the journal tells then that there was another
+  late       a worker stands still with what the journal does not have yet, and the requests topic is deleted and made again before it goes on
   backlog    a worker finds more requests for people than it works on at a time, and registrations behind them
   pill       a worker is killed whenever one certain record reaches Redis: the record ends in the dead letters, the others are delivered,
              and a rebuilding passes it over
@@ -316,6 +317,72 @@ async def judged(arguments, folder):
     await two_devices(arguments, folder, work)
 
 
+async def limit(arguments, topic, size):
+    """How large a topic's batches may be; without a size as large as by default."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka})
+    operation = confluent_kafka.admin.AlterConfigOpType.DELETE if size is None else confluent_kafka.admin.AlterConfigOpType.SET
+    entry = confluent_kafka.admin.ConfigEntry("max.message.bytes", size, incremental_operation=operation)
+    resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, topic, incremental_configs=[entry])
+    await asyncio.get_running_loop().run_in_executor(None, admin.incremental_alter_configs([resource])[resource].result)
+
+
+async def late(arguments, folder):
+    topic = arguments.prefix + "journal"
+    # In the new topic more, so that each of its partitions goes on where the former one has ended.
+    counts = {"former": 200, "new": 280, "last": 200}
+
+    async def publish(what):
+        producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        for number in range(counts[what]):
+            aps = json.dumps({"aps": {"alert": "x"}, "custom": {"body": "%s %d" % (what, number)}}).encode()
+            producer.publish({"target": "user:ada", "apns-topic": APPLICATION}, aps, partition=number % 4)
+        await producer.flush()
+
+    async def work(redis, cluster, transform, fan_out, url, present, absent):
+        other = await cluster.started("transform", *cluster.group)
+
+        async def arrived(what):
+            wanted = {"%s %d" % (what, number) for number in range(counts[what])}
+            await until(lambda: wanted <= set(bodies(present)), "all of the %s arrive" % what, 60, lambda: len(bodies(present)))
+
+        reader = Reader(arguments.kafka, [topic])
+        task = asyncio.create_task(reader.run())
+
+        def incarnations():
+            told = {}
+            for record in reader.records[topic]:
+                told.setdefault(record.partition, []).append(int(record.headers["incarnation"]))
+            return told
+
+        # Both workers judge, and neither can write it down.
+        await limit(arguments, topic, "10")
+        await publish("former")
+        await arrived("former")
+        await stood_still(transform)
+        await limit(arguments, topic, None)
+        await until(lambda: committed(arguments) >= counts["former"], "the other worker has finished them", 60, lambda: committed(arguments))
+        await make_anew(arguments, os.path.join(folder, "workers.log"))
+        await publish("new")
+        await arrived("new")
+        eras = {era(frame) for frame in present.of("notify") if frame["payload"]["custom"]["body"].startswith("new")}
+        expect(eras == {1}, "they are of the next era", eras)
+        await until(lambda: len([told for told in incarnations().values() if 1 in told]) == 4, "the journal tells of the new topic", 60)
+        transform.send_signal(signal.SIGCONT)
+        await until(lambda: any(told != sorted(told) for told in incarnations().values()), "the worker writes late", 60, incarnations)
+        await publish("last")
+        await arrived("last")
+        await until(lambda: committed(arguments) >= counts["new"] + counts["last"], "the group has committed", 60, lambda: committed(arguments))
+        expect(other.poll() is None and transform.poll() is None, "both workers go on")
+        task.cancel()
+        audit = subprocess.run(
+            [arguments.binary, "audit", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json", "--grace", "1s"],
+            capture_output=True, text=True, timeout=60)
+        expect(audit.returncode == 0, "an audit finds nothing amiss", audit.stdout[:1500] + audit.stderr[-500:])
+        say(late=sum(told != sorted(told) for told in incarnations().values()), audit=json.loads(audit.stdout.splitlines()[-1]))
+
+    await two_devices(arguments, folder, work)
+
+
 async def older(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
 
@@ -498,7 +565,7 @@ async def pill(arguments, folder):
         expect(rebuild.returncode == 0 and proxy.deaths == before, "a rebuilding leaves the pill alone", rebuild.returncode)
 
 
-PARTS = {part.__name__: part for part in (lost, anew, forgotten, judged, older, midway, backlog, pill)}
+PARTS = {part.__name__: part for part in (lost, anew, forgotten, judged, late, older, midway, backlog, pill)}
 
 
 def main():
