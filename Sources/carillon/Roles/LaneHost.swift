@@ -54,7 +54,7 @@ struct LaneFailures: Sendable {
 /// client of Kafka has failed for good is ended, and another one with the same name starts in its place, unless that happens too often.
 actor LaneHost {
   private enum Phase {
-    /// No lane was started yet, or none could be.
+    /// No lane was started yet.
     case idle
     /// A lane is being started; where it starts again, the former one ends before.
     case starting
@@ -137,7 +137,7 @@ actor LaneHost {
         await drain(withinMilliseconds: 1000)
         self.lane = nil
         if isFinal(error) {
-          phase = .idle
+          phase = .ending
           throw error
         }
         health.set("started", ready: false, "\(error)")
