@@ -134,7 +134,7 @@ actor TransformFixture {
 
   /// How many requests ended so.
   nonisolated func count(_ verdict: RecordVerdict) -> Int {
-    Int(metric("\(MetricNames.verdicts.name){verdict=\"\(verdict.rawValue)\"}"))
+    Int(metric("\(MetricNames.verdicts.name){verdict=\"\(verdict.name)\"}"))
   }
 
   /// Entries in a device's mailbox.
