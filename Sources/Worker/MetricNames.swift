@@ -80,7 +80,8 @@ public enum MetricNames {
   /// Hellos that wait for their turn.
   public static let waitingHellos = Metric<Gauge>("carillon_fanout_waiting_hellos", "Hellos that wait for their turn.")
   /// Acknowledgements on their way to Kafka.
-  public static let settlements = Metric<Gauge>("carillon_fanout_settlements", "Acknowledgements whose events are on their way to Kafka.")
+  public static let acknowledgements = Metric<Gauge>(
+    "carillon_fanout_acknowledgements", "Acknowledgements whose events are on their way to Kafka.")
   /// What was turned away at a bound.
   public static let limited = Metric<Counter>(
     "carillon_fanout_limited_total", "What was turned away or put off because a bound was reached, by bound.", labels: ["limit"])

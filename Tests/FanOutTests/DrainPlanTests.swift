@@ -10,7 +10,7 @@ import Testing
     var played: [(generation: UInt64, end: Int, back: Int)] = []
     var elapsed = 0
     while !plan.isDone, elapsed <= 1_000_000 {
-      for farewell in plan.due(at: elapsed) { played.append((farewell.generation, elapsed, elapsed + farewell.reconnectAfter)) }
+      for goAway in plan.due(at: elapsed) { played.append((goAway.generation, elapsed, elapsed + goAway.reconnectAfter)) }
       elapsed += 10
     }
     return played

@@ -61,7 +61,7 @@ private struct Model {
       for revision in page {
         if let number = flow.paged(revision, now: 0, head: { [] }) { note(number, revision) }
       }
-      perform(flow.pageEnded(isWhole: page.count < count))
+      perform(flow.pageEnded(isComplete: page.count < count))
     case .delete(let number):
       mailbox.removeAll { $0 == sent[number] }
       flow.deleted(number)
@@ -97,7 +97,7 @@ private struct Model {
     var flow = SessionFlow(first: 5, window: 4)
     #expect(flow.live(revision(1), now: 0, head: { [] }) == nil)
     #expect(flow.look() == .page(count: 4))
-    #expect(flow.pageEnded(isWhole: true) == .nothing)
+    #expect(flow.pageEnded(isComplete: true) == .nothing)
     #expect(flow.live(revision(2), now: 0, head: { [] }) == 5)
     #expect(flow.live(revision(2), now: 0, head: { [] }) == nil, "the same record is not sent twice")
   }
@@ -106,7 +106,7 @@ private struct Model {
     var flow = SessionFlow(first: 0, window: 4)
     _ = flow.look()
     #expect(flow.live(revision(1), now: 0, head: { [] }) == nil)
-    #expect(flow.pageEnded(isWhole: true) == .page(count: 4))
+    #expect(flow.pageEnded(isComplete: true) == .page(count: 4))
   }
 
   @Test func numbersOfAnotherSessionMeanNothing() {
@@ -123,7 +123,7 @@ private struct Model {
     var flow = SessionFlow(first: 0, window: 4)
     #expect(flow.look() == .page(count: 4))
     for number in 1...4 { #expect(flow.paged(revision(number), now: 0, head: { [] }) != nil) }
-    _ = flow.pageEnded(isWhole: false)
+    _ = flow.pageEnded(isComplete: false)
     for number in 0..<2 as Range<UInt64> { _ = flow.acknowledge(number) }
     // Two of the mailbox's are being deleted: they are counted, and gone when Redis reads the page.
     #expect(flow.afterAcknowledgements() == .page(count: 6))
@@ -131,7 +131,7 @@ private struct Model {
     flow.deleted(1)
     for number in 3...6 { _ = flow.paged(revision(number), now: 0, head: { [] }) }
     #expect(flow.paged(revision(7), now: 0, head: { [] }) == nil)
-    #expect(flow.pageEnded(isWhole: true) == .nothing)
+    #expect(flow.pageEnded(isComplete: true) == .nothing)
     for number in 2..<6 as Range<UInt64> { _ = flow.acknowledge(number) }
     #expect(flow.afterAcknowledgements() != .nothing, "the seventh is still in the mailbox")
   }

@@ -7,7 +7,7 @@ import Notifications
 /// away before, and told how long to wait.
 struct DrainPlan {
   /// A session that has to go now.
-  struct Farewell: Equatable {
+  struct GoAway: Equatable {
     let generation: UInt64
     /// When its device is to come back, in milliseconds from its end.
     let reconnectAfter: Int
@@ -45,12 +45,12 @@ struct DrainPlan {
   /// Who has to go by now.
   ///
   /// - Parameter elapsed: milliseconds since the beginning.
-  mutating func due(at elapsed: Int) -> [Farewell] {
-    var farewells: [Farewell] = []
+  mutating func due(at elapsed: Int) -> [GoAway] {
+    var goAways: [GoAway] = []
     while let moment = moments.last, moment.at <= Double(elapsed) || elapsed >= servingMilliseconds {
       moments.removeLast()
-      farewells.append(Farewell(generation: moment.generation, reconnectAfter: max(0, Int(moment.at) - elapsed)))
+      goAways.append(GoAway(generation: moment.generation, reconnectAfter: max(0, Int(moment.at) - elapsed)))
     }
-    return farewells
+    return goAways
   }
 }

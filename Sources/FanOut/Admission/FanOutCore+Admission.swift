@@ -14,7 +14,7 @@ extension FanOutCore {
     case .wait: gateTimer.start(after: Self.gateMilliseconds, repeating: Self.gateMilliseconds)
     case .refuse(let milliseconds):
       metrics.limited(.hellos)
-      sendAway(session, .serviceUnavailable, comeBackAfter: milliseconds)
+      goAway(session, .serviceUnavailable, retryAfter: milliseconds)
     }
     metrics.waitingHellos.set(gate.waitingCount)
   }
@@ -27,7 +27,7 @@ extension FanOutCore {
     while let late = gate.overdue(now: now) {
       guard let session = sessions[late.generation], session.isEntering else { continue }
       metrics.limited(.hellos)
-      sendAway(session, .serviceUnavailable, comeBackAfter: late.comeBackAfter)
+      goAway(session, .serviceUnavailable, retryAfter: late.retryAfter)
     }
     while let generation = gate.next(now: now, isThere: { sessions[$0]?.isEntering ?? false }) { runTask?(.enter(generation)) }
     if gate.waitingCount == 0 { gateTimer.stop() }
@@ -35,7 +35,7 @@ extension FanOutCore {
   }
 
   /// A hello is in, out, or waits for Kafka: the next may begin.
-  func entranceEnded() {
+  func admissionEnded() {
     gate.ended()
     if gate.waitingCount > 0 { advanceGate() }
   }
@@ -48,10 +48,10 @@ extension FanOutCore {
       return .refuse(.forbidden, "Pages of this origin may not connect: --allowed-origins does not list it.\n")
     }
     let now = loop.milliseconds()
-    if isDraining || !shards.isUp { return refusal(gate.comeBack(now: now, atLeast: isDraining ? 1000 : 5000)) }
+    if isDraining || !shards.isUp { return refusal(gate.retryAfter(now: now, atLeast: isDraining ? 1000 : 5000)) }
     if gate.isFull {
       metrics.limited(.hellos)
-      return refusal(gate.comeBack(now: now))
+      return refusal(gate.retryAfter(now: now))
     }
     // The present second has partly passed: a hello has its whole time.
     return .accept(Session(self, generation: newGeneration(), helloDeadline: seconds + 1 + UInt32(settings.helloSeconds)))
@@ -64,7 +64,7 @@ extension FanOutCore {
   }
 
   /// Ends a session and says when its device is to come back; what was sent before still goes out.
-  func sendAway(_ session: Session, _ code: CloseCode, comeBackAfter milliseconds: Int) {
+  func goAway(_ session: Session, _ code: CloseCode, retryAfter milliseconds: Int) {
     frames.reset()
     ServerFrames.goaway(reconnectAfterMilliseconds: milliseconds, reason: "\(code.name)", to: &frames)
     session.connection?.send(frame())
@@ -72,9 +72,9 @@ extension FanOutCore {
   }
 
   /// Ends a session since the lane has no room for what it asks.
-  func sendAway(_ session: Session, at limit: Limit) {
+  func goAway(_ session: Session, at limit: Limit) {
     metrics.limited(limit)
-    sendAway(session, .serviceUnavailable, comeBackAfter: gate.comeBack(now: loop.milliseconds(), atLeast: 5000))
+    goAway(session, .serviceUnavailable, retryAfter: gate.retryAfter(now: loop.milliseconds(), atLeast: 5000))
   }
 
   /// What the server refused by itself since the last look.
@@ -106,7 +106,7 @@ enum Limit: String, CaseIterable {
   /// Kafka's queue: the event is said again, or the device sends its response again.
   case events
   /// Acknowledgements that wait for Kafka: `goaway` and 4009; what they were for stays in the mailbox.
-  case settlements
+  case acknowledgements
 }
 
 /// More asks for something than the lane has room for.

@@ -8,7 +8,7 @@ import Worker
 final class EventProducer {
   /// What a record's report is for, in the upper bits of its token.
   enum Tag {
-    static let settlement: UInt64 = 1 << 32
+    static let acknowledgement: UInt64 = 1 << 32
     static let response: UInt64 = 2 << 32
     static let awaited: UInt64 = 3 << 32
     static let mask: UInt64 = 0xFFFF_FFFF

@@ -24,14 +24,14 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
   let expiration: ExpirationRule
   private var producers: LaneProducers?
   private(set) var eventProducer: EventProducer?
-  private(set) var settlementsOrNil: Settlements?
+  private(set) var acknowledgementsOrNil: Acknowledgements?
   private var registrarOrNil: Registrar?
   private var consumer: Consumer?
   private var server: HTTPServer?
   private let sweepTimer: Timer
   let gateTimer: Timer
   /// Who may say hello, and when.
-  var gate: EntranceGate
+  var gate: AdmissionGate
   /// What the server had counted at the last look.
   var counted = HTTPServerStatistics()
   private(set) var watchOrNil: RedisWatch?
@@ -72,7 +72,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     receipts = Receipts(key: settings.receiptKey)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     wheel = Array(repeating: [], count: max(1, settings.refreshSeconds))
-    gate = EntranceGate(perSecond: settings.reconnectsPerSecond, waitMilliseconds: settings.helloSeconds * 500)
+    gate = AdmissionGate(perSecond: settings.reconnectsPerSecond, waitMilliseconds: settings.helloSeconds * 500)
     var sweep: () -> Void = {}
     var advance: () -> Void = {}
     sweepTimer = Timer(on: loop) { sweep() }
@@ -81,9 +81,9 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     advance = { [unowned self] in advanceGate() }
   }
 
-  var settlements: Settlements {
-    guard let settlementsOrNil else { preconditionFailure("a session has acknowledged something, so the lane was started") }
-    return settlementsOrNil
+  var acknowledgements: Acknowledgements {
+    guard let acknowledgementsOrNil else { preconditionFailure("a session has acknowledged something, so the lane was started") }
+    return acknowledgementsOrNil
   }
 
   var registrar: Registrar {
@@ -110,9 +110,9 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     self.producers = producers
     let events = try EventProducer(settings, producers)
     eventProducer = events
-    let settlements = Settlements(events, mailboxes)
-    settlements.onDeleted = { [unowned self] in deleted($0, $1) }
-    settlementsOrNil = settlements
+    let acknowledgements = Acknowledgements(events, mailboxes)
+    acknowledgements.onDeleted = { [unowned self] in deleted($0, $1) }
+    acknowledgementsOrNil = acknowledgements
     registrarOrNil = Registrar(events, registrations, mailboxes, awaited)
     events.onFull = { [metrics] in metrics.limited(.events) }
     var options = Consumer.Options()
@@ -148,12 +148,12 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
       watch.lost()
       if shards.epoch > 0 { lookAfterAll("Redis was away") }
     }
-    var hadLack = false
-    watch.onFinding = { [unowned self] lack in
-      health.set("redis", ready: lack == nil, lack ?? "")
-      if let lack { logger.warning("Redis is not whole", ["reason": lack]) }
-      if lack == nil, hadLack { lookAfterAll("Redis is whole again") }
-      hadLack = lack != nil
+    var wasMissing = false
+    watch.onFinding = { [unowned self] missing in
+      health.set("redis", ready: missing == nil, missing ?? "")
+      if let missing { logger.warning("something is missing in Redis", ["reason": missing]) }
+      if missing == nil, wasMissing { lookAfterAll("nothing is missing in Redis any more") }
+      wasMissing = missing != nil
     }
     shards.onDown = { error in
       watch.lost()
@@ -213,7 +213,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
       case .greeting(let deadline) where deadline <= seconds: session.close(.helloTimeout)
       case .open(let open) where open.expiration <= now && !open.isLeaving:
         open.isLeaving = true
-        sendAway(session, .credentialExpired, comeBackAfter: gate.comeBack(now: loop.milliseconds(), atLeast: 0))
+        goAway(session, .credentialExpired, retryAfter: gate.retryAfter(now: loop.milliseconds(), atLeast: 0))
       default: break
       }
     }
@@ -222,8 +222,8 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     for generation in wheel[slot] { lookAfter(generation) }
     for generation in overdue.suffix(max(Self.overduePerSecond, overdue.count / 5)) { lookAfter(generation) }
     overdue.removeLast(min(overdue.count, max(Self.overduePerSecond, overdue.count / 5)))
-    if settlements.hasUnsaid { settlements.sayAgain() }
-    metrics.settlements.set(settlements.count)
+    if acknowledgements.hasUnsaid { acknowledgements.sayAgain() }
+    metrics.acknowledgements.set(acknowledgements.count)
     if let server { countRefusals(server.statistics) }
   }
 
@@ -261,16 +261,16 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     for report in reports {
       let number = Int(report.token & EventProducer.Tag.mask)
       switch report.token & ~EventProducer.Tag.mask {
-      case EventProducer.Tag.settlement: settled.append((number, report.failure != nil))
+      case EventProducer.Tag.acknowledgement: settled.append((number, report.failure != nil))
       case EventProducer.Tag.response: responded(number, failed: report.failure != nil)
       case EventProducer.Tag.awaited: awaited.reported(number, failed: report.failure != nil)
       default: break
       }
     }
-    if !settled.isEmpty { settlements.reported(settled) }
+    if !settled.isEmpty { acknowledgements.reported(settled) }
   }
 
-  func producerHasRoom() { settlementsOrNil?.sayAgain() }
+  func producerHasRoom() { acknowledgementsOrNil?.sayAgain() }
 
   func producerFailed(_ error: KafkaError) { failed(error) }
 
@@ -288,7 +288,7 @@ final class FanOutCore: ConsumerHandler, ProducerHandler {
     isDraining = true
     server?.stopAccepting()
     let end = Deadline(on: loop, after: milliseconds)
-    await sendAllAway(withinMilliseconds: milliseconds)
+    await allGoAway(withinMilliseconds: milliseconds)
     await server?.close(withinMilliseconds: min(end.left, 3_000))
     await producers?.flush(withinMilliseconds: max(0, end.left - Self.partingMilliseconds))
     await membership.leave()

@@ -53,7 +53,7 @@ public actor FanOutLane {
     guard let core else { return }
     switch task {
     case .look: await core.watch.check()
-    case .enter(let generation): await core.performEntrance(generation)
+    case .enter(let generation): await core.performHello(generation)
     case .refresh(let generation): await core.refresh(generation)
     case .change(let generation, let change): await core.performChange(generation, change)
     case .unregister(let generation, let request): await core.performUnregistration(generation, request)

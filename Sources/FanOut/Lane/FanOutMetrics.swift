@@ -36,7 +36,7 @@ public struct FanOutMetrics: Sendable {
   let takeovers: Counter
   let unauthorized: Counter
   let waitingHellos: Gauge
-  let settlements: Gauge
+  let acknowledgements: Gauge
   let unreadableEntries: Counter
   let damagedPayloads: Counter
   private let limits: [Limit: Counter]
@@ -58,7 +58,7 @@ public struct FanOutMetrics: Sendable {
     takeovers = registry.make(MetricNames.frames, "takeover")
     unauthorized = registry.make(MetricNames.frames, "unauthorized")
     waitingHellos = registry.make(MetricNames.waitingHellos)
-    settlements = registry.make(MetricNames.settlements)
+    acknowledgements = registry.make(MetricNames.acknowledgements)
     unreadableEntries = registry.make(MetricNames.mailboxDamage, "entry")
     damagedPayloads = registry.make(MetricNames.mailboxDamage, "payload")
     limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })

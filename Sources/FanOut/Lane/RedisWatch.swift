@@ -17,7 +17,7 @@ final class RedisWatch {
   private(set) var isChecking = false
   private var isClosed = false
   /// Whether the registry has all that Kafka had when the connection came up.
-  private(set) var isRegistryWhole = false
+  private(set) var isRegistryComplete = false
   /// Told what Redis lacks, or nil when it lacks nothing.
   var onFinding: ((String?) -> Void)?
 
@@ -32,7 +32,7 @@ final class RedisWatch {
 
   /// The connection is gone, or a script found no bucket: look again.
   func lost() {
-    isRegistryWhole = false
+    isRegistryComplete = false
     doubts += 1
     if !isClosed { timer.start(after: 1) }
   }
@@ -42,23 +42,23 @@ final class RedisWatch {
     guard shards.isUp, !isChecking, !isClosed else { return }
     isChecking = true
     let before = doubts
-    let lack = await lack()
+    let missing = await whatIsMissing()
     isChecking = false
     guard !isClosed else { return }
     guard before == doubts else { return timer.start(after: 1) }
-    isRegistryWhole = lack == nil
-    onFinding?(lack?.reason)
-    timer.start(after: lack?.milliseconds ?? Self.idleMilliseconds)
+    isRegistryComplete = missing == nil
+    onFinding?(missing?.reason)
+    timer.start(after: missing?.milliseconds ?? Self.idleMilliseconds)
   }
 
   /// How often it looks without a reason.
   private static let idleMilliseconds = 10_000
 
-  private func lack() async -> (reason: String, milliseconds: Int)? {
+  private func whatIsMissing() async -> (reason: String, milliseconds: Int)? {
     guard let buckets = await markers.read([]) else { return ("Redis does not answer", 500) }
     do {
       let missing = buckets.indices.filter { buckets[$0] == nil }
-      if isRegistryWhole, missing.isEmpty { return nil }
+      if isRegistryComplete, missing.isEmpty { return nil }
       let ends = try await admin.registryEnds(topics)
       if !missing.isEmpty {
         guard ends.isEmpty else {

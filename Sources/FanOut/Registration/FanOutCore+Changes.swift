@@ -31,7 +31,7 @@ extension FanOutCore {
       try await registrar.register(registration, saying: .settingsChanged)
       accepted(request: change.request, session)
     } catch let error as Overload {
-      sendAway(session, at: error.limit)
+      goAway(session, at: error.limit)
     } catch {
       noticed(error)
       logger.warning("a registration could not be changed", ["error": "\(error)"])
@@ -52,7 +52,7 @@ extension FanOutCore {
       accepted(request: request, session)
       session.close(.unregistered, pending: .sent)
     } catch let error as Overload {
-      sendAway(session, at: error.limit)
+      goAway(session, at: error.limit)
     } catch {
       noticed(error)
       logger.warning("a device could not be unregistered", ["error": "\(error)"])

@@ -9,9 +9,9 @@ import Worker
 /// From the hello to the welcome: credential, presence, registration, the former session.
 extension FanOutCore {
   /// The hello's turn has come: its work waits for Redis and Kafka, so it is done by a task of the lane's actor.
-  func performEntrance(_ generation: UInt64) async {
+  func performHello(_ generation: UInt64) async {
     var holdsPlace = true
-    defer { if holdsPlace { entranceEnded() } }
+    defer { if holdsPlace { admissionEnded() } }
     guard let session = sessions[generation], case .entering(let hello) = session.phase else { return }
     do {
       try await enter(session, hello, until: try expiration(of: hello), &holdsPlace)
@@ -19,11 +19,11 @@ extension FanOutCore {
       metrics.unauthorized.increment()
       session.close(.unauthorized, "\(error)")
     } catch let error as Overload {
-      sendAway(session, at: error.limit)
+      goAway(session, at: error.limit)
     } catch {
       noticed(error)
       logger.warning("a device could not enter", ["error": "\(error)"])
-      sendAway(session, .serviceUnavailable, comeBackAfter: gate.comeBack(now: loop.milliseconds(), atLeast: 2000))
+      goAway(session, .serviceUnavailable, retryAfter: gate.retryAfter(now: loop.milliseconds(), atLeast: 2000))
     }
   }
 
@@ -54,13 +54,13 @@ extension FanOutCore {
     for _ in 0..<3 {
       guard case .otherRegistration(let standing) = found else { break }
       // What Redis may have lost is not published again as if it were of today.
-      guard watch.isRegistryWhole else { throw StoreError(.unavailable, "the registry is being restored") }
+      guard watch.isRegistryComplete else { throw StoreError(.unavailable, "the registry is being restored") }
       if let standing, standing.isSame(as: Owner(registration)) {
         registration.since = Int64(clamping: standing.since)
       }
       if holdsPlace {
         holdsPlace = false
-        entranceEnded()
+        admissionEnded()
       }
       try await registrar.register(registration)
       guard sessions[session.generation] != nil else { return }

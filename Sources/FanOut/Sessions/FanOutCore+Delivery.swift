@@ -97,7 +97,7 @@ extension FanOutCore {
 
   private func pageEnded(_ generation: UInt64, isComplete: Bool) {
     guard let session = sessions[generation], let open = session.open else { return }
-    session.perform(open.flow.pageEnded(isWhole: isComplete), open)
+    session.perform(open.flow.pageEnded(isComplete: isComplete), open)
   }
 
   func deleted(_ generation: UInt64, _ numbers: [UInt64]) {
@@ -151,10 +151,10 @@ extension FanOutCore {
       let isRemoval = entry.head.withUnsafeBytes { DeliveryEntryView($0)?.kind == .remove }
       if isRemoval { type = .removed }
     }
-    let settlement = Settlements.Settlement(
+    let acknowledgement = Acknowledgements.Acknowledgement(
       generation: session.generation, token: open.token, number: number, revision: entry.revision, head: entry.head, type: type,
       isKnown: isKnown)
-    if !settlements.add(settlement) { sendAway(session, at: .settlements) }
+    if !acknowledgements.add(acknowledgement) { goAway(session, at: .acknowledgements) }
   }
 
   /// The device did not take it: what it knows it has been given before, by an earlier session.

@@ -122,10 +122,10 @@ struct SessionFlow {
 
   /// The page asked for has been read and its entries offered to `paged`.
   ///
-  /// - Parameter isWhole: it had fewer entries than were asked for, so the mailbox holds no more.
-  mutating func pageEnded(isWhole: Bool) -> Action {
+  /// - Parameter isComplete: it had fewer entries than were asked for, so the mailbox holds no more.
+  mutating func pageEnded(isComplete: Bool) -> Action {
     guard case .reading(let missed) = mode else { return .nothing }
-    mode = isWhole && !missed ? .live : .behind
+    mode = isComplete && !missed ? .live : .behind
     return advance()
   }
 

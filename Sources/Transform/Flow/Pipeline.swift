@@ -213,7 +213,7 @@ final class Pipeline {
   /// Notes how many records to Kafka an outcome has.
   func settle(_ slot: Flow.Slot, _ produced: Outcomes.Produced) {
     flow.expect(produced.count, of: slot)
-    if !produced.isWhole { flow.fail(slot) }
+    if !produced.isComplete { flow.fail(slot) }
   }
 
   /// A record to Kafka that belongs to a work is durable, or is not.

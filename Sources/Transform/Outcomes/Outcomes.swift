@@ -38,10 +38,10 @@ final class Outcomes {
     /// Records whose reports will come.
     var count = 0
     /// Nothing is missing; else Kafka's queue was full, and the outcome is to be said again as a whole.
-    var isWhole = true
+    var isComplete = true
 
     static func + (one: Produced, other: Produced) -> Produced {
-      Produced(count: one.count + other.count, isWhole: one.isWhole && other.isWhole)
+      Produced(count: one.count + other.count, isComplete: one.isComplete && other.isComplete)
     }
   }
 
@@ -183,7 +183,7 @@ final class Outcomes {
       }
       return count(outcome)
     }
-    return Produced(isWhole: false)
+    return Produced(isComplete: false)
   }
 
   /// Sends an entry to the lane that has the device's session.
@@ -212,7 +212,7 @@ final class Outcomes {
   private func count(_ outcome: Producer.Outcome) -> Produced {
     if case .taken = outcome { return Produced(count: 1) }
     headers.removeAll()
-    return Produced(isWhole: false)
+    return Produced(isComplete: false)
   }
 }
 

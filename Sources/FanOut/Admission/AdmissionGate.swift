@@ -3,7 +3,7 @@
 /// A hello costs Redis several calls, so a lane takes so many per second and has so many under way at most. What comes beyond waits in
 /// order, as long as it can be expected to get its turn in time. Whoever is refused is given a place of their own in the time after, one
 /// behind the other at the same rate, so that those who were refused together do not come back together.
-struct EntranceGate {
+struct AdmissionGate {
   /// What a hello is answered with.
   enum Verdict: Equatable {
     /// It is worked on now; `ended` must follow.
@@ -11,7 +11,7 @@ struct EntranceGate {
     /// It waits; `next` or `overdue` gives it back.
     case wait
     /// There is no room; the milliseconds after which there is.
-    case refuse(comeBackAfter: Int)
+    case refuse(retryAfter: Int)
   }
 
   private struct Waiting {
@@ -22,7 +22,7 @@ struct EntranceGate {
   /// The longest time that anybody is told to stay away, in milliseconds.
   static let longestAbsence = 300_000
 
-  private let mostInFlight: Int
+  private let maximumInFlight: Int
   private let perSecond: Double
   private let waitMilliseconds: Int
   private let mostWaiting: Int
@@ -36,12 +36,12 @@ struct EntranceGate {
   private var lastPlace = 0.0
 
   /// - Parameters:
-  ///   - mostInFlight: hellos that are worked on at a time.
+  ///   - maximumInFlight: hellos that are worked on at a time.
   ///   - perSecond: hellos that begin to be worked on in a second.
   ///   - waitMilliseconds: how long one may wait for its turn.
-  init(mostInFlight: Int = 256, perSecond: Int, waitMilliseconds: Int) {
-    precondition(mostInFlight > 0 && perSecond > 0 && waitMilliseconds > 0, "a gate that lets nobody in is none")
-    self.mostInFlight = mostInFlight
+  init(maximumInFlight: Int = 256, perSecond: Int, waitMilliseconds: Int) {
+    precondition(maximumInFlight > 0 && perSecond > 0 && waitMilliseconds > 0, "a gate that lets nobody in is none")
+    self.maximumInFlight = maximumInFlight
     self.perSecond = Double(perSecond)
     self.waitMilliseconds = waitMilliseconds
     mostWaiting = max(1, perSecond * waitMilliseconds / 1000)
@@ -70,11 +70,11 @@ struct EntranceGate {
   /// - Parameter now: milliseconds of a clock that only goes forward.
   mutating func arrived(_ generation: UInt64, now: UInt64) -> Verdict {
     fill(now)
-    if waitingCount == 0, inFlight < mostInFlight, tokens >= 1 {
+    if waitingCount == 0, inFlight < maximumInFlight, tokens >= 1 {
       begin()
       return .enter
     }
-    if isFull { return .refuse(comeBackAfter: comeBack(now: now)) }
+    if isFull { return .refuse(retryAfter: retryAfter(now: now)) }
     waiting.append(Waiting(generation: generation, since: now))
     return .wait
   }
@@ -97,7 +97,7 @@ struct EntranceGate {
   /// - Parameter isThere: whether it still waits; one that has gone takes nobody's turn.
   mutating func next(now: UInt64, isThere: (UInt64) -> Bool) -> UInt64? {
     fill(now)
-    while head < waiting.count, inFlight < mostInFlight, tokens >= 1 {
+    while head < waiting.count, inFlight < maximumInFlight, tokens >= 1 {
       let generation = waiting[head].generation
       removeFirst()
       if isThere(generation) {
@@ -109,11 +109,11 @@ struct EntranceGate {
   }
 
   /// One that has waited too long, and the milliseconds after which it may come back. Nil: none.
-  mutating func overdue(now: UInt64) -> (generation: UInt64, comeBackAfter: Int)? {
+  mutating func overdue(now: UInt64) -> (generation: UInt64, retryAfter: Int)? {
     guard head < waiting.count, now - min(now, waiting[head].since) > UInt64(waitMilliseconds) else { return nil }
     let generation = waiting[head].generation
     removeFirst()
-    return (generation, comeBack(now: now))
+    return (generation, retryAfter(now: now))
   }
 
   /// One that entered is in, or out again, or waits for something that this gate does not guard.
@@ -125,7 +125,7 @@ struct EntranceGate {
   /// A place in the time to come for one who is refused: milliseconds from now.
   ///
   /// - Parameter atLeast: milliseconds before which it is of no use to come.
-  mutating func comeBack(now: UInt64, atLeast: Int = 1000) -> Int {
+  mutating func retryAfter(now: UInt64, atLeast: Int = 1000) -> Int {
     let queue = Double(waitingCount) * 1000 / perSecond
     let earliest = Double(now) + max(Double(atLeast), queue)
     let latest = Double(now) + Double(Self.longestAbsence)

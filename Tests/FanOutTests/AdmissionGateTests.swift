@@ -3,9 +3,9 @@ import Testing
 
 @testable import FanOut
 
-@Suite struct EntranceGateTests {
+@Suite struct AdmissionGateTests {
   @Test func hellosNeverEnterFasterThanTheCeiling() {
-    var gate = EntranceGate(mostInFlight: 1000, perSecond: 200, waitMilliseconds: 60_000)
+    var gate = AdmissionGate(maximumInFlight: 1000, perSecond: 200, waitMilliseconds: 60_000)
     var entered: [UInt64] = []
     var waiting: Set<UInt64> = []
     var next: UInt64 = 0
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test func whoWaitsEntersInOrderAndWhoHasGoneTakesNoTurn() {
-    var gate = EntranceGate(mostInFlight: 1, perSecond: 1000, waitMilliseconds: 1000)
+    var gate = AdmissionGate(maximumInFlight: 1, perSecond: 1000, waitMilliseconds: 1000)
     #expect(gate.arrived(1, now: 0) == .enter)
     for generation in UInt64(2)...5 { #expect(gate.arrived(generation, now: 0) == .wait) }
     #expect(gate.next(now: 10, isThere: { _ in true }) == nil)
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test func aStormBeyondTheQueueIsToldTimesThatKeepTheCeiling() {
-    var gate = EntranceGate(mostInFlight: 10, perSecond: 100, waitMilliseconds: 1000)
+    var gate = AdmissionGate(maximumInFlight: 10, perSecond: 100, waitMilliseconds: 1000)
     var times: [Int] = []
     var waited = 0
     for generation in UInt64(0)..<2000 {
@@ -68,27 +68,27 @@ import Testing
   }
 
   @Test func whoWaitsTooLongIsToldWhenToComeBack() throws {
-    var gate = EntranceGate(mostInFlight: 1, perSecond: 100, waitMilliseconds: 1000)
+    var gate = AdmissionGate(maximumInFlight: 1, perSecond: 100, waitMilliseconds: 1000)
     #expect(gate.arrived(1, now: 0) == .enter)
     #expect(gate.arrived(2, now: 100) == .wait)
     #expect(gate.overdue(now: 1100) == nil)
     let found = gate.overdue(now: 1101)
     let late = try #require(found)
     #expect(late.generation == 2)
-    #expect((1000...EntranceGate.longestAbsence).contains(late.comeBackAfter))
+    #expect((1000...AdmissionGate.longestAbsence).contains(late.retryAfter))
     #expect(gate.waitingCount == 0)
   }
 
   @Test func nobodyIsToldToStayAwayForLongerThanTheBound() {
-    var gate = EntranceGate(mostInFlight: 1, perSecond: 1, waitMilliseconds: 1000)
+    var gate = AdmissionGate(maximumInFlight: 1, perSecond: 1, waitMilliseconds: 1000)
     for _ in 0..<10_000 {
-      let time = gate.comeBack(now: 1_000_000)
-      #expect((1000...EntranceGate.longestAbsence).contains(time))
+      let time = gate.retryAfter(now: 1_000_000)
+      #expect((1000...AdmissionGate.longestAbsence).contains(time))
     }
   }
 
   @Test func memoryOfAQueueThatMovesStaysBounded() {
-    var gate = EntranceGate(mostInFlight: 1, perSecond: 1000, waitMilliseconds: 1000)
+    var gate = AdmissionGate(maximumInFlight: 1, perSecond: 1000, waitMilliseconds: 1000)
     _ = gate.arrived(0, now: 0)
     for generation in UInt64(1)...100_000 {
       _ = gate.arrived(generation, now: generation)

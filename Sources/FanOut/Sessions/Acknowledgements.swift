@@ -7,9 +7,9 @@ import Worker
 /// What acknowledgements become: an event each, and when Kafka has it, the deletion from the mailbox. Loop-confined.
 ///
 /// Everything here may be forgotten at any moment: the entry is still in the mailbox then, comes again, and the device knows it.
-final class Settlements {
+final class Acknowledgements {
   /// One acknowledged delivery on its way.
-  struct Settlement {
+  struct Acknowledgement {
     let generation: UInt64
     let token: String
     let number: UInt64
@@ -22,7 +22,7 @@ final class Settlements {
 
   private let events: EventProducer
   private let mailboxes: Mailboxes
-  private var places = SlotTable<Settlement>()
+  private var places = SlotTable<Acknowledgement>()
   /// What Kafka's queue had no room for.
   private var unsaid: [Int] = []
   /// Told which entries of a session are gone from its mailbox.
@@ -40,26 +40,26 @@ final class Settlements {
   var count: Int { places.count }
 
   /// Says what became of a delivery; false when too many are on their way: it stays in the mailbox, and comes again.
-  func add(_ settlement: Settlement) -> Bool {
+  func add(_ acknowledgement: Acknowledgement) -> Bool {
     guard count < most else { return false }
-    let place = places.add(settlement)
+    let place = places.add(acknowledgement)
     if !say(place) { unsaid.append(place) }
     return true
   }
 
   /// False when Kafka's queue has no room.
   private func say(_ place: Int) -> Bool {
-    guard let settlement = places[place] else { return true }
-    var token = settlement.token
-    return settlement.head.withUnsafeBytes { head in
+    guard let acknowledgement = places[place] else { return true }
+    var token = acknowledgement.token
+    return acknowledgement.head.withUnsafeBytes { head in
       token.withUTF8 { token in
         // Heads are copies of entries that were read before.
         guard let entry = DeliveryEntryView(head) else { return true }
         let device = UnsafeRawBufferPointer(token)
-        var facts = EventFacts(settlement.type, of: entry, device: device, revision: settlement.revision)
-        if settlement.isKnown { facts.details = .reason("known") }
-        if settlement.type == .rejected { facts.details = .rejected(Self.damage) }
-        return events.say(facts, key: device, token: EventProducer.Tag.settlement | UInt64(place))
+        var facts = EventFacts(acknowledgement.type, of: entry, device: device, revision: acknowledgement.revision)
+        if acknowledgement.isKnown { facts.details = .reason("known") }
+        if acknowledgement.type == .rejected { facts.details = .rejected(Self.damage) }
+        return events.say(facts, key: device, token: EventProducer.Tag.acknowledgement | UInt64(place))
       }
     }
   }
@@ -78,8 +78,9 @@ final class Settlements {
     for (place, failed) in reports {
       if failed {
         if places[place] != nil { unsaid.append(place) }
-      } else if let settlement = places.take(place) {
-        done[settlement.generation, default: (settlement.token, [])].entries.append((settlement.number, settlement.revision))
+      } else if let acknowledgement = places.take(place) {
+        done[acknowledgement.generation, default: (acknowledgement.token, [])].entries.append(
+          (acknowledgement.number, acknowledgement.revision))
       }
     }
     // When it fails the entries are paged again by a later session, and dropped by the device, which knows them.
