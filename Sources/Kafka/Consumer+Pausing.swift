@@ -44,14 +44,4 @@ extension Consumer {
     guard partitions.all.indices.contains(index), partitions[index].next >= 0 else { return nil }
     return partitions[index].next
   }
-
-  /// The offset after the newest record, as the last fetch told it; nil before the first fetch. It asks nobody.
-  public func knownEnd(of index: Int) -> Int64? {
-    guard partitions.all.indices.contains(index) else { return nil }
-    let name = partitions[index].topicPartition
-    var low: Int64 = 0
-    var high: Int64 = 0
-    let code = rd_kafka_get_watermark_offsets(client.pointer, name.topic, name.partition, &low, &high)
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 ? high : nil
-  }
 }

@@ -53,8 +53,7 @@ public final class OffsetCommitter {
   /// Passes on `consumerRevoked`: waits for what is in flight, commits it, and consents.
   ///
   /// - Parameter milliseconds: how long to wait for records in flight; shorter than the consumer's revocation timeout.
-  public func revoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation, withinMilliseconds milliseconds: Int = 3_000)
-  {
+  public func revoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation, withinMilliseconds milliseconds: Int) {
     let indexes = partitions.map(\.index)
     guard !isLost else {
       for index in indexes { tracker.revoke(index) }

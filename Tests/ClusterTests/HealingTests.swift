@@ -22,11 +22,11 @@ extension ClusterTests {
 
     @Test func whatAnEmptyRedisHasLostIsRebuilt() async throws { try await holds("lost") }
 
-    @Test func aTopicMadeAnewIsRebuiltAsTheSameEra() async throws { try await holds("anew") }
+    @Test func aTopicMadeAgainIsRebuiltAsTheSameIncarnation() async throws { try await holds("anew") }
 
     @Test func whatAnotherOwnerHasFoundOfATopicIsNotFoundAgain() async throws { try await holds("judged") }
 
-    @Test func eventsTellTheEraThatTheGroupHasForgotten() async throws { try await holds("forgotten") }
+    @Test func eventsTellTheIncarnationThatTheGroupHasForgotten() async throws { try await holds("forgotten") }
 
     @Test func whatIsWrittenLateOfAFormerTopicCountsForNothing() async throws { try await holds("late") }
 

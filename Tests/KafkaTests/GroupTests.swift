@@ -10,9 +10,7 @@ import Testing
       let partition = TopicPartition(topic, 0)
       let group = KafkaFixture.unique("group")
       try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
-      let first = ConsumerLane("first")
-      try await first.open(kafka.configuration, .init(group: group), finishing: .never)
-      try await first.subscribe(topic)
+      let first = try await ConsumerLane.member("first", of: group, kafka, reading: topic, finishing: .never)
       try await eventually("all records come") { await first.count == 10 }
       await first.finish(offsets: [0, 1, 2, 3, 5, 6, 9])
       try await eventually("the prefix is committed") { try await kafka.admin.committed(group: group, of: [partition])[partition] == 4 }
@@ -20,9 +18,7 @@ import Testing
       #expect(await first.close())
       #expect(try await kafka.admin.committed(group: group, of: [partition])[partition] == 4)
 
-      let second = ConsumerLane("second")
-      try await second.open(kafka.configuration, .init(group: group))
-      try await second.subscribe(topic)
+      let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
       try await eventually("the rest comes again") { await second.count == 6 }
       #expect(await second.records.compactMap(\.offset) == Array(4..<10))
       try await eventually("all is committed") { try await kafka.admin.committed(group: group, of: [partition])[partition] == 10 }
@@ -68,7 +64,7 @@ import Testing
   @Test func aMemberThatWasLetInAndHasGotNothingYetEndsInOrder() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let topic = try await kafka.topic()
-      // The group forms anew each time when the member asks what it has got.
+      // The group forms again each time when the member asks what it has got.
       try kafka.embedded?.failNext(.syncGroup, with: Array(repeating: .init(rawValue: 27), count: 1_000))
       let lane = ConsumerLane()
       try await lane.open(kafka.configuration.merging(["debug": "cgrp"]), .init(group: KafkaFixture.unique("group")))
@@ -85,18 +81,14 @@ import Testing
       let topic = try await kafka.topic(partitions: 4)
       let group = KafkaFixture.unique("group")
       let total = 30_000
-      let first = ConsumerLane("first")
-      try await first.open(kafka.configuration, .init(group: group))
-      try await first.subscribe(topic)
+      let first = try await ConsumerLane.member("first", of: group, kafka, reading: topic)
       try await eventually("the first member has all partitions") { await first.owned.count == 4 }
       let publishing = Task {
         for round in 0..<60 {
           try await kafka.publish((0..<500).map { TestRecord("\(round * 500 + $0)", partition: Int32($0 % 4)) }, to: topic)
         }
       }
-      let second = ConsumerLane("second")
-      try await second.open(kafka.configuration, .init(group: group))
-      try await second.subscribe(topic)
+      let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
       try await eventually("the partitions are shared", seconds: 40) {
         let (one, two) = (await first.owned.count, await second.owned.count)
         return one == 2 && two == 2
@@ -130,9 +122,7 @@ import Testing
       try await first.subscribe(topic)
       try await eventually("all records come") { await first.count == 10 }
       let before = await first.owned
-      let second = ConsumerLane("second")
-      try await second.open(kafka.configuration, .init(group: group), finishing: .never)
-      try await second.subscribe(topic)
+      let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic, finishing: .never)
       try await eventually("a partition is asked back", seconds: 40) { await first.pendingRevocations == 1 }
       #expect(await second.owned.isEmpty, "a partition moves only with its owner's consent")
       let kept = await first.owned
@@ -154,14 +144,10 @@ import Testing
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 2)
       let group = KafkaFixture.unique("group")
-      let first = ConsumerLane("first")
-      try await first.open(kafka.configuration, .init(group: group))
-      try await first.subscribe(topic)
+      let first = try await ConsumerLane.member("first", of: group, kafka, reading: topic)
       try await eventually("the first member has both partitions") { await first.owned.count == 2 }
       for partition in await first.owned { await first.pause(partition.index) }
-      let second = ConsumerLane("second")
-      try await second.open(kafka.configuration, .init(group: group))
-      try await second.subscribe(topic)
+      let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
       try await eventually("the partitions are shared", seconds: 40) { await second.owned.count == 1 }
       let moved = try #require(await second.owned.first).topicPartition
       try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
@@ -179,15 +165,11 @@ import Testing
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 2)
       let group = KafkaFixture.unique("group")
-      let first = ConsumerLane("first")
-      try await first.open(kafka.configuration, .init(group: group))
-      try await first.subscribe(topic)
+      let first = try await ConsumerLane.member("first", of: group, kafka, reading: topic)
       try await eventually("the first member has both partitions") { await first.owned.count == 2 }
       await first.hold()
       try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: Int32($0 % 2)) }, to: topic)
-      let second = ConsumerLane("second")
-      try await second.open(kafka.configuration, .init(group: group))
-      try await second.subscribe(topic)
+      let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
       try await eventually("the partitions are shared", seconds: 40) { await second.owned.count == 1 }
       try await eventually("the second member reads its partition") { await second.count == 5 }
       await second.close()

@@ -108,6 +108,16 @@ actor ConsumerLane {
     self.core = core
   }
 
+  /// A consumer that has joined a group.
+  static func member(
+    _ name: String, of group: String, _ kafka: KafkaFixture, reading topic: String, finishing: Finishing = .atOnce
+  ) async throws -> ConsumerLane {
+    let lane = ConsumerLane(name)
+    try await lane.open(kafka.configuration, .init(group: group), finishing: finishing)
+    try await lane.subscribe(topic)
+    return lane
+  }
+
   func subscribe(_ topics: String...) throws { try core?.consumer?.subscribe(topics) }
 
   func assign(_ positions: [(TopicPartition, StartPosition)], timeoutMilliseconds: Int32 = 10_000) async throws -> [AssignedPartition] {

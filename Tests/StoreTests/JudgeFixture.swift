@@ -24,8 +24,8 @@ struct Judged: Sendable {
 /// What the judge said, copied out.
 enum Said: Equatable, Sendable {
   case stale(by: UInt64)
-  case new(revision: Revision, displaced: UInt64?, presence: Bool)
-  case again(revision: Revision, displaced: UInt64?, presence: Bool)
+  case new(revision: Revision, superseded: UInt64?, presence: Bool)
+  case again(revision: Revision, superseded: UInt64?, presence: Bool)
   case duplicate, wrongUser, unregistered, wrongApplication
   /// What Redis has of the device cannot be read; which text says so differs.
   case unreadable
@@ -40,10 +40,10 @@ enum Said: Equatable, Sendable {
     case .stale(let by): self = .stale(by: by.id.number)
     case .new(let application):
       self = .new(
-        revision: application.revision, displaced: application.superseded?.id.number, presence: application.presence == Said.presence)
+        revision: application.revision, superseded: application.superseded?.id.number, presence: application.presence == Said.presence)
     case .again(let application):
       self = .again(
-        revision: application.revision, displaced: application.superseded?.id.number, presence: application.presence == Said.presence)
+        revision: application.revision, superseded: application.superseded?.id.number, presence: application.presence == Said.presence)
     case .duplicate: self = .duplicate
     case .wrongUser: self = .wrongUser
     case .unregistered: self = .unregistered

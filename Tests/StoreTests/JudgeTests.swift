@@ -15,8 +15,8 @@ import Testing
     }
   }
 
-  private func applied(_ request: Judged, displaced: UInt64? = nil, presence: Bool = false) -> Said {
-    .new(revision: request.revision, displaced: displaced, presence: presence)
+  private func applied(_ request: Judged, superseded: UInt64? = nil, presence: Bool = false) -> Said {
+    .new(revision: request.revision, superseded: superseded, presence: presence)
   }
 
   @Test func aDeviceThatIsNotRegisteredGetsNothing() async throws {
@@ -33,7 +33,7 @@ import Testing
       let said = try await judge.judge([first, first, Judged(id: 1, offset: 2), Judged(id: 2, offset: 3)])
       #expect(
         said == [
-          applied(first, presence: true), .again(revision: first.revision, displaced: nil, presence: true), .duplicate,
+          applied(first, presence: true), .again(revision: first.revision, superseded: nil, presence: true), .duplicate,
           applied(Judged(id: 2, offset: 3), presence: true),
         ])
       #expect(try await judge.mailbox() == [1, 2])
@@ -46,7 +46,7 @@ import Testing
       let first = Judged(id: 1, offset: 1)
       _ = try await judge.judge([first])
       try await judge.command("HDEL", await judge.mailboxKey("a"), .bytes(first.revision.withBytes { Array($0) }))
-      #expect(try await judge.judge([first]) == [.again(revision: first.revision, displaced: nil, presence: false)])
+      #expect(try await judge.judge([first]) == [.again(revision: first.revision, superseded: nil, presence: false)])
       #expect(try await judge.mailbox().isEmpty)
     }
   }
@@ -57,26 +57,26 @@ import Testing
       let first = Judged(id: 1, collapse: "x", offset: 5)
       let second = Judged(id: 2, collapse: "x", timestamp: 1001, offset: 6)
       #expect(try await judge.judge([first]) == [applied(first)])
-      #expect(try await judge.judge([second]) == [applied(second, displaced: 1)])
+      #expect(try await judge.judge([second]) == [applied(second, superseded: 1)])
       #expect(try await judge.mailbox() == [2])
       // An older one of another partition is stale; one of the same partition counts by its offset, whatever the broker's clock says.
       #expect(try await judge.judge([Judged(id: 3, collapse: "x", timestamp: 1000, partition: 1, offset: 99)]) == [.stale(by: 2)])
       let raised = Revision(timestamp: 1001, partition: 0, offset: 7)
       #expect(
         try await judge.judge([Judged(id: 4, collapse: "x", timestamp: 900, offset: 7)]) == [
-          .new(revision: raised, displaced: 2, presence: false)
+          .new(revision: raised, superseded: 2, presence: false)
         ])
       #expect(try await judge.mailbox() == [4])
     }
   }
 
-  @Test func aRepeatSaysAgainWhatItDisplaced() async throws {
+  @Test func aRepeatSaysAgainWhatItSuperseded() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()
       let first = Judged(id: 1, collapse: "x", offset: 5)
       let second = Judged(id: 2, collapse: "x", offset: 6)
       _ = try await judge.judge([first, second])
-      #expect(try await judge.judge([second]) == [.again(revision: second.revision, displaced: 1, presence: false)])
+      #expect(try await judge.judge([second]) == [.again(revision: second.revision, superseded: 1, presence: false)])
     }
   }
 
@@ -86,7 +86,7 @@ import Testing
       let first = Judged(id: 1, collapse: "x", offset: 5)
       var second = Judged(id: 2, collapse: "x", offset: 6)
       second.isExpired = true
-      #expect(try await judge.judge([first, second]) == [applied(first), applied(second, displaced: 1)])
+      #expect(try await judge.judge([first, second]) == [applied(first), applied(second, superseded: 1)])
       #expect(try await judge.mailbox().isEmpty)
       #expect(try await judge.judge([Judged(id: 3, collapse: "x", offset: 4)]) == [.stale(by: 2)])
     }
@@ -121,7 +121,7 @@ import Testing
       try await judge.register()
       let shown = Judged(id: 1, offset: 1)
       let removal = Judged(id: 2, collapse: "00000000-0000-0000-0000-000000000001", offset: 2, withdraws: 1)
-      #expect(try await judge.judge([shown, removal]) == [applied(shown), applied(removal, displaced: 1)])
+      #expect(try await judge.judge([shown, removal]) == [applied(shown), applied(removal, superseded: 1)])
       #expect(try await judge.mailbox() == [2])
     }
   }
@@ -167,7 +167,7 @@ import Testing
       }
       #expect(await judge.overflows.last == [.max, .max, .max] + Array(0..<61))
       let removal = Judged(id: 999, collapse: "00000000-0000-0000-0000-000000000005", offset: 999, withdraws: 5)
-      #expect(try await judge.judge([removal], maximum: 1000) == [applied(removal, displaced: 5)])
+      #expect(try await judge.judge([removal], maximum: 1000) == [applied(removal, superseded: 5)])
     }
   }
 
@@ -190,7 +190,7 @@ import Testing
       }
       let broken: Said = part == "owner" ? .wrongApplication : .unreadable
       let said = try await judge.judge(requests)
-      #expect(said == [applied(requests[0]), broken, applied(requests[2]), broken, applied(requests[4], displaced: 0)])
+      #expect(said == [applied(requests[0]), broken, applied(requests[2]), broken, applied(requests[4], superseded: 0)])
       #expect(try await judge.judge(requests)[1] == broken, "and the same again")
     }
   }
@@ -216,7 +216,7 @@ import Testing
       }
       #expect(try await judge.judge(requests) == requests.map { applied($0) })
       let again = try await judge.judge(requests.reversed())
-      #expect(again == requests.reversed().map { .again(revision: $0.revision, displaced: nil, presence: false) })
+      #expect(again == requests.reversed().map { .again(revision: $0.revision, superseded: nil, presence: false) })
       let lost = await judge.bucket(requests[150].device)
       try await judge.command("DEL", .text("k{\(lost)}"))
       let others = requests[140..<170].map { Judged(device: $0.device, id: $0.id + 1000, offset: $0.offset + 1000) }
@@ -235,11 +235,12 @@ import Testing
       let all = [first, second, plain, Judged(id: 3, offset: 8, user: 7)]
       #expect(
         try await judge.judge(all) == [
-          applied(first, presence: true), applied(second, displaced: 1, presence: true), applied(plain, presence: true), .duplicate,
+          applied(first, presence: true), applied(second, superseded: 1, presence: true), applied(plain, presence: true), .duplicate,
         ])
       let again: [Said] = [
-        .again(revision: first.revision, displaced: nil, presence: false), .again(revision: second.revision, displaced: 1, presence: false),
-        .again(revision: plain.revision, displaced: nil, presence: false), .duplicate,
+        .again(revision: first.revision, superseded: nil, presence: false),
+        .again(revision: second.revision, superseded: 1, presence: false),
+        .again(revision: plain.revision, superseded: nil, presence: false), .duplicate,
       ]
       try await judge.command("HDEL", await judge.device("a"), "u", "p")
       #expect(try await judge.judge(all) == again)
@@ -256,7 +257,7 @@ import Testing
       try await judge.register()
       _ = try await judge.judge([Judged(id: 1, offset: 1)])
       #expect(try await endsInDays() == 30)
-      // The device reads it empty and leaves: the next thing that comes for it begins a mailbox anew.
+      // The device reads it empty and leaves: the next thing that comes for it begins a new mailbox.
       try await judge.command("DEL", await judge.mailboxKey("a"))
       try await judge.command("HSET", await judge.device("a"), "p", "")
       for number in 2..<5 as Range<UInt64> { _ = try await judge.judge([Judged(id: number, offset: number)]) }

@@ -17,6 +17,12 @@ public final class Presences {
     return [.text(keys.device(token)), .text(keys.mailbox(token)), .text(keys.guardKey(ofDevice: token))]
   }
 
+  private func begin(_ script: RedisScript, _ token: String, _ presence: Presence) {
+    calls.command.begin(script, keys: 3)
+    for key in keys(of: token) { calls.command.append(key) }
+    calls.command.append(presence.bytes)
+  }
+
   // MARK: The hello
 
   /// Takes the presence for a new session.
@@ -126,9 +132,7 @@ public final class Presences {
   /// A session is over. When it fails the presence stays until the device's next hello; until then its records go to nobody, and wait in
   /// the mailbox.
   public func leave(_ token: String, _ presence: Presence) {
-    calls.command.begin(Self.leaveScript, keys: 3)
-    for key in keys(of: token) { calls.command.append(key) }
-    calls.command.append(presence.bytes)
+    begin(Self.leaveScript, token, presence)
     calls.command.append(keptMilliseconds)
     calls.send(over: shards.shard(ofDevice: token)) { _ in }
   }
@@ -147,9 +151,7 @@ public final class Presences {
 
   /// The device has been told of a gap, in this session. When it fails, or more was evicted meanwhile, the next hello tells it again.
   public func told(_ gap: MailboxGap, _ token: String, _ presence: Presence) {
-    calls.command.begin(Self.gapScript, keys: 3)
-    for key in keys(of: token) { calls.command.append(key) }
-    calls.command.append(presence.bytes)
+    begin(Self.gapScript, token, presence)
     calls.command.append(gap.bytes)
     calls.send(over: shards.shard(ofDevice: token)) { _ in }
   }

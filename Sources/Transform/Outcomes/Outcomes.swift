@@ -61,8 +61,6 @@ final class Outcomes {
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 8192)
-  /// The clock of the turn's events: one reading for many.
-  var now: () -> Int64 = WallClock.milliseconds
 
   /// - Parameters:
   ///   - events: sends events and dead letters.
@@ -201,7 +199,7 @@ final class Outcomes {
 
   private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Produced {
     if isSilent { return Produced() }
-    writer.write(facts, at: now())
+    writer.write(facts, at: WallClock.milliseconds())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     // A target that breaks the rules may be as long as a record.
     let key = UnsafeRawBufferPointer(rebasing: key.prefix(EventWriter.longestText))

@@ -269,7 +269,7 @@ async def forgotten(arguments, folder):
 
 
 async def judged(arguments, folder):
-    """A worker finds that the topic was made anew, and stands still before it can say so: meanwhile another one finds and says it."""
+    """A worker finds that the topic was made again, and stands still before it can say so: meanwhile another one finds and says it."""
     async def work(redis, cluster, transform, fan_out, url, present, absent):
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
         await producer.notify("user:ada", "one")
