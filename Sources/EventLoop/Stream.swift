@@ -8,7 +8,7 @@ public enum StreamEnd: Sendable {
   /// This side closed it.
   case closed
   /// The connection broke.
-  case failed(EventLoopError)
+  indirect case failed(EventLoopError)
 }
 
 /// What a stream tells its owner: always on the loop, never inside one of the owner's own calls of the stream.
@@ -31,16 +31,17 @@ public final class Stream: HandleOwner {
   private let core: LoopCore
   private let loop: EventLoop
   private let handle: Handle<uv_tcp_t>
+  // One beside the other: there are many idle streams, and each takes 128 bytes so.
   private var phase = Phase.open
   private var isGone = false
   private var isReading = false
+  private var peerHasClosed = false
+  private var isDirty = false
   /// The loop's turn of the last read.
   private var readTurn = UInt64.max
-  private var peerHasClosed = false
   private var pending = PendingWrites()
   /// Bytes that a write request holds: at most one is under way.
   private var requested = 0
-  private var isDirty = false
   private var end = StreamEnd.closed
   private var deadline: Timer?
 

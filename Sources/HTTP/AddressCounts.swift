@@ -1,17 +1,17 @@
 import EventLoop
 
-/// How many connections each address has: so many entries at most as there are connections.
+/// How many connections each address has: at most so many entries as there are connections.
 struct AddressCounts {
-  private let most: Int
+  private let maximum: Int
   private var counts: [PeerNetwork: Int] = [:]
 
-  /// - Parameter most: of one address.
-  init(most: Int) { self.most = most }
+  /// - Parameter maximum: of one address.
+  init(maximum: Int) { self.maximum = maximum }
 
-  /// Counts a connection; false when its address has the most already.
+  /// Counts a connection; false when its address has the maximum already.
   mutating func add(_ network: PeerNetwork) -> Bool {
     let count = counts[network, default: 0]
-    guard count < most else { return false }
+    guard count < maximum else { return false }
     counts[network] = count + 1
     return true
   }

@@ -35,7 +35,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
   // Of the request at hand: what its response must know.
   private var isHead = false
   private var persistence = HTTPResponse.Persistence.kept
-  var sweepSlot = -1
+  var sweepSlot: Int32 = -1
 
   init(_ server: HTTPServer, _ stream: Stream, of network: PeerNetwork?) {
     self.server = server

@@ -39,7 +39,7 @@ public final class HTTPServer {
     self.loop = loop
     self.configuration = configuration
     self.routes = routes
-    addresses = AddressCounts(most: configuration.maximumConnectionsPerAddress)
+    addresses = AddressCounts(maximum: configuration.maximumConnectionsPerAddress)
     let sweep = Sweep(on: loop, interval: configuration.sweepMilliseconds)
     self.sweep = sweep
     let limits = MessageParser.Limits(

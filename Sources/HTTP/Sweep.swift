@@ -3,7 +3,7 @@ import EventLoop
 /// Something with one deadline at a time.
 protocol SweepMember: AnyObject {
   /// Its place in the sweep; the sweep's to change.
-  var sweepSlot: Int { get set }
+  var sweepSlot: Int32 { get set }
   /// The deadline has passed; it has none until it sets another. Called on the loop, may remove any member.
   func deadlinePassed(now: UInt64)
   /// The server is closing: finish what is in flight, begin nothing.
@@ -35,7 +35,7 @@ final class Sweep {
   var count: Int { members.count }
 
   func add(_ member: any SweepMember, deadline: UInt64) {
-    member.sweepSlot = members.count
+    member.sweepSlot = Int32(members.count)
     members.append(member)
     deadlines.append(deadline)
     if timer == nil {
@@ -46,12 +46,12 @@ final class Sweep {
   }
 
   func set(_ deadline: UInt64, for member: any SweepMember) {
-    let slot = member.sweepSlot
+    let slot = Int(member.sweepSlot)
     if slot >= 0 { deadlines[slot] = deadline }
   }
 
   func remove(_ member: any SweepMember) {
-    let slot = member.sweepSlot
+    let slot = Int(member.sweepSlot)
     guard slot >= 0 else { return }
     member.sweepSlot = -1
     let last = members.removeLast()
@@ -59,7 +59,7 @@ final class Sweep {
     if slot < members.count {
       members[slot] = last
       deadlines[slot] = lastDeadline
-      last.sweepSlot = slot
+      last.sweepSlot = Int32(slot)
     }
     if members.isEmpty {
       members = []

@@ -26,20 +26,21 @@ public class WebSocketConnection {
   private let endpoint: WebSocketEndpoint
   fileprivate let stream: Stream
   private let network: PeerNetwork?
-  private var assembly = MessageAssembly()
-  private var reader: FrameReader?
-  private var lastHeard: UInt64 = 0
+  // The narrow ones beside each other: there are many idle connections, and each takes 128 bytes so.
   private var phase = Phase.open
   private var awaitsPong = false
-  /// Pongs sent since the kernel last had all that was sent, and the one that waits for that.
+  /// Pongs sent since the kernel last had all that was sent; `lastPong` waits for that.
   private var waitingPongs: UInt8 = 0
-  private var lastPong: WebSocketFrame?
   private var isReported = false
   /// The response to the upgrade is with the kernel: until then nothing that waits can be dropped, or it would be too.
   private var isEstablished: Bool
   private var closeCode = WebSocketCloseCode.abnormal
+  private var assembly = MessageAssembly()
+  var sweepSlot: Int32 = -1
+  private var reader: FrameReader?
+  private var lastHeard: UInt64 = 0
+  private var lastPong: WebSocketFrame?
   private var closeReason = ""
-  var sweepSlot = -1
 
   /// Who is told what happens; nil after the end.
   public private(set) var handler: (any WebSocketHandler)?

@@ -26,15 +26,7 @@ extension Admin {
   public func offsets(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [TopicPartition: Int64] {
     guard !partitions.isEmpty else { return [:] }
     var found = try await ask("ask for offsets by time") { client, timeout throws(KafkaError) -> [TopicPartition: Int64] in
-      let list = PartitionList(capacity: partitions.count)
-      for partition in partitions { list.add(partition, offset: milliseconds) }
-      try check(rd_kafka_offsets_for_times(client, list.pointer, timeout), "ask for offsets by time")
-      var offsets: [TopicPartition: Int64] = [:]
-      for element in list.elements {
-        try check(element.err, "ask for the offset of \(element.topicPartition) by time")
-        if element.offset >= 0 { offsets[element.topicPartition] = element.offset }
-      }
-      return offsets
+      try firstOffsets(of: partitions.map { ($0, milliseconds) }, client, timeout)
     }
     let missing = partitions.filter { found[$0] == nil }
     for (partition, ends) in try await ends(of: missing) { found[partition] = ends.upperBound }
@@ -124,6 +116,21 @@ func committedOffsets(
   for element in list.elements {
     try check(element.err, operation)
     if element.offset >= 0 { offsets[element.topicPartition] = (element.offset, element.note) }
+  }
+  return offsets
+}
+
+/// The first offset of each partition at or after a time of its own, in milliseconds since 1970; nothing of a partition where there is
+/// none, or of which nobody can tell now.
+func firstOffsets(
+  of partitions: [(TopicPartition, milliseconds: Int64)], _ client: OpaquePointer, _ timeout: Int32
+) throws(KafkaError) -> [TopicPartition: Int64] {
+  let list = PartitionList(capacity: partitions.count)
+  for (partition, milliseconds) in partitions { list.add(partition, offset: milliseconds) }
+  try check(rd_kafka_offsets_for_times(client, list.pointer, timeout), "ask for offsets by time")
+  var offsets: [TopicPartition: Int64] = [:]
+  for element in list.elements where element.err == RD_KAFKA_RESP_ERR_NO_ERROR && element.offset >= 0 {
+    offsets[element.topicPartition] = element.offset
   }
   return offsets
 }

@@ -42,6 +42,31 @@ extension Consumer {
     let list = PartitionList([former.topicPartition])
     report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "start \(former.topicPartition) again"))
     handler?.consumerRevoked([former], isLost: true, revocation: Revocation {})
-    offer([partitions.offer(former.topicPartition, client: client.pointer)])
+    offer([partitions.offer(former.topicPartition, startsAgain: true, client: client.pointer)])
+  }
+
+  /// Starts partitions again whose topic was deleted and made again, where nothing else has shown it: the new log may be as long as the
+  /// former one was when it was looked at next, and then it reads like its end.
+  ///
+  /// It asks the brokers for the first record after the time of the one that was given last. That lies behind it, unless the log is another.
+  public func startReplacedAgain(timeoutMilliseconds: Int32 = 3_000) async throws(KafkaError) {
+    let operation = "look for topics that were made again"
+    try requireOpen(operation)
+    let times = partitions.lastTimes
+    guard !times.isEmpty, !isLookingForReplaced else { return }
+    isLookingForReplaced = true
+    defer { isLookingForReplaced = false }
+    let asked = times.map { ($0.partition.topicPartition, $0.milliseconds + 1) }
+    let found = try await client.ask(operation, for: timeoutMilliseconds) { client, timeout throws(KafkaError) in
+      try firstOffsets(of: asked, client, timeout)
+    }
+    for (partition, milliseconds) in times {
+      // While partitions are given up whatever is unassigned counts as the consent to that.
+      guard state == .open, revoking == nil, let offset = found[partition.topicPartition],
+        partitions.isReplaced(partition, after: milliseconds, firstLater: offset)
+      else { continue }
+      handler?.consumerFailed(KafkaError(.logTruncated, "consume \(partition.topicPartition)"))
+      startAgain(partition.index)
+    }
   }
 }

@@ -41,7 +41,7 @@ extension Consumer {
 
   /// The offset after the last record that the handler was given; nil before the first of the assignment.
   public func position(of index: Int) -> Int64? {
-    guard partitions.all.indices.contains(index), partitions[index].next >= 0 else { return nil }
-    return partitions[index].next
+    guard partitions.all.indices.contains(index), partitions[index].position.next >= 0 else { return nil }
+    return partitions[index].position.next
   }
 }

@@ -72,7 +72,9 @@ public final class Consumer {
   private var scratch: UnsafeMutablePointer<RecordBatch.Entry>
   private var gathered = 0
   private(set) var state = State.open
-  private var revoking: (revocation: Revocation, deadline: Timer)?
+  private(set) var revoking: (revocation: Revocation, deadline: Timer)?
+  /// The brokers are asked whether topics were made again.
+  var isLookingForReplaced = false
   private var commits: CommitRequests?
   private var afterRevocation: [CheckedContinuation<Void, Never>] = []
   private let ended = Latch()
@@ -206,7 +208,7 @@ public final class Consumer {
       // Callbacks come within this call.
       let count = rd_kafka_consume_batch_queue(group, 0, &message, 1)
       if !rebalances.isEmpty { rebalance() }
-      if rebalances.takeTopicsGone() { topicsGone() }
+      lookForGoneTopics()
       guard count > 0, let message else { return }
       take(message)
       deliver()
@@ -218,7 +220,7 @@ public final class Consumer {
     while taken < max(1, options.recordsPerTurn) {
       var message: UnsafeMutablePointer<rd_kafka_message_t>?
       let count = rd_kafka_consume_batch_queue(records, 0, &message, 1)
-      if rebalances.takeTopicsGone() { topicsGone() }
+      lookForGoneTopics()
       guard count > 0, let message else { return deliver() }
       taken += 1
       take(message)
@@ -234,15 +236,15 @@ public final class Consumer {
     guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return takeError(message, index) }
     guard index >= 0, partitions[index].state == .owned, state == .open else { return rd_kafka_message_destroy(message) }
     let offset = message.pointee.offset
-    if partitions[index].isDoubtful {
-      rd_kafka_message_destroy(message)
-      return beganAgain(index)
+    var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+    let timestamp = rd_kafka_message_timestamp(message, &kind)
+    if offset < partitions[index].position.next {
+      let isOfAnotherLog = partitions[index].position.isOfAnotherLog(offset, at: timestamp, end: end(of: index))
+      if isOfAnotherLog { beganAgain(index) }
+      // What is on offer is read again when it begins.
+      guard isOfAnotherLog, !options.offersPartitions else { return rd_kafka_message_destroy(message) }
     }
-    if offset < partitions[index].next {
-      guard wasTruncated(index) else { return rd_kafka_message_destroy(message) }
-      beganAgain(index)
-    }
-    partitions[index].next = offset + 1
+    partitions[index].position.give(offset, at: timestamp, isAppendTime: kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
     let generation = partitions[index].generation
     (scratch + gathered).initialize(
       to: RecordBatch.Entry(message: message, partition: Int32(truncatingIfNeeded: index), generation: generation))
@@ -270,19 +272,31 @@ public final class Consumer {
     handler?.consumerReceived(batch)
   }
 
-  /// Whether the partition's log ends before this consumer's position, so that an older offset is a new record.
-  private func wasTruncated(_ index: Int) -> Bool {
+  /// The end of a partition's log as the last fetch has told it.
+  private func end(of index: Int) -> Int64? {
     let name = partitions[index].topicPartition
     var low: Int64 = 0
     var high: Int64 = 0
     let code = rd_kafka_get_watermark_offsets(client.pointer, name.topic, name.partition, &low, &high)
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 && high < partitions[index].next
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 ? high : nil
   }
 
-  /// Partitions on offer begin again with the next record, which shows whether the topic is still the same.
-  private func topicsGone() {
-    guard options.offersPartitions else { return }
-    for index in partitions.ownedIndexes { partitions[index].isDoubtful = true }
+  /// A topic that is gone may be made again with as many records as were read of the former one: its partitions on offer start again, so
+  /// that the record before their position shows which it is.
+  private func lookForGoneTopics() {
+    // While partitions are given up whatever is unassigned counts as the consent to that; a topic that stays gone is told of again.
+    guard rebalances.hasGoneTopics, options.offersPartitions, revoking == nil else { return }
+    let topics = rebalances.takeGoneTopics()
+    // One of which nothing has come yet has begun so.
+    let indexes = partitions.ownedIndexes.filter {
+      partitions[$0].position.next >= 0 && topics.contains(partitions[$0].topicPartition.topic)
+    }
+    guard !indexes.isEmpty else { return }
+    deliver()
+    for index in indexes {
+      handler?.consumerFailed(KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "consume \(partitions[index].topicPartition)"))
+      startAgain(index)
+    }
   }
 
   private func beganAgain(_ index: Int) {

@@ -10,6 +10,8 @@ public struct AssignedPartition: Sendable, Hashable {
   public let generation: UInt32
   /// Where reading begins; nil when the group's committed offset decides (or `auto.offset.reset`, where none is committed).
   public let startOffset: Int64?
+  /// It was read here until now and starts again; said of an offer.
+  public let startsAgain: Bool
 }
 
 /// What a consumer tells its owner, always on the loop.

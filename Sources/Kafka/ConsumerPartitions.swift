@@ -9,11 +9,10 @@ struct ConsumerPartitions {
     var state = State.absent
     var generation: UInt32 = 0
     var startOffset: Int64?
-    /// The offset after the last record that was given to the handler in this assignment; -1 before the first.
-    var next: Int64 = -1
+    var position = ReadPosition()
     var isPaused = false
-    /// The topic was said to be gone: what comes now may be of another one.
-    var isDoubtful = false
+    /// It was read here until now, and is on offer again.
+    var startsAgain = false
   }
 
   /// A topic whose librdkafka handle is held, so that its address in messages stands for it as long as the consumer lives.
@@ -39,13 +38,25 @@ struct ConsumerPartitions {
   func assigned(_ index: Int) -> AssignedPartition {
     let partition = all[index]
     return AssignedPartition(
-      topicPartition: partition.topicPartition, index: index, generation: partition.generation, startOffset: partition.startOffset)
+      topicPartition: partition.topicPartition, index: index, generation: partition.generation, startOffset: partition.startOffset,
+      startsAgain: partition.startsAgain)
   }
 
   /// Whether the offset is of the assignment that stands, or is just being given up.
   func isCurrent(_ commit: CommitOffset) -> Bool {
     all.indices.contains(commit.partition) && all[commit.partition].state != .absent
       && all[commit.partition].generation == commit.generation
+  }
+
+  /// What is owned, with the time at which the record that was given last was appended.
+  var lastTimes: [(partition: AssignedPartition, milliseconds: Int64)] {
+    ownedIndexes.compactMap { index in all[index].position.appendedAt.map { (assigned(index), $0) } }
+  }
+
+  /// Whether the log of a partition is not the one that was read in this assignment; see `ReadPosition`.
+  mutating func isReplaced(_ partition: AssignedPartition, after milliseconds: Int64, firstLater offset: Int64) -> Bool {
+    all[partition.index].state == .owned && all[partition.index].generation == partition.generation
+      && all[partition.index].position.isReplaced(after: milliseconds, firstLater: offset)
   }
 
   var ownedIndexes: [Int] { all.indices.filter { all[$0].state == .owned } }
@@ -56,16 +67,17 @@ struct ConsumerPartitions {
     all[index].state = .owned
     all[index].generation &+= 1
     all[index].startOffset = startOffset
-    all[index].next = -1
+    all[index].position.begin()
     all[index].isPaused = false
-    all[index].isDoubtful = false
+    all[index].startsAgain = false
     return index
   }
 
   /// Begins a new generation of the partition, in which nothing is read before it is assigned.
-  mutating func offer(_ partition: TopicPartition, client: OpaquePointer) -> Int {
+  mutating func offer(_ partition: TopicPartition, startsAgain: Bool = false, client: OpaquePointer) -> Int {
     let index = assign(partition, startOffset: nil, client: client)
     all[index].state = .offered
+    all[index].startsAgain = startsAgain
     return index
   }
 

@@ -3,13 +3,15 @@ import CRdKafka
 /// Why Kafka, or the way to it, refused something.
 public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A reason by librdkafka's number: positive ones are Kafka's own (the protocol's error codes), negative ones librdkafka's.
-  public struct Code: RawRepresentable, Sendable, Hashable {
+  public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
     /// The number.
     public let rawValue: Int32
     /// Takes any number; `name` tells what it is.
     public init(rawValue: Int32) { self.rawValue = rawValue }
     /// The name that librdkafka prints, such as `_MSG_TIMED_OUT`.
     public var name: String { String(cString: rd_kafka_err2name(rd_kafka_resp_err_t(rawValue))) }
+    /// The name.
+    public var description: String { name }
 
     /// A property is unknown, or its value is not allowed.
     public static let invalidConfiguration = Code(RD_KAFKA_RESP_ERR__INVALID_ARG)

@@ -27,9 +27,10 @@ public struct PartitionTracker: Sendable {
     case ignored
   }
 
+  /// A partition that was never assigned has generation 0, which no assignment has.
   private struct Partition {
-    var generation: UInt32
-    var isAssigned: Bool
+    var generation: UInt32 = 0
+    var isAssigned = false
     var window = OffsetWindow()
     /// The highest offset that a commit was asked for, and the highest that one has confirmed.
     var requested: Int64 = -1
@@ -42,7 +43,7 @@ public struct PartitionTracker: Sendable {
   public let spanLimit: Int
   private let number = Self.numbers.add(1, ordering: .relaxed).newValue
   private static let numbers = Atomic<UInt32>(0)
-  private var partitions: [Partition?] = []
+  private var partitions: [Partition] = []
   /// Records in flight in all assigned partitions.
   public private(set) var inFlight = 0
   /// Places taken in all assigned partitions.
@@ -58,18 +59,18 @@ public struct PartitionTracker: Sendable {
   /// A partition has been assigned, with a generation that is new for it.
   public mutating func assign(_ index: Int, generation: UInt32) {
     precondition(index >= 0 && index < 1 << 20, "indexes of partitions are dense")
-    while partitions.count <= index { partitions.append(nil) }
-    if partitions[index]?.isAssigned == true { revoke(index) }
+    while partitions.count <= index { partitions.append(Partition()) }
+    if partitions[index].isAssigned { revoke(index) }
     partitions[index] = Partition(generation: generation, isAssigned: true)
   }
 
   /// A partition has been taken away; what is in flight of it counts no more.
   public mutating func revoke(_ index: Int) {
-    guard index < partitions.count, let partition = partitions[index], partition.isAssigned else { return }
-    inFlight -= partition.window.inFlight
-    span -= partition.window.span
-    partitions[index]?.isAssigned = false
-    partitions[index]?.window = OffsetWindow()
+    guard isAssigned(index) else { return }
+    inFlight -= partitions[index].window.inFlight
+    span -= partitions[index].window.span
+    partitions[index].isAssigned = false
+    partitions[index].window = OffsetWindow()
   }
 
   /// Begins a record of an assigned partition.
@@ -80,11 +81,9 @@ public struct PartitionTracker: Sendable {
   ///   - generation: of the assignment that the record was read in.
   ///   - timestamp: goes with the offset that is committed when this is the last record below it.
   public mutating func begin(_ index: Int, generation: UInt32, offset: Int64, timestamp: Int64 = -1) -> Beginning {
-    guard index < partitions.count, partitions[index]?.isAssigned == true, partitions[index]?.generation == generation else {
-      return .ignored
-    }
+    guard isAssigned(index), partitions[index].generation == generation else { return .ignored }
     guard hasRoom else { return .full }
-    guard let sequence = partitions[index]?.window.begin(offset: offset, timestamp: timestamp) else { return .ignored }
+    guard let sequence = partitions[index].window.begin(offset: offset, timestamp: timestamp) else { return .ignored }
     inFlight += 1
     span += 1
     return .begun(
@@ -96,48 +95,46 @@ public struct PartitionTracker: Sendable {
   public mutating func finish(_ ticket: RecordTicket) -> Bool {
     guard isCurrent(ticket) else { return false }
     let index = Int(ticket.partition)
-    let before = partitions[index]?.window.span ?? 0
-    guard partitions[index]?.window.finish(ticket.sequence) == true else { return false }
+    let before = partitions[index].window.span
+    guard partitions[index].window.finish(ticket.sequence) else { return false }
     inFlight -= 1
-    span -= before - (partitions[index]?.window.span ?? 0)
+    span -= before - partitions[index].window.span
     return true
   }
 
   /// Whether the assignment that the record was begun in still holds.
   public func isCurrent(_ ticket: RecordTicket) -> Bool {
     let index = Int(ticket.partition)
-    guard ticket.tracker == number, index < partitions.count, let partition = partitions[index] else { return false }
-    return partition.isAssigned && partition.generation == ticket.generation
+    return ticket.tracker == number && isAssigned(index) && partitions[index].generation == ticket.generation
   }
+
+  private func isAssigned(_ index: Int) -> Bool { index < partitions.count && partitions[index].isAssigned }
 
   /// Whether a record would find a place.
   public var hasRoom: Bool { inFlight < limit && span < spanLimit }
 
   /// Records in flight of one partition.
   public func inFlight(of index: Int) -> Int {
-    guard index < partitions.count, let partition = partitions[index], partition.isAssigned else { return 0 }
-    return partition.window.inFlight
+    isAssigned(index) ? partitions[index].window.inFlight : 0
   }
 
   /// The offset of the oldest record in flight of one partition; nil when there is none.
   public func oldest(of index: Int) -> Int64? {
-    guard index < partitions.count, let partition = partitions[index], partition.isAssigned else { return nil }
-    return partition.window.oldest
+    isAssigned(index) ? partitions[index].window.oldest : nil
   }
 
   /// Below this offset everything of the partition is finished in this assignment; nil while nothing is.
   public func committable(of index: Int) -> Int64? {
-    guard index < partitions.count, let partition = partitions[index], partition.isAssigned else { return nil }
-    return partition.window.committable
+    isAssigned(index) ? partitions[index].window.committable : nil
   }
 
   /// The offsets that have advanced since the last call, of all assigned partitions or of some; they count as asked for from now on.
   public mutating func takeAdvanced(of indexes: [Int]? = nil) -> [CommitOffset] {
     var advanced: [CommitOffset] = []
-    for index in indexes ?? Array(partitions.indices) where index < partitions.count {
-      guard let partition = partitions[index], partition.isAssigned, let offset = partition.window.committable else { continue }
-      guard offset > max(partition.requested, partition.committed) else { continue }
-      partitions[index]?.requested = offset
+    for index in indexes ?? Array(partitions.indices) where isAssigned(index) {
+      let partition = partitions[index]
+      guard let offset = partition.window.committable, offset > max(partition.requested, partition.committed) else { continue }
+      partitions[index].requested = offset
       advanced.append(
         CommitOffset(
           partition: index, generation: partition.generation, offset: offset, timestamp: partition.window.committableTimestamp))
@@ -148,10 +145,10 @@ public struct PartitionTracker: Sendable {
   /// How a commit ended: confirmed, or to be asked for again, or given up (a later, higher offset is asked for all the same).
   public mutating func committed(_ commit: CommitOffset, as outcome: CommitOutcome) {
     let index = commit.partition
-    guard index < partitions.count, let partition = partitions[index], partition.generation == commit.generation else { return }
+    guard index < partitions.count, partitions[index].generation == commit.generation else { return }
     switch outcome {
-    case .confirmed: partitions[index]?.committed = max(partition.committed, commit.offset)
-    case .again: partitions[index]?.requested = partition.committed
+    case .confirmed: partitions[index].committed = max(partitions[index].committed, commit.offset)
+    case .again: partitions[index].requested = partitions[index].committed
     case .givenUp: break
     }
   }

@@ -19,7 +19,8 @@ final class RebalanceInbox: Sendable {
   private let joining = Atomic<Bool>(false)
   private let wasLetIn = Atomic<Bool>(false)
   private let wasAssigned = Atomic<Bool>(false)
-  private let topicsGone = Atomic<Bool>(false)
+  private let goneTopics = Mutex<Set<String>>([])
+  private let hasGone = Atomic<Bool>(false)
 
   /// Whether the member waits for its group to form again.
   ///
@@ -32,8 +33,24 @@ final class RebalanceInbox: Sendable {
   /// Below version 2.3.0 librdkafka aborts the process when it frees such a member (its issue 4312).
   var isUnassignedMember: Bool { wasLetIn.load(ordering: .acquiring) && !wasAssigned.load(ordering: .acquiring) }
 
-  /// Whether a topic was said to be gone since the last question: one that is there again is another one.
-  func takeTopicsGone() -> Bool { topicsGone.load(ordering: .relaxed) && topicsGone.exchange(false, ordering: .relaxed) }
+  /// Whether a topic was said to be gone since they were taken last: one that is there again is another one.
+  var hasGoneTopics: Bool { hasGone.load(ordering: .relaxed) }
+
+  /// Takes the topics that were said to be gone.
+  func takeGoneTopics() -> Set<String> {
+    hasGone.store(false, ordering: .relaxed)
+    return goneTopics.withLock { topics in
+      defer { topics = [] }
+      return topics
+    }
+  }
+
+  /// librdkafka says `TOPIC [PARTITION]: …` of a partition whose topic is gone, with each answer of the brokers as long as it is.
+  private func partitionGone(_ reason: String) {
+    guard let end = reason.firstRange(of: " [") else { return }
+    goneTopics.withLock { _ = $0.insert(String(reason[..<end.lowerBound])) }
+    hasGone.store(true, ordering: .relaxed)
+  }
 
   /// From now on whatever is asked is answered with giving everything up.
   func close() { isClosing.store(true, ordering: .releasing) }
@@ -56,10 +73,11 @@ final class RebalanceInbox: Sendable {
       Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().take(client, code, partitions)
     }
     // What goes wrong with one partition comes here and nowhere else, when records are taken by batches.
-    rd_kafka_conf_set_error_cb(configuration.pointer) { _, code, _, opaque in
+    rd_kafka_conf_set_error_cb(configuration.pointer) { _, code, reason, opaque in
       switch rd_kafka_resp_err_t(rawValue: code) {
       case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
-        if let opaque { Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().topicsGone.store(true, ordering: .relaxed) }
+        guard let opaque, let reason else { break }
+        Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().partitionGone(String(cString: reason))
       default: break
       }
     }

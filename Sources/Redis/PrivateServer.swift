@@ -158,8 +158,7 @@ public actor PrivateServer {
     arguments += ["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "1024"]
     arguments += settings
     if let password = address.password { arguments.insert(try privateConfiguration("requirepass \(password)\n"), at: 0) }
-    // Lua compares strings by the locale.
-    let environment = ["LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin"]
+    let environment = ["PATH=/usr/local/bin:/usr/bin:/bin"]
     let whole = wrapper.map { [$0, "--pdeathsig", "KILL", program] + arguments } ?? [program] + arguments
     // A file of our own, for what is wrong with the settings the server says before it has a log.
     let log = open(logPath, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)

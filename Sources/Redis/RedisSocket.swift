@@ -12,7 +12,7 @@ final class RedisSocket {
   /// Replies longer than this are taken for nonsense.
   private static let longestReply = 512 << 20
   /// So are arrays of more elements: hiredis makes room for as many as are announced.
-  private static let mostElements: Int32 = 1 << 22
+  private static let maximumElements: Int32 = 1 << 22
 
   /// Begins to connect; the descriptor is writable when that has succeeded or failed.
   ///
@@ -30,7 +30,7 @@ final class RedisSocket {
     context = made
     functions.initialize(to: original.pointee)
     functions.pointee.createArray = { task, elements in
-      guard let task, elements <= RedisSocket.mostElements,
+      guard let task, elements <= RedisSocket.maximumElements,
         let original = task.pointee.privdata?.assumingMemoryBound(to: redisReplyObjectFunctions.self)
       else { return nil }
       return original.pointee.createArray(task, elements)

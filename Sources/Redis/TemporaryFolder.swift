@@ -9,7 +9,7 @@ struct TemporaryFolder: Sendable {
 
   private static let prefix = "carillon-redis-"
   /// Between making a folder and locking it there is a moment.
-  private static let leastAgeSeconds = 60
+  private static let minimumAgeSeconds = 60
 
   init() throws(RedisError) {
     let wanted = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
@@ -44,7 +44,7 @@ struct TemporaryFolder: Sendable {
       let path = "\(parent)/\(name)"
       var status = stat()
       guard name.hasPrefix(prefix), lstat(path, &status) == 0, status.st_uid == getuid() else { return }
-      guard time(nil) - status.st_mtim.tv_sec > leastAgeSeconds, let lock = lock(path) else { return }
+      guard time(nil) - status.st_mtim.tv_sec > minimumAgeSeconds, let lock = lock(path) else { return }
       remove(path)
       close(lock)
     }

@@ -39,7 +39,7 @@ struct LanePhase {
     case verified
     /// Nothing yet: compare again after so many milliseconds.
     case again(afterMilliseconds: Int)
-    /// Redis has lost everything, or so much that it cannot be told from everything.
+    /// Redis has lost everything, or so much that it looks like everything.
     case empty
     /// A partition has another owner.
     case otherOwner
@@ -51,7 +51,7 @@ struct LanePhase {
     case hold
     /// Go on with what was fetched, and fetch more.
     case advance
-    /// What was applied since the markers may be lost: go back to them.
+    /// What was applied since the markers may be lost: rewind to them.
     case distrustMarkers
     /// The next comparison shows whether Redis takes writes.
     case probeWrites
@@ -133,7 +133,7 @@ struct LanePhase {
   }
 
   /// Redis may have lost what was written to it.
-  mutating func doubt() -> [Action] {
+  mutating func distrust() -> [Action] {
     epoch += 1
     let isUp = mayCompare
     guard enterUnverified(isUp ? .verifying : phase) else { return [] }
@@ -179,14 +179,14 @@ struct LanePhase {
     epoch == self.epoch && (phase == .restoringRegistry(isBehind: false) || isRegistryBehind)
   }
 
-  /// Redis misses registrations; it was looked at in this epoch.
+  /// Redis misses registrations; this was found in this epoch.
   mutating func registryIsBehind(in epoch: Int) -> [Action] {
     guard restoresRegistry(since: epoch), !isRegistryBehind else { return [] }
     phase = .restoringRegistry(isBehind: true)
     return [.pauseRequests, .advance]
   }
 
-  /// Redis has all registrations; it was looked at in this epoch.
+  /// Redis has all registrations; this was found in this epoch.
   mutating func registryRestored(in epoch: Int) -> [Action] {
     guard restoresRegistry(since: epoch) else { return [] }
     phase = .running

@@ -51,21 +51,20 @@ final class TransformCore {
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
     comparisonTimer.handler = { [unowned self] in runTask?(.compare) }
-    healthyTimer.handler = { [unowned self] in lookForHealthy() }
+    healthyTimer.handler = { [unowned self] in clearHealthy() }
   }
 
   func start() async throws {
     watchRedis()
-    watchCheckpoints()
+    checkpoints.owner = self
     // A delivery may come twice, and late: the mailbox knows better.
-    let producers = try LaneProducers(on: loop, settings.kafka, promptMayRepeat: true, handler: self) { [logger] in logger.log($0) }
+    let producers = try await LaneProducers(on: loop, settings.kafka, promptMayRepeat: true, handler: self) { [logger] in logger.log($0) }
     self.producers = producers
     let admin = try Admin(settings.kafka)
     self.admin = admin
     let journal = try Journal(on: loop, settings, producer: producers.patient, metrics: metrics)
     self.journal = journal
-    journal.onDurable = { [unowned self] in for ticket in $0 { finished(ticket) } }
-    journal.onFailure = { [unowned self] in journalFailed($0) }
+    journal.owner = self
     let outcomes = try Outcomes(settings, events: producers.patient, deliveries: producers.prompt)
     let pipeline = Pipeline(
       on: loop, settings, state: state, shards: shards, outcomes: outcomes, journal: journal,
@@ -108,7 +107,7 @@ final class TransformCore {
       isRejoining = false
       runTask?(.compare)
     }
-    perform(state.phase.doubt())
+    perform(state.phase.distrust())
     intake?.detach()
     await consumer?.close()
     committer?.close()
@@ -144,20 +143,9 @@ final class TransformCore {
     shards.start()
   }
 
-  private func watchCheckpoints() {
-    checkpoints.onSuspicion = { [unowned self] in intake?.note($0) }
-    checkpoints.onDoubt = { [unowned self] in doubt("the markers are not as they were left") }
-    checkpoints.onRefusal = { [unowned self] in redisRefusedWrites($0) }
-    checkpoints.onRaised = { [metrics] in metrics.markersRaised.increment(by: $0) }
-    checkpoints.onRewind = { [unowned self] partition, from, to in
-      metrics.returns.increment()
-      logger.warning("Redis has lost something: rewinding", ["partition": "\(partition)", "from": from, "to": to])
-    }
-  }
-
   /// Redis may have lost something: nothing is judged until the markers were compared.
-  private func doubt(_ reason: String) {
-    let actions = state.phase.doubt()
+  private func distrust(_ reason: String) {
+    let actions = state.phase.distrust()
     if !actions.isEmpty { logger.warning("the markers are compared", ["reason": reason]) }
     perform(actions)
   }
@@ -172,7 +160,7 @@ final class TransformCore {
         pipeline?.dropEnded()
         if state.phase.mayResolveRecipients { pipeline?.registryRestored() }
         intake?.advance()
-      case .distrustMarkers: checkpoints.doubt()
+      case .distrustMarkers: checkpoints.distrust()
       case .probeWrites: checkpoints.probe()
       case .compare: runTask?(.compare)
       case .compareAfter(let milliseconds): comparisonTimer.start(after: milliseconds)
@@ -216,6 +204,8 @@ final class TransformCore {
     isComparing = false
     if checkpoints.hasCounted, state.phase.mayBegin { healthyTimer.start(after: Self.healthyMilliseconds) }
     perform(actions)
+    // A broker that does not answer now is asked with the next comparison.
+    if state.phase.mayBegin { try? await consumer?.startReplacedAgain() }
   }
 
   /// Whether no partition was ever worked on, so that an empty Redis is a new one.
@@ -250,7 +240,7 @@ final class TransformCore {
   }
 
   /// Partitions that have been idle once were begun without harm.
-  private func lookForHealthy() {
+  private func clearHealthy() {
     guard state.phase.mayBegin, let committer else { return }
     if intake?.isEmpty == true { crashes.cleared(checkpoints.takeHealthy { committer.inFlight(of: $0) == 0 }) }
     if checkpoints.hasCounted { healthyTimer.start(after: Self.healthyMilliseconds) }
@@ -316,10 +306,10 @@ extension TransformCore: PipelineOwner {
   func finished(_ ticket: RecordTicket) {
     committer?.finish(ticket)
     intake?.finished()
-    lookForIdle()
+    resumeWhenIdle()
   }
 
-  private func lookForIdle() {
+  private func resumeWhenIdle() {
     guard let waiting = whenIdle, isIdle else { return }
     whenIdle = nil
     waiting.resume()
@@ -327,7 +317,7 @@ extension TransformCore: PipelineOwner {
 
   func isCurrent(_ ticket: RecordTicket) -> Bool { committer?.isCurrent(ticket) ?? false }
 
-  func redisLostBucket() { doubt("Redis does not have a bucket any more") }
+  func redisLostBucket() { distrust("Redis does not have a bucket any more") }
 
   func redisRefusedWrites(_ error: StoreError) {
     let actions = state.phase.writesRefused()
@@ -336,9 +326,26 @@ extension TransformCore: PipelineOwner {
     logger.warning("Redis refuses what writes; consumption pauses", ["error": "\(error)"])
     perform(actions)
   }
+}
+
+extension TransformCore: CheckpointsOwner {
+  func suspected(_ suspicion: CrashLoopDetector.Suspicion) { intake?.note(suspicion) }
+
+  func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) {
+    metrics.rewinds.increment()
+    logger.warning("Redis has lost something: rewinding", ["partition": "\(partition)", "from": from, "to": to])
+  }
+
+  func markersDiffer() { distrust("the markers are not as they were left") }
+
+  func markersRaised(_ partitions: Int) { metrics.markersRaised.increment(by: partitions) }
+}
+
+extension TransformCore: JournalOwner {
+  func journaled(_ tickets: [RecordTicket]) { for ticket in tickets { finished(ticket) } }
 
   /// Without a journal no request is finished, so intake stops by itself when all slots are taken.
-  private func journalFailed(_ error: KafkaError.Code?) {
+  func journalFailed(_ error: KafkaError.Code?) {
     health.set("journal", ready: error == nil, error.map { "Kafka does not take the journal: \($0)" } ?? "")
     if let error { logger.warning("Kafka does not take the journal; it is sent again", ["error": "\(error)"]) }
   }
@@ -355,7 +362,7 @@ extension TransformCore: ProducerHandler {
       }
     }
     pipeline?.askWaiting()
-    lookForIdle()
+    resumeWhenIdle()
   }
 
   func producerHasRoom() {}

@@ -1,3 +1,4 @@
+import Notifications
 public import Worker
 
 /// What one transform lane counts.
@@ -13,12 +14,12 @@ public struct TransformMetrics: Sendable {
   let journalRecords: Counter
   let journalBytes: Counter
   let markersRaised: Counter
-  let returns: Counter
+  let rewinds: Counter
   let latency: Histogram
   // By the number of the verdict; nil where it is none of these records.
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
-  private let deviceVerdicts: [Counter]
+  private let deviceVerdicts: [Counter?]
 
   /// Makes the lane's cells.
   public init(_ registry: MetricRegistry) {
@@ -33,7 +34,7 @@ public struct TransformMetrics: Sendable {
     journalRecords = registry.make(MetricNames.journalRecords)
     journalBytes = registry.make(MetricNames.journalBytes)
     markersRaised = registry.make(MetricNames.markersRaised)
-    returns = registry.make(MetricNames.returns)
+    rewinds = registry.make(MetricNames.returns)
     latency = registry.make(MetricNames.latency)
     requestVerdicts = RecordVerdict.allCases.map {
       RecordVerdict.ofRequests.contains($0) ? registry.make(MetricNames.verdicts, $0.name) : nil
@@ -41,7 +42,9 @@ public struct TransformMetrics: Sendable {
     registrationVerdicts = RecordVerdict.allCases.map {
       RecordVerdict.ofRegistrations.contains($0) ? registry.make(MetricNames.registrationVerdicts, $0.name) : nil
     }
-    deviceVerdicts = DeviceVerdict.allCases.map { registry.make(MetricNames.deviceVerdicts, $0.name) }
+    deviceVerdicts = JournalVerdict.allCases.map { verdict in
+      DeviceVerdict(verdict).map { registry.make(MetricNames.deviceVerdicts, $0.name) }
+    }
   }
 
   func took(isRegistration: Bool) { (isRegistration ? registrations : requests).increment() }
@@ -50,5 +53,6 @@ public struct TransformMetrics: Sendable {
     (isRegistration ? registrationVerdicts : requestVerdicts)[verdict.rawValue]?.increment()
   }
 
-  func count(_ verdict: DeviceVerdict) { deviceVerdicts[verdict.rawValue].increment() }
+  /// Counts a verdict on a request at one device.
+  func count(_ verdict: JournalVerdict) { deviceVerdicts[Int(verdict.rawValue)]?.increment() }
 }

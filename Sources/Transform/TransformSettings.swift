@@ -5,6 +5,26 @@ public import Worker
 
 /// What a transform lane needs to know.
 public struct TransformSettings: Sendable {
+  /// What holds where nothing else is set: the command's settings have their defaults from here.
+  public enum Defaults {
+    /// The consumer group.
+    public static let group = "carillon-transform"
+    /// Unfinished records at most.
+    public static let inFlight = 50_000
+    /// The session timeout, in milliseconds.
+    public static let sessionMilliseconds = 2_000
+    /// Tries of a record that cannot be processed.
+    public static let tries = 5
+    /// Entries that a mailbox keeps.
+    public static let mailboxBound = 100
+    /// Recent apns-ids of a device.
+    public static let rememberedIDs = 32
+    /// Newest revisions of a device.
+    public static let rememberedRevisions = 256
+    /// Seconds in which a request that is not to be stored may be tried.
+    public static let oneAttemptSeconds: Int64 = 30
+  }
+
   /// The cluster's topics.
   public var topics: Topics
   /// Where Kafka is.
@@ -12,58 +32,42 @@ public struct TransformSettings: Sendable {
   /// Where Redis is, and how its keys are spread.
   public var store: StoreConfiguration
   /// The consumer group.
-  public var group: String
+  public var group = Defaults.group
   /// The longest lifetime of a notification, in seconds.
-  public var longestLifetime: Int64
+  public var longestLifetime = RequestLimits().longestLifetime
   /// The largest payload, in bytes.
-  public var payloadBytes: Int
+  public var payloadBytes = RequestLimits().payloadBytes
   /// How many seconds after its publication a request with `apns-expiration: 0` may still be tried.
-  public var oneAttemptSeconds: Int64
+  public var oneAttemptSeconds = Defaults.oneAttemptSeconds
   /// Entries that a mailbox keeps.
-  public var mailboxBound: Int
+  public var mailboxBound = Defaults.mailboxBound
   /// Recent apns-ids that are remembered for each device.
-  public var rememberedIDs: Int
+  public var rememberedIDs = Defaults.rememberedIDs
   /// Newest revisions that are remembered for each device, one for each collapse id.
-  public var rememberedRevisions: Int
+  public var rememberedRevisions = Defaults.rememberedRevisions
   /// Unfinished records at most; beyond it partitions wait.
-  public var inFlight: Int
+  public var inFlight = Defaults.inFlight
   /// After this long without a word from a worker its partitions go to others, in milliseconds; more where the brokers ask for more.
-  public var sessionMilliseconds = 2_000
+  public var sessionMilliseconds = Defaults.sessionMilliseconds
   /// Tries of a record that cannot be processed, before it goes to the dead letters.
-  public var tries = 5
+  public var tries = Defaults.tries
   /// How long Redis may take to answer at the start, in milliseconds.
-  public var startMilliseconds: Int
+  public var startMilliseconds = 30_000
   /// What events call the place they come from: `/carillon/NAME`.
   public var cluster: String
   /// What events call the worker.
   public var worker: String
 
-  /// Settings with the defaults of the command line.
-  public init(
-    topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, group: String = "carillon-transform",
-    longestLifetime: Int64 = 30 * 86400, payloadBytes: Int = 4096, oneAttemptSeconds: Int64 = 30, mailboxBound: Int = 100,
-    rememberedIDs: Int = 32, rememberedRevisions: Int = 256, inFlight: Int = 50_000, startMilliseconds: Int = 30_000,
-    cluster: String = "carillon", worker: String = "transform"
-  ) {
-    self.topics = topics
-    self.kafka = kafka
-    self.store = store
-    self.group = group
-    self.longestLifetime = longestLifetime
-    self.payloadBytes = payloadBytes
-    self.oneAttemptSeconds = oneAttemptSeconds
-    self.mailboxBound = mailboxBound
-    self.rememberedIDs = rememberedIDs
-    self.rememberedRevisions = rememberedRevisions
-    self.inFlight = inFlight
-    self.startMilliseconds = startMilliseconds
-    self.cluster = cluster
-    self.worker = worker
+  /// Settings with their defaults.
+  public init(topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, cluster: String, worker: String) {
+    (self.topics, self.kafka, self.store, self.cluster, self.worker) = (topics, kafka, store, cluster, worker)
   }
 
   /// The rules for requests.
   var limits: RequestLimits {
-    RequestLimits(payloadBytes: payloadBytes, voipPayloadBytes: max(payloadBytes, 5120), longestLifetime: longestLifetime)
+    let standard = RequestLimits()
+    return RequestLimits(
+      payloadBytes: payloadBytes, voipPayloadBytes: max(payloadBytes, standard.voipPayloadBytes), longestLifetime: longestLifetime)
   }
 
   /// How much is remembered of a device.

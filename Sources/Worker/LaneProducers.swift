@@ -23,7 +23,7 @@ public struct LaneProducers {
   /// For all else.
   public let patient: Producer
 
-  /// Makes both.
+  /// Makes both, or none.
   ///
   /// - Parameters:
   ///   - promptMayRepeat: what goes by the prompt one may come twice or change its order when sending is retried. Then it is no idempotent
@@ -33,7 +33,7 @@ public struct LaneProducers {
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, promptMayRepeat: Bool = false, handler: any ProducerHandler,
     onLog: @escaping (KafkaLogLine) -> Void
-  ) throws(KafkaError) {
+  ) async throws(KafkaError) {
     var options = Producer.Options()
     options.lingerMilliseconds = 5
     options.isIdempotent = !promptMayRepeat
@@ -41,7 +41,12 @@ public struct LaneProducers {
     prompt = try Producer(on: loop, kafka, options, handler: handler)
     options.lingerMilliseconds = 50
     options.isIdempotent = true
-    patient = try Producer(on: loop, kafka, options, handler: handler)
+    do throws(KafkaError) {
+      patient = try Producer(on: loop, kafka, options, handler: handler)
+    } catch {
+      await prompt.close(withinMilliseconds: 1_000)
+      throw error
+    }
     for producer in [prompt, patient] { producer.onLog = onLog }
   }
 

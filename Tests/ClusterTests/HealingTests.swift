@@ -22,7 +22,9 @@ extension ClusterTests {
 
     @Test func whatAnEmptyRedisHasLostIsRebuilt() async throws { try await holds("lost") }
 
-    @Test func aTopicMadeAgainIsRebuiltAsTheSameIncarnation() async throws { try await holds("anew") }
+    @Test func aTopicMadeAgainIsRebuiltAsTheSameIncarnation() async throws { try await holds("again") }
+
+    @Test func aTopicMadeAgainAtOnceWithAsManyRecordsIsNoticed() async throws { try await holds("at_once") }
 
     @Test func whatAnotherOwnerHasFoundOfATopicIsNotFoundAgain() async throws { try await holds("judged") }
 

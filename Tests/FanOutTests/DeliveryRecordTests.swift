@@ -11,29 +11,6 @@ import Worker
 
 /// What a lane makes of the records of its partition, as a transform worker or somebody else has written them.
 @Suite(.serialized) struct DeliveryRecordTests {
-  /// The bytes of the entry of a plain request to a device.
-  private static func entry(for token: String, offset: Int64) throws -> [UInt8] {
-    var buffer = ByteBuffer()
-    var headers = RequestHeaders()
-    var (target, topic, value, requests) = ("device:\(token)", "com.example.shop", #"{"aps":{"alert":"x"}}"#, "requests")
-    try target.withUTF8 { target in
-      try topic.withUTF8 { topic in
-        try value.withUTF8 { value in
-          try requests.withUTF8 { requests in
-            (headers.target, headers.topic) = (UnsafeRawBufferPointer(target), UnsafeRawBufferPointer(topic))
-            let record = RequestRecord(
-              key: UnsafeRawBufferPointer(target), value: UnsafeRawBufferPointer(value), headers: headers,
-              topic: UnsafeRawBufferPointer(requests),
-              position: SourcePosition(partition: 0, offset: offset, timestamp: WallClock.milliseconds()))
-            guard case .accepted(let view) = RequestView.read(record, limits: RequestLimits()) else { throw ClusterFailure("no request") }
-            try DeliveryEntry(view).append(to: &buffer)
-          }
-        }
-      }
-    }
-    return buffer.withUnsafeBytes(Array.init)
-  }
-
   private static func record(_ entry: [UInt8], _ revision: Revision, to presence: Presence, key: String) -> TestRecord {
     var buffer = ByteBuffer()
     entry.withUnsafeBytes {
@@ -50,12 +27,12 @@ import Worker
       let device = try await lane.connect(token)
       await lane.eventually("it is welcomed") { $0.count("welcome") == 1 }
       try await RedisProbe.with(lane.redis.address) { redis in
-        let key = try #require(try await redis.command("KEYS", .text("d{*}\(token)")).array?.first?.text)
+        let key = try await lane.deviceKey(token, in: redis)
         let presence = try #require(try await redis.command("HGET", .text(key), "p").bytes.flatMap { Presence($0) })
         let revisions = (0..<2 as Range<UInt64>).map { Revision(timestamp: 1000, partition: 0, offset: $0) }
-        let entries = try (0..<2 as Range<Int64>).map { try Self.entry(for: token, offset: $0) }
+        let entries = try (0..<2 as Range<Int64>).map { try LaneFixture.entry(for: token, offset: $0) }
         for (revision, entry) in zip(revisions, entries) {
-          try await redis.command("HSET", .text("m" + key.dropFirst()), .bytes(revision.withBytes { Array($0) }), .bytes(entry))
+          try await lane.put(entry, revision, for: token, in: redis)
         }
         let intact = entries[0]
         var damaged = entries[1]

@@ -86,6 +86,43 @@ actor LaneFixture {
     devices.all = []
   }
 
+  // MARK: Redis
+
+  /// The bytes of the entry of a plain request to a device.
+  static func entry(for token: String, offset: Int64) throws -> [UInt8] {
+    var buffer = ByteBuffer()
+    var headers = RequestHeaders()
+    var (target, topic, value, requests) = ("device:\(token)", "com.example.shop", #"{"aps":{"alert":"x"}}"#, "requests")
+    try target.withUTF8 { target in
+      try topic.withUTF8 { topic in
+        try value.withUTF8 { value in
+          try requests.withUTF8 { requests in
+            (headers.target, headers.topic) = (UnsafeRawBufferPointer(target), UnsafeRawBufferPointer(topic))
+            let record = RequestRecord(
+              key: UnsafeRawBufferPointer(target), value: UnsafeRawBufferPointer(value), headers: headers,
+              topic: UnsafeRawBufferPointer(requests),
+              position: SourcePosition(partition: 0, offset: offset, timestamp: WallClock.milliseconds()))
+            guard case .accepted(let view) = RequestView.read(record, limits: RequestLimits()) else { throw ClusterFailure("no request") }
+            try DeliveryEntry(view).append(to: &buffer)
+          }
+        }
+      }
+    }
+    return buffer.withUnsafeBytes(Array.init)
+  }
+
+  /// The key of a device's hash, which a session of it has made.
+  nonisolated func deviceKey(_ token: String, in redis: RedisProbe) async throws -> String {
+    guard let key = try await redis.command("KEYS", .text("d{*}\(token)")).array?.first?.text else { throw ClusterFailure("no device") }
+    return key
+  }
+
+  /// Puts an entry into a device's mailbox.
+  nonisolated func put(_ entry: [UInt8], _ revision: Revision, for token: String, in redis: RedisProbe) async throws {
+    let mailbox = "m" + (try await deviceKey(token, in: redis)).dropFirst()
+    try await redis.command("HSET", .text(mailbox), .bytes(revision.withBytes { Array($0) }), .bytes(entry))
+  }
+
   // MARK: Devices
 
   /// Connects one, which says hello unless told otherwise; answers its number.

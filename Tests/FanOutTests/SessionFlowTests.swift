@@ -27,7 +27,7 @@ private struct Model {
   init(window: Int) {
     flow = SessionFlow(first: 1000, window: window)
     self.window = window
-    perform(flow.look())
+    perform(flow.resync())
   }
 
   mutating func perform(_ action: SessionFlow.Action) {
@@ -96,7 +96,7 @@ private struct Model {
   @Test func anIdleSessionTakesLiveRecordsAfterItsFirstPage() {
     var flow = SessionFlow(first: 5, window: 4)
     #expect(flow.live(revision(1), now: 0, head: { [] }) == nil)
-    #expect(flow.look() == .page(count: 4))
+    #expect(flow.resync() == .page(count: 4))
     #expect(flow.pageEnded(isComplete: true) == .nothing)
     #expect(flow.live(revision(2), now: 0, head: { [] }) == 5)
     #expect(flow.live(revision(2), now: 0, head: { [] }) == nil, "the same record is not sent twice")
@@ -104,14 +104,14 @@ private struct Model {
 
   @Test func aLiveRecordDuringAPageMakesItReadAgain() {
     var flow = SessionFlow(first: 0, window: 4)
-    _ = flow.look()
+    _ = flow.resync()
     #expect(flow.live(revision(1), now: 0, head: { [] }) == nil)
     #expect(flow.pageEnded(isComplete: true) == .page(count: 4))
   }
 
   @Test func numbersOfAnotherSessionMeanNothing() {
     var flow = SessionFlow(first: 100, window: 4)
-    _ = flow.look()
+    _ = flow.resync()
     _ = flow.paged(revision(1), now: 0, head: { [] })
     #expect(flow.acknowledge(99) == nil)
     #expect(flow.acknowledge(101) == nil)
@@ -121,7 +121,7 @@ private struct Model {
 
   @Test func aPageThatHeldMoreThanThereWasRoomForIsReadAgain() {
     var flow = SessionFlow(first: 0, window: 4)
-    #expect(flow.look() == .page(count: 4))
+    #expect(flow.resync() == .page(count: 4))
     for number in 1...4 { #expect(flow.paged(revision(number), now: 0, head: { [] }) != nil) }
     _ = flow.pageEnded(isComplete: false)
     for number in 0..<2 as Range<UInt64> { _ = flow.acknowledge(number) }
@@ -136,7 +136,7 @@ private struct Model {
     #expect(flow.afterAcknowledgements() != .nothing, "the seventh is still in the mailbox")
   }
 
-  /// - Parameter losesRecords: some never come live, and now and then the session looks after its mailbox.
+  /// - Parameter losesRecords: some never come live, and now and then the session resyncs with its mailbox.
   @Test(arguments: 0..<100 as Range<UInt64>, [false, true])
   func everythingIsSentOnceAndNeverMoreThanTheWindowWhateverTheOrder(seed: UInt64, losesRecords: Bool) {
     var random = SeededRandom(seed: seed)
@@ -151,13 +151,13 @@ private struct Model {
       case 3...4: model.answer()
       case 5...6 where !model.unacknowledged.isEmpty: model.acknowledge(Int.random(in: model.unacknowledged.indices, using: &random))
       case 7...8 where !model.settling.isEmpty: model.settle(Int.random(in: model.settling.indices, using: &random))
-      case 9 where losesRecords: model.perform(model.flow.look())
+      case 9 where losesRecords: model.perform(model.flow.resync())
       default: break
       }
     }
     model.finish()
     if losesRecords {
-      model.perform(model.flow.look())
+      model.perform(model.flow.resync())
       model.finish()
     }
     #expect(model.mailbox.isEmpty, "seed \(seed)")

@@ -148,7 +148,7 @@ actor TestJudge {
       let token = request.device
       let span = arena.keep(Array(token.utf8).withUnsafeBytes { $0 })
       let entry = try Self.entry(request, application, in: arena)
-      judge.add(JudgeRequest(tag: Int32(index), in: arena, token: span, entry, isExpired: request.isExpired), alone: false)
+      judge.add(JudgeRequest(tag: Int32(index), in: arena, token: span, entry), alone: false)
     }
     let verdicts = await withCheckedContinuation { continuation in
       let collector = Collector(requests.count) { continuation.resume(returning: ($0, $1)) }
@@ -183,11 +183,13 @@ actor TestJudge {
       }
       try DeliveryEntry(view).append(to: &arena.bytes)
     }
+    let count = arena.bytes.count - start
+    let collapse = Array(request.collapse.utf8).withUnsafeBytes { arena.keep($0) }
     let source = UInt32(truncatingIfNeeded: request.partition &* 100_003 &+ UInt32(request.offset))
     return RequestEntry(
-      span: ArenaSpan(start: start, count: arena.bytes.count - start), application: application, user: request.user,
+      span: ArenaSpan(start: start, count: count), kind: .notify, collapseID: collapse, application: application, user: request.user,
       time: Int64(request.timestamp), withdraws: request.withdraws.map { NotificationID(number: $0) },
-      id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: .max, revision: request.revision)
+      id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: request.isExpired ? 0 : .max, revision: request.revision)
   }
 
   /// Deletes what a full mailbox has too many, and answers the offsets of what is still too much.

@@ -12,9 +12,9 @@ import Worker
 @Suite struct CheckpointsTests {
   /// What was applied since the marker may be lost, and nobody rewinds a partition that is going: its next owner has to find the marker as
   /// it was.
-  @Test func aMarkerInDoubtIsNotRaisedWhileItsPartitionIsGivenUp() async throws {
+  @Test func anUnverifiedMarkerIsNotRaisedWhileItsPartitionIsGivenUp() async throws {
     try await CheckpointsLane.with { lane in
-      await lane.doubt()
+      await lane.distrust()
       await lane.giveUp()
       // What is compared now does not see the partition any more.
       #expect(await lane.isSound)
@@ -23,7 +23,7 @@ import Worker
     }
   }
 
-  @Test func whatIsNotInDoubtIsRaisedWhileItsPartitionIsGivenUp() async throws {
+  @Test func aVerifiedMarkerIsRaisedWhileItsPartitionIsGivenUp() async throws {
     try await CheckpointsLane.with { lane in
       await lane.giveUp()
       #expect(await lane.raise(to: 5) == [5])
@@ -98,12 +98,12 @@ private actor CheckpointsLane {
     self.partition = partition
   }
 
-  func doubt() { parts?.checkpoints.doubt() }
+  func distrust() { parts?.checkpoints.distrust() }
 
   /// Whether a comparison finds everything as it was left.
   var isSound: Bool {
     get async {
-      guard let parts, let consumer = parts.consumer, case .sound = await parts.checkpoints.compare(consumer, isNew: { true }) else {
+      guard let parts, let consumer = parts.consumer, case .verified = await parts.checkpoints.compare(consumer, isNew: { true }) else {
         return false
       }
       return true

@@ -52,12 +52,12 @@ import Testing
         records[slot]?.outstanding += 1
       } else {
         let isParked = Int.random(in: 0..<4, using: &random) == 0
-        switch flow.pass(slot, target: model.target, isParked: isParked) {
+        switch flow.pass(slot, target: model.target, at: isParked ? 0 : nil) {
         case .judge:
           #expect(!isParked)
           try judge(slot)
         case .wait:
-          records[slot]?.parked = flow.parked(slot)
+          records[slot]?.parked = flow.parked(slot, at: 0)
           records[slot]?.isAtStage = isParked
           records[slot]?.outstanding += 1
         }
@@ -183,21 +183,21 @@ import Testing
     var flow = Flow(tries: 3)
     let slots = (0..<3).map { _ in flow.begin() }
     let passages = [
-      flow.pass(slots[0], target: 1, isParked: true), flow.pass(slots[1], target: 2, isParked: false),
-      flow.pass(slots[2], target: 1, isParked: false),
+      flow.pass(slots[0], target: 1, at: 0), flow.pass(slots[1], target: 2, at: nil),
+      flow.pass(slots[2], target: 1, at: nil),
     ]
     #expect(passages == [.wait, .judge, .wait])
-    let judged = flow.stageAnswered(flow.parked(slots[0]))
+    let judged = flow.stageAnswered(flow.parked(slots[0], at: 0))
     #expect(judged == [slots[0], slots[2]])
   }
 
   @Test func recordsOfATargetPassTheirStagesSideBySide() {
     var flow = Flow(tries: 3)
     let slots = (0..<2).map { _ in flow.begin() }
-    for slot in slots { _ = flow.pass(slot, target: 1, isParked: true) }
-    let later = flow.stageAnswered(flow.parked(slots[1]))
+    for slot in slots { _ = flow.pass(slot, target: 1, at: 0) }
+    let later = flow.stageAnswered(flow.parked(slots[1], at: 0))
     #expect(later.isEmpty, "it has passed, and waits for the earlier one")
-    let both = flow.stageAnswered(flow.parked(slots[0]))
+    let both = flow.stageAnswered(flow.parked(slots[0], at: 0))
     #expect(both == slots)
   }
 

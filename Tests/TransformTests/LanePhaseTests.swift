@@ -6,7 +6,7 @@ import Testing
 /// The phase of a lane, by random histories beside a model that keeps what has happened since the last sign.
 @Suite struct LanePhaseTests {
   private enum Event: CaseIterable {
-    case up, away, doubt, refused, begin, verified, stale, again, empty, behind, restored, drain
+    case up, away, distrust, refused, begin, verified, stale, again, empty, behind, restored, drain
   }
 
   /// Nothing is judged unless a comparison that began after the last sign of a loss has verified the markers; and no person's devices are
@@ -29,9 +29,9 @@ import Testing
           guard isUp else { continue }
           (isUp, isVerified, isBehind, isComplete, comparison.isCurrent) = (false, false, false, false, false)
           _ = phase.redisWentAway()
-        case .doubt:
+        case .distrust:
           (isVerified, isBehind, isComplete, comparison.isCurrent) = (false, false, false, false)
-          #expect(phase.doubt().contains(.compare) == (isUp && !isDraining))
+          #expect(phase.distrust().contains(.compare) == (isUp && !isDraining))
         case .refused:
           let actions = phase.writesRefused()
           guard !actions.isEmpty else { continue }
@@ -83,7 +83,7 @@ import Testing
       for _ in 0..<50 {
         switch Int.random(in: 0..<6, using: &random) {
         case 0: _ = phase.redisWentAway()
-        case 1: _ = phase.doubt()
+        case 1: _ = phase.distrust()
         case 2: _ = phase.writesRefused()
         case 3: _ = phase.compared(.empty, in: phase.epoch)
         case 4: _ = phase.compared(.verified, in: phase.epoch)
@@ -102,7 +102,7 @@ import Testing
     _ = phase.redisCameUp()
     _ = phase.compared(.verified, in: phase.epoch)
     let before = phase.epoch
-    _ = phase.doubt()
+    _ = phase.distrust()
     _ = phase.compared(.verified, in: phase.epoch)
     #expect(phase.registryRestored(in: before).isEmpty)
     #expect(!phase.mayResolveRecipients)

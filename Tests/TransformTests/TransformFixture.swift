@@ -32,7 +32,8 @@ actor TransformFixture {
     for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 1) }
     var settings = TransformSettings(
       topics: topics, kafka: kafka.configuration, store: StoreConfiguration(redis.address, buckets: Self.buckets),
-      group: topics.requests, worker: "test")
+      cluster: "carillon", worker: "test")
+    settings.group = topics.requests
     change(&settings)
     self.settings = settings
     lane = TransformLane(

@@ -13,7 +13,7 @@ import Worker
   private static let (devices, payload) = (32, 32_000)
 
   /// What waits for room that failed pages held is nobody's to wake when those are let go of.
-  @Test func pagesThatWaitForTheirTurnAreAskedForAfterADoubt() async throws {
+  @Test func pagesThatWaitForTheirTurnAreAskedForWhenRedisIsVerified() async throws {
     try await TransformFixture.with({ $0.payloadBytes = 32_768 }) { lane in
       let home = TransformFixture.keys.bucket(of: "ada")
       let other = (home + 1) % TransformFixture.buckets
@@ -50,6 +50,24 @@ import Worker
       #expect(lane.count(.addressed) < 120, "the others wait")
       try lane.kafka.embedded?.setLeader(of: deliveries, to: 1)
       await lane.eventually("the others go on", withinSeconds: 40) { lane.count(.addressed) == 120 }
+    }
+  }
+
+  @Test func whatALaterRequestOfTheSameCallSupersedesIsNotDelivered() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.connect(token)
+      try await lane.request("device:" + token, count: 40, collapse: "one")
+      await lane.eventually("all requests are judged") { lane.count(.queued) == 40 }
+      let deliveries = TopicPartition(lane.topics.deliveries, 0)
+      let events = TopicPartition(lane.topics.events, 0)
+      func count(_ partition: TopicPartition) async throws -> Int {
+        try await lane.kafka.admin.ends(of: [partition])[partition]?.count ?? 0
+      }
+      await lane.eventually("all but the newest are collapsed") { try await count(events) == 39 }
+      await lane.eventually("the newest is delivered") { try await count(deliveries) > 0 }
+      #expect(try await count(deliveries) < 40, "they were read together, and so judged together")
     }
   }
 

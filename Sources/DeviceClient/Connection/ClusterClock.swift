@@ -10,13 +10,13 @@ struct ClusterClock {
 
   private var offset: Int64?
   /// How far it may be ahead, in milliseconds.
-  private var doubt: Int64 = 0
+  private var uncertainty: Int64 = 0
 
   /// The cluster has said what time it is, at a time of the loop, in answer to a hello that left at another.
   mutating func set(_ now: Int64, askedAt asked: UInt64, answeredAt answered: UInt64) {
     offset = now &- Int64(clamping: asked)
-    doubt = Int64(clamping: answered - min(asked, answered))
-    if doubt <= Self.precision { doubt = 0 }
+    uncertainty = Int64(clamping: answered - min(asked, answered))
+    if uncertainty <= Self.precision { uncertainty = 0 }
   }
 
   /// Milliseconds since 1970, at the latest; before the first welcome those of the machine's clock, to the second.
@@ -26,5 +26,5 @@ struct ClusterClock {
   }
 
   /// Milliseconds since 1970, at the earliest.
-  func earliest(loopMilliseconds: UInt64) -> Int64 { now(loopMilliseconds: loopMilliseconds) &- doubt }
+  func earliest(loopMilliseconds: UInt64) -> Int64 { now(loopMilliseconds: loopMilliseconds) &- uncertainty }
 }

@@ -8,7 +8,7 @@ struct ReconnectionPlan {
   /// A session that has stood so long is not taken over by a hello of before.
   static let settledMilliseconds: UInt64 = 300_000
   /// Hellos left without an answer that are counted.
-  static let mostAbandoned = 4
+  static let maximumAbandoned = 4
 
   /// The number of the address that is tried next, or connected to.
   private(set) var address = 0
@@ -28,7 +28,7 @@ struct ReconnectionPlan {
   /// A hello was sent, and its connection was lost or given up before an answer came.
   ///
   /// It may reach the cluster, or be worked on, after the next one, and take that one's session over: such an end is no reason to stay away.
-  mutating func helloAbandoned() { abandoned = min(abandoned + 1, Self.mostAbandoned) }
+  mutating func helloAbandoned() { abandoned = min(abandoned + 1, Self.maximumAbandoned) }
 
   /// A connection is over: the milliseconds until the next attempt, or nil when there is to be none.
   ///

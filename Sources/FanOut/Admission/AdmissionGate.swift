@@ -1,7 +1,7 @@
 /// Which hellos are worked on, which wait, and which are told when to come back: a value, so that a storm can be played without one.
 ///
 /// A hello costs Redis several calls, so a lane takes so many per second and has so many under way at most. What comes beyond waits in
-/// order, as long as it can be expected to get its turn in time. Whoever is refused is given a place of their own in the time after, one
+/// order, as long as it can be expected to get its turn in time. Whoever is refused is given a time of their own after that, one
 /// behind the other at the same rate, so that those who were refused together do not come back together.
 struct AdmissionGate {
   /// What a hello is answered with.
@@ -25,7 +25,7 @@ struct AdmissionGate {
   private let maximumInFlight: Int
   private let perSecond: Double
   private let waitMilliseconds: Int
-  private let mostWaiting: Int
+  private let maximumWaiting: Int
   private var waiting: [Waiting] = []
   /// Where `waiting` begins: what lies before has gone.
   private var head = 0
@@ -33,7 +33,7 @@ struct AdmissionGate {
   private var tokens: Double
   private var filledAt: UInt64 = 0
   /// The time that was given to the last who was refused.
-  private var lastPlace = 0.0
+  private var lastRetry = 0.0
 
   /// - Parameters:
   ///   - maximumInFlight: hellos that are worked on at a time.
@@ -44,7 +44,7 @@ struct AdmissionGate {
     self.maximumInFlight = maximumInFlight
     self.perSecond = Double(perSecond)
     self.waitMilliseconds = waitMilliseconds
-    mostWaiting = max(1, perSecond * waitMilliseconds / 1000)
+    maximumWaiting = max(1, perSecond * waitMilliseconds / 1000)
     tokens = Self.burst(self.perSecond)
   }
 
@@ -58,7 +58,7 @@ struct AdmissionGate {
   var waitingCount: Int { waiting.count - head }
 
   /// Whether a further hello would be refused.
-  var isFull: Bool { waitingCount >= mostWaiting }
+  var isFull: Bool { waitingCount >= maximumWaiting }
 
   private mutating func fill(_ now: UInt64) {
     tokens = min(Self.burst(perSecond), tokens + Double(now - min(now, filledAt)) * perSecond / 1000)
@@ -122,16 +122,16 @@ struct AdmissionGate {
     inFlight -= 1
   }
 
-  /// A place in the time to come for one who is refused: milliseconds from now.
+  /// A time of its own for one who is refused: milliseconds from now.
   ///
   /// - Parameter atLeast: milliseconds before which it is of no use to come.
   mutating func retryAfter(now: UInt64, atLeast: Int = 1000) -> Int {
     let queue = Double(waitingCount) * 1000 / perSecond
     let earliest = Double(now) + max(Double(atLeast), queue)
     let latest = Double(now) + Double(Self.longestAbsence)
-    lastPlace = max(lastPlace + 1000 / perSecond, earliest)
-    // Beyond the longest absence places are by lot: the storm is larger than what can be planned.
-    if lastPlace > latest { lastPlace = Double.random(in: earliest...latest) }
-    return Int(lastPlace) - Int(now)
+    lastRetry = max(lastRetry + 1000 / perSecond, earliest)
+    // Beyond the longest absence times are drawn by lot: the storm is larger than what can be planned.
+    if lastRetry > latest { lastRetry = Double.random(in: earliest...latest) }
+    return Int(lastRetry) - Int(now)
   }
 }

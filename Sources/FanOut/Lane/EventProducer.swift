@@ -4,64 +4,99 @@ import Notifications
 import Store
 import Worker
 
-/// Says to Kafka what happens at devices. Loop-confined.
+/// Emits to Kafka what happens at devices. Loop-confined.
 final class EventProducer {
-  /// What a record's report is for, in the upper bits of its token.
-  enum Tag {
-    static let acknowledgement: UInt64 = 1 << 32
-    static let response: UInt64 = 2 << 32
-    static let awaited: UInt64 = 3 << 32
-    static let mask: UInt64 = 0xFFFF_FFFF
+  private enum Phase {
+    /// Nothing can be emitted: before it is opened, and after its end.
+    case closed
+    case open(LaneProducers, TopicHandles)
   }
 
-  private let producers: LaneProducers
-  private let events: (prompt: ProducerTopic, patient: ProducerTopic)
-  private let deliveries: ProducerTopic
-  private let devices: ProducerTopic
+  /// What it produces to.
+  private struct TopicHandles {
+    let promptEvents: ProducerTopic
+    let patientEvents: ProducerTopic
+    let deliveries: ProducerTopic
+    let devices: ProducerTopic
+  }
+
+  private let settings: FanOutSettings
+  private let metrics: FanOutMetrics
+  private var phase = Phase.closed
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 64)
-  /// An event was not taken.
-  var onFull: (() -> Void)?
 
-  init(_ settings: FanOutSettings, _ producers: LaneProducers) throws(KafkaError) {
-    self.producers = producers
-    events = (try producers.prompt.topic(settings.topics.events), try producers.patient.topic(settings.topics.events))
-    deliveries = try producers.prompt.topic(settings.topics.deliveries)
-    devices = try producers.prompt.topic(settings.topics.devices)
+  init(_ settings: FanOutSettings, metrics: FanOutMetrics) {
+    self.settings = settings
+    self.metrics = metrics
     writer = EventWriter(source: "/carillon/\(settings.cluster)", worker: settings.worker, requestsTopic: settings.topics.requests)
   }
 
-  /// Produces an event; false when Kafka's queue is full.
-  func say(_ facts: EventFacts, key: UnsafeRawBufferPointer, token: UInt64) -> Bool {
+  /// Makes Kafka's producers.
+  ///
+  /// - Parameter handler: gets the reports.
+  func open(on loop: EventLoop, handler: any ProducerHandler, logger: Logger) async throws(KafkaError) {
+    let producers = try await LaneProducers(on: loop, settings.kafka, handler: handler) { logger.log($0) }
+    do throws(KafkaError) {
+      phase = .open(
+        producers,
+        TopicHandles(
+          promptEvents: try producers.prompt.topic(settings.topics.events),
+          patientEvents: try producers.patient.topic(settings.topics.events),
+          deliveries: try producers.prompt.topic(settings.topics.deliveries), devices: try producers.prompt.topic(settings.topics.devices)))
+    } catch {
+      await producers.close(withinMilliseconds: 1_000)
+      throw error
+    }
+  }
+
+  /// Emits an event; false when Kafka's queue is full.
+  func emit(_ facts: EventFacts, key: UnsafeRawBufferPointer, for purpose: EventPurpose) -> Bool {
+    guard case .open(let producers, let topics) = phase else { return false }
     writer.write(facts, at: WallClock.milliseconds())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     let (producer, topic) =
-      switch token & ~Tag.mask {
-      case Tag.response, Tag.awaited: (producers.prompt, events.prompt)
-      default: (producers.patient, events.patient)
+      switch purpose {
+      case .response, .awaited: (producers.prompt, topics.promptEvents)
+      case .acknowledgement, .nothing: (producers.patient, topics.patientEvents)
       }
-    let outcome = writer.withValue { producer.produce(topic, key: key, value: $0, headers: headers, token: token) }
+    let outcome = writer.withValue { producer.produce(topic, key: key, value: $0, headers: headers, token: purpose.opaque) }
     if case .taken = outcome { return true }
     headers.removeAll()
-    onFull?()
+    metrics.limited(.events)
     return false
   }
 
   /// Tells the lane of a partition that a session there is over, since its device has a newer one. It may be lost: the session finds out.
   func takeOver(_ presence: Presence, token: String) {
+    guard case .open(let producers, let topics) = phase else { return }
     record.reset()
     DeliveryRecord.appendTakeover(of: presence.generation, to: &record)
     var token = token
     token.withUTF8 { key in
       record.withUnsafeBytes {
-        _ = producers.prompt.produce(deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(key), value: $0, token: 0)
+        _ = producers.prompt.produce(
+          topics.deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(key), value: $0, token: EventPurpose.nothing.opaque)
       }
     }
   }
 
   /// Publishes a device's registration, or its end, and waits until Kafka has it.
   func publish(_ registration: [UInt8]?, of token: String) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
-    try await producers.prompt.send(devices, key: Array(token.utf8), value: registration)
+    guard case .open(let producers, let topics) = phase else { throw KafkaError(.closed, "publish a registration") }
+    return try await producers.prompt.send(topics.devices, key: Array(token.utf8), value: registration)
+  }
+
+  /// Waits until Kafka has all that was emitted, or the time has passed.
+  func flush(withinMilliseconds milliseconds: Int) async {
+    if case .open(let producers, _) = phase { await producers.flush(withinMilliseconds: milliseconds) }
+  }
+
+  /// Ends the producers.
+  func close(withinMilliseconds milliseconds: Int) async {
+    guard case .open(let producers, _) = phase else { return }
+    await producers.close(withinMilliseconds: milliseconds)
+    phase = .closed
   }
 }

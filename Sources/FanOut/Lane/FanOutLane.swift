@@ -37,28 +37,13 @@ public actor FanOutLane {
   ///
   /// Call it from a task that prefers the loop.
   public func start() async throws -> SocketAddress {
-    let core = FanOutCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
+    let core = try FanOutCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
     self.core = core
-    core.onFatal = onFatal
-    let loop = loop
-    // A task may begin only when the lane has been drained and let go of.
-    core.runTask = { [weak self] task in
-      Task(executorPreference: loop) { await self?.perform(task) }
-    }
-    try await core.start()
-    return core.localAddress
+    core.owner = self
+    return try await core.start()
   }
 
-  private func perform(_ task: LaneTask) async {
-    guard let core else { return }
-    switch task {
-    case .look: await core.watch.check()
-    case .enter(let generation): await core.performHello(generation)
-    case .refresh(let generation): await core.refresh(generation)
-    case .change(let generation, let change): await core.performChange(generation, change)
-    case .unregister(let generation, let request): await core.performUnregistration(generation, request)
-    }
-  }
+  private func perform(_ task: LaneTask) async { await core?.perform(task) }
 
   /// Tells the devices when to come back, finishes what is under way and closes everything.
   ///
@@ -70,16 +55,11 @@ public actor FanOutLane {
   }
 }
 
-/// What takes more than a turn of the loop: it waits for Redis and Kafka, in a task of the lane's actor.
-enum LaneTask: Sendable {
-  /// Whether Redis has what it should.
-  case look
-  /// A hello has come.
-  case enter(UInt64)
-  /// A session looks after its presence and its mailbox.
-  case refresh(UInt64)
-  /// Settings or categories have changed.
-  case change(UInt64, RegistrationChange)
-  /// The device is to be forgotten; with the request's id.
-  case unregister(UInt64, String?)
+extension FanOutLane: FanOutCoreOwner {
+  nonisolated func run(_ task: LaneTask) {
+    // A task may begin only when the lane has been drained and let go of.
+    Task(executorPreference: loop) { [weak self] in await self?.perform(task) }
+  }
+
+  nonisolated func failed(_ error: KafkaError) { onFatal(error) }
 }

@@ -16,7 +16,7 @@ enum DeliveryVerdict: String, CaseIterable {
   case leaving
   /// No such session is here: it was closed meanwhile.
   case noSession = "no_session"
-  /// It ends a session or has it look into its mailbox.
+  /// It ends a session or has it resync with its mailbox.
   case control
   /// It is no delivery record, or its bytes were changed.
   case unreadable

@@ -1,5 +1,7 @@
 public import EventLoop
+import HTTP
 public import Kafka
+import Notifications
 public import Store
 public import Worker
 
@@ -33,7 +35,7 @@ public struct FanOutSettings: Sendable {
   public var oneAttemptSeconds: Int64 = 30
   /// How long a connection may take to say hello, in seconds.
   public var helloSeconds = 10
-  /// How often a session looks after its presence and its mailbox, in seconds, jittered.
+  /// How often a session resyncs with its presence and its mailbox, in seconds, jittered.
   public var refreshSeconds = 60
   /// How long a delivery may stay unacknowledged, in seconds; then the session ends.
   public var acknowledgeSeconds = 60
@@ -55,7 +57,7 @@ public struct FanOutSettings: Sendable {
   public var sharesPort = false
   /// What the returns of a drained lane's devices are spread over at least, in milliseconds.
   public var reconnectMilliseconds = 1_000
-  /// Devices that a lane lets in each second at most, and that it sends away each second when it drains.
+  /// Devices that a lane lets in each second at most, and tells to go each second when it drains.
   public var reconnectsPerSecond = 2_000
   /// How long a silent lane counts as alive, in milliseconds.
   public var laneMilliseconds = 10_000
@@ -78,5 +80,22 @@ public struct FanOutSettings: Sendable {
     self.admission = admission
     self.receiptKey = receiptKey
     self.worker = worker
+  }
+}
+
+extension FanOutSettings {
+  /// The rules of the device socket.
+  var webSocket: WebSocketConfiguration {
+    var webSocket = WebSocketConfiguration()
+    webSocket.subprotocols = [DeviceProtocol.subprotocol]
+    webSocket.maximumMessageBytes = frameBytes
+    webSocket.tooBigCode = WebSocketCloseCode(rawValue: CloseCode.messageTooLarge.rawValue)
+    webSocket.maximumOutboxBytes = outboxBytes
+    webSocket.outboxFullCode = WebSocketCloseCode(rawValue: CloseCode.slowConsumer.rawValue)
+    webSocket.outboxFullReason = CloseCode.slowConsumer.reason
+    webSocket.tooManyFramesCode = WebSocketCloseCode(rawValue: CloseCode.tooManyFrames.rawValue)
+    webSocket.tooManyFramesReason = CloseCode.tooManyFrames.reason
+    webSocket.pingMilliseconds = pingSeconds * 1000
+    return webSocket
   }
 }

@@ -1,7 +1,15 @@
 import EventLoop
 import Store
 
-/// The lane's place among the lanes: which partition of `deliveries` it reads, and the heartbeat that keeps it. Loop-confined.
+/// What a lane's heartbeat tells.
+protocol LaneMembershipOwner: AnyObject {
+  /// The lane had lapsed, so others may have taken its partition too.
+  func laneLapsed()
+  /// Redis begins to refuse what writes, or with nil takes it again.
+  func redisRefusesWrites(_ refusal: StoreError?)
+}
+
+/// The lane among the lanes: which partition of `deliveries` it reads, and the heartbeat that keeps it. Loop-confined.
 final class LaneMembership {
   private let lanes: Lanes
   private let name: String
@@ -9,11 +17,9 @@ final class LaneMembership {
   private var claim: Lanes.Claim?
   private let timer: Timer
   private var isClosed = false
-  /// The lane had lapsed, so others may have taken its partition too: sessions look after their mailboxes.
-  var onLapse: (() -> Void)?
-  /// Told when Redis begins to refuse what writes, and with nil when it takes it again.
-  var onRefusal: ((StoreError?) -> Void)?
   private var isRefused = false
+  /// Told until it has left.
+  weak var owner: (any LaneMembershipOwner)?
 
   /// - Parameters:
   ///   - name: unique among all lanes.
@@ -44,13 +50,13 @@ final class LaneMembership {
     case .success(let wasAlive):
       if isRefused {
         isRefused = false
-        onRefusal?(nil)
+        owner?.redisRefusesWrites(nil)
       }
-      if !isClosed, !wasAlive { onLapse?() }
+      if !isClosed, !wasAlive { owner?.laneLapsed() }
     case .failure(let error):
       guard error.code == .writesRefused, !isRefused else { return }
       isRefused = true
-      onRefusal?(error)
+      owner?.redisRefusesWrites(error)
     }
   }
 
@@ -59,7 +65,7 @@ final class LaneMembership {
     guard !isClosed else { return }
     isClosed = true
     timer.close()
-    (onLapse, onRefusal) = (nil, nil)
+    owner = nil
     if let claim { await lanes.leave(claim) }
   }
 }

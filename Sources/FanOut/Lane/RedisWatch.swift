@@ -3,6 +3,14 @@ import Kafka
 import Store
 import Worker
 
+/// What is found out about Redis.
+protocol RedisWatchOwner: AnyObject {
+  /// `check` is to run in a task of the lane.
+  func redisCheckIsDue()
+  /// What is missing in Redis, or nil when nothing is, and whether something was before.
+  func redisWasChecked(missing: String?, wasMissing: Bool)
+}
+
 /// Whether Redis has what it should: its buckets, and the registrations that Kafka has. Loop-confined.
 ///
 /// A Redis without buckets is either new, and then nothing was ever registered, or it has lost everything and has to be rebuilt; one that
@@ -18,43 +26,50 @@ final class RedisWatch {
   private var isClosed = false
   /// Whether the registry has all that Kafka had when the connection came up.
   private(set) var isRegistryComplete = false
-  /// Told what Redis lacks, or nil when it lacks nothing.
-  var onFinding: ((String?) -> Void)?
+  private var wasMissing = false
+  /// Told what is found.
+  weak var owner: (any RedisWatchOwner)?
 
-  /// - Parameter ask: has `check` run in a task of the lane.
-  init(on loop: EventLoop, _ shards: Shards, _ topics: Topics, _ admin: Admin, ask: @escaping () -> Void) {
+  init(on loop: EventLoop, _ shards: Shards, _ topics: Topics, _ admin: Admin) {
     self.shards = shards
     self.topics = topics
     self.admin = admin
     markers = Markers(shards)
-    timer = Timer(on: loop, ask)
+    timer = Timer(on: loop)
+    timer.handler = { [unowned self] in owner?.redisCheckIsDue() }
   }
 
-  /// The connection is gone, or a script found no bucket: look again.
+  /// The connection is gone, or a script found no bucket: check again.
   func lost() {
     isRegistryComplete = false
     doubts += 1
     if !isClosed { timer.start(after: 1) }
   }
 
-  /// Looks, and looks again until nothing is missing.
+  /// A call has failed: where Redis has lost what it had, nothing is written to it before it was rebuilt.
+  func noticed(_ error: any Error) {
+    if let error = error as? StoreError, error.code == .bucketLost { lost() }
+  }
+
+  /// Checks, and checks again until nothing is missing.
   func check() async {
     guard shards.isUp, !isChecking, !isClosed else { return }
     isChecking = true
     let before = doubts
-    let missing = await whatIsMissing()
+    let missing = await findMissing()
     isChecking = false
     guard !isClosed else { return }
     guard before == doubts else { return timer.start(after: 1) }
     isRegistryComplete = missing == nil
-    onFinding?(missing?.reason)
+    owner?.redisWasChecked(missing: missing?.reason, wasMissing: wasMissing)
+    wasMissing = missing != nil
     timer.start(after: missing?.milliseconds ?? Self.idleMilliseconds)
   }
 
-  /// How often it looks without a reason.
+  /// How often it checks without a reason.
   private static let idleMilliseconds = 10_000
 
-  private func whatIsMissing() async -> (reason: String, milliseconds: Int)? {
+  private func findMissing() async -> (reason: String, milliseconds: Int)? {
     guard let buckets = await markers.read([]) else { return ("Redis does not answer", 500) }
     do {
       let missing = buckets.indices.filter { buckets[$0] == nil }
@@ -73,9 +88,8 @@ final class RedisWatch {
   }
 
   /// Ends it.
-  func close() async {
+  func close() {
     isClosed = true
     timer.close()
-    await admin.close()
   }
 }

@@ -21,19 +21,19 @@ final class Registrar {
   }
 
   /// Publishes a registration, and applies it when Kafka has it: in the device's hash, its person's set and its mailbox.
-  func register(_ registration: Registration, saying type: EventType = .registered) async throws {
+  func register(_ registration: Registration, emitting type: EventType = .registered) async throws {
     try begin()
     defer { underWay -= 1 }
     let token = registration.device.text
     var json = JSONWriter(capacity: 512)
     registration.write(to: &json)
     let value = json.withUnsafeBytes { Array($0) }
-    let place = try await events.publish(value, of: token)
-    let record = Registrations.Record(token: token, registration, partition: place.partition, offset: place.offset)
+    let position = try await events.publish(value, of: token)
+    let record = Registrations.Record(token: token, registration, partition: position.partition, offset: position.offset)
     guard case .applied(let former) = try await registrations.apply(record) else { return }
     let owner = Owner(registration)
     if let former, !former.isSame(as: owner) { try await purge(token, keeping: owner) }
-    say(type, registration, value, place)
+    emit(type, registration, value, position)
   }
 
   /// Publishes that a device is registered no more, and applies it when Kafka has it.
@@ -43,11 +43,11 @@ final class Registrar {
     try begin()
     defer { underWay -= 1 }
     let token = former.device.text
-    let place = try await events.publish(nil, of: token)
-    let record = Registrations.Record(token: token, nil, partition: place.partition, offset: place.offset)
+    let position = try await events.publish(nil, of: token)
+    let record = Registrations.Record(token: token, nil, partition: position.partition, offset: position.offset)
     guard case .applied = try await registrations.apply(record) else { return }
     try await purge(token, keeping: nil)
-    say(.unregisteredDevice, former, [], place)
+    emit(.unregisteredDevice, former, [], position)
   }
 
   private func begin() throws {
@@ -99,9 +99,9 @@ final class Registrar {
     return try answer.get()
   }
 
-  /// Says the end of entries; answers the revisions of those whose end Kafka has, and whether that is all of them.
+  /// Emits the end of entries; answers the revisions of those whose end Kafka has, and whether that is all of them.
   private func end(_ ended: [EndedEntry], _ token: String, keeping owner: Owner?) async -> (gone: [Revision], isComplete: Bool) {
-    let failed = await awaited.say(ended.count) { number, report in
+    let failed = await awaited.emit(ended.count) { number, purpose in
       ended[number].bytes.withUnsafeBytes { bytes -> Bool in
         guard let view = DeliveryEntryView(bytes) else { return false }
         var device = token
@@ -109,31 +109,30 @@ final class Registrar {
           let device = UnsafeRawBufferPointer(device)
           var facts = EventFacts(owner == nil ? .unregistered : .filtered, of: view, device: device, revision: ended[number].revision)
           if let owner { facts.details = .reason(owner.reasonAgainst(view)) }
-          return events.say(facts, key: device, token: report)
+          return events.emit(facts, key: device, for: purpose)
         }
       }
     }
     return (ended.indices.filter { !failed.contains($0) }.map { ended[$0].revision }, failed.isEmpty)
   }
 
-  /// Tells that a device's registration has changed.
-  private func say(_ type: EventType, _ registration: Registration, _ json: [UInt8], _ place: (partition: Int32, offset: Int64)) {
+  /// Emits that a device's registration has changed.
+  private func emit(_ type: EventType, _ registration: Registration, _ json: [UInt8], _ position: (partition: Int32, offset: Int64)) {
     var (token, application, user) = (registration.device.text, registration.application, registration.user ?? "")
+    var discriminator = "\(position.partition)/\(position.offset)"
     token.withUTF8 { token in
       application.withUTF8 { application in
         user.withUTF8 { user in
           json.withUnsafeBytes { json in
-            var facts = EventFacts(type)
-            facts.device = UnsafeRawBufferPointer(token)
-            facts.application = UnsafeRawBufferPointer(application)
-            facts.user = UnsafeRawBufferPointer(user)
-            facts.details = .registration(json)
-            let discriminator = "\(place.partition)/\(place.offset)"
-            var text = discriminator
-            text.withUTF8 { text in
-              facts.discriminator = UnsafeRawBufferPointer(text)
+            discriminator.withUTF8 { discriminator in
+              var facts = EventFacts(type)
+              facts.device = UnsafeRawBufferPointer(token)
+              facts.application = UnsafeRawBufferPointer(application)
+              facts.user = UnsafeRawBufferPointer(user)
+              facts.details = .registration(json)
+              facts.discriminator = UnsafeRawBufferPointer(discriminator)
               // A device event that Kafka's queue has no room for is told by the registration itself, which Kafka has.
-              _ = events.say(facts, key: facts.device, token: 0)
+              _ = events.emit(facts, key: facts.device, for: .nothing)
             }
           }
         }

@@ -10,7 +10,7 @@ import Worker
 final class Acknowledgements {
   /// One acknowledged delivery on its way.
   struct Acknowledgement {
-    let generation: UInt64
+    let session: Session
     let token: String
     let number: UInt64
     let revision: Revision
@@ -22,34 +22,31 @@ final class Acknowledgements {
 
   private let events: EventProducer
   private let mailboxes: Mailboxes
-  private var places = SlotTable<Acknowledgement>()
+  private var slots = SlotTable<Acknowledgement>()
   /// What Kafka's queue had no room for.
-  private var unsaid: [Int] = []
-  /// Told which entries of a session are gone from its mailbox.
-  var onDeleted: ((_ generation: UInt64, _ numbers: [UInt64]) -> Void)?
+  private var unsent: [Int] = []
   /// How many may be on their way: about 400 bytes each.
-  private let most: Int
+  private let maximum: Int
 
-  init(_ events: EventProducer, _ mailboxes: Mailboxes, most: Int = 250_000) {
+  init(_ events: EventProducer, _ mailboxes: Mailboxes, maximum: Int = 250_000) {
     self.events = events
     self.mailboxes = mailboxes
-    self.most = most
+    self.maximum = maximum
   }
 
   /// How many are on their way.
-  var count: Int { places.count }
+  var count: Int { slots.count }
 
-  /// Says what became of a delivery; false when too many are on their way: it stays in the mailbox, and comes again.
+  /// Emits what became of a delivery; false when too many are on their way: it stays in the mailbox, and comes again.
   func add(_ acknowledgement: Acknowledgement) -> Bool {
-    guard count < most else { return false }
-    let place = places.add(acknowledgement)
-    if !say(place) { unsaid.append(place) }
+    guard count < maximum else { return false }
+    let slot = slots.add(acknowledgement)
+    if !emit(acknowledgement, slot) { unsent.append(slot) }
     return true
   }
 
   /// False when Kafka's queue has no room.
-  private func say(_ place: Int) -> Bool {
-    guard let acknowledgement = places[place] else { return true }
+  private func emit(_ acknowledgement: Acknowledgement, _ slot: Int) -> Bool {
     var token = acknowledgement.token
     return acknowledgement.head.withUnsafeBytes { head in
       token.withUTF8 { token in
@@ -59,7 +56,7 @@ final class Acknowledgements {
         var facts = EventFacts(acknowledgement.type, of: entry, device: device, revision: acknowledgement.revision)
         if acknowledgement.isKnown { facts.details = .reason("known") }
         if acknowledgement.type == .rejected { facts.details = .rejected(Self.damage) }
-        return events.say(facts, key: device, token: EventProducer.Tag.acknowledgement | UInt64(place))
+        return events.emit(facts, key: device, for: .acknowledgement(slot))
       }
     }
   }
@@ -68,32 +65,40 @@ final class Acknowledgements {
     .internalServerError, field: "payload", rule: "The payload was changed while it waited for its device; publish the request again.")
 
   /// Kafka's queue may have room again; what it has none for waits on.
-  func sayAgain() {
-    while let place = unsaid.last, say(place) { unsaid.removeLast() }
+  func emitUnsent() {
+    while let slot = unsent.last {
+      if let acknowledgement = slots[slot], !emit(acknowledgement, slot) { return }
+      unsent.removeLast()
+    }
   }
 
   /// Reports of events: what Kafka has is deleted from the mailboxes, one call for each device.
-  func reported(_ reports: [(place: Int, failed: Bool)]) {
-    var done: [UInt64: (token: String, entries: [(number: UInt64, revision: Revision)])] = [:]
-    for (place, failed) in reports {
+  func reported(_ reports: [(slot: Int, failed: Bool)]) {
+    var done: [Acknowledgement] = []
+    done.reserveCapacity(reports.count)
+    for (slot, failed) in reports {
       if failed {
-        if places[place] != nil { unsaid.append(place) }
-      } else if let acknowledgement = places.take(place) {
-        done[acknowledgement.generation, default: (acknowledgement.token, [])].entries.append(
-          (acknowledgement.number, acknowledgement.revision))
+        if slots[slot] != nil { unsent.append(slot) }
+      } else if let acknowledgement = slots.take(slot) {
+        done.append(acknowledgement)
       }
     }
-    // When it fails the entries are paged again by a later session, and dropped by the device, which knows them.
-    for (generation, device) in done {
-      mailboxes.delete(device.entries.map(\.revision), of: device.token) { [self] _ in
-        onDeleted?(generation, device.entries.map(\.number))
-      }
+    // Those of a session one behind the other; their order among themselves does not matter.
+    done.sort { ObjectIdentifier($0.session) < ObjectIdentifier($1.session) }
+    var rest = done[...]
+    while let session = rest.first?.session {
+      let entries = rest.prefix { $0.session === session }
+      rest = rest.dropFirst(entries.count)
+      delete(entries, of: session)
     }
   }
 
-  /// Whether everything that was said is in Kafka.
-  var isIdle: Bool { places.count == 0 }
-
-  /// Whether something waits to be said again.
-  var hasUnsaid: Bool { !unsaid.isEmpty }
+  /// Deletes entries of one session's mailbox.
+  ///
+  /// When it fails they are paged again by a later session, and dropped by the device, which knows them.
+  private func delete(_ entries: ArraySlice<Acknowledgement>, of session: Session) {
+    guard let token = entries.first?.token else { return }
+    let numbers = entries.map(\.number)
+    mailboxes.delete(entries.map(\.revision), of: token) { _ in session.open?.deleted(numbers) }
+  }
 }

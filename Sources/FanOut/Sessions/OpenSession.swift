@@ -1,41 +1,242 @@
+import Cryptography
+import EventLoop
+import JSON
 import Notifications
 import Store
+import Worker
 
-/// What a session has while notifications flow.
+/// What a session is while notifications flow: its window, its sends, its acknowledgements. Loop-confined.
+///
+/// There is one for each idle device, so it is kept small: 256 bytes, which is a size of the allocator's.
 final class OpenSession {
-  let token: String
+  /// Which revisions were evicted; it lies apart, since hardly any session has one.
+  private indirect enum Gap {
+    case none
+    /// The device has not yet acknowledged what was sent behind the frame that tells it.
+    case unacknowledged(MailboxGap)
+  }
+
+  /// The connection that it belongs to, and that outlives it.
+  unowned let session: Session
   let tokenHash: UInt64
   var registration: Registration
-  /// Where the registration lies in `devices`: what later ones must come after.
-  var owner: Owner
-  var flow: SessionFlow
-  /// Where the last record of `devices` lies that this session has published or found.
-  var registeredAt: Int64
+  let owner: Owner
+  private var flow: SessionFlow
+  /// Where the last record of `devices` lies that this session has found: what later ones must come after.
+  let registeredAt: Int64
   /// When its credential expires, in seconds since 1970: it ends then.
   let expiration: Int64
   /// How often the connection to Redis had broken when the session began.
-  let epoch: UInt64
-  /// Which revisions were evicted, until the device has acknowledged what was sent behind the frame that tells it.
-  var gap: MailboxGap?
+  let epoch: UInt32
   /// Frames that were refused.
-  var errors = 0
-  static let mostErrors = 100
+  private var errors: UInt8 = 0
+  private static let maximumErrors = 100
   /// Changes of the registration that are under way.
-  var changes = 0
-  static let mostChanges = 8
+  private var changes: UInt8 = 0
+  private static let maximumChanges = 8
+  /// Responses whose events are on the way to Kafka.
+  var responses: UInt8 = 0
   /// It was told to go: it is sent nothing more.
   var isLeaving = false
+  private var gap: Gap
 
-  init(
-    token: String, registration: Registration, owner: Owner, registeredAt: Int64, expiration: Int64, epoch: UInt64, flow: SessionFlow
-  ) {
-    self.registeredAt = registeredAt
-    self.expiration = expiration
-    self.epoch = epoch
-    self.token = token
-    tokenHash = StableHash.hash(token)
+  /// - Parameters:
+  ///   - session: one that is being entered.
+  ///   - standing: what Redis has of the device.
+  ///   - expiration: when its credential expires, in seconds since 1970.
+  init(_ session: Session, _ registration: Registration, _ standing: Presences.Standing, expiration: Int64) {
+    self.session = session
+    tokenHash = StableHash.hash(registration.device.text)
     self.registration = registration
-    self.owner = owner
-    self.flow = flow
+    self.registration.since = Int64(clamping: standing.owner.since)
+    owner = standing.owner
+    gap = standing.gap.map { .unacknowledged($0) } ?? .none
+    registeredAt = standing.registration.offset
+    self.expiration = expiration
+    epoch = session.sessions.epoch
+    flow = SessionFlow(first: RandomBytes.number() >> 20, window: session.sessions.settings.window)
+  }
+
+  var token: String { registration.device.text }
+
+  private var sessions: Sessions { session.sessions }
+
+  /// Begins to send, from the mailbox's oldest entry on.
+  func begin() {
+    if case .unacknowledged(let gap) = gap { session.send { ServerFrames.mailboxGap(from: gap.from, to: gap.to, to: &$0) } }
+    resync()
+  }
+
+  /// A frame of the device was refused; whether it was one too many.
+  func errs() -> Bool {
+    errors += 1
+    return errors > Self.maximumErrors
+  }
+
+  /// Whether a further change of the registration may begin; `changeEnded` follows.
+  func beginsChange() -> Bool {
+    guard changes < Self.maximumChanges else { return false }
+    changes += 1
+    return true
+  }
+
+  func changeEnded() { changes -= 1 }
+
+  var isAwaitingAcknowledgements: Bool { flow.unacknowledged > 0 }
+
+  /// When the oldest unacknowledged delivery was sent: the lane's seconds.
+  var oldestUnacknowledged: UInt32? { flow.oldestUnacknowledged }
+
+  /// Something may lie in the mailbox that was never routed here.
+  func resync() { perform(flow.resync()) }
+
+  private func perform(_ action: SessionFlow.Action) {
+    switch action {
+    case .nothing: break
+    case .page(let count): page(count)
+    }
+  }
+
+  // MARK: Live
+
+  /// A delivery has come by the lane's partition.
+  func take(_ delivery: DeliveryRecord, _ value: UnsafeRawBufferPointer) -> DeliveryVerdict {
+    if isLeaving { return .leaving }
+    guard let entry = delivery.entry else {
+      resync()
+      return .unreadable
+    }
+    guard owner.takes(entry) else { return .otherOwner }
+    let sessions = sessions
+    guard !sessions.expiration.isPast(entry, now: WallClock.seconds()) else { return .expired }
+    let bytes = value.dropFirst(DeliveryRecord.headBytes)
+    guard let number = flow.live(delivery.revision, now: sessions.seconds, head: { Self.head(of: entry, in: bytes) }) else {
+      return .leftToMailbox
+    }
+    send(entry, delivery.revision, number)
+    return .sent
+  }
+
+  /// The entry without its payload: what events need.
+  private static func head(of entry: DeliveryEntryView, in bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
+    Array(bytes.dropLast(entry.payload.count))
+  }
+
+  private func send(_ entry: DeliveryEntryView, _ revision: Revision, _ number: UInt64) {
+    let session = session
+    let sessions = session.sessions
+    switch entry.kind {
+    case .notify:
+      sessions.receipts.withText(of: entry, revision: revision, deviceHash: tokenHash) { receipt in
+        session.sendDelivery { ServerFrames.notify(entry, revision: revision, delivery: number, receipt: receipt, to: &$0) }
+      }
+      sessions.metrics.sent.increment()
+    case .remove:
+      session.sendDelivery { ServerFrames.remove(entry, revision: revision, delivery: number, to: &$0) }
+      sessions.metrics.removals.increment()
+    }
+  }
+
+  // MARK: By pages
+
+  /// Reads the oldest entries of the mailbox.
+  private func page(_ count: Int) {
+    // The answer may come after the end.
+    sessions.mailboxes.page(of: token, count: count) { [session] answer in
+      guard let open = session.open else { return }
+      switch answer {
+      case .success(let page): open.paged(page, count)
+      case .failure(let error):
+        if error.code == .faulty { session.sessions.logger.warning("a mailbox cannot be read", ["error": "\(error)"]) }
+        open.flow.pageFailed()
+      }
+    }
+  }
+
+  private func paged(_ page: MailboxEntries, _ count: Int) {
+    let unreadable = page.forEach(paged)
+    if !unreadable.isEmpty { remove(unreadable: unreadable) }
+    perform(flow.pageEnded(isComplete: page.count < count))
+  }
+
+  /// An entry of a page; what is past its time, or not for its device, or damaged ends here instead of being sent.
+  private func paged(_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
+    guard !isLeaving else { return }
+    guard let number = flow.paged(revision, now: sessions.seconds, head: { Self.head(of: entry, in: bytes[...]) }) else { return }
+    if sessions.expiration.isPast(entry, now: WallClock.seconds()) {
+      end(number, as: .expired)
+    } else if !owner.takes(entry) {
+      end(number, as: .filtered)
+    } else if !entry.isPayloadIntact {
+      sessions.logger.warning(
+        "the payload of a notification was changed in its mailbox: it is rejected",
+        ["mailbox": sessions.mailboxes.name(of: token), "id": "\(entry.id)"])
+      sessions.metrics.damagedPayloads.increment()
+      end(number, as: .rejected)
+    } else {
+      send(entry, revision, number)
+    }
+  }
+
+  /// Removes fields that cannot be read, which nobody of ours has put there.
+  private func remove(unreadable fields: [[UInt8]]) {
+    sessions.logger.warning(
+      "what cannot be read is removed from a mailbox", ["mailbox": sessions.mailboxes.name(of: token), "fields": fields.count])
+    sessions.metrics.unreadableEntries.increment(by: fields.count)
+    sessions.mailboxes.remove(unreadable: fields, of: token) { [session] _ in session.open?.deleted([]) }
+  }
+
+  /// Entries are gone from the mailbox.
+  func deleted(_ numbers: [UInt64]) {
+    for number in numbers { flow.deleted(number) }
+    perform(flow.afterDeletions())
+  }
+
+  // MARK: Acknowledgements
+
+  /// The device has taken deliveries, or dropped them.
+  func acknowledge(_ ack: AckFrame) {
+    ack.forEachDelivery { number in
+      guard let entry = flow.acknowledge(number) else { return }
+      gapIsTold()
+      emit(ack.isUpdated(number) ? .updated : .delivered, of: entry, number)
+    }
+    ack.forEachDropped { number, reason in
+      guard let entry = flow.acknowledge(number) else { return }
+      gapIsTold()
+      sessions.metrics.dropped.increment()
+      switch reason {
+      // It was given it before, by an earlier session.
+      case .known: emit(.delivered, of: entry, number, isKnown: true)
+      case .stale: emit(.collapsed, of: entry, number)
+      case .expired: emit(.expired, of: entry, number)
+      }
+    }
+    perform(flow.afterAcknowledgements())
+  }
+
+  /// The device has what was sent to it before an acknowledged notification, and so the frame that told it of its gap.
+  private func gapIsTold() {
+    guard case .unacknowledged(let gap) = gap else { return }
+    self.gap = .none
+    sessions.presences.told(gap, token, sessions.presence(session.generation))
+  }
+
+  /// A notification that is not sent after all.
+  private func end(_ number: UInt64, as type: EventType) {
+    guard let entry = flow.acknowledge(number) else { return }
+    emit(type, of: entry, number)
+  }
+
+  /// Emits what became of a delivery; when Kafka has it, its entry is deleted.
+  private func emit(_ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, isKnown: Bool = false) {
+    var type = type
+    if type == .delivered || type == .updated {
+      sessions.metrics.acknowledged.increment()
+      if entry.isRemoval { type = .removed }
+    }
+    let acknowledgement = Acknowledgements.Acknowledgement(
+      session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, isKnown: isKnown)
+    if !sessions.acknowledgements.add(acknowledgement) { session.goAway(at: .acknowledgements) }
   }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import HTTP
 import JSON
 import Notifications
@@ -12,8 +13,8 @@ final class Session: WebSocketHandler {
   enum Phase {
     /// Connected; the hello must come by this second.
     case greeting(deadline: UInt32)
-    /// The hello is being worked on: registration, presence.
-    case entering(Hello)
+    /// The hello is being worked on: registration, presence. It lies apart: an open session would carry its room, too.
+    indirect case entering(Hello)
     /// Notifications flow.
     case open(OpenSession)
     /// Closed, by either side.
@@ -24,11 +25,12 @@ final class Session: WebSocketHandler {
   let generation: UInt64
   private(set) var connection: WebSocketConnection?
   private(set) var phase: Phase
-  var budget = FrameBudget()
-  private unowned let lane: FanOutCore
+  private var budget = FrameBudget()
+  /// All of the lane's, and what they share.
+  unowned let sessions: Sessions
 
-  init(_ lane: FanOutCore, generation: UInt64, helloDeadline: UInt32) {
-    self.lane = lane
+  init(_ sessions: Sessions, generation: UInt64, helloDeadline: UInt32) {
+    self.sessions = sessions
     self.generation = generation
     phase = .greeting(deadline: helloDeadline)
   }
@@ -43,15 +45,15 @@ final class Session: WebSocketHandler {
 
   func webSocketOpened(_ connection: WebSocketConnection) {
     self.connection = connection
-    lane.connected(self)
+    sessions.connected(self)
   }
 
   func webSocketTakesFrame() -> Bool {
     var perSecond: Int?
-    if case .greeting = phase {} else { perSecond = lane.settings.framesPerSecond }
-    if budget.takesFrame(at: lane.seconds, perSecond) { return true }
-    lane.metrics.limited(.frames)
-    if connection?.isOpen == true { lane.metrics.closed(.tooManyFrames) }
+    if case .greeting = phase {} else { perSecond = sessions.settings.framesPerSecond }
+    if budget.takesFrame(at: sessions.seconds, perSecond) { return true }
+    sessions.metrics.limited(.frames)
+    if connection?.isOpen == true { sessions.metrics.closed(.tooManyFrames) }
     return false
   }
 
@@ -59,30 +61,45 @@ final class Session: WebSocketHandler {
     do throws(DeviceFrameError) {
       try received(try DeviceFrame(text))
     } catch {
-      lane.metrics.badFrames.increment()
-      answer(error)
+      sessions.metrics.badFrames.increment()
+      refuse(error)
     }
   }
 
   /// What names the thing it is about is refused, a bounded number of times; anything else ends the session.
-  private func answer(_ error: DeviceFrameError) {
-    lane.frames.reset()
-    guard let open, ServerFrames.refused(error, to: &lane.frames) else { return close(error.closeCode, "\(error)") }
-    connection?.send(lane.frame())
-    open.errors += 1
-    if open.errors > OpenSession.mostErrors { close(.tooManyErrors) }
+  private func refuse(_ error: DeviceFrameError) {
+    guard let open, let subject = error.subject else { return close(error.closeCode, "\(error)") }
+    send { ServerFrames.refused(subject, reason: .badFrame, field: error.field, rule: error.rule, to: &$0) }
+    if open.errs() { close(.tooManyErrors) }
   }
 
   func webSocketReceived(binary: UnsafeRawBufferPointer) {
-    lane.metrics.badFrames.increment()
+    sessions.metrics.badFrames.increment()
     close(.unsupportedFrame, "frames of \(DeviceProtocol.subprotocol) are text")
   }
 
   func webSocketEnded(_ end: WebSocketEnd) {
-    let former = phase
+    let former = open
     phase = .ended
     connection = nil
-    lane.ended(self, former, end)
+    sessions.ended(self, end)
+    if let former { sessions.leave(former.token, generation) }
+  }
+
+  // MARK: Sending
+
+  /// Sends what `write` writes as a frame.
+  func send(_ write: (inout JSONWriter) -> Void) { connection?.send(sessions.frame(write)) }
+
+  /// Sends a frame that the device has to answer.
+  func sendDelivery(_ write: (inout JSONWriter) -> Void) {
+    budget.sent()
+    send(write)
+  }
+
+  /// What a frame has asked for under this id is done.
+  func accept(_ request: String?) {
+    if let request { send { ServerFrames.accepted(request: request, to: &$0) } }
   }
 
   /// Closes with a code of the protocol's table; nothing more is received.
@@ -90,8 +107,65 @@ final class Session: WebSocketHandler {
   /// - Parameter pending: what becomes of frames that wait to be sent.
   func close(_ code: CloseCode, _ reason: String? = nil, pending: WebSocketConnection.Pending = .dropped) {
     guard let connection, connection.isOpen else { return }
-    lane.metrics.closed(code)
+    sessions.metrics.closed(code)
     connection.close(WebSocketCloseCode(rawValue: code.rawValue), reason ?? code.reason, pending: pending)
+  }
+
+  /// Ends and says when the device may return; what was sent before still goes out.
+  func goAway(_ code: CloseCode, retryAfter milliseconds: Int) {
+    sendGoAway(code, milliseconds)
+    close(code, pending: .sent)
+  }
+
+  /// Ends for a reason that time mends.
+  func goAway(_ code: CloseCode = .serviceUnavailable, retryAfterAtLeast milliseconds: Int) {
+    goAway(code, retryAfter: sessions.owner?.retryAfter(atLeast: milliseconds) ?? milliseconds)
+  }
+
+  /// Ends since the lane has no room for what it asks.
+  func goAway(at limit: Limit) {
+    sessions.metrics.limited(limit)
+    goAway(retryAfterAtLeast: 5000)
+  }
+
+  private func sendGoAway(_ code: CloseCode, _ milliseconds: Int) {
+    send { ServerFrames.goaway(reconnectAfterMilliseconds: milliseconds, reason: "\(code.name)", to: &$0) }
+  }
+
+  // MARK: Time
+
+  /// Ends what has not said hello in time, and what has outlived its credential.
+  ///
+  /// - Parameter now: seconds since 1970.
+  func checkDeadlines(now: Int64) {
+    switch phase {
+    case .greeting(let deadline) where deadline <= sessions.seconds: close(.helloTimeout)
+    case .open(let open) where open.expiration <= now && !open.isLeaving:
+      open.isLeaving = true
+      goAway(.credentialExpired, retryAfterAtLeast: 0)
+    default: break
+    }
+  }
+
+  /// The lane goes down: the device is told to go; whether it still has to acknowledge something.
+  func drain(retryAfter milliseconds: Int) -> Bool {
+    guard let open, open.isAwaitingAcknowledgements else {
+      goAway(.draining, retryAfter: milliseconds)
+      return false
+    }
+    open.isLeaving = true
+    sendGoAway(.draining, milliseconds)
+    return true
+  }
+
+  /// Ends what was told to go, when it has acknowledged all; whether it has ended.
+  ///
+  /// - Parameter mustEnd: it has no more time for that.
+  func hasDrained(mustEnd: Bool) -> Bool {
+    guard let open else { return true }
+    guard mustEnd || !open.isAwaitingAcknowledgements else { return false }
+    close(.draining, pending: .sent)
+    return true
   }
 
   // MARK: Frames
@@ -101,43 +175,37 @@ final class Session: WebSocketHandler {
     case (.ended, _), (_, .unknown): break
     case (.greeting, .hello(let hello)):
       phase = .entering(hello)
-      lane.enter(self)
+      sessions.owner?.greeted(generation)
     case (.greeting, _): throw DeviceFrameError(frame: "", field: "type", rule: "The first frame is a hello.")
     case (_, .hello): throw DeviceFrameError(frame: "", field: "type", rule: "A session has one hello.")
     case (.entering, _): throw DeviceFrameError(frame: "", field: "type", rule: "The device waits for welcome before it sends more.")
-    case (.open(let open), .ack(let ack)): acknowledge(ack, open)
-    case (.open(let open), .response(let response)): lane.respond(response, self, open)
-    case (.open(let open), .settings(let settings)): lane.change(.settings(settings), self, open)
-    case (.open(let open), .categories(let categories)): lane.change(.categories(categories), self, open)
-    case (.open(let open), .unregister(let unregister)): lane.unregister(unregister, self, open)
+    case (.open(let open), .ack(let ack)): open.acknowledge(ack)
+    case (.open(let open), .response(let response)): sessions.owner?.responded(response, in: open)
+    case (.open(let open), .settings(let settings)): begin(.change(generation, .settings(settings)), of: open)
+    case (.open(let open), .categories(let categories)): begin(.change(generation, .categories(categories)), of: open)
+    case (.open(let open), .unregister(let unregister)): begin(.unregister(generation, unregister.request), of: open)
     }
   }
 
-  private func acknowledge(_ ack: AckFrame, _ open: OpenSession) {
-    ack.forEachDelivery { number in
-      guard let entry = open.flow.acknowledge(number) else { return }
-      lane.toldGap(of: open, generation)
-      lane.settle(entry, number: number, as: ack.isUpdated(number) ? .updated : .delivered, self, open)
+  /// Begins a change of the registration, unless too many are under way.
+  private func begin(_ task: LaneTask, of open: OpenSession) {
+    guard open.beginsChange() else {
+      sessions.metrics.limited(.changes)
+      return close(.tooManyFrames)
     }
-    ack.forEachDropped { number, reason in
-      guard let entry = open.flow.acknowledge(number) else { return }
-      lane.toldGap(of: open, generation)
-      lane.settle(entry, number: number, dropped: reason, self, open)
-    }
-    perform(open.flow.afterAcknowledgements(), open)
+    sessions.owner?.run(task)
   }
 
-  /// The session's presence stands: notifications flow from now on.
+  /// The device's presence stands: it is welcomed, and notifications flow from now on.
   func welcome(_ open: OpenSession) {
-    phase = .open(open)
-    perform(open.flow.look(), open)
-  }
-
-  /// Does what the flow asks for.
-  func perform(_ action: SessionFlow.Action, _ open: OpenSession) {
-    switch action {
-    case .nothing: break
-    case .page(let count): lane.page(of: open.token, generation, count: count)
+    let settings = sessions.settings
+    send {
+      ServerFrames.welcome(
+        session: generation, now: WallClock.milliseconds(), pingSeconds: settings.pingSeconds, window: settings.window,
+        rememberSeconds: settings.longestLifetime, frameBytes: settings.frameBytes, userTextBytes: Registration.userTextBytes, to: &$0)
     }
+    phase = .open(open)
+    sessions.opened(self)
+    open.begin()
   }
 }

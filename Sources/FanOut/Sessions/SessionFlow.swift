@@ -24,6 +24,9 @@ struct SessionFlow {
     /// When it was sent: the lane's seconds.
     let sentAt: UInt32
     var phase = Phase.sent
+
+    /// Whether it takes a notification back.
+    var isRemoval: Bool { head.withUnsafeBytes { DeliveryEntryView($0)?.kind == .remove } }
   }
 
   /// What to do after a change.
@@ -41,20 +44,27 @@ struct SessionFlow {
     case reading(missed: Bool)
   }
 
-  private var mode = Mode.behind
   private var entries: [InFlight] = []
   /// The number of `entries[0]`.
   private var base: UInt64
-  private(set) var unacknowledged = 0
-  private let window: Int
+  // Narrow, since there is one for each idle device.
+  private var sent: UInt16 = 0
+  private let limit: UInt16
+  private var mode = Mode.behind
+
+  private static let keptCapacity = 4
 
   /// - Parameters:
   ///   - first: the first delivery's number: anything, so that a number of an earlier session means nothing.
   ///   - window: how many may be unacknowledged.
   init(first: UInt64, window: Int) {
     base = first
-    self.window = window
+    limit = UInt16(clamping: window)
   }
+
+  /// How many are unacknowledged, and may be.
+  var unacknowledged: Int { Int(sent) }
+  private var window: Int { Int(limit) }
 
   /// Whether there is nothing under way.
   var isIdle: Bool { entries.isEmpty }
@@ -67,7 +77,7 @@ struct SessionFlow {
   /// Notes that one is sent now; answers its number.
   private mutating func send(_ revision: Revision, _ head: [UInt8], _ now: UInt32) -> UInt64 {
     entries.append(InFlight(revision: revision, head: head, sentAt: now))
-    unacknowledged += 1
+    sent += 1
     return base + UInt64(entries.count - 1)
   }
 
@@ -89,7 +99,7 @@ struct SessionFlow {
   }
 
   /// Something may lie in the mailbox that was never routed here: at the start, and from time to time.
-  mutating func look() -> Action {
+  mutating func resync() -> Action {
     switch mode {
     case .live: mode = .behind
     case .behind: break
@@ -138,15 +148,8 @@ struct SessionFlow {
     let index = Int(number - base)
     guard entries[index].phase == .sent else { return nil }
     entries[index].phase = .settling
-    unacknowledged -= 1
+    sent -= 1
     return entries[index]
-  }
-
-  /// What was acknowledged, again: for what could not be said to Kafka at the first try.
-  func settling(_ number: UInt64) -> InFlight? {
-    guard number >= base, number - base < UInt64(entries.count) else { return nil }
-    let entry = entries[Int(number - base)]
-    return entry.phase == .settling ? entry : nil
   }
 
   /// After acknowledgements: the next page, if one is wanted.
@@ -158,9 +161,12 @@ struct SessionFlow {
     entries[Int(number - base)].phase = .gone
     var gone = 0
     while gone < entries.count, entries[gone].phase == .gone { gone += 1 }
-    if gone > 0 {
+    base += UInt64(gone)
+    if gone == entries.count {
+      // What a burst took is not kept by an idle session.
+      entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacity)
+    } else if gone > 0 {
       entries.removeFirst(gone)
-      base += UInt64(gone)
     }
   }
 

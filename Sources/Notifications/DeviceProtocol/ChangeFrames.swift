@@ -77,7 +77,7 @@ public struct UnregisterFrame: Sendable, Equatable {
   /// The device's own id for the request; with it the frame is answered.
   public var request: String?
 
-  /// A farewell.
+  /// A request to forget the device.
   public init(request: String? = nil) { self.request = request }
 
   init(_ reader: ObjectReader) throws(FieldError) { request = try reader.text("request", longest: FrameLimits.idBytes) }

@@ -80,8 +80,8 @@ public enum ServerFrames {
     json.openObject()
     json.member("frameBytes", frameBytes)
     json.member("userTextBytes", userTextBytes)
-    json.member("categories", NotificationCategory.most)
-    json.member("actions", NotificationCategory.mostActions)
+    json.member("categories", NotificationCategory.maximum)
+    json.member("actions", NotificationCategory.maximumActions)
     json.closeObject()
     json.closeObject()
   }

@@ -13,8 +13,8 @@ public struct WelcomeFrame: Sendable, Equatable {
 
     /// Limits; all but the largest frame are the protocol's.
     public init(
-      frameBytes: Int, userTextBytes: Int = Registration.userTextBytes, categories: Int = NotificationCategory.most,
-      actions: Int = NotificationCategory.mostActions
+      frameBytes: Int, userTextBytes: Int = Registration.userTextBytes, categories: Int = NotificationCategory.maximum,
+      actions: Int = NotificationCategory.maximumActions
     ) {
       (self.frameBytes, self.userTextBytes, self.categories, self.actions) = (frameBytes, userTextBytes, categories, actions)
     }
@@ -49,8 +49,8 @@ public struct WelcomeFrame: Sendable, Equatable {
     limits = Limits(
       frameBytes: Int(try given?.integer("frameBytes") ?? 16_384),
       userTextBytes: Int(try given?.integer("userTextBytes") ?? Int64(Registration.userTextBytes)),
-      categories: Int(try given?.integer("categories") ?? Int64(NotificationCategory.most)),
-      actions: Int(try given?.integer("actions") ?? Int64(NotificationCategory.mostActions)))
+      categories: Int(try given?.integer("categories") ?? Int64(NotificationCategory.maximum)),
+      actions: Int(try given?.integer("actions") ?? Int64(NotificationCategory.maximumActions)))
   }
 }
 
@@ -61,7 +61,7 @@ public struct GoawayFrame: Sendable, Equatable {
   /// Why: a name of the close codes' table.
   public var reason: String
 
-  /// A farewell.
+  /// A goaway.
   public init(reconnectAfterMs: Int?, reason: String) {
     (self.reconnectAfterMs, self.reason) = (reconnectAfterMs, reason)
   }

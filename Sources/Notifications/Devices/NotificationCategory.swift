@@ -15,9 +15,9 @@ public struct NotificationCategory: Sendable, Equatable {
   }
 
   /// The most categories that one application registers.
-  public static var most: Int { 100 }
+  public static var maximum: Int { 100 }
   /// The most actions of a category.
-  public static var mostActions: Int { 10 }
+  public static var maximumActions: Int { 10 }
   /// The longest identifier of a category or an action, in bytes.
   public static var identifierBytes: Int { 128 }
   /// The longest title, placeholder or button title, in bytes.
@@ -48,7 +48,7 @@ public struct NotificationCategory: Sendable, Equatable {
     identifier = try reader.requiredText("identifier", longest: Self.identifierBytes)
     options = Set(try reader.words("options").compactMap(Option.init(rawValue:)))
     actions = []
-    for (value, path) in try reader.elements("actions", atMost: Self.mostActions) ?? [] {
+    for (value, path) in try reader.elements("actions", atMost: Self.maximumActions) ?? [] {
       let action = try NotificationAction(value, path: path)
       guard !actions.contains(where: { $0.identifier == action.identifier }) else {
         throw FieldError(field: path + ".identifier", rule: "The identifiers of a category's actions differ.")
@@ -64,7 +64,7 @@ public struct NotificationCategory: Sendable, Equatable {
 
   /// The categories of an array, whose identifiers differ.
   static func list(_ reader: ObjectReader, _ key: String) throws(FieldError) -> [NotificationCategory]? {
-    guard let elements = try reader.elements(key, atMost: most) else { return nil }
+    guard let elements = try reader.elements(key, atMost: maximum) else { return nil }
     var categories: [NotificationCategory] = []
     var identifiers: Set<String> = []
     for (value, path) in elements {

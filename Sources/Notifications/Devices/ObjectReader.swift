@@ -59,16 +59,18 @@ struct ObjectReader {
   }
 
   /// An array's elements with their paths.
-  func elements(_ key: String, atMost most: Int) throws(FieldError) -> [(value: JSONValue, path: String)]? {
+  func elements(_ key: String, atMost maximum: Int) throws(FieldError) -> [(value: JSONValue, path: String)]? {
     guard let value = self[key] else { return nil }
-    guard let elements = value.elements, elements.count <= most else { throw error(key, "This is an array of at most \(most) elements.") }
+    guard let elements = value.elements, elements.count <= maximum else {
+      throw error(key, "This is an array of at most \(maximum) elements.")
+    }
     return elements.enumerated().map { ($0.element, "\(path)\(key)[\($0.offset)]") }
   }
 
   /// The known words of an array of words; others are passed over.
-  func words(_ key: String, atMost most: Int = 32) throws(FieldError) -> [String] {
+  func words(_ key: String, atMost maximum: Int = 32) throws(FieldError) -> [String] {
     var words: [String] = []
-    for (value, path) in try elements(key, atMost: most) ?? [] {
+    for (value, path) in try elements(key, atMost: maximum) ?? [] {
       guard let word = value.stringValue else { throw FieldError(field: path, rule: "This is a word, as a string.") }
       words.append(word)
     }

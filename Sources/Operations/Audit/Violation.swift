@@ -4,7 +4,7 @@ public import Notifications
 public struct Violation: Sendable, Hashable {
   /// The kinds that there are, by the words of the JSON.
   public enum Kind: String, Sendable, CaseIterable {
-    /// A request, or a device of its audience, has no outcome.
+    /// A request, or a device of its recipients, has no outcome.
     case lost
     /// It has an outcome, and the journal does not say how it was judged: its offset was committed too early.
     case unjournaled
@@ -89,14 +89,14 @@ public struct Violation: Sendable, Hashable {
   public var places: [Place]
 
   /// Records at most that are named for one violation.
-  static let mostPlaces = 64
+  static let maximumPlaces = 64
 
   init(_ kind: Kind, _ id: NotificationID, _ detail: String = "", _ facts: some Sequence<AuditFact>) {
     self.kind = kind
     self.id = id
     self.detail = detail
     places = []
-    for fact in facts where places.count < Self.mostPlaces {
+    for fact in facts where places.count < Self.maximumPlaces {
       add(Place(topic: fact.topic, partition: fact.partition, offset: fact.offset))
       if fact.kind == .request { add(Place(topic: .journal, partition: fact.partition, offset: Int64(clamping: fact.statement) - 1)) }
     }

@@ -24,7 +24,7 @@ final class RequestSearch {
   /// Around its publication the routes to connected devices are searched, in milliseconds; they are kept for minutes only.
   private static let routes: (before: Int64, after: Int64) = (5_000, 60_000)
   /// How many requests are explained that share a malformed id.
-  private static let mostOfOneText = 20
+  private static let maximumOfOneText = 20
 
   init(_ question: RequestQuestion, _ rules: RequestRules, _ admin: Admin, _ reader: TopicReader) {
     self.question = question
@@ -39,7 +39,7 @@ final class RequestSearch {
       timelines[id] = Timeline(id)
       try await search(hints)
     case .written(let text):
-      try await searchRequests(hints.published, atMost: Self.mostOfOneText, onlyNewest: true) { record in
+      try await searchRequests(hints.published, atMost: Self.maximumOfOneText, onlyNewest: true) { record in
         record.header(RequestHeader.id.name.description).map { $0.elementsEqual(text.utf8) } == true
       }
     case .person(let user, let application, let limit):

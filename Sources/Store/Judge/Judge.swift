@@ -54,8 +54,7 @@ public final class Judge {
   }
 
   /// Notes a request; it is sent with others, or in a call of its own.
-  public func add(_ request: JudgeRequest, alone isAlone: Bool) {
-    var request = request
+  public func add(_ request: consuming JudgeRequest, alone isAlone: Bool) {
     request.bucket = request.arena.bytes.withUnsafeBytes { shards.keys.bucket(of: $0[request.token]) }
     if isAlone { alone.append(request) } else { waiting[shards.index(of: request.bucket)].append(request) }
   }
@@ -71,7 +70,7 @@ public final class Judge {
       waiting[shard] = []
       let calls = (requests.count + Self.callMaximum - 1) / Self.callMaximum
       for call in 0..<calls {
-        send(Array(requests[requests.count * call / calls..<requests.count * (call + 1) / calls]), now, &refused)
+        send(requests[requests.count * call / calls..<requests.count * (call + 1) / calls], now, &refused)
       }
     }
     for request in alone { send([request], now, &refused) }
@@ -79,7 +78,9 @@ public final class Judge {
     for (requests, error) in refused { handler?.notJudged(requests, error) }
   }
 
-  private func send(_ requests: [JudgeRequest], _ now: Int64, _ refused: inout [([JudgeRequest], StoreError)]) {
+  private func send(_ requests: ArraySlice<JudgeRequest>, _ now: Int64, _ refused: inout [([JudgeRequest], StoreError)]) {
+    var requests = Array(requests)
+    for index in requests.indices { requests[index].isExpired = requests[index].entry.end <= now }
     write(requests, now)
     let call = inbox.calls.add(requests)
     let admission = shards.shard(of: requests[0].bucket).send(command, to: inbox, token: UInt64(call))
@@ -103,7 +104,7 @@ public final class Judge {
     command.append(limits.mailbox)
     command.append(limits.ids)
     command.append(limits.revisions)
-    for request in requests { request.arena.bytes.withUnsafeBytes { append(request, $0[request.entry.span]) } }
+    for request in requests { request.arena.bytes.withUnsafeBytes { append(request, $0) } }
   }
 
   private func appendKey(_ prefix: String, _ bucket: Int, _ token: UnsafeRawBufferPointer) {
@@ -116,8 +117,9 @@ public final class Judge {
     command.endArgument()
   }
 
-  private func append(_ request: JudgeRequest, _ entry: UnsafeRawBufferPointer) {
+  private func append(_ request: JudgeRequest, _ arena: UnsafeRawBufferPointer) {
     let terms = request.entry
+    let entry = arena[terms.span]
     withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
       bytes.storeBytes(of: terms.id.bigEndian, as: UInt64.self)
       bytes.storeBytes(of: terms.source.bigEndian, toByteOffset: 8, as: UInt32.self)
@@ -125,9 +127,9 @@ public final class Judge {
     }
     terms.revision.withBytes { command.append($0) }
     command.beginArgument()
-    if let view = DeliveryEntryView(entry), !view.collapseID.isEmpty {
+    if terms.collapseID.count > 0 {
       command.extend("c")
-      command.extend(view.collapseID)
+      command.extend(arena[terms.collapseID])
     }
     command.endArgument()
     command.append(request.isExpired ? UnsafeRawBufferPointer(rebasing: entry.prefix(NotificationID.byteCount)) : entry)

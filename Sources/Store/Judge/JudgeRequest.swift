@@ -12,12 +12,12 @@ public struct JudgeRequest {
   var bucket = 0
   /// What the device gets.
   public let entry: RequestEntry
-  /// It has expired already when it is judged.
-  public let isExpired: Bool
+  /// It has expired already when it is judged; the judge sees to it.
+  public internal(set) var isExpired = false
 
   /// A request from its parts.
-  public init(tag: Int32, in arena: Arena, token: ArenaSpan, _ entry: RequestEntry, isExpired: Bool) {
-    (self.tag, self.arena, self.token, self.entry, self.isExpired) = (tag, arena, token, entry, isExpired)
+  public init(tag: Int32, in arena: Arena, token: ArenaSpan, _ entry: RequestEntry) {
+    (self.tag, self.arena, self.token, self.entry) = (tag, arena, token, entry)
   }
 }
 
@@ -25,6 +25,10 @@ public struct JudgeRequest {
 public struct RequestEntry {
   /// Where the arena has the entry.
   public var span: ArenaSpan
+  /// What the device is to do.
+  public var kind: DeliveryEntry.Kind
+  /// Where the arena has the collapse id; nothing where the request has none.
+  public var collapseID: ArenaSpan
   /// The stable hash of the application.
   public var application: UInt64
   /// The stable hash of the person, where the request is for one.
@@ -44,10 +48,12 @@ public struct RequestEntry {
 
   /// An entry from its parts.
   public init(
-    span: ArenaSpan, application: UInt64, user: UInt64, time: Int64, withdraws: NotificationID?, id: UInt64, source: UInt32, end: Int64,
-    revision: Revision
+    span: ArenaSpan, kind: DeliveryEntry.Kind, collapseID: ArenaSpan, application: UInt64, user: UInt64, time: Int64,
+    withdraws: NotificationID?, id: UInt64, source: UInt32, end: Int64, revision: Revision
   ) {
     self.span = span
+    self.kind = kind
+    self.collapseID = collapseID
     self.application = application
     self.user = user
     self.time = time

@@ -33,15 +33,30 @@ extension Judge {
     local call, find, sub, byte, char, unpacked, packed =
       redis.call, string.find, string.sub, string.byte, string.char, struct.unpack, struct.pack
     local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+    local KEYS, ARGV = KEYS, ARGV
     local COUNT = (#ARGV - 5) / 5
     if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
     \(MailboxLua.overflow)
     local answer = {''}
 
-    local function piece(verdict, presence, revision, other)
-      if not presence and not revision and other == '' then return char(verdict) end
-      return char(verdict + (presence and 8 or 0) + (revision and 16 or 0) + (other ~= '' and 32 or 0))
-        .. (presence or '') .. (revision or '') .. other
+    -- The parts of all verdicts, which become one string at last: each string costs.
+    local parts, count = {}, 0
+    local function add(verdict, presence, revision, other)
+      local first = count + 1
+      count = first
+      if presence then
+        verdict, count = verdict + 8, count + 1
+        parts[count] = presence
+      end
+      if revision then
+        verdict, count = verdict + 16, count + 1
+        parts[count] = revision
+      end
+      if other ~= '' then
+        verdict, count = verdict + 32, count + 1
+        parts[count] = other
+      end
+      parts[first] = char(verdict)
     end
 
     -- The oldest collapse revisions go when a device has too many, and all that are past the longest lifetime.
@@ -113,7 +128,7 @@ extension Judge {
       if presence and #presence ~= PRESENT then presence = false end
       local at = w and find(w, sub(id, 1, 8), 7, true)
       while at and (at - 7) % 12 ~= 0 do at = find(w, sub(id, 1, 8), at + 1, true) end
-      if at and sub(w, at, at + 11) ~= id then return char(DUPLICATE) end
+      if at and sub(w, at, at + 11) ~= id then return add(DUPLICATE, false, false, '') end
       local raised, former = false, ''
       if known then
         local t0, p0, o0 = unpacked('>I8I4I8', known)
@@ -122,13 +137,13 @@ extension Judge {
           at, former = 1, sub(known, 37)
           if t ~= t0 then raised = sub(known, 1, 20) end
         elseif not at and not refused then
-          if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return piece(STALE, false, false, sub(known, 1, 36)) end
+          if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return add(STALE, false, false, sub(known, 1, 36)) end
           if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end
         end
       end
       local kept = raised or revision
-      if at then return piece(REPEAT, not refused and presence and call('HEXISTS', box, kept) == 1 and presence, raised, former) end
-      if refused then return char(refused) end
+      if at then return add(REPEAT, not refused and presence and call('HEXISTS', box, kept) == 1 and presence, raised, former) end
+      if refused then return add(refused, false, false, '') end
       local window, isNew = remember(w, id)
       local isExpired, superseded = #entry == EXPIRED, ''
       if not isExpired then call('HSET', box, kept, entry) end
@@ -140,7 +155,7 @@ extension Judge {
         call('HSET', device, 'w', window, collapse, kept .. sub(entry, 1, 16) .. superseded)
         if not known and (isNew or call('HLEN', device) > revisions) then prune(device) end
       end
-      if isExpired then return piece(NEW, false, raised, superseded) end
+      if isExpired then return add(NEW, false, raised, superseded) end
       -- The window goes from `remembered` to `remembered + SLACK` ids again and again: one of these lengths is chosen.
       local isChosen = isNew or (#window - 6 - 12 * (remembered + SLACK / 2)) % (12 * SLACK) == 0
       if not presence and (left or isChosen) then
@@ -149,24 +164,29 @@ extension Judge {
         if left then call('HSET', device, 'p', '-') end
       end
       if isChosen then tell(box, number) end
-      return piece(NEW, presence, raised, superseded)
+      return add(NEW, presence, raised, superseded)
     end
 
-    local verdicts = {}
-    for i = 1, COUNT do
-      local k, a = 2 * i, 5 * i
-      local isRead, verdict =
-        pcall(judge, i, KEYS[k - 1], KEYS[k], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
-      if not isRead then
-        local reason = type(verdict) == 'table' and verdict.err or verdict
+    local i = 0
+    local function judgeRest()
+      while i < COUNT do
+        i = i + 1
+        local k, a = 2 * i, 5 * i
+        judge(i, KEYS[k - 1], KEYS[k], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+      end
+    end
+    while i < COUNT do
+      local isJudged, failure = pcall(judgeRest)
+      if not isJudged then
+        local reason = type(failure) == 'table' and failure.err or failure
         -- What the program could not read, and a key of another type, are this device's; what else a command is refused for is so for all.
         if sub(reason, 1, 12) ~= 'user_script:' and not find(reason, 'WRONGTYPE', 1, true) then return redis.error_reply(reason) end
         reason = sub(reason, 1, 200)
-        verdict = char(UNREADABLE, #reason) .. reason
+        count = count + 1
+        parts[count] = char(UNREADABLE, #reason) .. reason
       end
-      verdicts[i] = verdict
     end
-    answer[1] = table.concat(verdicts)
+    answer[1] = table.concat(parts)
     return answer
     """)
 }

@@ -2,20 +2,34 @@ import Kafka
 import Store
 import Worker
 
+/// Whom the checkpoints tell.
+protocol CheckpointsOwner: AnyObject {
+  /// Partitions begin, and this is suspected of them.
+  func suspected(_ suspicion: CrashLoopDetector.Suspicion)
+  /// A partition starts again from an earlier offset.
+  func rewinds(_ partition: TopicPartition, from: Int64, to: Int64)
+  /// Markers were found that this lane has not left so.
+  func markersDiffer()
+  /// Redis takes nothing that writes.
+  func redisRefusedWrites(_ error: StoreError)
+  /// The markers of so many partitions were written.
+  func markersRaised(_ partitions: Int)
+}
+
 /// What the lane owns of the partitions, and how far: from the offer to the last marker. Loop-confined.
 ///
 /// Redis may lose the end of what was written to it: in a crash, or in a failover to a copy that was behind. The markers are written
 /// behind what they stand for, so they are lost before it. What was applied since the last marker may be lost even where the marker is not:
-/// after each doubt the lane goes back to where the markers are, be they lower than it has left them or the same, and applies again what
+/// after each sign of that the lane rewinds to the markers, be they lower than it has left them or the same, and applies again what
 /// follows. Markers that are higher have another owner.
 final class Checkpoints {
   /// What the comparison of the markers has found.
   enum Finding {
     /// All partitions that were offered have begun, and what Redis has is what was written.
-    case sound
+    case verified
     /// Something has changed meanwhile, or did not answer: compare again after so many milliseconds.
     case again(afterMilliseconds: Int, String)
-    /// Redis has lost everything, or parts that cannot be told from everything.
+    /// Redis has lost everything, or so much that it looks like everything.
     case empty
     /// A partition has another owner: leave the group and join it again.
     case otherOwner(TopicPartition)
@@ -23,7 +37,7 @@ final class Checkpoints {
     /// The same for the lane's phase.
     var phase: LanePhase.Finding {
       switch self {
-      case .sound: .verified
+      case .verified: .verified
       case .again(let milliseconds, _): .again(afterMilliseconds: milliseconds)
       case .empty: .empty
       case .otherOwner: .otherOwner
@@ -41,7 +55,7 @@ final class Checkpoints {
     /// The marker that reading began at, until the first record has come.
     var unconfirmed: Marker?
     /// Redis may have lost what was applied since the marker.
-    var isDoubtful = false
+    var isUnverified = false
   }
 
   private let store: Markers
@@ -51,10 +65,8 @@ final class Checkpoints {
   /// Partitions whose topic was found to be made again, each with the marker that does not fit it, and begins again. Where another marker
   /// stands by then, another owner has found the same, or Redis has changed: what was found does not count any more.
   private var madeAgain: [TopicPartition: Marker] = [:]
-  /// Partitions whose begin was counted, by index: until they are idle.
+  /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
   private var counted: [Int: MarkedPartition] = [:]
-  /// Partitions that start again after a doubt: no process has ended over them.
-  private var returning: Set<TopicPartition> = []
   // Neither of the two may see the other's writing half done.
   private var isRaising = false
   private var isChecking = false
@@ -62,16 +74,7 @@ final class Checkpoints {
   private var isProbing = false
   /// Whether some partition's first record has not come yet.
   private(set) var hasUnconfirmed = false
-  /// Told what is suspected of the partitions that begin.
-  var onSuspicion: ((CrashLoopDetector.Suspicion) -> Void)?
-  /// Markers were found that this lane has not left so.
-  var onDoubt: (() -> Void)?
-  /// Redis could not take markers.
-  var onRefusal: ((StoreError) -> Void)?
-  /// Told when partitions start again from an earlier offset.
-  var onRewind: ((TopicPartition, _ from: Int64, _ to: Int64) -> Void)?
-  /// Told how many marker calls were made.
-  var onRaised: ((_ partitions: Int) -> Void)?
+  weak var owner: (any CheckpointsOwner)?
 
   init(_ store: Markers, _ crashes: CrashLoopDetector, _ topics: Topics) {
     self.store = store
@@ -87,7 +90,6 @@ final class Checkpoints {
   /// The partitions are gone.
   func revoked(_ partitions: [AssignedPartition]) {
     for partition in partitions {
-      returning.remove(partition.topicPartition)
       counted[partition.index] = nil
       if held[partition.index]?.partition.generation == partition.generation { held[partition.index] = nil }
     }
@@ -107,11 +109,11 @@ final class Checkpoints {
   var hasCounted: Bool { !counted.isEmpty }
 
   /// Redis may have lost something of all that was applied since the markers.
-  func doubt() {
-    for index in held.keys { held[index]?.isDoubtful = true }
+  func distrust() {
+    for index in held.keys { held[index]?.isUnverified = true }
   }
 
-  /// Redis has refused what writes: it is sound only when it takes the markers of what is owned, or of what is on offer.
+  /// Redis has refused what writes: it is verified only when it takes the markers of what is owned, or of what is on offer.
   func probe() { isProbing = true }
 
   /// Compares the markers of what is owned, and begins what is offered.
@@ -128,10 +130,10 @@ final class Checkpoints {
     guard let buckets = await store.read(partitions.map { marked($0.topicPartition) }) else {
       return .again(afterMilliseconds: 500, "the markers could not be read")
     }
-    if store.takeChange() { doubt() }
+    if store.takeChange() { distrust() }
     let missing = buckets.indices.filter { buckets[$0] == nil }
     guard missing.isEmpty else {
-      doubt()
+      distrust()
       return await create(missing, isNew)
     }
 
@@ -139,17 +141,16 @@ final class Checkpoints {
     let probes = isProbing
     var level: [Int: [MarkerChange]] = [:]
     var leveled: [AssignedPartition] = []
-    var goesBack = false
+    var rewinds = false
     for (place, each) in owned.enumerated() where held[each.partition.index]?.partition == each.partition {
       let found = markers[place]
       let highest = each.pending?.offset ?? each.marker.offset
       if found.contains(where: { ($0?.offset ?? 0) > highest }) { return .otherOwner(each.partition.topicPartition) }
       let lowest = found.map { $0?.offset ?? 0 }.min() ?? 0
-      if lowest < each.marker.offset || each.isDoubtful {
-        if lowest < each.marker.offset { onRewind?(each.partition.topicPartition, each.marker.offset, lowest) }
+      if lowest < each.marker.offset || each.isUnverified {
+        if lowest < each.marker.offset { owner?.rewinds(each.partition.topicPartition, from: each.marker.offset, to: lowest) }
         consumer.startAgain(each.partition.index)
-        returning.insert(each.partition.topicPartition)
-        goesBack = true
+        rewinds = true
       } else {
         // A write that was not answered may have been made in some buckets.
         for (bucket, marker) in found.enumerated() where probes || marker != each.marker {
@@ -161,9 +162,9 @@ final class Checkpoints {
     if !level.isEmpty, await !store.write(level).isComplete { return .again(afterMilliseconds: 200, "the markers could not be set") }
     // Until then a bucket may have what was being written.
     for partition in leveled where held[partition.index]?.partition == partition { held[partition.index]?.pending = nil }
-    if probes, !goesBack, !owned.isEmpty { isProbing = false }
+    if probes, !rewinds, !owned.isEmpty { isProbing = false }
     // What starts again is on offer now.
-    if goesBack { return .again(afterMilliseconds: 0, "partitions start again") }
+    if rewinds { return .again(afterMilliseconds: 0, "partitions start again") }
     return await begin(offers, Array(markers[owned.count...]), consumer)
   }
 
@@ -193,20 +194,24 @@ final class Checkpoints {
     }
     if !changes.isEmpty {
       let written = await store.write(changes)
-      if let refusal = written.refusal { onRefusal?(refusal) }
+      if let refusal = written.refusal { owner?.redisRefusedWrites(refusal) }
       if !written.isComplete { return .again(afterMilliseconds: 200, "the markers could not be set") }
     }
     do throws(StoreError) {
-      let others = zip(offers, starts).filter { !returning.contains($0.0.topicPartition) }
-      if !others.isEmpty { onSuspicion?(try await crashes.began(others.map { (marked($0.topicPartition), $1.offset) })) }
+      // Of what starts again no process has ended.
+      let others = zip(offers, starts).filter { !$0.0.startsAgain }
+      if !others.isEmpty {
+        let suspicion = try await crashes.began(others.map { (marked($0.topicPartition), $1.offset) })
+        owner?.suspected(suspicion)
+      }
     } catch {
-      if error.code == .writesRefused { onRefusal?(error) }
+      if error.code == .writesRefused { owner?.redisRefusedWrites(error) }
       return .again(afterMilliseconds: 200, "\(error)")
     }
     for (offer, start) in zip(offers, starts) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
       madeAgain[offer.topicPartition] = nil
-      if returning.remove(offer.topicPartition) == nil { counted[assigned.index] = marked(offer.topicPartition) }
+      counted[assigned.index] = marked(offer.topicPartition)
       let isConfirmed = start.readingOffset.map { $0 == start.offset } ?? true
       if !isConfirmed { hasUnconfirmed = true }
       held[offer.index] = Held(
@@ -216,7 +221,7 @@ final class Checkpoints {
   }
 
   private static func finding(_ consumer: Consumer) -> Finding {
-    consumer.offers.isEmpty ? .sound : .again(afterMilliseconds: 0, "more partitions were offered")
+    consumer.offers.isEmpty ? .verified : .again(afterMilliseconds: 0, "more partitions were offered")
   }
 
   /// The lowest marker; the beginning where one is missing.
@@ -231,7 +236,7 @@ final class Checkpoints {
 
   // MARK: A topic made again
 
-  /// What a partition's first record says about the marker that reading began at.
+  /// What a partition's first record shows of the marker that reading began at.
   enum FirstRecord {
     /// Work on it.
     case work
@@ -240,6 +245,9 @@ final class Checkpoints {
     /// It is not the record that the marker was written for: the topic was made again.
     case madeAgain
   }
+
+  /// Whether the first record of a partition has not come yet.
+  func isUnconfirmed(_ index: Int) -> Bool { held[index]?.unconfirmed != nil }
 
   /// Judges a record by the marker that reading began at.
   func judge(_ partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> FirstRecord {
@@ -261,7 +269,7 @@ final class Checkpoints {
     var raised: [CommitOffset] = []
     for offset in offsets {
       // Of a partition that is being given up nobody rewinds: what Redis may have forgotten is left to the next owner.
-      guard let each = held[offset.partition], each.partition.generation == offset.generation, each.pending == nil, !each.isDoubtful,
+      guard let each = held[offset.partition], each.partition.generation == offset.generation, each.pending == nil, !each.isUnverified,
         offset.offset > each.marker.offset
       else { continue }
       let new = Marker(offset: offset.offset, timestamp: offset.timestamp, incarnation: each.marker.incarnation)
@@ -273,7 +281,7 @@ final class Checkpoints {
     isRaising = true
     store.write(changes) { [self] written in
       isRaising = false
-      onRaised?(changes.count)
+      owner?.markersRaised(changes.count)
       let refused = Set(written.mismatches.map(\.place))
       let isUnknown = written.failure != nil || written.lostBuckets > 0
       var done: [CommitOffset] = []
@@ -285,7 +293,7 @@ final class Checkpoints {
         held[offset.partition]?.pending = nil
         done.append(offset)
       }
-      if let refusal = written.refusal { onRefusal?(refusal) } else if !written.isComplete { onDoubt?() }
+      if let refusal = written.refusal { owner?.redisRefusedWrites(refusal) } else if !written.isComplete { owner?.markersDiffer() }
       then(done)
     }
   }

@@ -16,8 +16,10 @@ struct Flow {
     case free
     /// It is being read.
     case reading
-    /// It is at a stage that answers later, or has passed its own and waits for an earlier record of its target.
-    case parked(hasPassed: Bool)
+    /// It is at a stage that answers later.
+    case staged(Int)
+    /// It has passed the stages, and waits for an earlier record of its target.
+    case gated
     /// Answers are outstanding: `pending` says how many.
     case working
     /// It waits until the lane can work, to be started again.
@@ -44,9 +46,11 @@ struct Flow {
     case wait
   }
 
-  /// A parked record, by which a late answer of a stage is told from one for the slot's next record.
+  /// A record at a stage: an answer that comes late is not one for the slot's next record, nor one of another stage.
   struct Parked: Hashable {
     let slot: Slot
+    /// The stage's number.
+    let stage: Int
     fileprivate let generation: UInt32
   }
 
@@ -59,7 +63,7 @@ struct Flow {
     var hasFailed = false
     /// How often it was started again.
     var attempts: Int32 = 0
-    /// How often something went wrong that no waiting mends, and how often Kafka has found what was told of it too large.
+    /// How often something went wrong that no waiting mends, and how often Kafka has found what was emitted of it too large.
     var faults: Int32 = 0
     var refusals: Int32 = 0
     /// It goes to the dead letters.
@@ -108,13 +112,13 @@ struct Flow {
   ///
   /// - Parameters:
   ///   - target: the hash of its target; asked for only where somebody is parked.
-  ///   - isParked: one of its stages answers later.
-  mutating func pass(_ slot: Slot, target: @autoclosure () -> UInt64, isParked: Bool) -> Passage {
-    if !isParked, parked == 0 { return .judge }
+  ///   - stage: the stage that answers later; nil where none does.
+  mutating func pass(_ slot: Slot, target: @autoclosure () -> UInt64, at stage: Int?) -> Passage {
+    if stage == nil, parked == 0 { return .judge }
     let target = target()
-    if !isParked, targets[target] == nil { return .judge }
+    if stage == nil, targets[target] == nil { return .judge }
     records[Int(slot)].target = target
-    records[Int(slot)].state = .parked(hasPassed: !isParked)
+    records[Int(slot)].state = stage.map { .staged($0) } ?? .gated
     records[Int(slot)].pending += 1
     parked += 1
     targets[target, default: []].append(slot)
@@ -122,20 +126,35 @@ struct Flow {
   }
 
   /// What a stage keeps of a record that it answers later.
-  func parked(_ slot: Slot) -> Parked { Parked(slot: slot, generation: records[Int(slot)].generation) }
+  func parked(_ slot: Slot, at stage: Int) -> Parked { Parked(slot: slot, stage: stage, generation: records[Int(slot)].generation) }
 
-  /// A stage has answered: the records that are judged now, in their order. Each was waiting for one answer, which has come with this.
+  /// The stage that a record is at; nil where it is at none.
+  func stage(of slot: Slot) -> Int? {
+    if case .staged(let stage) = records[Int(slot)].state { stage } else { nil }
+  }
+
+  /// Whether a record still is where a stage has left it.
+  func isParked(_ parked: Parked) -> Bool {
+    records[Int(parked.slot)].generation == parked.generation && records[Int(parked.slot)].state == .staged(parked.stage)
+  }
+
+  /// A stage has answered, and a later one does not yet.
+  mutating func move(_ parked: Parked, to stage: Int) {
+    if isParked(parked) { records[Int(parked.slot)].state = .staged(stage) }
+  }
+
+  /// The last stage has answered: the records that are judged now, in their order. Each was waiting for one answer, which has come with
+  /// this.
   mutating func stageAnswered(_ parked: Parked) -> [Slot] {
-    let slot = Int(parked.slot)
-    guard records[slot].generation == parked.generation, records[slot].state == .parked(hasPassed: false) else { return [] }
-    records[slot].state = .parked(hasPassed: true)
-    return release(records[slot].target)
+    guard isParked(parked) else { return [] }
+    records[Int(parked.slot)].state = .gated
+    return release(records[Int(parked.slot)].target)
   }
 
   /// Takes those at the head of a target's records that have passed.
   private mutating func release(_ target: UInt64) -> [Slot] {
     guard let waiting = targets[target] else { return [] }
-    let passed = waiting.prefix { records[Int($0)].state == .parked(hasPassed: true) }
+    let passed = waiting.prefix { records[Int($0)].state == .gated }
     targets[target] = passed.count == waiting.count ? nil : Array(waiting.dropFirst(passed.count))
     parked -= passed.count
     for slot in passed { records[Int(slot)].state = .working }

@@ -83,6 +83,12 @@ struct InFlightRecord {
   /// The record as Kafka gave it.
   var record: RecordView { batch.records[index] }
 
+  /// The record as the journal tells of it.
+  var source: JournalSource { JournalSource(record, incarnation: incarnation) }
+
+  /// What went wrong last that no waiting mends, or what is said where nothing is known.
+  var reason: String { fault ?? "it could not be processed" }
+
   /// What went wrong last that no waiting mends.
   var fault: String? {
     get { rare?.fault }
@@ -98,8 +104,12 @@ struct InFlightRecord {
     }
   }
 
-  /// Whether it goes to a person's devices.
-  var isForPerson: Bool { rare?.recipients != nil }
+  /// Takes a device's verdict where it is that of the record; false for one of a person's devices.
+  mutating func judged(_ verdict: RecordVerdict?, _ judgement: JournalJudgement) -> Bool {
+    if rare?.recipients != nil { return false }
+    (self.verdict, self.judgement) = (verdict, judgement)
+    return true
+  }
 
   private mutating func makeRare() -> Rare {
     let made = rare ?? Rare()
@@ -124,8 +134,11 @@ struct InFlightTable {
     if Int(slot) == records.count { records.append(record) } else { records[Int(slot)] = record }
   }
 
-  /// Empties a slot; what the record held of its batch goes with the last one of the batch.
-  mutating func clear(_ slot: Flow.Slot) { records[Int(slot)] = nil }
+  /// Empties a slot, and answers its record; what that holds of its batch goes with the last one of the batch.
+  mutating func take(_ slot: Flow.Slot) -> InFlightRecord {
+    guard let record = records[Int(slot)].take() else { preconditionFailure("a slot that has no record is the caller's mistake") }
+    return record
+  }
 
   /// Nothing is copied: a slot that has no record is the caller's mistake, and ends in a trap.
   subscript(slot: Flow.Slot) -> InFlightRecord {

@@ -10,7 +10,7 @@ enum RecordVerdict: Int, CaseIterable {
   case collapsed
   /// The same apns-id came before.
   case duplicate
-  /// It is for a person, and was judged for each of the devices: `DeviceVerdict` says how.
+  /// It is for a person, and was judged for each of the devices: the counters of `DeviceVerdict` say how.
   case addressed
   /// Its device is not registered, or none of its person's devices is.
   case unregistered
@@ -40,22 +40,4 @@ enum RecordVerdict: Int, CaseIterable {
     .queued, .expired, .collapsed, .duplicate, .addressed, .unregistered, .rejected, .poison, .revoked,
   ]
   static let ofRegistrations: [RecordVerdict] = [.applied, .superseded, .unreadable, .poison, .revoked]
-}
-
-/// How the judge found a request for one device, as the metrics name it. A request for a person has one for each of the devices.
-enum DeviceVerdict: Int, CaseIterable {
-  case queued, expired, collapsed, duplicate, unregistered
-  /// The device belongs to another person.
-  case otherUser
-  /// The device is registered for another application.
-  case wrongApplication
-
-  /// Its name in the metrics.
-  var name: String {
-    switch self {
-    case .otherUser: "other_user"
-    case .wrongApplication: "wrong_application"
-    default: "\(self)"
-    }
-  }
 }

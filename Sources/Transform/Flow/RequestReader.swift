@@ -32,25 +32,35 @@ struct RequestReader {
     topic.withUnsafeBytes { body(RequestEnvelope(RequestRecord(record, topic: $0))) }
   }
 
-  /// Writes a request's delivery entry; nil when it does not fit, which no request is that the rules let pass.
-  func entry(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestEntry? {
+  /// Writes what the stages hand on of a request; nil when its delivery entry does not fit, which no request is that the rules let pass.
+  func content(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestContent? {
+    guard let entry = entry(view, in: arena, incarnation: incarnation) else { return nil }
+    let receiver: RequestContent.Receiver =
+      switch view.target {
+      case .device(let token): .device(arena.keep { DeviceToken.append(token, to: &$0) })
+      case .user(let user): .person(arena.keep(user), application: arena.keep(view.application))
+      }
+    return RequestContent(arena: arena, entry: entry, receiver: receiver)
+  }
+
+  private func entry(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestEntry? {
     var entry = DeliveryEntry(view)
     var withdraws: NotificationID?
-    let start = arena.bytes.count
-    var isWritten = false
+    var written: (span: ArenaSpan, identifier: ArenaSpan)?
     view.forEachIdentifier { identifier in
       if view.operation == .remove {
         entry = DeliveryEntry(removing: identifier, by: view, id: view.envelope.id)
         withdraws = NotificationID(text: identifier)
       }
-      isWritten = (try? entry.append(to: &arena.bytes)) != nil
+      let start = arena.bytes.count
+      guard (try? entry.append(to: &arena.bytes)) != nil else { return written = nil }
+      written = (ArenaSpan(start: start, count: arena.bytes.count - start), arena.keep(entry.identifier))
     }
-    guard isWritten else { return nil }
+    guard let written else { return nil }
     return RequestEntry(
-      span: ArenaSpan(start: start, count: arena.bytes.count - start), application: StableHash.hash(view.application),
-      user: view.target.userHash,
-      time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64, source: sourceHash(view.envelope),
-      end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
+      span: written.span, kind: entry.kind, collapseID: written.identifier, application: StableHash.hash(view.application),
+      user: view.target.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
+      source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
       revision: view.envelope.revision.inIncarnation(incarnation))
   }
 

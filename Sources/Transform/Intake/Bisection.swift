@@ -37,7 +37,7 @@ struct Bisection {
     return left == 0
   }
 
-  /// Whether the record at this offset is the one that no worker survives; said only once.
+  /// Whether the record at this offset is the one that no worker survives; true only once.
   mutating func takeDeadly(_ partition: MarkedPartition, _ offset: Int64) -> Bool {
     guard deadly[partition] == offset else { return false }
     deadly[partition] = nil

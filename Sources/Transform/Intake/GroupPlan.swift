@@ -29,7 +29,7 @@ struct GroupPlan {
     // The embedded broker forgets members that are silent while their group forms, which takes it three seconds.
     if cluster.isEmbedded { return max(wanted, shortestSessionByDefault) }
     let text = try? await admin.settings(ofBroker: broker)["group.min.session.timeout.ms"]
-    // Where the brokers do not tell, the value that they have by default is the safe one.
+    // Where the brokers do not answer, the value that they have by default is the safe one.
     let shortest = text.flatMap { Int($0) } ?? shortestSessionByDefault
     guard wanted < shortest else { return wanted }
     logger.warning(

@@ -128,7 +128,7 @@ final class Intake {
       if bisection.isNeeded { return advanceByGroup(batch, first, committer) }
       let (begun, next) = begin(batch, first..<batch.count, committer)
       if !begun.isEmpty { pipeline.take(batch, begun) }
-      // What is judged and not yet told takes slots, too.
+      // What is judged and not yet in the journal takes slots, too.
       if committer.inFlight >= settings.inFlight / 2 { journal.flush() }
       if next < batch.count { return consumer.hold() }
     }
@@ -189,9 +189,10 @@ final class Intake {
     }
   }
 
-  /// Whether the first record that is read of a partition fits the marker at which reading began.
+  /// Whether a record is to be begun: the first one that is read of a partition shows whether the marker fits at which reading began.
   private func isWork(_ record: RecordView) -> Bool {
     let index = record.partitionIndex
+    guard checkpoints.isUnconfirmed(index) else { return true }
     guard let assigned = consumer?.assignment.first(where: { $0.index == index }), assigned.generation == record.generation else {
       return false
     }

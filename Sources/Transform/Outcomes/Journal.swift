@@ -3,16 +3,20 @@ import Kafka
 import Notifications
 import Worker
 
+/// Whom the journal tells.
+protocol JournalOwner: AnyObject {
+  /// Requests are finished: their tickets go back to the tracker.
+  func journaled(_ tickets: [RecordTicket])
+  /// Kafka has not taken a record (why), or takes them again (nil).
+  func journalFailed(_ error: KafkaError.Code?)
+}
+
 /// Writes `notifications.journal`: how requests were judged, many to a record, in the partition of the same number. Loop-confined.
 ///
 /// A request is finished when Kafka has every record that names it. A record that Kafka has not taken is sent again as it is: nothing is
 /// judged again for it, and nobody's request is dead-lettered for it.
 final class Journal {
-  /// Told when requests are finished.
-  var onDurable: (([RecordTicket]) -> Void)?
-  /// Told when Kafka has not taken a record (why), and when it takes them again (nil).
-  var onFailure: ((KafkaError.Code?) -> Void)?
-
+  weak var owner: (any JournalOwner)?
   private let producer: Producer
   private let topic: ProducerTopic
   private let worker: String
@@ -46,7 +50,7 @@ final class Journal {
     }
   }
 
-  /// Notes the verdict on a request that is for one device, or for none that was looked for.
+  /// Notes the verdict on a request that is for one device, or for none, since no device was asked for.
   func append(_ source: JournalSource, _ judgement: JournalJudgement) {
     let journal = journal(source)
     journal.append(source.place, judgement, now: WallClock.milliseconds())
@@ -65,7 +69,7 @@ final class Journal {
 
   /// All other outcomes of a request are durable: its ticket goes back when Kafka has what the journal says of it.
   func finish(_ ticket: RecordTicket, _ source: JournalSource) {
-    if journal(source).wait(ticket) { onDurable?([ticket]) }
+    if journal(source).wait(ticket) { owner?.journaled([ticket]) }
   }
 
   /// Sends what is there.
@@ -80,13 +84,13 @@ final class Journal {
     let finished = journal.reported(number, isDurable: failure == nil)
     if failure == nil { numbered[number] = nil } else { lingers() }
     failing(failure)
-    if !finished.isEmpty { onDurable?(finished) }
+    if !finished.isEmpty { owner?.journaled(finished) }
   }
 
   private func failing(_ failure: KafkaError.Code?) {
     guard isFailing != (failure != nil) else { return }
     isFailing = failure != nil
-    onFailure?(failure)
+    owner?.journalFailed(failure)
   }
 
   /// Whether Kafka has all of it.
@@ -94,7 +98,7 @@ final class Journal {
 
   func close() {
     timer.close()
-    (onDurable, onFailure) = (nil, nil)
+    owner = nil
   }
 
   private func journal(_ source: JournalSource) -> PartitionJournal {

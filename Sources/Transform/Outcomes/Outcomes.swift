@@ -28,7 +28,7 @@ enum OutcomeToken {
   }
 }
 
-/// Says to Kafka what became of requests: events, deliveries and dead letters. Loop-confined.
+/// Emits what became of requests: events, deliveries and dead letters. Loop-confined.
 ///
 /// Each function answers how many records were produced whose reports are to be waited for. A delivery is not waited for: when it is
 /// lost the device finds the notification in its mailbox.
@@ -37,7 +37,7 @@ final class Outcomes {
   struct Produced {
     /// Records whose reports will come.
     var count = 0
-    /// Nothing is missing; else Kafka's queue was full, and the outcome is to be said again as a whole.
+    /// Nothing is missing; else Kafka's queue was full, and all of the outcome is to be emitted again.
     var isComplete = true
 
     static func + (one: Produced, other: Produced) -> Produced {
@@ -53,7 +53,7 @@ final class Outcomes {
   }
 
   private let producers: (events: Producer, deliveries: Producer)
-  /// Nothing is said: what is done was done and said before.
+  /// Nothing is emitted: what is done was done and emitted before.
   private let isSilent: Bool
   private let events: ProducerTopic
   private let deliveries: ProducerTopic
@@ -87,14 +87,11 @@ final class Outcomes {
   private static let (busyRecords, busyBytes) = (LaneProducers.maximumRecords / 2, 64 << 20)
 
   /// Something happened to a request at a device.
-  func say(_ type: EventType, _ subject: Subject, revision: Revision) -> Produced {
-    produce(EventFacts(type, of: subject.entry, device: subject.token, revision: revision), key: subject.token, .record(subject.record))
-  }
-
-  /// A newer revision of the same collapse id is known.
-  func stale(_ subject: Subject, revision: Revision, by: NotificationID) -> Produced {
-    var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: revision)
-    facts.details = .by(by)
+  ///
+  /// - Parameter by: the notification that takes its place.
+  func emit(_ type: EventType, _ subject: Subject, revision: Revision, by: NotificationID?) -> Produced {
+    var facts = EventFacts(type, of: subject.entry, device: subject.token, revision: revision)
+    if let by { facts.details = .by(by) }
     return produce(facts, key: subject.token, .record(subject.record))
   }
 
@@ -124,7 +121,7 @@ final class Outcomes {
     return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .record(token)) : first
   }
 
-  /// A record breaks a rule: it is said, and the record goes to the dead letters as it was.
+  /// A record breaks a rule: an event is emitted, and the record goes to the dead letters as it was.
   ///
   /// - Parameter refusals: how often Kafka has found a record of this outcome too large.
   func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, refusals: Int, token: Flow.Slot)
@@ -133,30 +130,30 @@ final class Outcomes {
     if isSilent { return Produced() }
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
-    let said = produce(facts, key: envelope.target, .record(token))
-    return said + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
+    let event = produce(facts, key: envelope.target, .record(token))
+    return event + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
   }
 
-  /// A record cannot be processed: it is said, and the record goes to the dead letters as it was.
+  /// A record cannot be processed: an event is emitted, and the record goes to the dead letters as it was.
   func deadLetter(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, token: Flow.Slot)
     -> Produced
   {
     if isSilent { return Produced() }
-    var said = Produced()
+    var event = Produced()
     if let envelope {
       var facts = EventFacts(.rejected, of: envelope)
       facts.details = .rejected(
         Rejection(
           .internalServerError, field: "record", rule: "The cluster could not process the record; the dead letters have it, and say why.")
       )
-      said = produce(facts, key: envelope.target, .record(token))
+      event = produce(facts, key: envelope.target, .record(token))
     }
-    return said + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
+    return event + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
   }
 
   /// How much of a record there is in its dead letter.
   private enum LetterForm: CaseIterable {
-    case whole, withoutValue, bare
+    case complete, withoutValue, bare
   }
 
   /// Puts a record into the dead letters as it was.
@@ -166,14 +163,14 @@ final class Outcomes {
   private func put(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ token: Flow.Slot) -> Produced {
     for form in LetterForm.allCases.dropFirst(min(refusals, LetterForm.allCases.count - 1)) {
       var letter = letter
-      if form != .whole {
+      if form != .complete {
         let rest = "the record does not fit into the dead letters as a whole: read it where it lies"
         letter.error = letter.error.map { "\($0); \(rest)" } ?? rest
       }
       if form != .bare { headers.copy(from: record) }
       letter.forEachHeader { header, value in headers.append(header.name, value) }
       let outcome = producers.events.produce(
-        deadLetters, key: form == .bare ? nil : record.key, value: form == .whole ? record.value : nil, headers: headers,
+        deadLetters, key: form == .bare ? nil : record.key, value: form == .complete ? record.value : nil, headers: headers,
         token: OutcomeToken.record(token).value)
       if case .refused(let error) = outcome, error.code == .messageTooLarge, form != .bare {
         headers.removeAll()

@@ -38,7 +38,7 @@ final class PartitionJournal {
   /// Bytes that Kafka does not have yet.
   var bytes: Int { sealed.reduce(writer.count) { $0 + ($1.state == .durable ? 0 : $1.value.count) } }
 
-  /// Notes the verdict on a request that is for one device, or for none that was looked for.
+  /// Notes the verdict on a request that is for one device, or for none, since no device was asked for.
   func append(_ place: JournalPlace, _ judgement: JournalJudgement, now: Int64) {
     writer.append(offset: place.offset, timestamp: place.timestamp, judgement, now: now)
   }

@@ -7,7 +7,7 @@ import Worker
 
 /// What a rebuilding consists of: loop-confined.
 ///
-/// It judges requests as the workers did, says nothing of it, and takes out of the mailboxes what events say has ended.
+/// It judges requests as the workers did, emits nothing, and takes out of the mailboxes what events say has ended.
 final class RebuildCore: ConsumerHandler {
   private let loop: EventLoop
   private let settings: TransformSettings
@@ -48,19 +48,19 @@ final class RebuildCore: ConsumerHandler {
   }
 
   /// Endings that are kept at most before the events wait for the requests; about 150 bytes each.
-  private static let mostEndings = 200_000
+  private static let endingsMaximum = 200_000
   /// How far the clocks of two brokers may be apart.
   private static let slackMilliseconds: Int64 = 5_000
 
   /// How far one partition may be ahead of another: about what a mailbox may be too full by.
   private static let stepMilliseconds: Int64 = 10_000
   /// Records under way at most.
-  private static let most = 20_000
+  private static let inFlightMaximum = 20_000
   private static let lockMilliseconds = 10_000
 
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, isDryRun: Bool) throws {
     var settings = settings
-    // What a mailbox has too many of is given up, and said, when later requests come.
+    // What a mailbox has too many of is evicted when later requests come.
     settings.mailboxBound = .max
     self.loop = loop
     self.settings = settings
@@ -82,7 +82,7 @@ final class RebuildCore: ConsumerHandler {
     shards.onDown = { [unowned self] error in fail(error) }
   }
 
-  // MARK: The whole
+  // MARK: Run
 
   func run() async throws -> RebuildReport {
     shards.start()
@@ -134,15 +134,15 @@ final class RebuildCore: ConsumerHandler {
       (name, max(range.lowerBound, range.upperBound - TopicIncarnations.recordsRead)..<range.upperBound)
     }
     try await read(phase: .incarnations, journal)
-    let told = unknown.filter { incarnations.lastRequests[$0.partition] != nil }
-    let ends = try await admin.ends(of: told)
+    let known = unknown.filter { incarnations.lastRequests[$0.partition] != nil }
+    let ends = try await admin.ends(of: known)
     try await read(
       phase: .incarnations,
-      told.compactMap { name in
+      known.compactMap { name in
         guard let offset = incarnations.lastRequests[name.partition]?.offset, ends[name]?.contains(offset) == true else { return nil }
         return (name, offset..<offset + 1)
       })
-    for name in told {
+    for name in known {
       let there = lastTimestamps.removeValue(forKey: name)?.timestamp
       incarnationOf[name] = incarnations.incarnation(of: name.partition, there: there, offsets: ends[name] ?? 0..<0)
     }
@@ -213,7 +213,7 @@ final class RebuildCore: ConsumerHandler {
     let (come, slack) = (step.earliest(of: requests), Self.slackMilliseconds)
     var kept: [Ending] = []
     for ending in endings {
-      guard come == .max || come != .min && ending.time <= come - slack, deletions < Self.most else {
+      guard come == .max || come != .min && ending.time <= come - slack, deletions < Self.inFlightMaximum else {
         kept.append(ending)
         continue
       }
@@ -233,8 +233,9 @@ final class RebuildCore: ConsumerHandler {
     }
     guard let consumer else { return }
     var (wait, goOn) = step.decide()
-    if tracker.inFlight + deletions > Self.most || endings.count > Self.mostEndings && !pipeline.isIdle { return consumer.hold() }
-    if endings.count > Self.mostEndings {
+    let mustWait = endings.count > Self.endingsMaximum && !pipeline.isIdle
+    if tracker.inFlight + deletions > Self.inFlightMaximum || mustWait { return consumer.hold() }
+    if endings.count > Self.endingsMaximum {
       // But for the last of all partitions, which requests may wait for as well.
       let last = step.last
       let events = goOn.filter { names[$0]?.topic == settings.topics.events && $0 != last }

@@ -27,8 +27,8 @@ struct Evictions: ~Copyable {
   ///
   /// - Parameters:
   ///   - overflow: what the mailbox has too much, oldest first.
-  ///   - emit: says of one entry that it is evicted, and answers whether a report of that will come.
-  /// - Returns: the fields that cannot be read, of which there is nothing to say.
+  ///   - emit: emits that an entry is evicted, and answers whether a report of that will come.
+  /// - Returns: the fields that cannot be read, of which nothing can be emitted.
   mutating func begin(
     _ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries,
     _ emit: (_ number: Int, _ revision: Revision, _ entry: DeliveryEntryView) -> Bool
@@ -36,17 +36,17 @@ struct Evictions: ~Copyable {
     guard overflow.count > 0 else { return [] }
     let device = Array(token)
     guard devices.count < Self.maximum, !devices.contains(device) else { return [] }
-    var told: [(revision: Revision, entry: DeliveryEntryView)] = []
-    let unreadable = overflow.forEach { revision, entry, _ in told.append((revision, entry)) }
-    let number = slots.add(Eviction(token: device, revisions: told.map(\.revision)))
-    let pending = told.count { emit(number, $0.revision, $0.entry) }
+    var entries: [(revision: Revision, entry: DeliveryEntryView)] = []
+    let unreadable = overflow.forEach { revision, entry, _ in entries.append((revision, entry)) }
+    let number = slots.add(Eviction(token: device, revisions: entries.map(\.revision)))
+    let pending = entries.count { emit(number, $0.revision, $0.entry) }
     if pending == 0 {
       _ = ended(number)
     } else {
       devices.insert(device)
       slots.update(number) {
         $0.pending = pending
-        $0.failed = pending < told.count
+        $0.failed = pending < entries.count
       }
     }
     return unreadable
@@ -69,38 +69,5 @@ struct Evictions: ~Copyable {
     guard let eviction = slots.take(number) else { return nil }
     devices.remove(eviction.token)
     return eviction.token
-  }
-}
-
-/// Full mailboxes.
-extension Pipeline {
-  /// Begins to evict what a device's mailbox has too much.
-  func evict(_ overflow: MailboxEntries, _ token: UnsafeRawBufferPointer) {
-    let unreadable = evictions.begin(token, overflow) { number, revision, entry in
-      metrics.evicted.increment()
-      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, record: Int32(number)), revision: revision)
-    }
-    guard !unreadable.isEmpty else { return }
-    let device = String(decoding: token, as: UTF8.self)
-    metrics.unreadableEntries.increment(by: unreadable.count)
-    logger.warning(
-      "what cannot be read is removed from a mailbox", ["mailbox": mailboxes.name(of: device), "fields": unreadable.count])
-    mailboxes.remove(unreadable: unreadable, of: device) { _ in }
-  }
-
-  /// The `evicted` event of an eviction's entry is in Kafka, or is not; after the last one the entries are deleted.
-  func evictionReported(_ number: Int, failed: Bool) {
-    guard let eviction = evictions.reported(number, failed: failed) else { return }
-    let token = String(decoding: eviction.token, as: UTF8.self)
-    mailboxes.evict(eviction.revisions, of: token, maximum: settings.mailboxBound) { [self] answer in evicted(number, answer) }
-  }
-
-  /// An eviction's entries are deleted; what is still too much comes next.
-  private func evicted(_ number: Int, _ answer: Result<MailboxEntries, StoreError>) {
-    guard let token = evictions.ended(number) else { return }
-    switch answer {
-    case .success(let overflow): token.withUnsafeBytes { evict(overflow, $0) }
-    case .failure(let error): noticed(error)
-    }
   }
 }

@@ -18,7 +18,7 @@ public final class LogWriter: Sendable {
     var items: [Item] = []
     var limit: RepeatLimit
     /// Lines dropped since that was last said.
-    var unsaidDrops = 0
+    var unreportedDrops = 0
     var isAsleep = false
     var isClosed = false
   }
@@ -123,7 +123,7 @@ public final class LogWriter: Sendable {
       }
       guard line.level == .debug || queue.limit.admits(key, line.level, at: now) else { return false }
       if queue.items.count >= bound {
-        queue.unsaidDrops += 1
+        queue.unreportedDrops += 1
         drops.wrappingAdd(1, ordering: .relaxed)
         return false
       }
@@ -140,10 +140,10 @@ public final class LogWriter: Sendable {
       let (items, drops, summaries, isClosed) = queue.withLock { queue in
         defer {
           queue.items.removeAll(keepingCapacity: true)
-          queue.unsaidDrops = 0
+          queue.unreportedDrops = 0
           queue.isAsleep = true
         }
-        return (queue.items, queue.unsaidDrops, queue.limit.summaries(at: SteadyClock.milliseconds()), queue.isClosed)
+        return (queue.items, queue.unreportedDrops, queue.limit.summaries(at: SteadyClock.milliseconds()), queue.isClosed)
       }
       write(items, drops, summaries)
       if isClosed {

@@ -68,7 +68,7 @@ public struct HistogramBuckets: Sendable, Hashable {
   ])
   /// 64 B to 16 MiB, by fours.
   public static let bytes = HistogramBuckets((3...12).map { Double(1 << (2 * $0)) })
-  /// 1 to 65536, by twos and fours: sizes of batches and audiences.
+  /// 1 to 65536, by twos and fours: sizes of batches and of persons' devices.
   public static let counts = HistogramBuckets([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16_384, 65_536])
 }
 

@@ -57,7 +57,7 @@ enum AuditCommand {
     settings.spillFolder = values[spill] ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     let loop = EventLoop(name: "audit")
     let log = ReadingLog()
-    let auditor = Auditor(on: loop, kafka, RequestRules(values), settings) { log.say($0) }
+    let auditor = Auditor(on: loop, kafka, RequestRules(values), settings) { log.report($0) }
     let report: AuditReport
     do {
       report = try await auditor.audit()

@@ -44,7 +44,7 @@ actor DeviceSession {
       release()
       throw Failure(error.code == .stateInUse ? .dependencyMissing : .wrongUsage, error.description)
     }
-    await sayWhatIsListed(device)
+    await showWhatIsListed(device)
     if let timeout = behaviour.connectTimeout {
       connectTimer = Timer(on: loop) { [weak self] in self?.connectTimedOut(timeout) }
       connectTimer?.start(after: timeout.wholeMilliseconds)
@@ -112,12 +112,12 @@ actor DeviceSession {
     if behaviour.isJSON {
       StandardOutput.line(event.json.text)
     } else {
-      sayText(event)
+      showText(event)
     }
     StandardOutput.flush()
   }
 
-  private func sayText(_ event: DeviceEvent) {
+  private func showText(_ event: DeviceEvent) {
     switch event {
     case .shown(let notification): StandardOutput.line(text.notification(notification, mark: "", categories: categories))
     case .updated(let notification): StandardOutput.line(text.notification(notification, mark: "(replaced)", categories: categories))
@@ -126,7 +126,7 @@ actor DeviceSession {
     }
   }
 
-  private func sayWhatIsListed(_ device: Device) async {
+  private func showWhatIsListed(_ device: Device) async {
     guard !behaviour.isJSON else { return }
     StandardOutput.line("-- \(configuration.hello.application) at \(urls); type help for what can be typed")
     for notification in await device.delivered.reversed() {
@@ -149,7 +149,7 @@ actor DeviceSession {
         await perform(instruction, command: "")
       }
     } catch {
-      say("error", [("message", .string(error.description))], "!! \(DeviceText.plain(error.description))")
+      show("error", [("message", .string(error.description))], "!! \(DeviceText.plain(error.description))")
     }
     StandardOutput.flush()
   }
@@ -161,7 +161,7 @@ actor DeviceSession {
       if behaviour.isJSON, let done { StandardOutput.line(DeviceEvent.event("done", [("command", .string(command))] + done).text) }
     } catch {
       let code = (error as? DeviceError)?.code.rawValue
-      say(
+      show(
         "error", [("command", .string(command)), ("code", code.map { .string($0) }), ("message", .string("\(error)"))],
         "!! \(DeviceText.plain("\(error)"))")
     }
@@ -285,7 +285,7 @@ actor DeviceSession {
     StandardOutput.line("-- " + (["status \(authorization.status.rawValue)"] + options).joined(separator: ", "))
   }
 
-  private func say(_ event: String, _ members: [(String, JSONValue?)], _ line: String) {
+  private func show(_ event: String, _ members: [(String, JSONValue?)], _ line: String) {
     StandardOutput.line(behaviour.isJSON ? DeviceEvent.event(event, members).text : line)
   }
 }

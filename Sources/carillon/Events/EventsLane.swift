@@ -13,7 +13,7 @@ actor EventsLane {
   func devices(of user: String, _ application: String?, _ topic: String, _ kafka: KafkaConfiguration) async throws -> PersonDevices {
     let reader = TopicReader(on: loop, kafka)
     let log = ReadingLog()
-    reader.onProgress = { log.say($0) }
+    reader.onProgress = { log.report($0) }
     let admin = try Admin(kafka)
     var devices = PersonDevices(of: user, application: application)
     do {

@@ -50,7 +50,7 @@ enum ExplainCommand {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-explain")
     let loop = EventLoop(name: "explain")
     let log = ReadingLog()
-    let explainer = Explainer(on: loop, kafka, RequestRules(values)) { log.say($0) }
+    let explainer = Explainer(on: loop, kafka, RequestRules(values)) { log.report($0) }
     let result: SearchResult
     do {
       result = try await explainer.explain(question, hints)

@@ -100,14 +100,14 @@ struct TimelinePrinter {
     case .ended: break
     }
     if explanation.requests.isEmpty, explanation.isFound { words.append("Its own record is no longer in the topic.") }
-    for outcome in explanation.devices.prefix(Self.mostDevices) { words.append(sentence(outcome)) }
-    let further = explanation.devices.count - Self.mostDevices
+    for outcome in explanation.devices.prefix(Self.maximumDevices) { words.append(sentence(outcome)) }
+    let further = explanation.devices.count - Self.maximumDevices
     if further > 0 { words.append("… and \(further) further devices") }
     return words
   }
 
   /// Sentences about devices at most: a person has few.
-  private static let mostDevices = 20
+  private static let maximumDevices = 20
 
   private func sentence(_ outcome: DeviceOutcome) -> String {
     let after = outcome.sincePublication.map { " \(Self.duration($0)) after its publication" } ?? ""

@@ -1,15 +1,18 @@
+import Notifications
+import Transform
 import Worker
 
 /// What the cluster accepts: the same for every role, and for the tools that check beforehand.
 enum RequestSettings {
   static let payloadBytes = Setting(
-    "requests.payload-bytes", .size(256...32_768), default: 4096,
+    "requests.payload-bytes", .size(256...32_768), default: RequestLimits().payloadBytes,
     "The largest payload. The same everywhere in the cluster; VoIP pushes may have 5120 bytes in any case.")
   static let longestLifetime = Setting(
-    "requests.longest-lifetime", .duration(.seconds(60)...(.seconds(30 * 86_400))), default: .seconds(30 * 86_400),
+    "requests.longest-lifetime", .duration(.seconds(60)...(.seconds(30 * 86_400))), default: .seconds(RequestLimits().longestLifetime),
     "The longest lifetime of a notification: a later expiration is cut to it, and devices remember for so long.")
   static let oneAttempt = Setting(
-    "requests.one-attempt", .duration(.seconds(1)...(.seconds(3600))), default: .seconds(30),
+    "requests.one-attempt", .duration(.seconds(1)...(.seconds(3600))),
+    default: .seconds(TransformSettings.Defaults.oneAttemptSeconds),
     "How long after its publication a request with apns-expiration 0 may still be tried.")
 
   static let group = SettingGroup("Requests", [], advanced: [payloadBytes, longestLifetime, oneAttempt])

@@ -5,26 +5,29 @@ import Worker
 /// The settings of the transform stage.
 enum TransformOptions {
   static let group = Setting(
-    "transform.group", .string("NAME"), default: "carillon-transform", "The consumer group: workers of one group share the requests.")
+    "transform.group", .string("NAME"), default: TransformSettings.Defaults.group,
+    "The consumer group: workers of one group share the requests.")
   static let inFlight = Setting(
-    "transform.in-flight", .integer(1...1_000_000), default: 50_000,
+    "transform.in-flight", .integer(1...1_000_000), default: TransformSettings.Defaults.inFlight,
     "Unfinished records at most in a lane; beyond it its partitions wait. 100,000 a second with 200 ms to Kafka and back are 25,000.")
   static let mailbox = Setting(
-    "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: 100,
+    "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: TransformSettings.Defaults.mailboxBound,
     "Notifications that wait for a device at most; a further one evicts the oldest.")
   static let rememberedIDs = Setting(
-    "device.remembered-ids", .integer(4...1024), default: 32, "Recent apns-ids that are remembered for each device, against duplicates.")
+    "device.remembered-ids", .integer(4...1024), default: TransformSettings.Defaults.rememberedIDs,
+    "Recent apns-ids that are remembered for each device, against duplicates.")
   static let rememberedRevisions = Setting(
-    "device.remembered-revisions", .integer(1...10_000), default: 256,
+    "device.remembered-revisions", .integer(1...10_000), default: TransformSettings.Defaults.rememberedRevisions,
     "Newest revisions that are remembered for each device, one for each collapse id, against stale updates.")
 
   static let tries = Setting(
-    "transform.tries", .integer(1...100), default: 5,
+    "transform.tries", .integer(1...100), default: TransformSettings.Defaults.tries,
     "Tries of a record that cannot be processed, before it goes to the dead letters. A dependency that is down does not count.")
 
   static let session = Setting(
-    "transform.session-timeout", .duration(.milliseconds(500)...(.seconds(300))), default: .seconds(2),
-    "After this long without a word from a worker its partitions go to others. Brokers allow less than 6 s only where group.min.session.timeout.ms says so; else their least is taken."
+    "transform.session-timeout", .duration(.milliseconds(500)...(.seconds(300))),
+    default: .milliseconds(TransformSettings.Defaults.sessionMilliseconds),
+    "After this long without a word from a worker its partitions go to others. Brokers allow less than 6 s only where group.min.session.timeout.ms says so; else their minimum is taken."
   )
 
   static let stage = SettingGroup(
@@ -34,13 +37,15 @@ enum TransformOptions {
 extension TransformSettings {
   /// Of the command line, for the lane of this name.
   init(_ values: SettingValues, _ place: ClusterPlace, worker: String) {
-    self.init(
-      topics: place.topics, kafka: place.kafka, store: place.store, group: values[TransformOptions.group],
-      longestLifetime: Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000),
-      payloadBytes: values[RequestSettings.payloadBytes],
-      oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000), mailboxBound: values[TransformOptions.mailbox],
-      rememberedIDs: values[TransformOptions.rememberedIDs], rememberedRevisions: values[TransformOptions.rememberedRevisions],
-      inFlight: values[TransformOptions.inFlight], cluster: place.name, worker: worker)
+    self.init(topics: place.topics, kafka: place.kafka, store: place.store, cluster: place.name, worker: worker)
+    group = values[TransformOptions.group]
+    longestLifetime = Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000)
+    payloadBytes = values[RequestSettings.payloadBytes]
+    oneAttemptSeconds = Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000)
+    mailboxBound = values[TransformOptions.mailbox]
+    rememberedIDs = values[TransformOptions.rememberedIDs]
+    rememberedRevisions = values[TransformOptions.rememberedRevisions]
+    inFlight = values[TransformOptions.inFlight]
     sessionMilliseconds = values[TransformOptions.session].wholeMilliseconds
     tries = values[TransformOptions.tries]
   }

@@ -31,7 +31,7 @@ enum RebuildCommand {
       try await Admin.with(place.kafka) { try await $0.ping() }
       let report = try await Task(executorPreference: loop) {
         try await lane.run(isDryRun: isDryRun) { report in
-          reading.say(report.phase.rawValue, read: report.read, of: report.total)
+          reading.report(report.phase.rawValue, read: report.read, of: report.total)
         }
       }.value
       await loop.close()

@@ -42,7 +42,7 @@ enum UpBanner {
         a device     \(me) device\(devices) --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada
         a request    \(me) publish\(kafka) --target user:ada --app com.example.shop --title Order --body 'On its way' --collapse-id order-7
         the events   \(me) events\(kafka) --from beginning
-        with kcat    echo '{"aps":{"alert":"Hello"}}' | kcat -P -b \(running.kafka) -t notifications.requests -k user:ada -H apns-topic=com.example.shop
+        with kcat    echo '{"aps":{"alert":"Hello"}}' | kcat -P -b \(running.kafka) -X partitioner=murmur2_random -t notifications.requests -k user:ada -H apns-topic=com.example.shop
 
       Ctrl-C ends it.
 

@@ -2,6 +2,8 @@
 import os
 
 from .bench import PARTITIONS, log, result
+from .topics import Produced
+from .transform import OUTCOMES, PAYLOAD
 
 # Deliveries outstanding where the publisher goes as fast as the devices take them.
 WINDOW = 4096
@@ -13,9 +15,10 @@ def push(bench, binary, load, duration):
     fan_out = bench.fan_out(binary, pin=bench.cores.server)
     transform = bench.transform(binary, pin=bench.cores.others)
     memory = os.path.join("/dev/shm", f"carillon-bench-{os.getpid()}")
+    produced = Produced(arguments.kafka, [bench.prefix + topic for topic in OUTCOMES], PARTITIONS)
     try:
         publish = [bench.path("kpub"), arguments.kafka, bench.prefix + "requests", PARTITIONS, "run", memory, arguments.connections, "--mode",
-                   "carillon", *load]
+                   "carillon", "--size", PAYLOAD, *load]
         others = {"transform": transform.pid, "redis": bench.redis.pid, "kafka": bench.kafka_pid}
         measured = bench.tool(
             "wsbench", "-n", arguments.connections, "-p", fan_out.device_port, *bench.hello(), "--ack", '{"type":"ack","deliveries":[$V]}',
@@ -27,6 +30,10 @@ def push(bench, binary, load, duration):
         if os.path.exists(memory):
             os.remove(memory)
     check(measured, arguments.connections)
+    found, sizes = produced.take()
+    arrived = measured["total_msgs"] - measured["dups"]
+    measured["records_per_msg"] = sum(found.values()) / arrived
+    measured["bytes_per_msg"] = (sum(sizes.values()) - PAYLOAD * found[bench.prefix + "deliveries"]) / arrived
     measured["all_us_per_msg"] = measured["srv_cpu_us_per_msg"] + sum(measured.get(f"x_{name}_us_per_msg", 0) for name in others)
     return measured
 
@@ -83,6 +90,9 @@ def full_rate(bench):
         ("CPU of the fan-out worker ÷ limit", "<= 1.8", ratio("srv_cpu_us_per_msg")),
         ("CPU of all servers ÷ limit", "<= 5.5", ratio("all_us_per_msg")),
         *[(f"CPU of {name}, µs a delivery", None, lambda item, key=key: item["carillon"].get(key, 0)) for name, key in parts],
+        # In the first round with what tells of the devices' registrations.
+        ("records produced for a delivery", "<= 2.1", lambda item: item["carillon"]["records_per_msg"]),
+        ("bytes produced for a delivery, payloads apart", "<= 700", lambda item: item["carillon"]["bytes_per_msg"]),
         ("deliveries/s", None, lambda item: item["carillon"]["msgs_per_s"]),
         ("deliveries that came twice, percent", None, repeats),
     ])

@@ -83,7 +83,7 @@ class Redis:
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.folder, "--dbfilename", "dump.rdb",
              "--hash-max-listpack-value", "1024", "--loglevel", "warning"],
-            env=dict(os.environ, LC_ALL="C"), stdout=subprocess.DEVNULL, preexec_fn=ends_with_parent)
+            stdout=subprocess.DEVNULL, preexec_fn=ends_with_parent)
         for _ in range(200):
             if self.call("ping") == "PONG":
                 return

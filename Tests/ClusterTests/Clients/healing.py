@@ -3,7 +3,8 @@
   lost       FLUSHALL while requests come: the workers stop and say so, `carillon rebuild` (killed once in the middle) restores all of it
   older      Redis is killed and comes back as it was some requests ago: what it has forgotten is applied again
   midway     the same while a worker works off a backlog, more of which it has read than it may begin
-  anew       the same as lost, after the requests topic was deleted and made again
+  again      the same as lost, after the requests topic was deleted and made again
+  at_once    the requests topic is deleted and made again before anybody can notice, and gets as many records as the former one had
   forgotten  the same, before anything of the new topic was worked on: only the journal tells then that there was another
   late       a worker stands still with what the journal does not have yet, and the requests topic is deleted and made again before it goes on
   backlog    a worker finds more requests for people than it works on at a time, and registrations behind them
@@ -44,7 +45,7 @@ class Redis:
     async def start(self):
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--appendonly", "yes", "--appendfsync",
-             "everysec", "--save", "", "--hash-max-listpack-value", "1024"], env={**os.environ, "LC_ALL": "C"}, stdout=subprocess.DEVNULL)
+             "everysec", "--save", "", "--hash-max-listpack-value", "1024"], stdout=subprocess.DEVNULL)
         await until(lambda: self.cli("PING") == b"PONG", "Redis answers")
 
     def cli(self, *words):
@@ -184,16 +185,17 @@ async def lost(arguments, folder):
     await two_devices(arguments, folder, work)
 
 
-def era(frame):
+def incarnation(frame):
     return int(frame["revision"][16:20], 16)
 
 
-async def make_anew(arguments, log):
-    """Deletes the requests topic, and makes it again when the workers know that it is gone."""
+async def make_again(arguments, log=None):
+    """Deletes the requests topic, and makes it again; with a log when the workers know that it is gone."""
     admin, topic = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka}), arguments.prefix + "requests"
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(None, admin.delete_topics([topic])[topic].result)
-    await until(lambda: "partition count changed" in open(log).read(), "the worker is told that the topic is gone", 60)
+    if log:
+        await until(lambda: "partition count changed" in open(log).read(), "the worker is told that the topic is gone", 60)
     for _ in range(200):
         with contextlib.suppress(confluent_kafka.KafkaException):
             made = admin.create_topics([confluent_kafka.admin.NewTopic(topic, 4, config={"message.timestamp.type": "LogAppendTime"})])
@@ -211,24 +213,41 @@ async def emptied_and_rebuilt(redis, cluster, transform, fan_out):
     await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
 
 
-async def anew(arguments, folder):
+async def at_once(arguments, folder):
+    """The topic is made again before anybody can notice that it is gone, and with as many records as it had."""
+    async def work(redis, cluster, transform, fan_out, url, present, absent):
+        for body in ("one", "two"):
+            producer = Producer(arguments.kafka, arguments.prefix + "requests")
+            await producer.notify("user:ada", body, apns_collapse_id="c")
+            await producer.flush()
+            await until(lambda: body in bodies(present), "what is published arrives", 60, lambda: bodies(present))
+            await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
+            if body == "one":
+                await make_again(arguments)
+        expect(incarnation(present.of("notify")[-1]) == 1, "its revisions are of the next incarnation", present.of("notify")[-1]["revision"])
+
+    await two_devices(arguments, folder, work)
+
+
+async def again(arguments, folder):
     async def work(redis, cluster, transform, fan_out, url, present, absent):
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
         await producer.notify("user:ada", "one", apns_collapse_id="c")
         await producer.flush()
         await until(lambda: "one" in bodies(present), "what is published before arrives")
         await until(lambda: committed(arguments) >= 1, "the group has committed", 30)
-        await make_anew(arguments, os.path.join(folder, "workers.log"))
+        await make_again(arguments, os.path.join(folder, "workers.log"))
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
         again = {key: absent[key] for key in ("device", "user")}
         async with Device(url, None, **again) as other:
+            # The first makes the new topic as long as the former one was: its position alone does not show that it is another one.
             for body in ("two", "two and a half"):
                 await producer.notify("user:ada", body, apns_collapse_id="c")
                 await producer.notify("user:grace", "seen " + body)
-            await producer.flush()
-            await until(lambda: "two and a half" in bodies(present), "what is published in the new topic arrives", 60)
+                await producer.flush()
+                await until(lambda: body in bodies(present), "what is published in the new topic arrives", 60, lambda: bodies(present))
             await until(lambda: len(bodies(other)) == 2, "at the other device too", 20)
-        expect(era(present.of("notify")[-1]) == 1, "its revisions are of the next era", present.of("notify")[-1]["revision"])
+        expect(incarnation(present.of("notify")[-1]) == 1, "its revisions are of the next incarnation", present.of("notify")[-1]["revision"])
         await producer.notify("user:grace", "waits")
         await producer.flush()
         await until(lambda: committed(arguments) >= 5, "the group has committed", 30, lambda: committed(arguments))
@@ -236,7 +255,7 @@ async def anew(arguments, folder):
         await producer.notify("user:ada", "three", apns_collapse_id="c")
         await producer.flush()
         await until(lambda: "three" in bodies(present), "an update after it arrives", 30, lambda: bodies(present))
-        expect(era(present.of("notify")[-1]) == 1, "in the same era", present.of("notify")[-1]["revision"])
+        expect(incarnation(present.of("notify")[-1]) == 1, "in the same incarnation", present.of("notify")[-1]["revision"])
         async with Device(url, None, **again) as late:
             await until(lambda: "waits" in bodies(late), "what has waited is there", 30, lambda: bodies(late))
             await producer.notify("user:grace", "last")
@@ -256,14 +275,14 @@ async def forgotten(arguments, folder):
         await producer.flush()
         await until(lambda: "three" in bodies(present), "what is published before arrives")
         await until(lambda: committed(arguments) >= 3, "the group has committed", 30)
-        await make_anew(arguments, os.path.join(folder, "workers.log"))
+        await make_again(arguments, os.path.join(folder, "workers.log"))
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)
         expect(committed(arguments) == 0, "Kafka has forgotten what was committed", committed(arguments))
         later = Producer(arguments.kafka, arguments.prefix + "requests")
         await later.notify("user:ada", "four", apns_collapse_id="c")
         await later.flush()
         await until(lambda: "four" in bodies(present), "an update after it arrives", 30, lambda: bodies(present))
-        expect(era(present.of("notify")[-1]) >= 1, "in the next era", present.of("notify")[-1]["revision"])
+        expect(incarnation(present.of("notify")[-1]) >= 1, "in the next incarnation", present.of("notify")[-1]["revision"])
 
     await two_devices(arguments, folder, work)
 
@@ -284,7 +303,7 @@ async def judged(arguments, folder):
                 file.seek(before)
                 return file.read().decode()
 
-        await make_anew(arguments, log)
+        await make_again(arguments, log)
         # One that begins at what Redis has of the former topic, and has read nothing yet.
         transform.send_signal(signal.SIGTERM)
         await until(lambda: transform.poll() is not None, "the first worker ends", 40)
@@ -303,7 +322,7 @@ async def judged(arguments, folder):
         redis.process.send_signal(signal.SIGCONT)
         other = await cluster.started("transform", *cluster.group)
         await until(lambda: "two" in bodies(present), "the other worker works on the new topic", 60)
-        expect(era(present.of("notify")[-1]) == 1, "in the next era", present.of("notify")[-1]["revision"])
+        expect(incarnation(present.of("notify")[-1]) == 1, "in the next incarnation", present.of("notify")[-1]["revision"])
         transform.send_signal(signal.SIGCONT)
         await until(lambda: committed(arguments) >= 2, "the group has committed", 30)
         other.send_signal(signal.SIGTERM)
@@ -311,7 +330,7 @@ async def judged(arguments, folder):
         await producer.notify("user:ada", "three")
         await producer.flush()
         await until(lambda: "three" in bodies(present), "the first one goes on", 60, lambda: bodies(present))
-        expect(era(present.of("notify")[-1]) == 1, "in the same era", present.of("notify")[-1]["revision"])
+        expect(incarnation(present.of("notify")[-1]) == 1, "in the same incarnation", present.of("notify")[-1]["revision"])
         expect(said().count("the topic was deleted and made again") == 2, "which each has found once", said().count("the topic was deleted and made again"))
 
     await two_devices(arguments, folder, work)
@@ -361,11 +380,11 @@ async def late(arguments, folder):
         await stood_still(transform)
         await limit(arguments, topic, None)
         await until(lambda: committed(arguments) >= counts["former"], "the other worker has finished them", 60, lambda: committed(arguments))
-        await make_anew(arguments, os.path.join(folder, "workers.log"))
+        await make_again(arguments, os.path.join(folder, "workers.log"))
         await publish("new")
         await arrived("new")
-        eras = {era(frame) for frame in present.of("notify") if frame["payload"]["custom"]["body"].startswith("new")}
-        expect(eras == {1}, "they are of the next era", eras)
+        shown = {incarnation(frame) for frame in present.of("notify") if frame["payload"]["custom"]["body"].startswith("new")}
+        expect(shown == {1}, "they are of the next incarnation", shown)
         await until(lambda: len([told for told in incarnations().values() if 1 in told]) == 4, "the journal tells of the new topic", 60)
         transform.send_signal(signal.SIGCONT)
         await until(lambda: any(told != sorted(told) for told in incarnations().values()), "the worker writes late", 60, incarnations)
@@ -565,7 +584,7 @@ async def pill(arguments, folder):
         expect(rebuild.returncode == 0 and proxy.deaths == before, "a rebuilding leaves the pill alone", rebuild.returncode)
 
 
-PARTS = {part.__name__: part for part in (lost, anew, forgotten, judged, late, older, midway, backlog, pill)}
+PARTS = {part.__name__: part for part in (lost, again, at_once, forgotten, judged, late, older, midway, backlog, pill)}
 
 
 def main():

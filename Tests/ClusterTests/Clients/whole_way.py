@@ -192,6 +192,19 @@ class WholeWay:
             name = await self.producer.notify("user:" + user, apns_topic="com.example.other")
             await other.frame("notify", id=name)
 
+    async def another_person_gets_nothing_of_the_former_one(self):
+        former, present = ("%s-%s" % (name, uuid.uuid4()) for name in ("ada", "grace"))
+        async with self.device(user=former) as device:
+            await device.frame("notify", id=await self.producer.notify("user:" + former))
+        name = await self.producer.notify("user:" + former)
+        await self.queued(name)
+        async with self.device(device=device.token, user=present) as other:
+            filtered = await self.event("filtered", apnsId=name)
+            expect(filtered.json["device"] == device.token and "person" in filtered.json["reason"], "it says why", filtered.json)
+            name = await self.producer.notify("user:" + present)
+            await other.frame("notify", id=name)
+            expect([frame["id"] for frame in other.of("notify")] == [name], "only its own", other.of("notify"))
+
     async def a_second_connection_takes_over(self):
         async with self.device() as first:
             async with self.device(device=first.token) as second:
@@ -325,7 +338,8 @@ class WholeWay:
         promises = [
             self.a_response_becomes_an_event, self.a_dismissal_is_an_event_only_when_asked_for, self.what_is_wrong_with_a_response_is_said,
             self.a_response_is_not_told_as_later_than_its_event, self.a_category_that_nobody_can_register_takes_no_response_away,
-            self.another_application_gets_nothing_of_the_former_one, self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,
+            self.another_application_gets_nothing_of_the_former_one, self.another_person_gets_nothing_of_the_former_one,
+            self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,
             self.a_mailbox_comes_in_order_and_by_the_window, self.a_full_mailbox_gives_up_its_oldest, self.a_removal_reaches_the_device,
             self.settings_and_leaving_are_told, self.a_bad_request_is_answered,
         ]

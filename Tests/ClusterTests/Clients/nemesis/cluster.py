@@ -245,7 +245,7 @@ class Redis:
         await self.server.start(
             "redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--appendonly", "yes", "--appendfsync",
             "everysec", "--maxmemory-policy", "noeviction", "--save", "", "--hash-max-listpack-value", "1024",
-            "--repl-diskless-sync-delay", "0", *more, environment={"LC_ALL": "C"})
+            "--repl-diskless-sync-delay", "0", *more)
         end = time.monotonic() + 30
         while await self.ask("PING", check=False) != "PONG":
             if time.monotonic() > end or not self.server.runs:

@@ -3,28 +3,37 @@ import Notifications
 import Store
 import Worker
 
-/// The records of `devices`: registrations, which a fan-out lane has mostly applied already.
-extension Pipeline {
+/// Applies the records of `devices`: registrations, which a fan-out lane has mostly applied already. Loop-confined.
+final class RegistrationStage {
+  private let inFlight: InFlight
+  private let registrations: Registrations
+  private let logger: Logger
+
+  init(_ registrations: Registrations, _ inFlight: InFlight, _ logger: Logger) {
+    (self.registrations, self.inFlight, self.logger) = (registrations, inFlight, logger)
+  }
+
   /// Applies a registration.
-  func register(_ slot: Flow.Slot, _ record: RecordView) {
-    flow.expect(1, of: slot)
+  func take(_ slot: Flow.Slot) {
+    let record = inFlight[slot].record
+    inFlight.expect(slot)
     do throws(UnreadableRegistration) {
       registrations.apply(try Registrations.Record(record)) { [self] answer in registered(slot, answer) }
     } catch {
       logger.warning(
         "a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": error.reason])
-      records[slot].verdict = .unreadable
-      finish(slot)
+      inFlight[slot].verdict = .unreadable
+      inFlight.answered(slot)
     }
   }
 
   private func registered(_ slot: Flow.Slot, _ answer: Result<Registrations.Outcome, StoreError>) {
     switch answer {
-    case .success(.applied): records[slot].verdict = .applied
-    case .success(.superseded): records[slot].verdict = .superseded
-    case .failure(let error): return failed(slot, error)
+    case .success(.applied): inFlight[slot].verdict = .applied
+    case .success(.superseded): inFlight[slot].verdict = .superseded
+    case .failure(let error): return inFlight.failed(slot, error)
     }
-    finish(slot)
+    inFlight.answered(slot)
   }
 }
 

@@ -1,0 +1,162 @@
+import EventLoop
+import HTTP
+import Notifications
+import Store
+import Worker
+
+/// What a session asks of Redis and Kafka for its device: each function is the work of one task, from top to bottom. Loop-confined.
+final class DeviceRegistration {
+  private let settings: FanOutSettings
+  private let logger: Logger
+  private let metrics: FanOutMetrics
+  private let admission: Admission
+  private let sessions: Sessions
+  private let registrar: Registrar
+  private let recipients: Recipients
+  private let watch: RedisWatch
+
+  init(
+    _ settings: FanOutSettings, _ admission: Admission, _ sessions: Sessions, _ registrar: Registrar, _ recipients: Recipients,
+    _ watch: RedisWatch, logger: Logger, metrics: FanOutMetrics
+  ) {
+    self.settings = settings
+    self.logger = logger
+    self.metrics = metrics
+    self.admission = admission
+    self.sessions = sessions
+    self.registrar = registrar
+    self.recipients = recipients
+    self.watch = watch
+  }
+
+  // MARK: From the hello to the welcome
+
+  /// A hello was admitted: its device's presence is written, its registration published if it is a new one, its former session ended.
+  func enter(_ generation: UInt64) async {
+    // Those that wait for Kafka give their turn up, so that devices whose registration stands still enter while Kafka is away.
+    var holdsTurn = true
+    defer { if holdsTurn { admission.ended() } }
+    guard let session = sessions[generation], case .entering(let hello) = session.phase else { return }
+    do {
+      let expiration = try self.expiration(of: hello)
+      let token = hello.device.text
+      let presence = sessions.presence(generation)
+      var registration = hello.registration(since: WallClock.milliseconds())
+      var found = try await sessions.presences.enter(token, presence, digest: registration.digest)
+      // Between the publication and this call another session of the device may have registered differently: the last hello wins.
+      for _ in 0..<3 {
+        guard case .otherRegistration(let standing) = found else { break }
+        // What Redis may have lost is not published again as if it were of today.
+        guard watch.isRegistryComplete else { throw StoreError(.unavailable, "the registry is being restored") }
+        if let standing, standing.isSame(as: Owner(registration)) { registration.since = Int64(clamping: standing.since) }
+        if holdsTurn {
+          holdsTurn = false
+          admission.ended()
+        }
+        try await registrar.register(registration)
+        guard session.isEntering else { return }
+        found = try await sessions.presences.enter(token, presence, digest: registration.digest)
+      }
+      guard case .present(let standing) = found else {
+        throw StoreError(.unavailable, "the device's registration did not stand; another session may be registering it")
+      }
+      // The person's set lies in another bucket than the device: every hello makes sure of it.
+      try await recipients.add(token, registration)
+      if let former = standing.former, former.generation != generation { sessions.takeOver(former, token) }
+      guard session.isEntering else { return sessions.leave(token, generation) }
+      session.welcome(OpenSession(session, registration, standing, expiration: expiration))
+    } catch let error as CredentialError {
+      metrics.unauthorized.increment()
+      session.close(.unauthorized, "\(error)")
+    } catch let error as Overload {
+      session.goAway(at: error.limit)
+    } catch {
+      watch.noticed(error)
+      logger.warning("a device could not enter", ["error": "\(error)"])
+      session.goAway(retryAfterAtLeast: 2000)
+    }
+  }
+
+  /// When the hello's credential expires, in seconds since 1970; throws when it does not let the device in.
+  private func expiration(of hello: Hello) throws(CredentialError) -> Int64 {
+    guard case .credential(let key) = settings.admission else { return .max }
+    guard let text = hello.credential else { throw .missing }
+    let credential = try Credential(verifying: text, key: key, now: WallClock.seconds())
+    guard credential.device == hello.device.text else { throw .another("device") }
+    guard credential.application == hello.application else { throw .another("application") }
+    guard credential.user == hello.user else { throw .another("user") }
+    return credential.expiration
+  }
+
+  // MARK: From time to time
+
+  /// The repeated hello: an absent presence is restored, another session's ends this one, what lies in the mailbox is sent.
+  func resync(_ generation: UInt64) async {
+    guard let open = sessions[generation]?.open, sessions.isRedisUp else { return }
+    let found: Presences.Refreshed
+    do throws(StoreError) {
+      found = try await sessions.presences.refresh(open.token, sessions.presence(generation))
+    } catch { return watch.noticed(error) }
+    guard let session = sessions[generation] else { return }
+    switch found {
+    case .present(let entries, let standing):
+      if isBehind(standing, open) { return await restore(open.registration, of: generation) }
+      if entries > 0 { open.resync() }
+    case .elsewhere: sessions.elsewhere(session, open)
+    case .unregistered(let standing):
+      if isBehind(standing, open) { return await restore(open.registration, of: generation) }
+      session.close(.registrationLost)
+    }
+  }
+
+  /// Whether another registration stands than the session's, and an older one: Redis has lost the session's.
+  private func isBehind(_ standing: RegistrationStamp?, _ open: OpenSession) -> Bool {
+    guard let standing else { return true }
+    return standing.digest != open.registration.digest && standing.offset <= open.registeredAt
+  }
+
+  /// Publishes a session's registration again; it belongs to its user since when it did.
+  private func restore(_ registration: Registration, of generation: UInt64) async {
+    do {
+      try await registrar.register(registration)
+      if sessions[generation] != nil { sessions.owner?.run(.resync(generation)) }
+    } catch {
+      logger.warning("a registration that Redis has lost could not be restored", ["error": "\(error)"])
+    }
+  }
+
+  // MARK: Changes
+
+  /// The session's device has other settings or categories.
+  func change(_ generation: UInt64, _ change: RegistrationChange) async {
+    guard let session = sessions[generation], let open = session.open else { return }
+    defer { open.changeEnded() }
+    change.apply(to: &open.registration)
+    do {
+      try await registrar.register(open.registration, emitting: .settingsChanged)
+      session.accept(change.request)
+    } catch {
+      failed(session, "a registration could not be changed", error)
+    }
+  }
+
+  /// The session's device is to be forgotten.
+  func unregister(_ generation: UInt64, _ request: String?) async {
+    guard let session = sessions[generation], let open = session.open else { return }
+    defer { open.changeEnded() }
+    do {
+      try await registrar.unregister(open.registration)
+      session.accept(request)
+      session.close(.unregistered, pending: .sent)
+    } catch {
+      failed(session, "a device could not be unregistered", error)
+    }
+  }
+
+  private func failed(_ session: Session, _ what: StaticString, _ error: any Error) {
+    if let error = error as? Overload { return session.goAway(at: error.limit) }
+    watch.noticed(error)
+    logger.warning(what, ["error": "\(error)"])
+    session.close(.serviceUnavailable)
+  }
+}

@@ -1,0 +1,103 @@
+import EventLoop
+import Notifications
+import Store
+import Worker
+
+/// What the person did: checked and completed from the receipt, and accepted when Kafka has it. Loop-confined.
+final class Responses {
+  /// A response whose event is on the way to Kafka.
+  private struct Pending {
+    let session: Session
+    let response: String
+  }
+
+  /// What a session may have on the way at a time.
+  private static let maximum = 64
+
+  private let receipts: Receipts
+  private let events: EventProducer
+  private let metrics: FanOutMetrics
+  private var pending = SlotTable<Pending>()
+
+  init(_ receipts: Receipts, _ events: EventProducer, metrics: FanOutMetrics) {
+    self.receipts = receipts
+    self.events = events
+    self.metrics = metrics
+  }
+
+  /// A device says what its person did.
+  func respond(_ frame: ResponseFrame, in open: OpenSession) {
+    guard open.responses < Self.maximum else {
+      // The device resends what was not accepted, and waits for what was.
+      metrics.limited(.responses)
+      return open.session.close(.tooManyResponses)
+    }
+    let verdict: ResponseVerdict? = receipts.withReceipt(frame.receipt) { receipt in
+      guard receipt.deviceHash == open.tokenHash, open.owner.takes(user: receipt.userHash, application: receipt.application) else {
+        return .refused(.notForThisDevice, field: "receipt")
+      }
+      guard receipt.withIdentifier({ String(decoding: $0, as: UTF8.self) }) == frame.identifier else {
+        return .refused(.badReceipt, field: "identifier")
+      }
+      let category = receipt.category.isEmpty ? nil : String(decoding: receipt.category, as: UTF8.self)
+      let verdict = open.registration.judge(category: category, action: frame.action, userText: frame.userText)
+      if case .event(let type) = verdict { emit(type, receipt, frame, open) }
+      return verdict
+    }
+    switch verdict {
+    case .event: break
+    case .silent: accept(frame.response, of: open.session)
+    case .refused(let reason, let field): refuse(frame.response, reason, field, of: open.session)
+    case nil: refuse(frame.response, .badReceipt, "receipt", of: open.session)
+    }
+  }
+
+  private func emit(_ type: EventType, _ receipt: ReceiptView, _ frame: ResponseFrame, _ open: OpenSession) {
+    var facts = EventFacts(type, of: receipt, device: UnsafeRawBufferPointer(start: nil, count: 0))
+    let slot = pending.add(Pending(session: open.session, response: frame.response))
+    open.responses += 1
+    var (token, user, response, action, text) = (
+      open.token, open.registration.user ?? "", frame.response, frame.action, frame.userText ?? ""
+    )
+    let isTaken = token.withUTF8 { token in
+      user.withUTF8 { user in
+        response.withUTF8 { response in
+          action.withUTF8 { action in
+            text.withUTF8 { text in
+              facts.device = UnsafeRawBufferPointer(token)
+              facts.user = UnsafeRawBufferPointer(user)
+              facts.details = .response(
+                UnsafeRawBufferPointer(response), action: UnsafeRawBufferPointer(action),
+                userText: frame.userText == nil ? nil : UnsafeRawBufferPointer(text), at: frame.at)
+              return events.emit(facts, key: facts.device, for: .response(slot))
+            }
+          }
+        }
+      }
+    }
+    // The device resends: an unanswered response is not lost.
+    if !isTaken { _ = take(slot) }
+  }
+
+  /// The report of a response's event: only now the device may forget it.
+  func reported(_ slot: Int, failed: Bool) {
+    guard let pending = take(slot), !failed, pending.session.open != nil else { return }
+    metrics.responses.increment()
+    accept(pending.response, of: pending.session)
+  }
+
+  private func take(_ slot: Int) -> Pending? {
+    guard let pending = pending.take(slot) else { return nil }
+    pending.session.open?.responses -= 1
+    return pending
+  }
+
+  private func accept(_ response: String, of session: Session) {
+    session.send { ServerFrames.accepted(response: response, to: &$0) }
+  }
+
+  private func refuse(_ response: String, _ reason: RefusalReason, _ field: String, of session: Session) {
+    metrics.refused.increment()
+    session.send { ServerFrames.refused(response: response, reason: reason, field: field, to: &$0) }
+  }
+}

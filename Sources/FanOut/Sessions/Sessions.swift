@@ -1,0 +1,170 @@
+import Cryptography
+import EventLoop
+import HTTP
+import JSON
+import Kafka
+import Notifications
+import Store
+import Worker
+
+/// What sessions ask of the lane.
+protocol SessionsOwner: AnyObject {
+  /// A session's hello has come: when its turn has come it is worked on.
+  func greeted(_ generation: UInt64)
+  /// A device says what its person did.
+  func responded(_ frame: ResponseFrame, in session: OpenSession)
+  /// Something of a session waits for Redis and Kafka.
+  func run(_ task: LaneTask)
+  /// When a device that is told to go may return: milliseconds from now.
+  func retryAfter(atLeast milliseconds: Int) -> Int
+}
+
+/// All connections of a lane by their generation, what they share, and the wheel by which each resyncs with its mailbox. Loop-confined.
+final class Sessions {
+  let settings: FanOutSettings
+  let logger: Logger
+  let metrics: FanOutMetrics
+  let mailboxes: Mailboxes
+  let presences: Presences
+  let receipts: Receipts
+  let acknowledgements: Acknowledgements
+  let expiration: ExpirationRule
+  let events: EventProducer
+  private let shards: Shards
+  private var all: [UInt64: Session] = [:]
+  /// Open sessions by the second of the refresh period in which they resync.
+  private var wheel: [[UInt64]]
+  /// Sessions that resync out of turn, a part of them each second.
+  private var early: [UInt64] = []
+  /// The partition of `deliveries` by which they are reached.
+  private var partition: Int32 = -1
+  /// Seconds since the lane's start.
+  private(set) var seconds: UInt32 = 0
+  private var frames = JSONWriter(capacity: 8192)
+  /// Does what takes more than this room.
+  weak var owner: (any SessionsOwner)?
+
+  init(_ settings: FanOutSettings, _ shards: Shards, _ events: EventProducer, _ receipts: Receipts, logger: Logger, metrics: FanOutMetrics)
+  {
+    self.settings = settings
+    self.logger = logger
+    self.metrics = metrics
+    self.shards = shards
+    self.events = events
+    self.receipts = receipts
+    mailboxes = Mailboxes(shards)
+    presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)
+    acknowledgements = Acknowledgements(events, mailboxes)
+    expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
+    wheel = Array(repeating: [], count: max(1, settings.refreshSeconds))
+  }
+
+  /// Sessions are reached by this partition from now on.
+  func begin(partition: Int32) { self.partition = partition }
+
+  // MARK: The registry
+
+  /// A session for a connection that may become one.
+  func make() -> Session {
+    // A generation is unique among all sessions that there ever were. The present second has partly passed, and counts for nothing.
+    Session(self, generation: RandomBytes.number(), helloDeadline: seconds + 1 + UInt32(settings.helloSeconds))
+  }
+
+  subscript(generation: UInt64) -> Session? { all[generation] }
+
+  var generations: some Collection<UInt64> { all.keys }
+
+  func connected(_ session: Session) {
+    all[session.generation] = session
+    metrics.connections.set(Double(all.count))
+  }
+
+  func ended(_ session: Session, _ end: WebSocketEnd) {
+    all[session.generation] = nil
+    metrics.connections.set(Double(all.count))
+    metrics.ended(end)
+  }
+
+  /// Where a session's device is connected.
+  func presence(_ generation: UInt64) -> Presence { Presence(partition: partition, generation: generation) }
+
+  /// A session is open: it gets a second of the wheel by lot, so that those that came together do not all resync at once.
+  func opened(_ session: Session) {
+    metrics.sessions.increment()
+    wheel[Int.random(in: wheel.indices)].append(session.generation)
+  }
+
+  /// A session is over: its presence goes, unless a newer one stands.
+  func leave(_ token: String, _ generation: UInt64) { presences.leave(token, presence(generation)) }
+
+  /// Whether Redis takes calls.
+  var isRedisUp: Bool { shards.isUp }
+
+  /// How often the connection to Redis has broken.
+  var epoch: UInt32 { UInt32(truncatingIfNeeded: shards.epoch) }
+
+  /// A frame of what `write` writes.
+  func frame(_ write: (inout JSONWriter) -> Void) -> WebSocketFrame {
+    frames.reset()
+    write(&frames)
+    return frames.withUnsafeBytes { bytes in WebSocketFrame.text(count: bytes.count) { $0.copyMemory(from: bytes) } }
+  }
+
+  // MARK: Time
+
+  /// A second has passed.
+  func tick() {
+    seconds += 1
+    let now = WallClock.seconds()
+    for session in all.values { session.checkDeadlines(now: now) }
+    let slot = Int(seconds) % wheel.count
+    wheel[slot].removeAll { all[$0] == nil }
+    for generation in wheel[slot] { resync(generation) }
+    let share = min(early.count, max(Self.earlyPerSecond, early.count / 5))
+    for generation in early.suffix(share) { resync(generation) }
+    early.removeLast(share)
+    acknowledgements.emitUnsent()
+    metrics.acknowledgements.set(acknowledgements.count)
+  }
+
+  private static let earlyPerSecond = 500
+
+  private func resync(_ generation: UInt64) {
+    guard let session = all[generation], let open = session.open else { return }
+    if let oldest = open.oldestUnacknowledged, seconds - oldest > UInt32(settings.acknowledgeSeconds) {
+      return session.close(.acknowledgementTimeout)
+    }
+    owner?.run(.resync(generation))
+  }
+
+  /// Something may have been missed: every session resyncs with its mailbox, spread over a few seconds.
+  func resyncAll(_ reason: String) {
+    guard !all.isEmpty else { return }
+    logger.warning("all sessions resync with their mailboxes", ["reason": reason])
+    early = all.keys.shuffled()
+  }
+
+  // MARK: Deliveries
+
+  /// A record of the lane's partition: for a session that it holds, or for nobody.
+  func received(_ record: RecordView) {
+    let verdict = take(record)
+    metrics.count(verdict)
+    if verdict == .unreadable {
+      logger.warning(
+        "a delivery record cannot be read; its device finds the notification in its mailbox",
+        ["topic": record.topic, "partition": record.partition, "offset": record.offset])
+    }
+  }
+
+  private func take(_ record: RecordView) -> DeliveryVerdict {
+    guard let value = record.value, let delivery = DeliveryRecord(value) else { return .unreadable }
+    guard let session = all[delivery.generation], let open = session.open else { return .noSession }
+    switch delivery.kind {
+    case .takeover: session.takenOver()
+    case .reregistered: open.resync()
+    case .notify, .remove: return open.take(delivery, value)
+    }
+    return .control
+  }
+}

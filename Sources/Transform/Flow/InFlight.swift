@@ -1,0 +1,165 @@
+import EventLoop
+import Kafka
+import Notifications
+import Store
+import Worker
+
+/// Whom the records in flight tell.
+protocol InFlightOwner: AnyObject {
+  /// A record is finished, or given up: its ticket goes back to the tracker.
+  func finished(_ ticket: RecordTicket)
+  /// A record has failed, and is to be started again later.
+  func failed(_ slot: Flow.Slot)
+  /// A call to Redis has failed.
+  func failed(_ error: StoreError)
+}
+
+/// The records in flight, from their begin to their end: what all stages share. Loop-confined.
+///
+/// A record is *begun* when it comes, and *finished* when each of its outcomes is durable: then its ticket goes back to the tracker, which
+/// commits the contiguous prefix. When that is, and what is started again, `Flow` decides.
+final class InFlight {
+  private let loop: EventLoop
+  /// Nil: nothing is written of what is judged.
+  private let journal: Journal?
+  private let metrics: TransformMetrics
+  private let logger: Logger
+  var flow: Flow
+  private var records = InFlightTable()
+  private let budget = MemoryBudget()
+  weak var owner: (any InFlightOwner)?
+
+  /// - Parameter tries: of a record that cannot be processed.
+  init(on loop: EventLoop, tries: Int, journal: Journal?, metrics: TransformMetrics, logger: Logger) {
+    self.loop = loop
+    self.journal = journal
+    self.metrics = metrics
+    self.logger = logger
+    flow = Flow(tries: tries)
+  }
+
+  /// What is known of a record.
+  subscript(slot: Flow.Slot) -> InFlightRecord {
+    _read { yield records[slot] }
+    _modify { yield &records[slot] }
+  }
+
+  /// What they retain, with what is made from them.
+  var bytes: Int { budget.bytes }
+
+  // MARK: Begin
+
+  /// Begins records of a batch, all of which the tracker has given tickets.
+  func begin(_ batch: RecordBatch, _ begun: [BegunRecord], deadLetteredAfter faults: Int = 0) -> [Flow.Slot] {
+    let retained = retain(batch, begun.map(\.index))
+    let now = loop.milliseconds()
+    return begun.map { record in
+      metrics.took(isRegistration: record.isRegistration)
+      let slot = flow.begin(deadLetteredAfter: faults)
+      records.set(slot, InFlightRecord(batch: retained, record, arrived: now))
+      return slot
+    }
+  }
+
+  private func retain(_ batch: RecordBatch, _ indexes: [Int]) -> RetainedBatch {
+    let bytes = indexes.reduce(into: 0) { $0 += (batch[$1].value?.count ?? 0) + RetainedBatch.entryBytes }
+    return RetainedBatch(batch, bytes: bytes, arena: bytes, budget: budget)
+  }
+
+  /// Begins what has failed once more. What is made from it is made again: the former bytes go when all of its batch are finished, or are
+  /// started again.
+  func takeRetries() -> [Flow.Slot] {
+    let slots = flow.takeRetries()
+    for slot in slots {
+      records[slot].restart(in: retain(records[slot].batch.records, [records[slot].index]))
+      metrics.retries.increment()
+    }
+    return slots
+  }
+
+  // MARK: Answers
+
+  /// One more answer is outstanding.
+  func expect(_ slot: Flow.Slot) { flow.expect(1, of: slot) }
+
+  /// Notes how many records to Kafka an outcome has.
+  func settle(_ slot: Flow.Slot, _ produced: Outcomes.Produced) {
+    flow.expect(produced.count, of: slot)
+    if !produced.isComplete { flow.fail(slot) }
+  }
+
+  /// Something went wrong that lies in the record, or in what Redis has of its devices: no waiting mends it.
+  func fault(_ slot: Flow.Slot, _ what: String) {
+    records[slot].fault = what
+    _ = flow.fault(slot)
+  }
+
+  /// A call of the store has failed that a record has asked for.
+  func failed(_ slot: Flow.Slot, _ error: StoreError) {
+    failed(error)
+    if error.code == .faulty { fault(slot, error.message) }
+    fail(slot)
+  }
+
+  /// A call of the store has failed: what that says of Redis is the lane's business.
+  func failed(_ error: StoreError) {
+    owner?.failed(error)
+    if error.code != .bucketLost { metrics.redisFailures.increment() }
+  }
+
+  /// An answer has come, and says that something did not work.
+  func fail(_ slot: Flow.Slot) {
+    flow.fail(slot)
+    answered(slot)
+  }
+
+  /// An outstanding answer has come; with the last one the record is finished, or is started again.
+  func answered(_ slot: Flow.Slot) {
+    switch flow.answered(slot) {
+    case .wait: return
+    case .retry: owner?.failed(slot)
+    case .finish: conclude(slot)
+    }
+  }
+
+  /// A request was judged for a device.
+  ///
+  /// - Returns: whether that is the verdict on the record; not for one of a person's devices.
+  func judged(_ slot: Flow.Slot, _ verdict: RecordVerdict?, _ judgement: JournalJudgement) -> Bool {
+    records[slot].judged(verdict, judgement)
+  }
+
+  // MARK: End
+
+  /// All outcomes of a record are durable, but for the journal, which has its ticket from now on.
+  private func conclude(_ slot: Flow.Slot) {
+    let faults = flow.faults(slot)
+    flow.remove(slot)
+    let record = records.take(slot)
+    metrics.latency.observe(Double(loop.milliseconds() - record.arrived) / 1000)
+    if record.verdict == .poison { logPoison(record, tries: faults) }
+    if let verdict = record.verdict { metrics.count(verdict, isRegistration: record.isRegistration) }
+    guard let journal, !record.isRegistration else {
+      owner?.finished(record.ticket)
+      return
+    }
+    let source = record.source
+    if let judgement = record.judgement { journal.append(source, judgement) }
+    journal.finish(record.ticket, source)
+  }
+
+  private func logPoison(_ poison: InFlightRecord, tries: Int) {
+    let record = poison.record
+    logger.warning(
+      "a record could not be processed: the dead letters have it",
+      ["topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": poison.reason, "tries": tries])
+  }
+
+  /// A record's assignment is over: whoever has its partition now reads it again.
+  func revoke(_ slot: Flow.Slot) {
+    flow.remove(slot)
+    let record = records.take(slot)
+    metrics.count(.revoked, isRegistration: record.isRegistration)
+    owner?.finished(record.ticket)
+  }
+}

@@ -1,0 +1,54 @@
+import Notifications
+import Store
+import Worker
+
+/// Empties full mailboxes, one page of the oldest entries after the other, when their `evicted` events are in Kafka. Loop-confined.
+final class EvictionStage {
+  private let inFlight: InFlight
+  private let mailboxes: Mailboxes
+  private let outcomes: Outcomes
+  private let metrics: TransformMetrics
+  private let logger: Logger
+  private var evictions = Evictions()
+  /// Entries that a mailbox keeps.
+  private let maximum: Int
+
+  init(_ mailboxes: Mailboxes, maximum: Int, _ inFlight: InFlight, _ outcomes: Outcomes, metrics: TransformMetrics, logger: Logger) {
+    self.mailboxes = mailboxes
+    self.maximum = maximum
+    self.inFlight = inFlight
+    self.outcomes = outcomes
+    self.metrics = metrics
+    self.logger = logger
+  }
+
+  /// Begins to evict what a device's mailbox has too much.
+  func begin(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries) {
+    let unreadable = evictions.begin(token, overflow) { number, revision, entry in
+      metrics.evicted.increment()
+      return outcomes.evicted(Outcomes.Subject(token: token, entry: entry, record: Int32(number)), revision: revision)
+    }
+    guard !unreadable.isEmpty else { return }
+    let device = String(decoding: token, as: UTF8.self)
+    metrics.unreadableEntries.increment(by: unreadable.count)
+    logger.warning(
+      "what cannot be read is removed from a mailbox", ["mailbox": mailboxes.name(of: device), "fields": unreadable.count])
+    mailboxes.remove(unreadable: unreadable, of: device) { _ in }
+  }
+
+  /// The `evicted` event of an eviction's entry is in Kafka, or is not; after the last one the entries are deleted.
+  func reported(_ number: Int, failed: Bool) {
+    guard let eviction = evictions.reported(number, failed: failed) else { return }
+    let token = String(decoding: eviction.token, as: UTF8.self)
+    mailboxes.evict(eviction.revisions, of: token, maximum: maximum) { [self] answer in evicted(number, answer) }
+  }
+
+  /// An eviction's entries are deleted; what is still too much comes next.
+  private func evicted(_ number: Int, _ answer: Result<MailboxEntries, StoreError>) {
+    guard let token = evictions.ended(number) else { return }
+    switch answer {
+    case .success(let overflow): token.withUnsafeBytes { begin($0, overflow) }
+    case .failure(let error): inFlight.failed(error)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Kafka
+import Notifications
+
+/// Where requests end that break a rule, and records that cannot be processed: with an event, and in the dead letters. Loop-confined.
+final class Rejections {
+  private let inFlight: InFlight
+  private let outcomes: Outcomes
+  private let reader: RequestReader
+
+  init(_ inFlight: InFlight, _ outcomes: Outcomes, _ reader: RequestReader) {
+    (self.inFlight, self.outcomes, self.reader) = (inFlight, outcomes, reader)
+  }
+
+  /// A record breaks a rule of the requests.
+  func reject(_ slot: Flow.Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) {
+    inFlight[slot].verdict = .rejected
+    inFlight[slot].judgement = JournalJudgement(.rejected, revision: inFlight[slot].source.impliedRevision)
+    emit(slot, rejection, envelope)
+  }
+
+  /// A request's device is registered for another application.
+  func wrongApplication(_ slot: Flow.Slot) {
+    reader.readAccepted(inFlight[slot].record) { view in
+      let rejection = Rejection(
+        .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
+      emit(slot, rejection, view.envelope)
+    }
+  }
+
+  private func emit(_ slot: Flow.Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) {
+    let (attempts, refusals) = (inFlight.flow.attempts(slot), inFlight.flow.refusals(slot))
+    inFlight.settle(
+      slot, outcomes.reject(inFlight[slot].record, rejection, envelope, tries: attempts + 1, refusals: refusals, token: slot))
+  }
+
+  /// A record cannot be processed; nothing of it is looked at but its headers.
+  func deadLetter(_ slot: Flow.Slot) {
+    let record = inFlight[slot].record
+    inFlight[slot].verdict = .poison
+    inFlight[slot].judgement = JournalJudgement(.deadLettered, revision: inFlight[slot].source.impliedRevision)
+    reader.readEnvelope(record) { envelope in
+      inFlight.settle(
+        slot,
+        outcomes.deadLetter(
+          record, inFlight[slot].isRegistration ? nil : envelope, error: inFlight[slot].reason, tries: inFlight.flow.faults(slot),
+          refusals: inFlight.flow.refusals(slot), token: slot))
+    }
+  }
+}

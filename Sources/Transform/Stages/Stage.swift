@@ -1,0 +1,52 @@
+import Notifications
+import Store
+
+/// A stage that a request passes between being read and being judged, and that may answer later: it is listed where `Pipeline` makes its
+/// stages, and nothing else knows of it. Loop-confined.
+///
+/// Records of one target pass a stage side by side; they are judged in their order, and nobody else's target waits for them (`Flow`). A
+/// record that is started again passes its stages again, so a stage that is to answer only once remembers what it has answered.
+protocol Stage: AnyObject {
+  /// Whom it tells, weakly; set when the stage is listed.
+  var owner: (any StageOwner)? { get set }
+
+  /// Whether it may have to be asked at present: as long as no stage is active, a request is judged without a look at any of them. Asked
+  /// once for the records of a turn.
+  var isActive: Bool { get }
+
+  /// Takes a request. A stage that answers later keeps the content, and hands it to its owner by this handle; never during this call.
+  func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer
+
+  /// Lets go of records whose assignment is over: an answer for them would be nothing.
+  func drop(_ records: Set<Flow.Parked>)
+}
+
+/// What a stage says of a request that it is given.
+enum StageAnswer {
+  /// It goes on with this content, the same or another.
+  case pass(RequestContent)
+  /// The stage tells its owner when it may go on.
+  case later
+}
+
+/// Whom a stage tells.
+protocol StageOwner: AnyObject {
+  /// A request that was to be answered later goes on with this content.
+  func passed(_ record: Flow.Parked, _ content: RequestContent)
+}
+
+/// A request as the stages hand it on: what its devices get, and who they are. It lies in the arena of its batch, into which a stage that
+/// changes it writes another entry.
+struct RequestContent {
+  /// Where a request goes.
+  enum Receiver {
+    /// To the device of this token.
+    case device(ArenaSpan)
+    /// To a person's devices that have the application.
+    case person(ArenaSpan, application: ArenaSpan)
+  }
+
+  let arena: Arena
+  var entry: RequestEntry
+  let receiver: Receiver
+}

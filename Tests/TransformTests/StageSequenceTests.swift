@@ -1,0 +1,250 @@
+import EventLoop
+import Notifications
+import TestSupport
+import Testing
+import Worker
+
+@testable import Store
+@testable import Transform
+
+/// Stages that answer at once or later, in any order, for records some of which fail or are revoked meanwhile: by random histories.
+@Suite struct StageSequenceTests {
+  /// Changes what passes it; answers later where the test says so, and when.
+  private final class TestStage: Stage {
+    let mark: UInt32
+    var isActive = true
+    var answersLater = false
+    private(set) var waiting: [(record: Flow.Parked, content: RequestContent)] = []
+    weak var owner: (any StageOwner)?
+
+    init(_ number: Int) { mark = 1 << UInt32(number) }
+
+    func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
+      #expect(content.entry.source & mark == 0, "a record is shown to a stage once")
+      if !answersLater { return .pass(changed(content)) }
+      waiting.append((record, content))
+      return .later
+    }
+
+    func drop(_ records: Set<Flow.Parked>) {
+      #expect(records.isSubset(of: waiting.map(\.record)), "what the stage does not have is not let go of")
+      waiting.removeAll { records.contains($0.record) }
+    }
+
+    private func changed(_ content: RequestContent) -> RequestContent {
+      var content = content
+      content.entry.source |= mark
+      return content
+    }
+
+    /// Answers for one of the waiting; once more where `isRepeated`, which is nothing.
+    func answer(_ index: Int, isRepeated: Bool) {
+      let (record, content) = waiting.remove(at: index)
+      owner?.passed(record, changed(content))
+      if isRepeated { owner?.passed(record, changed(content)) }
+    }
+
+    /// Answers for a record that it was to let go of.
+    func answer(late record: Flow.Parked, _ content: RequestContent) { owner?.passed(record, changed(content)) }
+  }
+
+  private final class History: StageSequenceOwner {
+    /// A record as the test knows it.
+    struct Known {
+      let number: Int
+      let target: UInt64
+      /// Its place in the order: one that is started again comes behind those that have begun meanwhile.
+      var order = 0
+      var marks: UInt32 = 0
+      var isJudged = false
+      /// Redis or Kafka has not answered yet.
+      var isOutstanding = false
+    }
+
+    let inFlight: InFlight
+    let stages = [TestStage(0), TestStage(1)]
+    let sequence: StageSequence
+    var random: SeededRandom
+    var known: [Flow.Slot: Known] = [:]
+    var (begun, starts, ended) = (0, 0, 0)
+    /// What was revoked while it was at a stage.
+    var late: [(stage: TestStage, record: Flow.Parked, content: RequestContent)] = []
+
+    init(_ loop: EventLoop, seed: UInt64) {
+      inFlight = InFlight(on: loop, tries: 3, journal: nil, metrics: TransformMetrics(MetricRegistry()), logger: .silent)
+      sequence = StageSequence(stages, inFlight)
+      random = SeededRandom(seed: seed)
+      sequence.owner = self
+    }
+
+    func one(in count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
+
+    func begin() {
+      let slot = inFlight.flow.begin()
+      known[slot] = Known(number: begun, target: .random(in: 0..<4, using: &random))
+      begun += 1
+      start(slot)
+    }
+
+    func start(_ slot: Flow.Slot) {
+      for stage in stages { (stage.isActive, stage.answersLater) = (!one(in: 4), one(in: 3)) }
+      sequence.beginTurn()
+      starts += 1
+      known[slot]?.order = starts
+      known[slot]?.isJudged = false
+      // With no active stage nobody is shown anything, unless somebody is parked.
+      let isShown = stages.contains(where: \.isActive) || inFlight.flow.parked > 0
+      known[slot]?.marks = isShown ? 0b11 : 0
+      if let content = sequence.take(slot, .test(number: known[slot]?.number ?? 0), target: known[slot]?.target ?? 0) {
+        judge(slot, content)
+      }
+      answered(slot)
+    }
+
+    func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
+      for (slot, content) in requests {
+        judge(slot, content)
+        answered(slot)
+      }
+    }
+
+    /// A record has passed: its content is its own, as all stages have left it, and no earlier one of its target is still waiting.
+    private func judge(_ slot: Flow.Slot, _ content: RequestContent) {
+      guard let record = known[slot] else {
+        Issue.record("a record is judged that has ended")
+        return
+      }
+      #expect(content.entry.id == UInt64(record.number) && content.entry.source == record.marks)
+      #expect(!record.isJudged, "\(record.number) is judged twice")
+      let before = known.values.filter { $0.target == record.target && $0.order < record.order && !$0.isJudged }
+      #expect(before.isEmpty, "\(record.number) is judged before \(before.map(\.number))")
+      known[slot]?.isJudged = true
+      known[slot]?.isOutstanding = true
+      inFlight.expect(slot)
+    }
+
+    /// What Redis or Kafka is to answer.
+    var outstanding: [Flow.Slot] { known.keys.filter { known[$0]?.isOutstanding == true }.sorted() }
+
+    /// An answer of Redis or Kafka has come.
+    func applied(_ slot: Flow.Slot) {
+      known[slot]?.isOutstanding = false
+      answered(slot)
+    }
+
+    private func answered(_ slot: Flow.Slot) {
+      switch inFlight.flow.answered(slot) {
+      case .wait, .retry: return
+      case .finish:
+        #expect(known[slot]?.isJudged == true)
+        remove(slot)
+      }
+    }
+
+    func remove(_ slot: Flow.Slot) {
+      inFlight.flow.remove(slot)
+      #expect(known.removeValue(forKey: slot) != nil)
+      ended += 1
+    }
+
+    func revoke() {
+      let over = Set(known.keys.filter { _ in one(in: 3) })
+      late += stages.flatMap { stage in stage.waiting.filter { over.contains($0.record.slot) }.map { (stage, $0.record, $0.content) } }
+      let waiting = stages.map(\.waiting.count)
+      let lost = stages.map { $0.waiting.count { over.contains($0.record.slot) } }
+      let (ended, released) = sequence.takeEnded { over.contains($0) }
+      for slot in ended {
+        #expect(over.contains(slot))
+        remove(slot)
+      }
+      passed(released)
+      #expect(stages.indices.allSatisfy { stages[$0].waiting.count == waiting[$0] - lost[$0] }, "a stage keeps what is over")
+    }
+
+    func retry() { for slot in inFlight.flow.takeRetries() { start(slot) } }
+  }
+
+  @Test func recordsPassTheirStagesInTheOrderOfTheirTargetsAndNoneIsForgotten() async {
+    let loop = EventLoop(name: "stages")
+    for seed in 0..<60 as Range<UInt64> {
+      let history = History(loop, seed: seed)
+      for _ in 0..<400 {
+        switch Int.random(in: 0..<12, using: &history.random) {
+        case 0..<4: history.begin()
+        case 4..<7:
+          let stage = history.stages[Int.random(in: 0...1, using: &history.random)]
+          guard let index = stage.waiting.indices.randomElement(using: &history.random) else { continue }
+          for each in history.stages { each.answersLater = history.one(in: 2) }
+          stage.answer(index, isRepeated: history.one(in: 4))
+        case 7..<9:
+          guard let slot = history.outstanding.randomElement(using: &history.random) else { continue }
+          if history.one(in: 4) { history.inFlight.flow.fail(slot) }
+          history.applied(slot)
+        case 9: history.retry()
+        case 10: history.revoke()
+        default:
+          if let (stage, record, content) = history.late.popLast() { stage.answer(late: record, content) }
+        }
+      }
+      drain(history)
+      #expect(history.ended == history.begun && history.inFlight.flow.count == 0 && history.inFlight.flow.parked == 0, "seed \(seed)")
+    }
+    await loop.close()
+  }
+
+  /// When nothing fails and every stage answers, everything ends.
+  private func drain(_ history: History) {
+    for _ in 0..<100 where !history.known.isEmpty {
+      for stage in history.stages {
+        for _ in stage.waiting.indices { stage.answer(0, isRepeated: false) }
+      }
+      for slot in history.outstanding { history.applied(slot) }
+      history.retry()
+    }
+  }
+
+  @Test func onlyRequestsForPersonsWaitForTheRegistry() async {
+    let loop = EventLoop(name: "stages")
+    let inFlight = InFlight(on: loop, tries: 3, journal: nil, metrics: TransformMetrics(MetricRegistry()), logger: .silent)
+    let state = LaneState()
+    let registry = RegistryWait(state)
+    let sequence = StageSequence([registry], inFlight)
+    let judged = Judged()
+    sequence.owner = judged
+    let person = RequestContent.Receiver.person(ArenaSpan(), application: ArenaSpan())
+    let receivers = [person, .device(ArenaSpan()), person, person]
+    weak var arena: Arena?
+    func take(_ receiver: RequestContent.Receiver, target: Int) -> (slot: Flow.Slot, isJudged: Bool) {
+      let (slot, content) = (inFlight.flow.begin(), RequestContent.test(receiver))
+      if target == 2 { arena = content.arena }
+      return (slot, sequence.take(slot, content, target: UInt64(target)) != nil)
+    }
+    sequence.beginTurn()
+    let taken = receivers.enumerated().map { take($1, target: $0) }
+    #expect(taken.map(\.isJudged) == [false, true, false, false])
+    let (ended, released) = sequence.takeEnded { $0 == taken[2].slot }
+    #expect(ended == [taken[2].slot] && released.isEmpty && arena == nil, "nobody keeps what is over")
+    inFlight.flow.remove(taken[2].slot)
+    state.phase = LanePhase(.running)
+    registry.restored()
+    #expect(judged.slots == [taken[0].slot, taken[3].slot], "in the order in which they came, but for what was revoked")
+    sequence.beginTurn()
+    #expect(take(person, target: 0).isJudged)
+    await loop.close()
+  }
+
+  private final class Judged: StageSequenceOwner {
+    var slots: [Flow.Slot] = []
+    func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) { slots += requests.map(\.slot) }
+  }
+}
+
+extension RequestContent {
+  /// A request that is known by its number.
+  fileprivate static func test(_ receiver: Receiver = .device(ArenaSpan()), number: Int = 0) -> RequestContent {
+    let entry = RequestEntry(
+      span: ArenaSpan(), kind: .notify, collapseID: ArenaSpan(), application: 0, user: 0, time: 0, withdraws: nil, id: UInt64(number),
+      source: 0, end: 0, revision: Revision(timestamp: 0, partition: 0, offset: 0))
+    return RequestContent(arena: Arena(capacity: 64), entry: entry, receiver: receiver)
+  }
+}
