@@ -40,12 +40,13 @@ let package = Package(
     library("CHiredis", pkgConfig: "hiredis", package: "libhiredis-dev"),
     library("CRdKafka", pkgConfig: "rdkafka", package: "librdkafka-dev"),
     library("CJemalloc", pkgConfig: "jemalloc", package: "libjemalloc-dev"),
+    library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
 
     module("EventLoop", ["CUV"]),
     module("JSON"),
     module("Cryptography", ["COpenSSL"]),
 
-    module("HTTP", ["EventLoop", "Cryptography", "CHTTPParser", "CWslay"]),
+    module("HTTP", ["EventLoop", "Cryptography", "CHTTPParser", "CWslay", "CCurl"]),
     module("Kafka", ["EventLoop", "CRdKafka"]),
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
     module("Notifications", ["JSON"], exclude: ["Contract"]),
@@ -53,17 +54,18 @@ let package = Package(
     module("Store", ["EventLoop", "Cryptography", "Redis", "Notifications"]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
+    module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
     module("DeviceClient", ["EventLoop", "JSON", "HTTP", "Notifications"]),
 
-    module("Transform", ["Worker", "Store", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
+    module("Transform", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
     module("FanOut", ["Worker", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("Operations", ["Worker", "EventLoop", "JSON", "Kafka", "Notifications"]),
 
     .executableTarget(
       name: "carillon",
       dependencies: [
-        "Transform", "FanOut", "Operations", "Worker", "DeviceClient", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka",
-        "Redis", "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
+        "Transform", "FanOut", "Operations", "Worker", "Extensions", "DeviceClient", "Store", "EventLoop", "Cryptography", "JSON", "HTTP",
+        "Kafka", "Redis", "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
       ],
       swiftSettings: settings),
 
@@ -79,6 +81,7 @@ let package = Package(
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("StoreTests", ["Store", "Redis", "EventLoop", "Notifications", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
+    tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("TransformTests", ["Transform", "Worker", "Store", "Redis", "Kafka", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests(
       "FanOutTests",
