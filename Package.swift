@@ -82,7 +82,9 @@ let package = Package(
     tests("StoreTests", ["Store", "Redis", "EventLoop", "Notifications", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
-    tests("TransformTests", ["Transform", "Worker", "Store", "Redis", "Kafka", "EventLoop", "JSON", "Notifications", "TestSupport"]),
+    tests(
+      "TransformTests",
+      ["Transform", "Extensions", "Worker", "Store", "Redis", "Kafka", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests(
       "FanOutTests",
       ["FanOut", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),

@@ -20,6 +20,7 @@ public struct TransformMetrics: Sendable {
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
   private let deviceVerdicts: [Counter?]
+  private let extensions: [Counter]
 
   /// Makes the lane's cells.
   public init(_ registry: MetricRegistry) {
@@ -45,7 +46,11 @@ public struct TransformMetrics: Sendable {
     deviceVerdicts = JournalVerdict.allCases.map { verdict in
       DeviceVerdict(verdict).map { registry.make(MetricNames.deviceVerdicts, $0.name) }
     }
+    extensions = ExtensionState.allCases.map { registry.make(MetricNames.extensions, "\($0.word)") }
   }
+
+  /// Counts what became of a notification at an extension.
+  func count(_ state: ExtensionState) { extensions[Int(state.rawValue) - 1].increment() }
 
   func took(isRegistration: Bool) { (isRegistration ? registrations : requests).increment() }
 

@@ -1,3 +1,4 @@
+public import Extensions
 public import Kafka
 import Notifications
 public import Store
@@ -53,6 +54,8 @@ public struct TransformSettings: Sendable {
   public var tries = Defaults.tries
   /// How long Redis may take to answer at the start, in milliseconds.
   public var startMilliseconds = 30_000
+  /// The service extensions that mutable notifications pass.
+  public var extensions = ExtensionsSource()
   /// What events call the place they come from: `/carillon/NAME`.
   public var cluster: String
   /// What events call the worker.

@@ -30,6 +30,10 @@ public enum MetricNames {
   public static let deviceVerdicts = Metric<Counter>(
     "carillon_transform_device_verdicts_total", "How requests were judged for each device that they were for, those done again included.",
     labels: ["verdict"])
+  /// What service extensions made of notifications.
+  public static let extensions = Metric<Counter>(
+    "carillon_transform_extensions_total", "How mutable notifications fared at service extensions, each at each of its extensions.",
+    labels: ["state"])
   /// Registrations taken.
   public static let registrations = Metric<Counter>(
     "carillon_transform_registrations_total", "Records of the devices topic taken from Kafka.")

@@ -15,7 +15,8 @@ enum Program {
         "Tools",
         [
           TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-          AuditCommand.command, RebuildCommand.command, TokenCommand.command, TokenCommand.createKey,
+          AuditCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
+          TokenCommand.command, TokenCommand.createKey,
         ]),
       .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
     ])

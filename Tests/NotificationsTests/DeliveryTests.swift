@@ -46,6 +46,36 @@ import Testing
     }
   }
 
+  /// What the extensions have left takes the place of the payload and of what was found in it; all else is the request's.
+  @Test func anEntryThatExtensionsHaveChangedKeepsTheRest() throws {
+    let published = try Self.encoded()
+    let payload = Array(#"{"aps":{"alert":{"title":"Changed"},"badge":1,"category":"OTHER"}}"#.utf8)
+    var states = ByteBuffer(capacity: 64)
+    ExtensionStates.append(.modified, name: "mark", to: &states)
+    ExtensionStates.append(.timedOut, name: String(repeating: "x", count: 30), to: &states)
+    var changed = ByteBuffer(capacity: 64)
+    try published.withUnsafeBytes { published in
+      let entry = try #require(DeliveryEntryView(published))
+      #expect(entry.extensions.isEmpty)
+      try payload.withUnsafeBytes { payload in
+        try states.withUnsafeBytes { states in
+          try DeliveryEntry(entry, payload: payload, PayloadFacts(checking: payload), extensions: states).append(to: &changed)
+        }
+      }
+      try changed.withUnsafeBytes { changed in
+        let new = try #require(DeliveryEntryView(kept: changed))
+        #expect(new.isPayloadIntact && new.payload.elementsEqual(payload))
+        #expect(new.flags == [.alert, .badge] && new.category.text == "OTHER")
+        #expect(new.id == entry.id && new.source == entry.source && new.expiration == entry.expiration && new.userHash == entry.userHash)
+        #expect(new.collapseID.text == "score" && new.sourceTopic.text == "old" && new.traceparent.text == Self.trace)
+        #expect(new.trigger.text == entry.trigger.text && new.priority == 5 && new.application.text == "com.example.shop")
+        var told: [String] = []
+        ExtensionStates(new.extensions).forEach { told.append("\($0.text) \($1.word)") }
+        #expect(told == ["mark modified", String(repeating: "x", count: 24) + " timed-out"])
+      }
+    }
+  }
+
   @Test func noByteOfAnEntryChangesUnseen() throws {
     let bytes = try Self.encoded()
     let payload = try bytes.withUnsafeBytes { try #require(DeliveryEntryView($0)).payload.count }

@@ -28,6 +28,12 @@ import Testing
   static func append(_ entry: JournalEntry, to writer: inout JournalWriter) {
     switch entry.content {
     case .request(let judgement): writer.append(offset: entry.offset, timestamp: entry.timestamp, judgement, now: time + 5)
+    case .extensions(let passed):
+      var bytes = ByteBuffer()
+      for passed in passed { passed.append(to: &bytes) }
+      bytes.withUnsafeBytes {
+        writer.append(offset: entry.offset, timestamp: entry.timestamp, extensions: $0, count: passed.count, now: time + 5)
+      }
     case .page(let page):
       writer.append(
         offset: entry.offset, timestamp: entry.timestamp, count: page.devices.count, closing: page.closing, now: time + 5
@@ -90,6 +96,16 @@ import Testing
               closing: JournalEntry.Closing(devices: 1, checksum: token.hash64()))))
       ], "81" + "0000" + "01" + "20" + String(repeating: "ab", count: 32) + "05" + "01" + "c16611390181d05f"
     ),
+    (
+      "the extensions that a request has passed, and its verdict",
+      [
+        JournalEntry(
+          offset: 1000, timestamp: time,
+          content: .extensions([
+            .init(name: "mark", state: .modified, milliseconds: 0), .init(name: "up", state: .timedOut, milliseconds: 2000),
+          ])), kept(1000, time),
+      ], "82" + "0000" + "02" + "01" + "04" + "6d61726b" + "00" + "05" + "02" + "7570" + "d00f" + "0f" + "00" + "01" + "00"
+    ),
   ]
 
   @Test(arguments: examples.map(\.name)) func theBytesOfAnEntryNeverChange(_ name: String) throws {
@@ -128,6 +144,14 @@ import Testing
         revision: Bool.random(using: &random) ? other : implied(offset, timestamp), other: Bool.random(using: &random) ? reference : nil)
     }
     guard Int.random(in: 0..<8, using: &random) == 0 else { return .request(judgement()) }
+    if Bool.random(using: &random) {
+      return .extensions(
+        (0..<Int.random(in: 0...8, using: &random)).map { number in
+          JournalEntry.PassedExtension(
+            name: String(repeating: "n", count: number * 3), state: ExtensionState.allCases.randomElement(using: &random) ?? .failed,
+            milliseconds: .random(in: 0...40_000, using: &random))
+        })
+    }
     let devices = (0..<Int.random(in: 0...5, using: &random)).map { _ in
       let digits = String(UInt64.random(in: 1 << 60...UInt64.max, using: &random), radix: 16)
       let token = DeviceToken(String(repeating: digits, count: Int.random(in: 4...32, using: &random)))!

@@ -113,11 +113,14 @@ actor TransformFixture {
   }
 
   /// Publishes requests for a target, with a payload of about so many bytes.
-  func request(_ target: String, count: Int = 1, bytes: Int = 20, collapse: String? = nil) async throws {
+  func request(
+    _ target: String, count: Int = 1, bytes: Int = 20, collapse: String? = nil, isMutable: Bool = false
+  ) async throws {
     var headers: [TestRecord.Header] = [.init("target", target), .init("apns-topic", Self.application)]
     if let collapse { headers.append(.init("apns-collapse-id", collapse)) }
     let record = TestRecord(
-      key: target, #"{"aps":{"alert":"\#(String(repeating: "x", count: bytes))"}}"#, headers: headers, partition: 0)
+      key: target, #"{"aps":{"alert":"\#(String(repeating: "x", count: bytes))"\#(isMutable ? #","mutable-content":1"# : "")}}"#,
+      headers: headers, partition: 0)
     try await kafka.publish(Array(repeating: record, count: count), to: topics.requests)
   }
 

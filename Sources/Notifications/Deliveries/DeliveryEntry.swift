@@ -7,7 +7,7 @@ internal import JSON
 /// | bytes | field |
 /// |---|---|
 /// | 16 | apns-id: first, the Redis script takes it from there |
-/// | 1 | version in the upper half (2), kind in the lower |
+/// | 1 | version in the upper half (3), kind in the lower |
 /// | 1 | what the payload asks for |
 /// | 1, 1 | priority, push type |
 /// | 8 | expiration, in seconds since 1970; 0 is one attempt |
@@ -21,6 +21,7 @@ internal import JSON
 /// | 1 + n | traceparent, 0 or 55 |
 /// | 2 + n | category |
 /// | 2 + n | trigger, as JSON |
+/// | 1 + n | service extensions that it has passed: ``ExtensionStates`` |
 /// | rest | payload |
 ///
 /// The checksums tell bytes that were changed where they were kept: of an entry whose head is intact it can at least be told what became of
@@ -35,7 +36,7 @@ public struct DeliveryEntry {
   }
 
   /// The version that is written.
-  static let version: UInt8 = 2
+  static let version: UInt8 = 3
   /// The bytes before the first field of variable length.
   static let fixedBytes = 64
   /// Where the head's checksum stands.
@@ -69,6 +70,8 @@ public struct DeliveryEntry {
   public var categorySource: UnsafeRawBufferPointer
   /// The trigger, as JSON; none when it is due now.
   public var trigger: UnsafeRawBufferPointer
+  /// The service extensions that it has passed, as ``ExtensionStates``; none where it has passed none.
+  public var extensions: UnsafeRawBufferPointer
   /// The payload; none for a remove.
   public var payload: UnsafeRawBufferPointer
 
@@ -88,7 +91,34 @@ public struct DeliveryEntry {
     traceparent = request.envelope.traceparent
     categorySource = request.facts.categorySource
     trigger = request.trigger
+    extensions = .none
     payload = request.payload
+  }
+
+  /// The entry of a notification whose service extensions have left another payload.
+  ///
+  /// - Parameters:
+  ///   - entry: the entry of the notification as it was published.
+  ///   - payload: what they have left.
+  ///   - facts: of that payload.
+  ///   - extensions: what became of it at each, as ``ExtensionStates``.
+  public init(_ entry: DeliveryEntryView, payload: UnsafeRawBufferPointer, _ facts: PayloadFacts, extensions: UnsafeRawBufferPointer) {
+    id = entry.id
+    kind = entry.kind
+    flags = facts.flags
+    priority = entry.priority
+    pushType = entry.pushType
+    expiration = entry.expiration
+    source = entry.source
+    userHash = entry.userHash
+    identifier = entry.collapseID
+    application = entry.application
+    sourceTopic = entry.sourceTopic
+    traceparent = entry.traceparent
+    categorySource = facts.categorySource
+    trigger = entry.trigger
+    self.extensions = extensions
+    self.payload = payload
   }
 
   /// The entry of a removal of one identifier, one of those the request names.
@@ -122,6 +152,7 @@ public struct DeliveryEntry {
       try Self.appendShort(traceparent, "traceparent", to: &buffer)
       try appendCategory(to: &buffer)
       try Self.appendLong(trigger, "trigger", to: &buffer)
+      try Self.appendShort(extensions, "extensions", to: &buffer)
     } catch {
       buffer.truncate(to: start)
       throw error

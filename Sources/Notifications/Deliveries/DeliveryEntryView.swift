@@ -28,6 +28,8 @@ public struct DeliveryEntryView {
   public let category: UnsafeRawBufferPointer
   /// The trigger, as JSON; none when it is due now.
   public let trigger: UnsafeRawBufferPointer
+  /// The service extensions that it has passed, as ``ExtensionStates``.
+  public let extensions: UnsafeRawBufferPointer
   /// The payload; none for a remove.
   public let payload: UnsafeRawBufferPointer
   private let payloadChecksum: UInt32
@@ -57,13 +59,14 @@ public struct DeliveryEntryView {
       let userHash = reader.integer(UInt64.self), let payloadChecksum = reader.integer(UInt32.self),
       reader.integer(UInt32.self) != nil, let collapseID = reader.shortField(), let application = reader.shortField(),
       let sourceTopic = reader.shortField(), let traceparent = reader.shortField(), let category = reader.longField(),
-      let trigger = reader.longField(), traceparent.isEmpty || traceparent.count == TraceParent.textCount
+      let trigger = reader.longField(), let extensions = reader.shortField(),
+      traceparent.isEmpty || traceparent.count == TraceParent.textCount
     else { return nil }
     (self.id, self.kind, self.flags, self.priority, self.pushType) = (id, kind, PayloadFlags(rawValue: flags), priority, pushType)
     (self.expiration, self.userHash, self.payloadChecksum) = (expiration, userHash, payloadChecksum)
     source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
     (self.collapseID, self.application, self.sourceTopic, self.traceparent) = (collapseID, application, sourceTopic, traceparent)
-    (self.category, self.trigger, payload) = (category, trigger, reader.rest)
+    (self.category, self.trigger, self.extensions, payload) = (category, trigger, extensions, reader.rest)
   }
 
   /// The request's identifier, valid during the call: the collapse id, or the id's text.

@@ -24,6 +24,8 @@ public struct EventFacts {
   public var revision: Revision?
   /// The trace context.
   public var traceparent: UnsafeRawBufferPointer = .none
+  /// The service extensions that the notification has passed, as ``ExtensionStates``.
+  public var extensions: UnsafeRawBufferPointer = .none
   /// What only this type has.
   public var details = EventDetails.none
   /// What tells two happenings of the same type, request, device and source apart; a response's id does so by itself.
@@ -63,6 +65,7 @@ public struct EventFacts {
     sourceTopic = entry.sourceTopic
     self.revision = revision
     traceparent = entry.traceparent
+    extensions = entry.extensions
   }
 
   /// An event of what a receipt names.

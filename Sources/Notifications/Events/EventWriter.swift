@@ -132,9 +132,22 @@ public struct EventWriter: ~Copyable {
       json.key("revision")
       revision.withText { json.string(utf8: $0) }
     }
+    if !event.extensions.isEmpty { writeExtensions(ExtensionStates(event.extensions)) }
     workerMember.withUnsafeBytes { json.members($0) }
     writeDetails(event.details, at: milliseconds)
     json.closeObject()
+  }
+
+  private mutating func writeExtensions(_ states: ExtensionStates) {
+    json.key("extensions")
+    json.openArray()
+    states.forEach { name, state in
+      json.openObject()
+      member("name", name)
+      json.member("state", word: state.word)
+      json.closeObject()
+    }
+    json.closeArray()
   }
 
   private mutating func writeDetails(_ details: EventDetails, at milliseconds: Int64) {

@@ -18,12 +18,14 @@
 /// | any other request | verdict and flags (one byte), ± offset, ± timestamp, then the parts that the flags name |
 /// | a page of a person's devices | `80`, or `81` for the last page; ± offset, ± timestamp, how many devices; per device the token's bytes behind their count, verdict and flags, the parts; with the last page, how many devices there are in all and the XOR of their hashes (8) |
 ///
+/// | the service extensions that a request has passed, before its verdict | `82`, ± offset, ± timestamp, how many (one byte), per extension its state (one byte), its name behind its length (one byte), how long it took in milliseconds |
+///
 /// | flag | part |
 /// |---|---|
 /// | `10` | revision, where the request does not imply it: ± difference of its timestamp to the entry's, partition (with the incarnation above its 16 bits), offset |
 /// | `20` | what was superseded, or what supersedes: a revision in the same form, and its apns-id (16) |
 ///
-/// The flag `40` is kept for the states of service extensions. Verdicts are the raw values of ``JournalVerdict``.
+/// Verdicts are the raw values of ``JournalVerdict``.
 public enum JournalLayout {
   /// The number of this layout.
   public static let version = "1"
@@ -40,6 +42,7 @@ public enum JournalLayout {
   static let run: UInt8 = 0x0F
   static let page: UInt8 = 0x80
   static let lastPage: UInt8 = 0x81
+  static let extensions: UInt8 = 0x82
   static let verdictMask: UInt8 = 0x0F
   static let revisionFlag: UInt8 = 0x10
   static let otherFlag: UInt8 = 0x20

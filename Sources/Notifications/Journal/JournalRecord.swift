@@ -66,6 +66,7 @@ private struct EntryReader {
     case JournalLayout.run: readRun(body)
     case JournalLayout.page: readPage(isLast: false, body)
     case JournalLayout.lastPage: readPage(isLast: true, body)
+    case JournalLayout.extensions: readExtensions(body)
     case let head?:
       if readPlace(), let judgement = judgement(head) {
         give(.request(judgement), body)
@@ -109,6 +110,18 @@ private struct EntryReader {
       page.closing = JournalEntry.Closing(devices: devices, checksum: checksum)
     }
     return give(.page(page), body)
+  }
+
+  private mutating func readExtensions(_ body: (JournalEntry) -> Void) -> Bool {
+    guard readPlace(), let count = reader.byte() else { return false }
+    var passed: [JournalEntry.PassedExtension] = []
+    for _ in 0..<count {
+      guard let state = reader.byte().flatMap(ExtensionState.init(rawValue:)), let name = reader.shortField(),
+        let milliseconds = reader.varint()
+      else { return false }
+      passed.append(JournalEntry.PassedExtension(name: name.text, state: state, milliseconds: Int64(clamping: milliseconds)))
+    }
+    return give(.extensions(passed), body)
   }
 
   private mutating func readPlace() -> Bool {

@@ -97,12 +97,35 @@ public struct JournalEntry: Sendable, Hashable {
     }
   }
 
+  /// A service extension that a request has passed.
+  public struct PassedExtension: Sendable, Hashable {
+    /// Its name.
+    public var name: String
+    /// What became of the request there.
+    public var state: ExtensionState
+    /// How long it took, in milliseconds.
+    public var milliseconds: Int64
+
+    /// An extension's part.
+    public init(name: String, state: ExtensionState, milliseconds: Int64) {
+      (self.name, self.state, self.milliseconds) = (name, state, milliseconds)
+    }
+
+    /// Appends it in the form of a journal's entry.
+    public func append(to buffer: inout ByteBuffer) {
+      ExtensionStates.append(state, name: name, to: &buffer)
+      buffer.append(varint: UInt64(clamping: milliseconds))
+    }
+  }
+
   /// What was judged.
   public enum Content: Sendable, Hashable {
     /// The whole request: it is for one device, or no device was looked for.
     case request(JournalJudgement)
     /// Some of the person's devices.
     case page(Page)
+    /// Nothing yet: which service extensions the request has passed before.
+    case extensions([PassedExtension])
   }
 
   /// The record's offset in its partition of `requests`.

@@ -72,6 +72,19 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
+  /// Notes the service extensions that a request has passed.
+  ///
+  /// - Parameters:
+  ///   - passed: the bytes of ``JournalEntry/PassedExtension``, one behind the other.
+  ///   - count: how many there are.
+  public mutating func append(offset: Int64, timestamp: Int64, extensions passed: UnsafeRawBufferPointer, count: Int, now: Int64) {
+    begin(offset, timestamp, now)
+    bytes.append(JournalLayout.extensions)
+    appendPlace(offset, timestamp)
+    bytes.append(UInt8(clamping: count))
+    bytes.append(passed)
+  }
+
   private mutating func begin(_ offset: Int64, _ timestamp: Int64, _ now: Int64) {
     guard bytes.count == 0 else { return }
     bytes.append(varint: UInt64(clamping: now))

@@ -28,6 +28,7 @@ extension JournalNote {
       fact.kind = .kept
       fact.revision = judgement.revision.timestamp
     case .page(let page): take(page)
+    case .extensions: preconditionFailure("that a request has passed extensions is no verdict")
     }
   }
 

@@ -9,7 +9,8 @@ struct JournalSteps {
     let id: NotificationID
     let request: SourcePosition
     let identifier: String?
-    let revision: Revision
+    /// Nil for what is no verdict.
+    let revision: Revision?
   }
 
   private(set) var steps: [Judged] = []
@@ -39,17 +40,23 @@ struct JournalSteps {
         let position = request.source.position
         guard entry.offset == position.offset, Timestamp.bounded(entry.timestamp) == Timestamp.bounded(position.timestamp) else { continue }
         self.requests.insert(position)
+        func step(_ name: String, _ device: String?, _ details: [Step.Detail]) -> Step {
+          Step(
+            name: name, time: max(journal.judgedAt, entry.timestamp), topic: place.topic, partition: place.position.partition,
+            offset: place.position.offset, device: device, worker: journal.worker, details: details)
+        }
         func add(_ judgement: JournalJudgement, _ device: String?) {
           guard let name = Self.name(judgement.verdict) else { return }
           let identifier = request.identifier ?? request.id.description
-          let step = Step(
-            name: name, time: max(journal.judgedAt, entry.timestamp), topic: place.topic, partition: place.position.partition,
-            offset: place.position.offset, device: device, worker: journal.worker, details: Self.details(judgement, of: request))
+          let step = step(name, device, Self.details(judgement, of: request))
           steps.append(Judged(step: step, id: request.id, request: position, identifier: identifier, revision: judgement.revision))
         }
         switch entry.content {
         case .request(let judgement): add(judgement, request.device)
         case .page(let page): for device in page.devices { add(device.judgement, device.token.text) }
+        case .extensions(let passed):
+          let step = step(Step.extensions, nil, passed.map(Step.Detail.init))
+          steps.append(Judged(step: step, id: request.id, request: position, identifier: nil, revision: nil))
         }
       }
     }
@@ -74,6 +81,13 @@ struct JournalSteps {
     }
     if let other = judgement.other { details.append(Step.Detail("superseded", other.id.description)) }
     return details
+  }
+}
+
+extension Step.Detail {
+  /// What became of the request at a service extension.
+  fileprivate init(_ passed: JournalEntry.PassedExtension) {
+    self.init(passed.name, "\(passed.state.word), \(passed.milliseconds) ms")
   }
 }
 

@@ -255,6 +255,7 @@ extension Step {
   static let queued = "queued"
   static let scheduled = "scheduled"
   static let leftOut = "left out"
+  static let extensions = "extensions"
 
   /// Whether it says how it stands with a device, or with the request.
   fileprivate var isOutcome: Bool { type != nil || [Self.queued, Self.scheduled, Self.leftOut, Self.replaced].contains(name) }
@@ -273,10 +274,11 @@ extension Step {
   fileprivate var rank: Int {
     switch (name, type) {
     case ("published", _): 0
-    case (Self.queued, _), (Self.scheduled, _), (Self.leftOut, _), (_, .rejected): 1
-    case (Self.routed, _): 2
-    case (_, .response), (_, .dismissed): 4
-    default: 3
+    case (Self.extensions, _): 1
+    case (Self.queued, _), (Self.scheduled, _), (Self.leftOut, _), (_, .rejected): 2
+    case (Self.routed, _): 3
+    case (_, .response), (_, .dismissed): 5
+    default: 4
     }
   }
 }

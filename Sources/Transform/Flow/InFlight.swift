@@ -82,6 +82,17 @@ final class InFlight {
   /// One more answer is outstanding.
   func expect(_ slot: Flow.Slot) { flow.expect(1, of: slot) }
 
+  /// The stages have left a request this content.
+  func passed(_ slot: Flow.Slot, _ content: RequestContent) {
+    guard content.extensions.count > 0 else { return }
+    // The payload may be much larger than the one that was published.
+    records[slot].batch.grew(by: content.entry.span.count + content.extensions.span.count)
+    guard let journal else { return }
+    content.arena.bytes.withUnsafeBytes { arena in
+      journal.append(records[slot].source, extensions: arena[content.extensions.span], count: content.extensions.count)
+    }
+  }
+
   /// Notes how many records to Kafka an outcome has.
   func settle(_ slot: Flow.Slot, _ produced: Outcomes.Produced) {
     flow.expect(produced.count, of: slot)

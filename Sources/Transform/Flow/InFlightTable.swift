@@ -7,7 +7,7 @@ final class RetainedBatch {
   let records: RecordBatch
   /// What is made from the records: delivery entries, tokens of devices.
   let arena: Arena
-  private let bytes: Int
+  private var bytes: Int
   private let budget: MemoryBudget
 
   /// - Parameters:
@@ -22,6 +22,12 @@ final class RetainedBatch {
   }
 
   deinit { budget.bytes -= bytes }
+
+  /// More was written into the arena than it was made for.
+  func grew(by bytes: Int) {
+    self.bytes += bytes
+    budget.bytes += bytes
+  }
 
   /// About what an entry and its device's token have beside the payload, and what a record has beside its value.
   static let entryBytes = 256

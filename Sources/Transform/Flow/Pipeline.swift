@@ -1,4 +1,5 @@
 import EventLoop
+import Extensions
 import Kafka
 import Notifications
 import Store
@@ -48,7 +49,7 @@ final class Pipeline {
     rejections = Rejections(inFlight, outcomes, reader)
     registry = RegistryWait(state)
     // What may answer later, in the order in which requests pass it.
-    stages = StageSequence([registry], inFlight)
+    stages = StageSequence([registry, ExtensionStage(settings.extensions, ContentRules(settings.limits), metrics)], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
     let persons = Recipients(shards)
     recipients = RecipientStage(persons, inFlight, judge, reader, outcomes, journal: journal, metrics: metrics, logger: logger)
@@ -117,7 +118,13 @@ final class Pipeline {
       inFlight.fault(slot, "its delivery entry cannot be written")
       return inFlight.flow.fail(slot)
     }
-    if let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) { recipients.take(slot, content) }
+    if let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) { judge(slot, content) }
+  }
+
+  /// A request has passed the stages, and those of its target that came before it are judged.
+  private func judge(_ slot: Flow.Slot, _ content: RequestContent) {
+    inFlight.passed(slot, content)
+    recipients.take(slot, content)
   }
 
   /// The registry is complete: requests for people go on.
@@ -191,7 +198,7 @@ extension Pipeline: InFlightOwner {
 extension Pipeline: StageSequenceOwner {
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
     for (slot, content) in requests {
-      recipients.take(slot, content)
+      judge(slot, content)
       inFlight.answered(slot)
     }
     judge.send()

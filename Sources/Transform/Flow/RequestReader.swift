@@ -40,7 +40,8 @@ struct RequestReader {
       case .device(let token): .device(arena.keep { DeviceToken.append(token, to: &$0) })
       case .user(let user): .person(arena.keep(user), application: arena.keep(view.application))
       }
-    return RequestContent(arena: arena, entry: entry, receiver: receiver)
+    let isMutable = view.operation == .notify && view.facts.flags.isSuperset(of: [.mutableContent, .alert])
+    return RequestContent(arena: arena, entry: entry, receiver: receiver, isMutable: isMutable)
   }
 
   private func entry(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestEntry? {

@@ -67,6 +67,13 @@ final class Journal {
     written(journal)
   }
 
+  /// Notes which service extensions a request has passed: the bytes of so many.
+  func append(_ source: JournalSource, extensions: UnsafeRawBufferPointer, count: Int) {
+    let journal = journal(source)
+    journal.append(source.place, extensions: extensions, count: count, now: WallClock.milliseconds())
+    written(journal)
+  }
+
   /// All other outcomes of a request are durable: its ticket goes back when Kafka has what the journal says of it.
   func finish(_ ticket: RecordTicket, _ source: JournalSource) {
     if journal(source).wait(ticket) { owner?.journaled([ticket]) }

@@ -51,6 +51,11 @@ final class PartitionJournal {
     writer.append(offset: place.offset, timestamp: place.timestamp, count: count, closing: closing, now: now, device)
   }
 
+  /// Notes which service extensions a request has passed: see `JournalWriter`.
+  func append(_ place: JournalPlace, extensions: UnsafeRawBufferPointer, count: Int, now: Int64) {
+    writer.append(offset: place.offset, timestamp: place.timestamp, extensions: extensions, count: count, now: now)
+  }
+
   /// The requests that come are those of a topic that was made again so often: its entries have records of their own.
   ///
   /// - Returns: whether a record was sealed.

@@ -49,4 +49,14 @@ struct RequestContent {
   let arena: Arena
   var entry: RequestEntry
   let receiver: Receiver
+  /// Its service extensions may change what is shown: `mutable-content` is 1, and there is a text.
+  let isMutable: Bool
+  /// The service extensions that it has passed, for the journal.
+  var extensions = PassedExtensions()
+}
+
+/// The service extensions that a request has passed, as the journal's entry has them, in the arena of its request.
+struct PassedExtensions {
+  var span = ArenaSpan()
+  var count = 0
 }

@@ -47,9 +47,12 @@ struct RoleProcess: Sendable {
 
   /// Runs the process.
   ///
-  /// - Parameter makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
+  /// - Parameters:
+  ///   - reload: reads again what SIGHUP is to have read again; nil where that signal ends the process.
+  ///   - makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
   func run(
-    _ place: ClusterPlace, makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
+    _ place: ClusterPlace, reload: (@Sendable () -> Void)? = nil,
+    makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
     defer { log.close() }
     StandardOutput.whenItFails(.ignore)
@@ -61,7 +64,7 @@ struct RoleProcess: Sendable {
       ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.store)"])
     for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
 
-    try await signals.watch()
+    try await signals.watch(reload: reload)
     let admin = try await AdminServer.start(at: values[RoleSettings.admin], health: health, metrics: metrics)
     let adminURL = "http://\(await admin.address)"
     logger.info("operators may ask", ["admin": adminURL])

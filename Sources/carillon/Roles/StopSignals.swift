@@ -9,7 +9,7 @@ enum Ending: Sendable {
   case failure(any Error)
 }
 
-/// SIGTERM, SIGINT and a closed terminal's SIGHUP: the first asks the process to end in order, a second ends it at once.
+/// SIGTERM, SIGINT and, where nothing is read again by it, a closed terminal's SIGHUP: the first asks the process to end in order, a second ends it at once.
 actor StopSignals {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -21,8 +21,11 @@ actor StopSignals {
   init(on loop: EventLoop) { self.loop = loop }
 
   /// Takes the signals over.
-  func watch() throws {
-    for number in [SIGTERM, SIGINT] + (Self.isDefault(SIGHUP) ? [SIGHUP] : []) {
+  ///
+  /// - Parameter reload: what SIGHUP does; nil: it ends the process, unless somebody has it ignored.
+  func watch(reload: (@Sendable () -> Void)? = nil) throws {
+    if let reload { watches.append(try SignalWatch(on: loop, signal: SIGHUP, reload)) }
+    for number in [SIGTERM, SIGINT] + (reload == nil && Self.isDefault(SIGHUP) ? [SIGHUP] : []) {
       // They are watched to the process' very end, and this with them.
       watches.append(try SignalWatch(on: loop, signal: number) { [self] in assumeIsolated { $0.received(number) } })
     }

@@ -14,11 +14,14 @@ enum TransformCommand {
     examples: [Example("transform --kafka broker:9092 --redis redis:6379 --lanes 4 --admin 0.0.0.0:9464", "a worker of a cluster")]
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-transform")
-    return try await RoleProcess("transform", values).run(place) { process, number, _ in
+    let role = RoleProcess("transform", values)
+    let extensions = try ExtensionsInForce(values, role.logger)
+    return try await role.run(place, reload: extensions.isReloadable ? extensions.reload : nil) { process, number, _ in
       let metrics = TransformMetrics(process.metrics)
       return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         TransformLane(
-          TransformSettings(process.values, place, worker: process.worker(number)), on: lane.loop, logger: lane.logger,
+          TransformSettings(process.values, place, worker: process.worker(number), extensions: extensions.source),
+          on: lane.loop, logger: lane.logger,
           health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
     }

@@ -1,3 +1,4 @@
+import Extensions
 import Kafka
 import Transform
 import Worker
@@ -30,13 +31,17 @@ enum TransformOptions {
     "After this long without a word from a worker its partitions go to others. Brokers allow less than 6 s only where group.min.session.timeout.ms says so; else their minimum is taken."
   )
 
+  static let extensions = Setting<String?>(
+    "transform.extensions", .file,
+    "Which service extensions the mutable notifications of each application pass: see 'carillon extensions check'. SIGHUP reads it again.")
+
   static let stage = SettingGroup(
-    "Transform", [], advanced: [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions])
+    "Transform", [extensions], advanced: [group, inFlight, tries, session, mailbox, rememberedIDs, rememberedRevisions])
 }
 
 extension TransformSettings {
   /// Of the command line, for the lane of this name.
-  init(_ values: SettingValues, _ place: ClusterPlace, worker: String) {
+  init(_ values: SettingValues, _ place: ClusterPlace, worker: String, extensions: ExtensionsSource) {
     self.init(topics: place.topics, kafka: place.kafka, store: place.store, cluster: place.name, worker: worker)
     group = values[TransformOptions.group]
     longestLifetime = Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000)
@@ -48,5 +53,6 @@ extension TransformSettings {
     inFlight = values[TransformOptions.inFlight]
     sessionMilliseconds = values[TransformOptions.session].wholeMilliseconds
     tries = values[TransformOptions.tries]
+    self.extensions = extensions
   }
 }

@@ -22,9 +22,11 @@ enum RebuildCommand {
     let place = try ClusterPlace(values, client: "carillon-rebuild")
     let log = LogSettings.writer(values)
     defer { log.close() }
-    let settings = TransformSettings(values, place, worker: "rebuild@\(Machine.hostName)")
+    let logger = Logger(log, component: "rebuild")
+    let extensions = try ExtensionsInForce(values, logger)
+    let settings = TransformSettings(values, place, worker: "rebuild@\(Machine.hostName)", extensions: extensions.source)
     let loop = EventLoop(name: "rebuild")
-    let lane = RebuildLane(settings, on: loop, logger: Logger(log, component: "rebuild"))
+    let lane = RebuildLane(settings, on: loop, logger: logger)
     let isDryRun = values[dryRun]
     let reading = ReadingLog()
     do {

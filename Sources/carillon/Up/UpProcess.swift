@@ -1,4 +1,5 @@
 import EventLoop
+import Extensions
 import FanOut
 import Kafka
 import Redis
@@ -54,11 +55,12 @@ struct UpProcess: Sendable {
     if let file = key?.exposedFile { logger.warning(ClusterKey.exposure, ["file": file]) }
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)
-    try await signals.watch()
+    let extensions = try ExtensionsInForce(values, logger)
+    try await signals.watch(reload: extensions.isReloadable ? extensions.reload : nil)
     let parts = UpParts()
     let work = Task {
       do {
-        let running = try await start(parts, control, signals)
+        let running = try await start(parts, control, signals, extensions.source)
         try claim?.publish(running)
         StandardOutput.write(values[AnswerSettings.json] ? UpBanner.json(running) : UpBanner.text(running, isFound: claim != nil))
         StandardOutput.flush()
@@ -75,7 +77,9 @@ struct UpProcess: Sendable {
     return .done
   }
 
-  private func start(_ parts: UpParts, _ control: EventLoop, _ signals: StopSignals) async throws -> RunningCluster {
+  private func start(
+    _ parts: UpParts, _ control: EventLoop, _ signals: StopSignals, _ extensions: ExtensionsSource
+  ) async throws -> RunningCluster {
     let topics = Topics()
     let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Self.partitions) })
     try await parts.keep(broker)
@@ -96,7 +100,7 @@ struct UpProcess: Sendable {
     let failures = LaneFailures(drainMilliseconds: Self.drainMilliseconds, restarts: metrics.make(MetricNames.laneRestarts)) { error in
       Task { await signals.end(.failure(error)) }
     }
-    let address = try await startLanes(place, at: listen, parts, failures)
+    let address = try await startLanes(place, at: listen, parts, failures, extensions)
     let isOther = !places.listen.isFixed && address != places.listen.wanted
     progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
     progress("waiting for the transform worker's partitions, about 3 s")
@@ -116,14 +120,14 @@ struct UpProcess: Sendable {
   }
 
   private func startLanes(
-    _ place: ClusterPlace, at listen: SocketAddress, _ parts: UpParts, _ failures: LaneFailures
+    _ place: ClusterPlace, at listen: SocketAddress, _ parts: UpParts, _ failures: LaneFailures, _ extensions: ExtensionsSource
   ) async throws -> SocketAddress {
     let (values, key) = (values, key)
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
     let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health, failures: failures) { lane in
       TransformLane(
-        TransformSettings(values, place, worker: "up/transform"), on: lane.loop, logger: lane.logger, health: lane.health,
-        metrics: transformMetrics, onFatal: lane.onFatal)
+        TransformSettings(values, place, worker: "up/transform", extensions: extensions), on: lane.loop, logger: lane.logger,
+        health: lane.health, metrics: transformMetrics, onFatal: lane.onFatal)
     }
     guard await parts.lanes.add(transform) else { throw CancellationError() }
     _ = try await transform.start()

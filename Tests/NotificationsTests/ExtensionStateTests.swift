@@ -1,4 +1,4 @@
-import Extensions
+import Notifications
 import Testing
 
 @Suite struct ExtensionStateTests {

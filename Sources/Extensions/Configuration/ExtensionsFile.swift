@@ -1,0 +1,110 @@
+import JSON
+public import Notifications
+
+/// The file that says which service extensions an application's mutable notifications pass.
+///
+///     {
+///       "applications": {
+///         "com.example.shop": [
+///           { "name": "mark", "use": "set-and-copy", "prefix": { "/aps/alert/title": "[modified] " } }
+///         ]
+///       }
+///     }
+public struct ExtensionsFile: Sendable {
+  /// The most bytes that a file may have.
+  public static var longest: Int { 1 << 20 }
+  /// The most applications.
+  public static var mostApplications: Int { 10_000 }
+
+  /// The chains by the stable hash of their application.
+  private let chains: [UInt64: ExtensionChain]
+
+  /// No extensions.
+  public init() { chains = [:] }
+
+  /// Reads a file.
+  ///
+  /// - Throws: what is wrong first, with its place: `applications["com.example.shop"][0].prefix`.
+  public init(parsing bytes: [UInt8]) throws(FieldError) {
+    guard bytes.count <= Self.longest else {
+      throw FieldError(field: "", rule: "The file has \(bytes.count) bytes; it has at most \(Self.longest).")
+    }
+    var file = try SettingsObject(Self.json(bytes), at: "")
+    let applications = try file.entries("applications")
+    try file.finish()
+    guard applications.count <= Self.mostApplications else {
+      throw FieldError(field: "applications", rule: "There are at most \(Self.mostApplications) applications.")
+    }
+    var chains: [UInt64: ExtensionChain] = [:]
+    for application in applications {
+      let place = "applications[\(JSONValue.string(application.key).text)]"
+      guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
+        throw FieldError(field: place, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
+      }
+      let chain = try Self.chain(application.key, application.value, at: place)
+      guard chains.updateValue(chain, forKey: StableHash.hash(application.key)) == nil else {
+        throw FieldError(field: place, rule: "An application stands once.")
+      }
+    }
+    self.chains = chains
+  }
+
+  private static func json(_ bytes: [UInt8]) throws(FieldError) -> JSONValue {
+    let parsed = bytes.withUnsafeBytes { text -> Result<JSONValue, JSONError> in
+      do throws(JSONError) { return .success(try JSONValue(parsing: text)) } catch { return .failure(error) }
+    }
+    do {
+      return try parsed.get()
+    } catch {
+      let before = bytes.prefix(error.offset)
+      let line = before.count { $0 == UInt8(ascii: "\n") } + 1
+      let column = before.count - (before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0) + 1
+      throw FieldError(field: "line \(line), column \(column)", rule: "\(error)")
+    }
+  }
+
+  private static func chain(_ application: String, _ value: JSONValue, at place: String) throws(FieldError) -> ExtensionChain {
+    guard let elements = value.elements, (1...ExtensionStates.most).contains(elements.count) else {
+      throw FieldError(field: place, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.most) objects.")
+    }
+    var steps: [ExtensionChain.Step] = []
+    for (index, element) in elements.enumerated() {
+      var object = try SettingsObject(element, at: "\(place)[\(index)]")
+      let name = try object.requiredText("name", longest: ExtensionStates.longestName)
+      guard name.utf8.allSatisfy({ UInt8(ascii: "!")...UInt8(ascii: "~") ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") })
+      else { throw object.wrong("name", "A name has only visible ASCII characters, without quotes and backslashes.") }
+      guard !steps.contains(where: { $0.name == name }) else {
+        throw object.wrong("name", "The extensions of an application have different names.")
+      }
+      let use = try object.requiredText("use", longest: 64)
+      guard let kind = ExtensionKind(rawValue: use) else {
+        throw object.wrong("use", "This is one of: \(ExtensionKind.allCases.map(\.rawValue).joined(separator: ", ")).")
+      }
+      let work = try kind.make(&object)
+      try object.finish()
+      steps.append(ExtensionChain.Step(name: name, work: work))
+    }
+    return ExtensionChain(application: application, steps: steps)
+  }
+
+  /// Whether no application has extensions.
+  public var isEmpty: Bool { chains.isEmpty }
+
+  /// The chains, in the order of their applications' names.
+  public var all: [ExtensionChain] { chains.values.sorted { $0.application < $1.application } }
+
+  /// The chain of the application with this stable hash.
+  public func chain(application hash: UInt64) -> ExtensionChain? { chains[hash] }
+}
+
+/// The built-in extensions by what the file calls them.
+enum ExtensionKind: String, CaseIterable {
+  case setAndCopy = "set-and-copy"
+
+  /// Makes an extension of its settings.
+  func make(_ settings: inout SettingsObject) throws(FieldError) -> any ImmediateExtension {
+    switch self {
+    case .setAndCopy: try SetAndCopy(&settings)
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import JSON
+import Notifications
+
+/// An object of the extensions' file, whose members are asked for one by one: what nobody has asked for in the end is a mistake.
+struct SettingsObject {
+  /// Where it stands: `applications["com.example.shop"][0]`.
+  let path: String
+  private var members: [JSONValue.Member]
+  private var known: [String] = []
+
+  init(_ value: JSONValue, at path: String) throws(FieldError) {
+    guard case .object(let members) = value else { throw FieldError(field: path, rule: "This is an object.") }
+    self.path = path
+    self.members = members
+    var names: Set<String> = []
+    for member in members where !names.insert(member.key).inserted {
+      throw FieldError(field: place(member.key), rule: "A member stands once.")
+    }
+  }
+
+  /// Where a member stands.
+  func place(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
+
+  func wrong(_ name: String, _ rule: String) -> FieldError { FieldError(field: place(name), rule: rule) }
+
+  /// A member, nil where it is not there.
+  mutating func take(_ name: String) -> JSONValue? {
+    known.append(name)
+    guard let place = members.firstIndex(where: { $0.key == name }) else { return nil }
+    return members.remove(at: place).value
+  }
+
+  /// A text of at least one and at most so many bytes.
+  mutating func text(_ name: String, longest: Int) throws(FieldError) -> String? {
+    guard let value = take(name) else { return nil }
+    guard let text = value.stringValue, (1...longest).contains(text.utf8.count) else {
+      throw wrong(name, "This is a text of 1 to \(longest) bytes.")
+    }
+    return text
+  }
+
+  /// A text that has to be there.
+  mutating func requiredText(_ name: String, longest: Int) throws(FieldError) -> String {
+    guard let text = try text(name, longest: longest) else { throw wrong(name, "This member is required.") }
+    return text
+  }
+
+  /// One of some words.
+  mutating func word<Word: RawRepresentable & CaseIterable>(_ name: String, default standard: Word) throws(FieldError) -> Word
+  where Word.RawValue == String {
+    guard let value = take(name) else { return standard }
+    guard let word = value.stringValue.flatMap(Word.init(rawValue:)) else {
+      throw wrong(name, "This is one of: \(Word.allCases.map(\.rawValue).joined(separator: ", ")).")
+    }
+    return word
+  }
+
+  /// A whole number in a range.
+  mutating func integer(_ name: String, in range: ClosedRange<Int64>) throws(FieldError) -> Int64? {
+    guard let value = take(name) else { return nil }
+    guard let number = value.integerValue, range.contains(number) else {
+      throw wrong(name, "This is a whole number from \(range.lowerBound) to \(range.upperBound).")
+    }
+    return number
+  }
+
+  /// The members of an object by its names, in the order of the file; none where it is not there.
+  mutating func entries(_ name: String) throws(FieldError) -> [JSONValue.Member] {
+    guard let value = take(name) else { return [] }
+    guard let members = value.members else { throw wrong(name, "This is an object.") }
+    return members
+  }
+
+  /// All has been asked for that may stand here.
+  func finish() throws(FieldError) {
+    guard let left = members.first else { return }
+    throw wrong(left.key, "There is no such setting here; there are: \(known.joined(separator: ", ")).")
+  }
+}

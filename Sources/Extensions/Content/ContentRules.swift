@@ -1,0 +1,58 @@
+import JSON
+public import Notifications
+
+/// What the content that a service extension leaves has to keep.
+public struct ContentRules: Sendable {
+  /// The largest payload, in bytes. It does not travel as a request any more, so it may be larger than one.
+  public let payloadBytes: Int
+
+  /// The rules of a cluster.
+  ///
+  /// - Parameter requests: what it accepts as a request: a result may always be as large.
+  public init(_ requests: RequestLimits = RequestLimits()) { payloadBytes = max(16_384, requests.payloadBytes) }
+
+  /// The payload's bytes and what it asks for.
+  ///
+  /// - Throws: an error that names the member and the rule: those of a request's payload, its size, and that there is still a text to
+  ///   show, since no extension may suppress a notification.
+  public func write(_ content: MutableContent) throws(ExtensionFailure) -> WrittenContent {
+    var writer = JSONWriter()
+    content.payload.write(to: &writer)
+    let bytes = writer.withUnsafeBytes { Array($0) }
+    guard bytes.count <= payloadBytes else {
+      throw ExtensionFailure("the result has \(bytes.count) bytes; a payload has at most \(payloadBytes)")
+    }
+    let checked = bytes.withUnsafeBytes { source -> Result<PayloadFlags, ExtensionFailure> in
+      do throws(Rejection) {
+        return .success(try PayloadFacts(checking: source).flags)
+      } catch {
+        return .failure(ExtensionFailure("the result breaks a rule: \(error.field): \(error.rule)"))
+      }
+    }
+    let flags = try checked.get()
+    guard flags.contains(.alert) else {
+      throw ExtensionFailure("the result has no title, subtitle or body any more; no extension suppresses a notification")
+    }
+    return WrittenContent(payload: bytes, flags: flags)
+  }
+}
+
+/// Content that keeps the rules, as it goes to a device.
+public struct WrittenContent: Sendable {
+  /// The payload: one JSON object.
+  public let payload: [UInt8]
+  /// What it asks for.
+  public let flags: PayloadFlags
+}
+
+/// Why an extension has not finished with a content of its own. The text is the program's own, and has nothing of a payload.
+public struct ExtensionFailure: Error, Sendable, Hashable, CustomStringConvertible {
+  /// A sentence without its beginning and its end.
+  public let reason: String
+
+  /// A failure for this reason.
+  public init(_ reason: String) { self.reason = reason }
+
+  /// The reason.
+  public var description: String { reason }
+}

@@ -1,0 +1,18 @@
+public import Notifications
+
+/// What a service extension is told of a notification beside its content.
+public struct ExtensionRequest: Sendable {
+  /// The apns-id.
+  public var id: NotificationID
+  /// The request's identifier: a newer one takes the place of an older one.
+  public var identifier: String
+  /// The application's bundle id.
+  public var application: String
+  /// Until when it may be shown, in seconds since 1970; 0 is one attempt.
+  public var expiration: Int64
+
+  /// A request from its parts.
+  public init(id: NotificationID, identifier: String, application: String, expiration: Int64) {
+    (self.id, self.identifier, self.application, self.expiration) = (id, identifier, application, expiration)
+  }
+}

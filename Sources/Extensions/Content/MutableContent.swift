@@ -1,0 +1,94 @@
+public import JSON
+
+/// A notification's content, as a service extension may change it: the members of its payload by the names of
+/// `UNMutableNotificationContent`, and the payload itself.
+///
+/// What is set is not checked here; the result of an extension is, as a whole (``ContentRules``).
+public struct MutableContent: Sendable, Equatable {
+  /// The payload: an object with the member `aps`.
+  public var payload: JSONValue
+
+  /// The content of a payload.
+  public init(payload: JSONValue) { self.payload = payload }
+
+  /// `aps.alert.title`
+  public var title: String? {
+    get { alert("title") }
+    set { setAlert("title", newValue) }
+  }
+
+  /// `aps.alert.subtitle`
+  public var subtitle: String? {
+    get { alert("subtitle") }
+    set { setAlert("subtitle", newValue) }
+  }
+
+  /// `aps.alert.body`, or the whole alert where that is a text.
+  public var body: String? {
+    get { payload["aps"]?["alert"]?.stringValue ?? alert("body") }
+    set { setAlert("body", newValue) }
+  }
+
+  /// `aps.thread-id`: notifications of one thread are shown together.
+  public var threadIdentifier: String? {
+    get { payload["aps"]?["thread-id"]?.stringValue }
+    set { setAPS("thread-id", newValue.map { .string($0) }) }
+  }
+
+  /// `aps.category`: which actions the notification has.
+  public var categoryIdentifier: String? {
+    get { payload["aps"]?["category"]?.stringValue }
+    set { setAPS("category", newValue.map { .string($0) }) }
+  }
+
+  /// `aps.target-content-id`: which window of the application opens.
+  public var targetContentIdentifier: String? {
+    get { payload["aps"]?["target-content-id"]?.stringValue }
+    set { setAPS("target-content-id", newValue.map { .string($0) }) }
+  }
+
+  /// `aps.badge`: the number on the application's icon; 0 clears it.
+  public var badge: Int64? {
+    get { payload["aps"]?["badge"]?.integerValue }
+    set { setAPS("badge", newValue.map { .integer($0) }) }
+  }
+
+  /// `aps.sound`, where it is a name.
+  public var sound: String? {
+    get { payload["aps"]?["sound"]?.stringValue }
+    set { setAPS("sound", newValue.map { .string($0) }) }
+  }
+
+  /// `aps.interruption-level`
+  public var interruptionLevel: String? {
+    get { payload["aps"]?["interruption-level"]?.stringValue }
+    set { setAPS("interruption-level", newValue.map { .string($0) }) }
+  }
+
+  /// `aps.relevance-score`: 0 to 1.
+  public var relevanceScore: Double? {
+    get { payload["aps"]?["relevance-score"]?.doubleValue }
+    set { setAPS("relevance-score", newValue.map { JSONValue(floatLiteral: $0) }) }
+  }
+
+  /// The application's own members of the payload: all beside `aps`.
+  public subscript(userInfo key: String) -> JSONValue? {
+    get { key == "aps" ? nil : payload[key] }
+    set { if key != "aps" { payload.set(key, newValue) } }
+  }
+
+  private func alert(_ key: String) -> String? { payload["aps"]?["alert"]?[key]?.stringValue }
+
+  /// Sets a text of the alert; an alert that is a text is an object with that body from then on.
+  private mutating func setAlert(_ key: String, _ text: String?) {
+    payload.withMember("aps") { aps in
+      aps?.withMember("alert") { alert in
+        if case .string(let body) = alert { alert = ["body": .string(body)] }
+        if alert == nil, text != nil { alert = .object([]) }
+        alert?.set(key, text.map { .string($0) })
+      }
+    }
+  }
+
+  private mutating func setAPS(_ key: String, _ value: JSONValue?) { payload.withMember("aps") { $0?.set(key, value) } }
+}

@@ -1,0 +1,103 @@
+/// A place in a JSON value, by RFC 6901: `/aps/alert/title`.
+public struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
+  /// The names and indexes on the way, escapes resolved; none for the whole value.
+  public let tokens: [String]
+
+  /// The longest text, in bytes.
+  public static var longest: Int { 1_024 }
+  /// The most tokens.
+  public static var deepest: Int { 64 }
+
+  /// Reads a pointer; `nil` when the text is none: it is empty, or begins with `/`, and `~` stands only in `~0` and `~1`.
+  public init?(_ text: String) {
+    guard text.utf8.count <= Self.longest, text.isEmpty || text.utf8.first == UInt8(ascii: "/") else { return nil }
+    var tokens: [String] = []
+    for part in text.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
+      guard tokens.count < Self.deepest, let token = Self.unescaped(part) else { return nil }
+      tokens.append(token)
+    }
+    self.tokens = tokens
+  }
+
+  private static func unescaped(_ part: Substring) -> String? {
+    guard part.contains("~") else { return String(part) }
+    var token = ""
+    var characters = part.unicodeScalars.makeIterator()
+    while let character = characters.next() {
+      guard character == "~" else {
+        token.unicodeScalars.append(character)
+        continue
+      }
+      switch characters.next() {
+      case "0": token.append("~")
+      case "1": token.append("/")
+      default: return nil
+      }
+    }
+    return token
+  }
+
+  /// The pointer as text.
+  public var description: String {
+    tokens.map { "/" + $0.split(separator: "~", omittingEmptySubsequences: false).joined(separator: "~0").escapingSlashes }.joined()
+  }
+
+  /// The number that a token is as an index of an array: digits without a leading zero.
+  static func index(_ token: String) -> Int? {
+    guard token.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }), token == "0" || token.utf8.first != UInt8(ascii: "0")
+    else {
+      return nil
+    }
+    return Int(token)
+  }
+}
+
+extension String {
+  fileprivate var escapingSlashes: String { split(separator: "/", omittingEmptySubsequences: false).joined(separator: "~1") }
+}
+
+extension JSONValue {
+  /// The value at a place; `nil` when there is none.
+  public subscript(pointer: JSONPointer) -> JSONValue? {
+    var value = self
+    for token in pointer.tokens {
+      switch value {
+      case .object:
+        guard let member = value[token] else { return nil }
+        value = member
+      case .array(let elements):
+        guard let index = JSONPointer.index(token), elements.indices.contains(index) else { return nil }
+        value = elements[index]
+      default: return nil
+      }
+    }
+    return value
+  }
+
+  /// Puts a value to a place. Objects on the way that are not there are made; an array gets no new elements.
+  ///
+  /// - Returns: whether there is such a place: false where something on the way is neither an object nor an element that is there. Then
+  ///   nothing was changed.
+  public mutating func set(_ value: JSONValue, at pointer: JSONPointer) -> Bool { set(value, pointer.tokens[...]) }
+
+  private mutating func set(_ value: JSONValue, _ tokens: ArraySlice<String>) -> Bool {
+    guard let token = tokens.first else {
+      self = value
+      return true
+    }
+    if let index = JSONPointer.index(token), case .array = self {
+      return withElement(index) { $0.set(value, tokens.dropFirst()) } ?? false
+    }
+    return withMember(token) { member in
+      guard var known = member else {
+        var made = JSONValue.object([])
+        guard tokens.count == 1 || made.set(value, tokens.dropFirst()) else { return false }
+        member = tokens.count == 1 ? value : made
+        return true
+      }
+      member = .null
+      defer { member = known }
+      return known.set(value, tokens.dropFirst())
+    } ?? false
+  }
+}

@@ -1,0 +1,36 @@
+// Changes in place: a container that nobody else holds is not copied.
+extension JSONValue {
+  /// Changes the value of the member with this name, the last one if there are several; a missing member is `nil` before, and one that is
+  /// `nil` after is removed with all of its repetitions. What is no object stays as it is, and `body` is not called.
+  ///
+  /// - Returns: what `body` returned; `nil` when this is no object.
+  @discardableResult
+  public mutating func withMember<Result>(_ key: String, _ body: (inout JSONValue?) -> Result) -> Result? {
+    guard case .object(var members) = self else { return nil }
+    self = .null
+    defer { self = .object(members) }
+    guard let place = members.lastIndex(where: { $0.key == key }) else {
+      var value: JSONValue?
+      let result = body(&value)
+      if let value { members.append(Member(key: key, value: value)) }
+      return result
+    }
+    var value: JSONValue? = members[place].value
+    members[place].value = .null
+    let result = body(&value)
+    if let value { members[place].value = value } else { members.removeAll { $0.key == key } }
+    return result
+  }
+
+  /// Changes an element; `nil` when there is none at this place, or this is no array.
+  @discardableResult
+  public mutating func withElement<Result>(_ index: Int, _ body: (inout JSONValue) -> Result) -> Result? {
+    guard case .array(var elements) = self, elements.indices.contains(index) else { return nil }
+    self = .null
+    defer { self = .array(elements) }
+    return body(&elements[index])
+  }
+
+  /// Sets the member with this name, or removes it; what is no object stays as it is.
+  public mutating func set(_ key: String, _ value: JSONValue?) { withMember(key) { $0 = value } }
+}

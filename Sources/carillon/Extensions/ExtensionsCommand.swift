@@ -1,0 +1,101 @@
+import EventLoop
+import Extensions
+import JSON
+import Notifications
+import Worker
+
+/// `carillon extensions check` and `carillon extensions try`.
+enum ExtensionsCommand {
+  private static let file = Argument("FILE", "The extensions' file: see 'carillon transform --extensions'.", completion: .file)
+  private static let app = Setting<String>.required("extensions.app", .string("BUNDLE-ID"), "The application.")
+  private static let payload = Setting<String>.required(
+    "extensions.payload", .fileOrInput, "The payload of a request, as it stands in the file; - is standard input.")
+
+  static let check = Command(
+    "extensions check", "says whether a file of service extensions is in order",
+    discussion:
+      "What is wrong first is said with its place and its rule (exit code 2). What is in order is listed: the extensions of each application, in their order.",
+    arguments: [file], groups: [AnswerSettings.group],
+    examples: [Example("extensions check extensions.json", "before the workers get it by SIGHUP")]
+  ) { values in
+    let extensions = try ExtensionsInput(path: values[file][0]).read()
+    for chain in extensions.all {
+      if values[AnswerSettings.json] {
+        let names = chain.steps.map { JSONValue.string($0.name) }
+        let line: JSONValue = ["application": .string(chain.application), "extensions": .array(names)]
+        StandardOutput.line(line.text)
+      } else {
+        StandardOutput.line("\(chain.application): \(chain.steps.map(\.name).joined(separator: ", "))")
+      }
+    }
+    if extensions.isEmpty { StandardError.line("the file is in order, and no application has extensions") }
+    return .done
+  }
+
+  static let attempt = Command(
+    "extensions try", "shows what an application's service extensions make of a payload",
+    discussion:
+      "Prints each extension, what became of the notification there, how long it took and what it changed, and the result. Nothing is published. The answer is no (exit code 1) when an extension has failed, or when none would be called.",
+    arguments: [file], groups: [SettingGroup("Notification", [app, payload]), AnswerSettings.group],
+    examples: [Example("extensions try extensions.json --app com.example.shop --payload payload.json", "what a device would be shown")]
+  ) { values in
+    let extensions = try ExtensionsInput(path: values[file][0]).read()
+    let bytes = try Descriptor.contents(of: values[payload], limit: 1 << 20)
+    let flags = try bytes.withUnsafeBytes { source throws -> PayloadFlags in
+      do throws(Rejection) {
+        return try PayloadFacts(checking: source).flags
+      } catch {
+        throw Failure(.wrongUsage, "--payload: \(error.field): \(error.rule)")
+      }
+    }
+    guard flags.isSuperset(of: [.mutableContent, .alert]) else {
+      throw Failure(
+        .answerIsNo, "no extension is called: the payload needs \"mutable-content\": 1 in aps, and an alert with a title, subtitle or body")
+    }
+    guard let chain = extensions.chain(application: StableHash.hash(values[app])) else {
+      throw Failure(.answerIsNo, "no extension is called: the file has none for \(values[app])")
+    }
+    let attempt = ExtensionAttempt(try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, chain)
+    attempt.print(isJSON: values[AnswerSettings.json])
+    return attempt.hasFailed ? .answerIsNo : .done
+  }
+}
+
+/// A payload that an application's extensions are tried on.
+private struct ExtensionAttempt {
+  private let steps: [(outcome: ExtensionRun.Outcome, payload: JSONValue)]
+  private let result: JSONValue
+
+  init(_ payload: JSONValue, _ chain: ExtensionChain) {
+    let id = NotificationID.random()
+    let request = ExtensionRequest(
+      id: id, identifier: id.description, application: chain.application, expiration: WallClock.seconds() + 3600)
+    var run = ExtensionRun(MutableContent(payload: payload))
+    var steps: [(outcome: ExtensionRun.Outcome, payload: JSONValue)] = []
+    for step in chain.steps {
+      run.pass(step, of: request, ContentRules())
+      if let outcome = run.outcomes.last { steps.append((outcome, run.content.payload)) }
+    }
+    (self.steps, result) = (steps, run.content.payload)
+  }
+
+  var hasFailed: Bool { steps.contains { $0.outcome.failure != nil } }
+
+  func print(isJSON: Bool) {
+    for (outcome, payload) in steps {
+      if isJSON {
+        var line: JSONValue = [
+          "extension": .string(outcome.name), "state": .string("\(outcome.state.word)"), "microseconds": .integer(outcome.microseconds),
+          "payload": payload,
+        ]
+        if let failure = outcome.failure { line.set("reason", .string(failure.reason)) }
+        StandardOutput.line(line.text)
+      } else {
+        StandardOutput.line("\(outcome.name): \(outcome.state.word), \(outcome.microseconds) µs")
+        if let failure = outcome.failure { StandardOutput.line("  \(failure.reason)") }
+        if outcome.state == .modified { StandardOutput.line("  \(payload.text)") }
+      }
+    }
+    if !isJSON { StandardOutput.line("result: \(result.text)") }
+  }
+}

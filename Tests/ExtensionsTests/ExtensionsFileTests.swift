@@ -1,0 +1,56 @@
+import Extensions
+import JSON
+import Notifications
+import TestSupport
+import Testing
+
+@Suite struct ExtensionsFileTests {
+  private func error(_ text: String) -> String? {
+    do {
+      _ = try ExtensionsFile(parsing: Array(text.utf8))
+      return nil
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  private static let mark = #"{"name":"mark","use":"set-and-copy","set":{"/x":1}}"#
+
+  @Test func aFileGivesEachApplicationItsChain() throws {
+    let file = try ExtensionsFile(
+      parsing: Array(
+        #"{"applications":{"b":[\#(Self.mark)],"a":[\#(Self.mark),{"name":"again","use":"set-and-copy","set":{"/y":1}}]}}"#.utf8))
+    #expect(file.all.map(\.application) == ["a", "b"])
+    #expect(file.chain(application: StableHash.hash("a"))?.steps.map(\.name) == ["mark", "again"])
+    #expect(file.chain(application: StableHash.hash("c")) == nil)
+    #expect(try ExtensionsFile(parsing: Array("{}".utf8)).isEmpty)
+  }
+
+  @Test(arguments: [
+    ("", "line 1, column 1: JSON, byte 0"),
+    ("{\n  \"applications\": {,}}", "line 2, column 20"),
+    ("[]", "This is an object."),
+    (#"{"aplications":{}}"#, "aplications: There is no such setting here; there are: applications."),
+    (#"{"applications":[]}"#, "applications: This is an object."),
+    (#"{"applications":{},"applications":{}}"#, "applications: A member stands once."),
+    (#"{"applications":{"":[\#(mark)]}}"#, #"applications[""]: An application's bundle id has 1 to 255 bytes."#),
+    (#"{"applications":{"a":[\#(mark)],"a":[\#(mark)]}}"#, #"applications["a"]: An application stands once."#),
+    (#"{"applications":{"a":{}}}"#, #"applications["a"]: The extensions of an application are a list of 1 to 8 objects."#),
+    (#"{"applications":{"a":[]}}"#, #"applications["a"]: The extensions of an application are a list of 1 to 8 objects."#),
+    (#"{"applications":{"a":[1]}}"#, #"applications["a"][0]: This is an object."#),
+    (#"{"applications":{"a":[{"use":"set-and-copy","set":{"/x":1}}]}}"#, #"applications["a"][0].name: This member is required."#),
+    (#"{"applications":{"a":[{"name":"a b","use":"set-and-copy","set":{"/x":1}}]}}"#, "visible ASCII"),
+    (#"{"applications":{"a":[\#(mark),\#(mark)]}}"#, #"applications["a"][1].name: The extensions of an application have different names."#),
+    (#"{"applications":{"a":[{"name":"x","use":"sed"}]}}"#, #"applications["a"][0].use: This is one of: set-and-copy"#),
+    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy"}]}}"#, "have 1 to 64 changes together"),
+    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"x":1}}]}}"#, #"set["x"]: A place is a JSON pointer"#),
+    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"":1}}]}}"#, #"set[""]: A place is a JSON pointer"#),
+    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","copy":{"/x":1}}]}}"#, #"copy["/x"]: The source of a copy"#),
+    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","prefix":{"/x":""}}]}}"#, #"prefix["/x"]: A prefix is a text"#),
+    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"/x":1},"sets":{}}]}}"#, "sets: There is no such setting here"),
+  ])
+  func aWrongFileIsRefusedWithThePlaceAndTheRule(_ text: String, _ expected: String) {
+    let said = error(text)
+    #expect(said?.contains(expected) == true, "\(said ?? "nothing is wrong")")
+  }
+}
