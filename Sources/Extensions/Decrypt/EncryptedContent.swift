@@ -3,8 +3,8 @@
 ///
 /// Each record ends in a delimiter, 2 in the last one and 1 in the others, and zeros as padding; then its tag of 16 bytes.
 ///
-/// The header is not authenticated as such. Another salt opens no record, and another record size none but an only one, which is the same
-/// whatever larger size stands there; the key id is only what it was found by.
+/// The header is not authenticated as such. With another salt no record opens. With another record size a single record opens that is not
+/// longer, and gives the same; several do not. The key id is only what the key is found by.
 public struct EncryptedContent: Sendable {
   /// The longest content that is read unless said otherwise, in bytes: more than a payload's field has room for.
   public static var defaultMaximum: Int { 16_384 }

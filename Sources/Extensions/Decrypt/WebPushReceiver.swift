@@ -1,6 +1,8 @@
 public import Cryptography
 
-/// Who opens what was sealed to its public key (RFC 8291). Senders know that key and the secret beside it; no text or dump shows either.
+/// Who opens what was sealed to its public key (RFC 8291).
+///
+/// Senders know the public key and the authentication secret. No text or dump shows that secret or the private key.
 public struct WebPushReceiver: Sendable, CustomStringConvertible, CustomReflectable {
   /// Bytes of the authentication secret.
   public static var secretBytes: Int { 16 }

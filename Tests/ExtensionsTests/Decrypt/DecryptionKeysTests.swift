@@ -15,7 +15,6 @@ import Testing
 
   private func entry(_ id: String, _ key: String = key) -> String { #"{"id": "\#(id)", "key": "\#(key)"}"# }
 
-  /// RFC 8188, section 3.1: content without a key id, sealed again here with one.
   @Test func contentIsOpenedWithTheKeyOfItsIdWhileSeveralAreValid() throws {
     let keys = try parse(
       file([entry("2026-10", "BO3ZVPxUlnLORbVGMpbT1Q"), entry("2026-11"), entry("Schl\\u00fcssel 🔑", String(repeating: "A", count: 43))]))
