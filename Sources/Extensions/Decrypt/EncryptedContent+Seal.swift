@@ -9,7 +9,8 @@ extension EncryptedContent {
   /// - Parameters:
   ///   - keyID: what the receiver finds the key by, at most `maximumKeyIDBytes`; everybody can read it.
   ///   - recordSize: bytes of a record, of `recordSizes`.
-  ///   - padding: zeros to add in all, 0 or more, which hide the length. They stand as early as the rule allows that a record has a byte of content.
+  ///   - padding: zeros to add in all, 0 or more, which hide the length. They stand in the first records, beside one
+  ///     byte of content each as long as there is content.
   ///   - maximum: bytes of the sealed content at most.
   public static func seal(
     _ plaintext: [UInt8], with key: ContentKey, keyID: [UInt8] = [], recordSize: Int = defaultRecordSize, padding: Int = 0,

@@ -85,6 +85,16 @@ import Testing
     #expect(Set(sealed.map { Array($0.prefix(16)) }).count == 20 && Set(sealed.map { Array($0.dropFirst(21)) }).count == 20)
   }
 
+  @Test func paddingStandsInTheFirstRecordsBesideAByteOfContentEach() throws {
+    let zeros = { [UInt8](repeating: 0, count: $0) }
+    #expect(
+      try seal(Array("ab".utf8), recordSize: 25, padding: 10)
+        == content(of: [[0x61, 1] + zeros(7), [0x62, 2] + zeros(3)], recordSize: 25))
+    #expect(
+      try seal(Array("a".utf8), recordSize: 25, padding: 17)
+        == content(of: [[0x61, 1] + zeros(7), [1] + zeros(8), [2] + zeros(2)], recordSize: 25))
+  }
+
   @Test func emptyContentHasARecordAndSoHasOnlyPadding() throws {
     #expect(try open(seal([])) == [])
     #expect(try open(seal([], recordSize: 20, padding: 10)) == [])
