@@ -1,0 +1,133 @@
+/// Content in the coding `aes128gcm` of RFC 8188, its header read: 16 bytes of salt, the record size in four, a key id with its length
+/// in one, and records that are encrypted and authenticated one by one.
+///
+/// Each record ends in a delimiter, 2 in the last one and 1 in the others, and zeros as padding; then its tag of 16 bytes.
+///
+/// The header is not authenticated as such. With another salt no record opens. With another record size a single record opens that is not
+/// longer, and gives the same; several do not. The key id is only what the key is found by.
+public struct EncryptedContent: Sendable {
+  /// The longest content that is read unless said otherwise, in bytes: more than a payload's field has room for.
+  public static var defaultMaximum: Int { 16_384 }
+  /// The sizes that records have: a byte of content at least, with the delimiter and the tag.
+  public static var recordSizes: ClosedRange<Int> { 18...Int(UInt32.max) }
+  /// The longest key id, in bytes.
+  public static var maximumKeyIDBytes: Int { 255 }
+
+  static let saltBytes = 16
+  static let tagBytes = 16
+  /// A delimiter and a tag: what a record has at least, and what it has that is not content.
+  static let recordOverhead = 17
+  static let fixedHeaderBytes = saltBytes + 4 + 1
+
+  /// The bytes of a record, the last one's at most.
+  public let recordSize: Int
+  /// What the key is known by; empty where both sides know it anyway. In RFC 8291 it is the sender's public key.
+  public let keyID: [UInt8]
+
+  private let bytes: [UInt8]
+  /// Where the first record begins.
+  private let start: Int
+
+  /// Reads the header, and checks what can be checked without a key.
+  ///
+  /// - Parameter maximum: bytes of the content at most.
+  public init(parsing bytes: [UInt8], maximum: Int = defaultMaximum) throws(EncryptedContentError) {
+    guard bytes.count <= maximum else { throw .tooLong(maximum: maximum) }
+    guard bytes.count >= Self.fixedHeaderBytes else { throw .incompleteHeader }
+    start = Self.fixedHeaderBytes + Int(bytes[Self.fixedHeaderBytes - 1])
+    guard bytes.count >= start else { throw .incompleteHeader }
+    recordSize = bytes[Self.saltBytes..<Self.saltBytes + 4].reduce(0) { $0 << 8 | Int($1) }
+    guard Self.recordSizes.contains(recordSize) else { throw .recordSize(recordSize) }
+    guard bytes.count > start else { throw .noRecords }
+    let last = (bytes.count - start - 1) % recordSize + 1
+    guard last >= Self.recordOverhead else { throw .incompleteRecord }
+    keyID = Array(bytes[Self.fixedHeaderBytes..<start])
+    self.bytes = bytes
+  }
+
+  /// The plaintext, if every record is authentic, in its place and complete; else nothing of it.
+  ///
+  /// A wrong key cannot be told from changed bytes: both are `notAuthentic`.
+  public func open(with key: ContentKey) throws(EncryptedContentError) -> [UInt8] {
+    let cipher = RecordCipher(key, salt: Array(bytes[..<Self.saltBytes]))
+    var plaintext = [UInt8](repeating: 0, count: bytes.count - start)
+    var opened = 0
+    for (place, offset) in stride(from: start, to: bytes.count, by: recordSize).enumerated() {
+      let record = offset..<min(offset + recordSize, bytes.count)
+      let room = opened..<opened + record.count - Self.tagBytes
+      let isAuthentic = bytes.withUnsafeBytes { bytes in
+        plaintext.withUnsafeMutableBytes { plaintext in
+          cipher.open(
+            UnsafeRawBufferPointer(rebasing: bytes[record]), at: place, into: UnsafeMutableRawBufferPointer(rebasing: plaintext[room]))
+        }
+      }
+      guard isAuthentic else { throw .notAuthentic(record: place) }
+      opened = try Self.delimiter(of: plaintext[room], isLast: record.upperBound == bytes.count, record: place)
+    }
+    plaintext.removeSubrange(opened...)
+    return plaintext
+  }
+
+  /// Where the delimiter of an opened record stands, which must be the right one.
+  private static func delimiter(of room: ArraySlice<UInt8>, isLast: Bool, record: Int) throws(EncryptedContentError) -> Int {
+    guard let index = room.lastIndex(where: { $0 != 0 }) else { throw .padding(record: record) }
+    switch (room[index], isLast) {
+    case (1, false), (2, true): return index
+    case (1, true): throw .lastRecordMissing
+    case (2, false): throw .recordAfterLast(record: record)
+    default: throw .padding(record: record)
+    }
+  }
+}
+
+/// Why content cannot be opened or sealed. No text has anything of the key or the plaintext in it.
+public enum EncryptedContentError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// It has, or would have, more bytes than are allowed.
+  case tooLong(maximum: Int)
+  /// It ends within its header.
+  case incompleteHeader
+  /// The record size is none that RFC 8188 allows.
+  case recordSize(Int)
+  /// Nothing follows the header; even empty content has a record.
+  case noRecords
+  /// The last record is too short for a delimiter and a tag.
+  case incompleteRecord
+  /// A record, counted from 0, was not sealed with this key, in this place, or as it is.
+  case notAuthentic(record: Int)
+  /// A record, counted from 0, is authentic, but has no delimiter or none of the two.
+  case padding(record: Int)
+  /// All records are authentic, but the last one of all is not among them.
+  case lastRecordMissing
+  /// A record, counted from 0, says that it is the last, but something follows it.
+  case recordAfterLast(record: Int)
+  /// What should be a public key of P-256 is none: the key id of content by RFC 8291, or what such content is sealed to.
+  case publicKey
+  /// The authentication secret to seal with has not the length that RFC 8291 says.
+  case authenticationSecret(bytes: Int)
+  /// The key id to seal with is longer than its length can say.
+  case keyID(bytes: Int)
+
+  /// Always false: the same bytes give the same answer.
+  public var isRetriable: Bool { false }
+
+  /// What is wrong, and what to do.
+  public var description: String {
+    switch self {
+    case .tooLong(let maximum): "the encrypted content is too long; at most \(maximum) bytes are allowed"
+    case .incompleteHeader:
+      "the encrypted content ends within its header; it begins with 16 bytes of salt, 4 of record size, and a key id behind its length"
+    case .recordSize(let size): "the record size \(size) is not allowed; it is from 18 to 4294967295 bytes"
+    case .noRecords: "no record follows the header of the encrypted content; send all of it"
+    case .incompleteRecord: "the last record of the encrypted content has fewer than 17 bytes; send all of it"
+    case .notAuthentic(let record):
+      "record \(record) of the encrypted content is not authentic; it was sealed with another key, or has been changed or cut"
+    case .padding(let record):
+      "record \(record) of the encrypted content has no delimiter before its padding; it is 2 in the last record, else 1"
+    case .lastRecordMissing: "the last record of the encrypted content is missing; send all of it"
+    case .recordAfterLast(let record): "something follows record \(record) of the encrypted content, which is the last by its delimiter"
+    case .publicKey: "the public key is no uncompressed point of the curve P-256; by RFC 8291 the sender's is the key id"
+    case .authenticationSecret(let bytes): "the authentication secret has \(bytes) bytes; RFC 8291 says 16"
+    case .keyID(let bytes): "the key id has \(bytes) bytes; at most 255 are allowed"
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import Cryptography
+
+/// The key and the nonces of one content's records (RFC 8188, sections 2.2 and 2.3).
+struct RecordCipher {
+  private static let keyInfo = Array("Content-Encoding: aes128gcm\0".utf8)
+  private static let nonceInfo = Array("Content-Encoding: nonce\0".utf8)
+
+  private let cipher: AES128GCM
+  private let nonce: [UInt8]
+
+  init(_ key: ContentKey, salt: [UInt8]) {
+    let derived = HMACKey(key.bytes.withUnsafeBytes { HKDF.extract(salt: salt, inputKeyingMaterial: $0) })
+    cipher = HKDF.expand(derived, info: Self.keyInfo, count: AES128GCM.keyBytes).withUnsafeBytes { AES128GCM($0) }
+    nonce = HKDF.expand(derived, info: Self.nonceInfo, count: AES128GCM.nonceBytes)
+  }
+
+  /// Seals the record of a place, counted from 0, into memory that is 16 bytes longer.
+  func seal(_ plaintext: UnsafeRawBufferPointer, at place: Int, into record: UnsafeMutableRawBufferPointer) {
+    nonce(of: place).withUnsafeBytes { cipher.seal(plaintext, nonce: $0, into: record) }
+  }
+
+  /// Opens the record of a place into memory that is 16 bytes shorter; whether it is authentic there.
+  func open(_ record: UnsafeRawBufferPointer, at place: Int, into plaintext: UnsafeMutableRawBufferPointer) -> Bool {
+    nonce(of: place).withUnsafeBytes { cipher.open(record, nonce: $0, into: plaintext) }
+  }
+
+  /// The place is added without carry to the end of the content's nonce, so that no record passes for another.
+  private func nonce(of place: Int) -> [UInt8] {
+    var nonce = nonce
+    for byte in 0..<8 { nonce[nonce.count - 1 - byte] ^= UInt8(truncatingIfNeeded: UInt64(place) >> UInt64(8 * byte)) }
+    return nonce
+  }
+}
