@@ -51,11 +51,17 @@ public struct Localization: Sendable {
     guard files.count <= Self.tableCount else {
       throw LocalizationError(file: files[Self.tableCount].name, rule: "an application has \(Self.tableCount) locales at most")
     }
+    var bytes = 0
+    for file in files {
+      bytes += file.bytes.count
+      guard bytes <= Self.totalBytes else {
+        throw LocalizationError(file: file.name, rule: "an application has \(Self.totalBytes) bytes of texts at most, all locales together")
+      }
+    }
     var tables: [Table] = []
     var names: [LocaleName?] = []
     var places: [String: Int] = [:]
     var base: Int?
-    var bytes = 0
     for file in files.sorted(by: { $0.locale < $1.locale }) {
       let isBase = file.locale.lowercased() == "base"
       let name = LocaleName(file.locale)
@@ -66,10 +72,6 @@ public struct Localization: Sendable {
       let former = name.map { places.updateValue(tables.count, forKey: $0.key) } ?? base
       if let former { throw LocalizationError(file: file.name, rule: "\(tables[former].file) has the same locale: join the two") }
       if isBase { base = tables.count }
-      bytes += file.bytes.count
-      guard bytes <= Self.totalBytes else {
-        throw LocalizationError(file: file.name, rule: "an application has \(Self.totalBytes) bytes of texts at most, all locales together")
-      }
       do throws(StringsError) {
         tables.append(Table(locale: file.locale, file: file.name, strings: try StringsFile(file.bytes)))
       } catch {
