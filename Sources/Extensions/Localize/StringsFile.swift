@@ -2,8 +2,8 @@
 ///
 /// It is read as CoreFoundation reads an old-style property list that is a dictionary of strings without its braces: quotation marks may be
 /// left out around letters, digits and `_$/:.-`, they may be single ones, `"key";` is short for a key that is its own value, and comments
-/// are `/* … */` and `// …`. What differs helps authors: `\u` is the same as `\U`, and comments and strings without an end, keys that stand
-/// twice and escapes that name no character are errors.
+/// are `/* … */` and `// …`. What differs helps authors: `\u` is the same as `\U`, and errors are keys that stand
+/// twice, escapes that name no character, and whatever stands at the end without being an entry, such as a comment that is not closed.
 public struct StringsFile: Sendable, Equatable {
   /// A localised text.
   public struct Entry: Sendable, Equatable {
