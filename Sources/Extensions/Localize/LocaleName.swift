@@ -1,0 +1,114 @@
+/// The name of a locale, such as `zh-Hant-TW`, `de_AT` or `en_US.UTF-8`: the parts by which texts are chosen.
+///
+/// It is written as BCP 47 says, or with underscores; case does not matter. Extensions (`-u-…`), and what follows `.` or `@`, say
+/// nothing about texts and are left out.
+struct LocaleName: Hashable {
+  /// Bytes of a name at most, what is left out not counted (RFC 5646, section 4.4.1).
+  static var longest: Int { 35 }
+
+  /// In small letters, between hyphens: the key of its table.
+  let key: String
+  /// In small letters, as all parts: `zh`.
+  let language: String
+  /// As it is written; nil when it is not: `hant`.
+  let script: String?
+  /// As it is written; nil when it is not: `tw`.
+  let region: String?
+
+  /// Reads a name; nil when it is none.
+  init?(_ name: some StringProtocol) {
+    let name = name.utf8.prefix(Self.longest + 1).prefix { $0 != UInt8(ascii: ".") && $0 != UInt8(ascii: "@") }
+    guard name.count <= Self.longest else { return nil }
+    var parts: [[UInt8]] = []
+    for part in name.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+      .flatMap({ $0.split(separator: UInt8(ascii: "_"), omittingEmptySubsequences: false) })
+    {
+      guard (1...8).contains(part.count), part.allSatisfy({ Self.isLetter($0) || Self.isDigit($0) }) else { return nil }
+      // A single letter begins an extension.
+      if part.count == 1, !parts.isEmpty { break }
+      parts.append(part.map { Self.isLetter($0) ? $0 | 0x20 : $0 })
+    }
+    guard let language = parts.first, (2...3).contains(language.count), language.allSatisfy(Self.isLetter) else { return nil }
+    func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+    var rest = parts.dropFirst()
+    let script = rest.first.flatMap { $0.count == 4 && $0.allSatisfy(Self.isLetter) ? text($0) : nil }
+    if script != nil { rest.removeFirst() }
+    let region = rest.first.flatMap {
+      $0.count == 2 && $0.allSatisfy(Self.isLetter) || $0.count == 3 && $0.allSatisfy(Self.isDigit) ? text($0) : nil
+    }
+    (self.language, self.script, self.region) = (text(language), script, region)
+    key = parts.map(text).joined(separator: "-")
+  }
+
+  private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
+  private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+  /// The script that its texts are written in, where the language has two and the name decides between them.
+  var likelyScript: String? {
+    if let script { return script }
+    guard language == "zh" else { return nil }
+    return switch region {
+    case "tw", "hk", "mo": "hant"
+    default: "hans"
+    }
+  }
+
+  // MARK: Fallbacks
+
+  /// The keys of the tables whose texts its readers read, the nearest first. Some stand twice.
+  ///
+  /// After CLDR's parent locales (UTS 35, part 1), with the plain language last: who writes only one table of a language means all its
+  /// readers.
+  var fallbacks: [String] {
+    var keys = [key]
+    for language in [language] + Self.relatives(of: language) {
+      if let script = likelyScript {
+        if let region { keys.append("\(language)-\(script)-\(region)") }
+        if let region, LocaleName("\(language)-\(region)")?.likelyScript == script { keys.append("\(language)-\(region)") }
+        // Macao reads as Hong Kong does.
+        if language == "zh", region == "mo", script == "hant" { keys += ["zh-hant-hk", "zh-hk"] }
+        keys.append("\(language)-\(script)")
+        // The names of the two Chinese scripts before they had any.
+        if language == "zh" { keys.append(script == "hant" ? "zh-tw" : "zh-cn") }
+      } else if let region {
+        keys.append("\(language)-\(region)")
+      }
+      if let parent = regionalParent(language) { keys.append(parent) }
+      keys.append(language)
+    }
+    return keys
+  }
+
+  /// What the readers of a region share with others, other than what is meant by the plain language.
+  private func regionalParent(_ language: String) -> String? {
+    guard let region, script == nil else { return nil }
+    switch language {
+    case "es": return Self.latinAmerica.contains(region) ? "es-419" : nil
+    // The plain language is the Portuguese of Brazil.
+    case "pt": return region == "br" ? nil : "pt-pt"
+    default: return nil
+    }
+  }
+
+  private static let latinAmerica: Set<String> = [
+    "ar", "bo", "br", "bz", "cl", "co", "cr", "cu", "do", "ec", "gt", "hn", "mx", "ni", "pa", "pe", "pr", "py", "sv", "us", "uy", "ve",
+  ]
+
+  /// Other names of a language, and languages that its readers read.
+  private static func relatives(of language: String) -> [String] {
+    switch language {
+    case "nb": ["no"]
+    case "no": ["nb"]
+    case "nn": ["no", "nb"]
+    case "he": ["iw"]
+    case "iw": ["he"]
+    case "id": ["in"]
+    case "in": ["id"]
+    case "yi": ["ji"]
+    case "ji": ["yi"]
+    case "fil": ["tl"]
+    case "tl": ["fil"]
+    default: []
+    }
+  }
+}

@@ -1,0 +1,132 @@
+/// The localised texts of an application: a table for each locale, named as the folders of an Apple application are.
+///
+/// It does not change once it is made, so that all lanes share one. Each looks up in it by a ``Localizer`` of its own.
+public struct Localization: Sendable {
+  /// A file of texts, before it is read.
+  public struct File: Sendable {
+    /// The locale: `de`, `zh-Hant`, `pt_BR`, or `Base`.
+    public let locale: String
+    /// What errors call it.
+    public let name: String
+    /// Its content.
+    public let bytes: [UInt8]
+
+    /// Names a file's content.
+    ///
+    /// - Parameter name: what errors call it; by default `de.lproj/Localizable.strings`.
+    public init(locale: String, name: String? = nil, bytes: [UInt8]) {
+      (self.locale, self.bytes) = (locale, bytes)
+      self.name = name ?? "\(locale).lproj/Localizable.strings"
+    }
+  }
+
+  /// The texts of a locale.
+  struct Table: Sendable {
+    /// As the folder was called.
+    let locale: String
+    let file: String
+    let strings: StringsFile
+  }
+
+  /// Locales of an application at most.
+  public static var tableCount: Int { 256 }
+  /// Bytes of all its files at most.
+  public static var totalBytes: Int { 32 << 20 }
+
+  /// In the order of their names.
+  let tables: [Table]
+  /// The places of the tables by the keys of their locales.
+  private let places: [String: Int]
+  /// What they are called, in the order of the tables; nil for Base.
+  private let names: [LocaleName?]
+  /// What is asked after the tables of the device's locale: that of the default locale, and Base.
+  private let last: [Int]
+
+  /// Reads the files of an application.
+  ///
+  /// - Parameters:
+  ///   - files: one for each locale, in any order.
+  ///   - defaultLocale: whose texts are used where the device's locale has none; nil for those of Base only.
+  public init(_ files: [File], defaultLocale: String?) throws(LocalizationError) {
+    guard files.count <= Self.tableCount else {
+      throw LocalizationError(file: files[Self.tableCount].name, rule: "an application has \(Self.tableCount) locales at most")
+    }
+    var bytes = 0
+    for file in files {
+      bytes += file.bytes.count
+      guard bytes <= Self.totalBytes else {
+        throw LocalizationError(file: file.name, rule: "an application has \(Self.totalBytes) bytes of texts at most, all locales together")
+      }
+    }
+    var tables: [Table] = []
+    var names: [LocaleName?] = []
+    var places: [String: Int] = [:]
+    var base: Int?
+    for file in files.sorted(by: { $0.locale < $1.locale }) {
+      let isBase = file.locale.lowercased() == "base"
+      let name = LocaleName(file.locale)
+      guard isBase || name != nil else {
+        throw LocalizationError(
+          file: file.name, rule: "a locale has a name such as de, pt-BR, zh-Hant or Base, of \(LocaleName.longest) bytes at most")
+      }
+      let former = name.map { places.updateValue(tables.count, forKey: $0.key) } ?? base
+      if let former { throw LocalizationError(file: file.name, rule: "\(tables[former].file) has the same locale: join the two") }
+      if isBase { base = tables.count }
+      do throws(StringsError) {
+        tables.append(Table(locale: file.locale, file: file.name, strings: try StringsFile(file.bytes)))
+      } catch {
+        throw LocalizationError(file: file.name, line: error.line, column: error.column, rule: error.rule)
+      }
+      names.append(name)
+    }
+    var last: [Int] = []
+    if let defaultLocale {
+      guard let place = LocaleName(defaultLocale).flatMap({ places[$0.key] }) else {
+        throw LocalizationError(
+          file: "\(defaultLocale.prefix(LocaleName.longest)).lproj",
+          rule: "the default locale has no table: name one of \(tables.prefix(8).map(\.locale).joined(separator: ", "))")
+      }
+      last.append(place)
+    }
+    if let base { last.append(base) }
+    (self.tables, self.names, self.places, self.last) = (tables, names, places, last)
+  }
+
+  /// The locales that have texts, in the order of their names; `Base` is among them.
+  public var locales: [String] { tables.map(\.locale) }
+
+  /// The tables that are asked for a device's locale, one after the other, by the names of their locales.
+  ///
+  /// Two devices for which they are the same get the same texts.
+  public func chain(for locale: String?) -> [String] { places(for: locale).map { tables[$0].locale } }
+
+  /// The places of those tables. A locale that is none has only the default's.
+  func places(for locale: String?) -> [Int] {
+    var chain: [Int] = []
+    func add(_ place: Int) { if !chain.contains(place) { chain.append(place) } }
+    if let name = locale.flatMap({ LocaleName($0) }) {
+      for key in name.fallbacks { if let place = places[key] { add(place) } }
+      // Better the same language of another region than another language.
+      for (place, other) in names.enumerated() {
+        if let other, other.language == name.language, other.likelyScript == name.likelyScript { add(place) }
+      }
+    }
+    for place in last { add(place) }
+    return chain
+  }
+
+  /// Texts whose percent signs mean nothing, as errors with the file and the line; the first ones, if there are more than `limit`.
+  ///
+  /// They are no errors of the format: the same file may have texts that the application itself fills with numbers.
+  public func formatProblems(limit: Int = 100) -> [LocalizationError] {
+    var problems: [LocalizationError] = []
+    for table in tables {
+      for entry in table.strings.entries.values.sorted(by: { $0.line < $1.line }) {
+        guard let problem = TextFormat(entry.value).problem else { continue }
+        if problems.count >= limit { return problems }
+        problems.append(LocalizationError(file: table.file, line: entry.line, rule: problem))
+      }
+    }
+    return problems
+  }
+}

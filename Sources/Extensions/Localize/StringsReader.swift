@@ -1,0 +1,212 @@
+/// Reads the entries of a `.strings` file's text.
+struct StringsReader {
+  /// Valid UTF-8 without NUL.
+  private let text: [UInt8]
+  private var at = 0
+
+  init(_ text: [UInt8]) { self.text = text }
+
+  /// All entries, to the end of the text.
+  mutating func entries() throws(StringsError) -> [String: StringsFile.Entry] {
+    var entries: [String: StringsFile.Entry] = [:]
+    var lines = LineCounter()
+    try skipSpace()
+    if text[at...].starts(with: "<?xml".utf8) || text[at...].starts(with: "<!DOCTYPE".utf8) || text[at...].starts(with: "<plist".utf8) {
+      throw error(.xmlPropertyList, at: at)
+    }
+    while let first = peek {
+      let start = at
+      let key = try string(first, missing: .keyExpected, limit: StringsFile.keyBytes, tooLong: .keyTooLong)
+      let value = try value(of: key)
+      let entry = StringsFile.Entry(value: value, line: lines.line(of: start, in: text))
+      if let former = entries.updateValue(entry, forKey: key) { throw error(.repeatedKey(firstLine: former.line), at: start) }
+      if entries.count > StringsFile.entryCount { throw error(.tooManyEntries, at: start) }
+      try skipSpace()
+    }
+    return entries
+  }
+
+  private var peek: UInt8? { at < text.count ? text[at] : nil }
+
+  private func error(_ reason: StringsError.Reason, at offset: Int) -> StringsError { StringsText.error(reason, at: offset, of: text) }
+
+  /// What follows a key: `= value;`, or only `;`.
+  private mutating func value(of key: String) throws(StringsError) -> String {
+    var end = at
+    try skipSpace()
+    var value = key
+    if peek == UInt8(ascii: "=") {
+      at += 1
+      try skipSpace()
+      guard let first = peek else { throw error(.valueExpected, at: at) }
+      value = try string(first, missing: .valueExpected, limit: StringsFile.valueBytes, tooLong: .valueTooLong)
+      end = at
+      try skipSpace()
+      // Told where it is missing, which may be lines before the next entry.
+      guard peek == UInt8(ascii: ";") else { throw error(.semicolonExpected, at: end) }
+    } else if peek != UInt8(ascii: ";") {
+      throw error(.equalsExpected, at: end)
+    }
+    at += 1
+    return value
+  }
+
+  // MARK: Strings
+
+  /// A string, quoted or not, which begins with the byte at hand.
+  private mutating func string(
+    _ first: UInt8, missing: StringsError.Reason, limit: Int, tooLong: StringsError.Reason
+  ) throws(StringsError) -> String {
+    let start = at
+    var bytes: [UInt8] = []
+    switch first {
+    case UInt8(ascii: "\""), UInt8(ascii: "'"):
+      at += 1
+      while let byte = peek, byte != first, bytes.count <= limit {
+        at += 1
+        if byte == UInt8(ascii: "\\") { try unescape(into: &bytes, of: start) } else { bytes.append(byte) }
+      }
+      if bytes.count <= limit {
+        guard peek != nil else { throw error(.unterminatedString, at: start) }
+        at += 1
+      }
+    case UInt8(ascii: "("), UInt8(ascii: "{"), UInt8(ascii: "<"):
+      throw error(missing == .valueExpected ? .valueIsNoString : missing, at: start)
+    default:
+      while let byte = peek, Self.isUnquoted(byte), bytes.count <= limit {
+        at += 1
+        bytes.append(byte)
+      }
+      if bytes.isEmpty { throw error(isCurlyQuote ? .curlyQuote : missing, at: start) }
+    }
+    if bytes.count > limit { throw error(tooLong, at: start) }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func isUnquoted(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+    case UInt8(ascii: "_"), UInt8(ascii: "$"), UInt8(ascii: "/"), UInt8(ascii: ":"), UInt8(ascii: "."), UInt8(ascii: "-"): true
+    default: false
+    }
+  }
+
+  /// U+2018 to U+201F: what word processors make of quotation marks.
+  private var isCurlyQuote: Bool {
+    at + 2 < text.count && text[at] == 0xE2 && text[at + 1] == 0x80 && (0x98...0x9F).contains(text[at + 2])
+  }
+
+  // MARK: Escapes
+
+  /// Appends what an escape stands for, whose backslash has been read. What names nothing stands for itself, as in `\'`.
+  ///
+  /// - Parameter start: where the string begins.
+  private mutating func unescape(into bytes: inout [UInt8], of start: Int) throws(StringsError) {
+    guard let letter = peek else { throw error(.unterminatedString, at: start) }
+    let escape = at - 1
+    if (UInt8(ascii: "0")...UInt8(ascii: "7")).contains(letter) {
+      let code = number(digits: 3, bits: 3)
+      guard let scalar = code.flatMap(Self.nextStep) else { throw error(.invalidOctal, at: escape) }
+      bytes.append(contentsOf: String(scalar).utf8)
+      return
+    }
+    at += 1
+    switch letter {
+    case UInt8(ascii: "a"): bytes.append(0x07)
+    case UInt8(ascii: "b"): bytes.append(0x08)
+    case UInt8(ascii: "f"): bytes.append(0x0C)
+    case UInt8(ascii: "n"): bytes.append(0x0A)
+    case UInt8(ascii: "r"): bytes.append(0x0D)
+    case UInt8(ascii: "t"): bytes.append(0x09)
+    case UInt8(ascii: "v"): bytes.append(0x0B)
+    case UInt8(ascii: "U"), UInt8(ascii: "u"):
+      bytes.append(contentsOf: String(try scalar(escape)).utf8)
+    default: bytes.append(letter)
+    }
+  }
+
+  /// The character that `\U` and digits name, with the other half of its pair where it needs one.
+  ///
+  /// - Parameter escape: where the escape begins; what has been read ends before its digits.
+  private mutating func scalar(_ escape: Int) throws(StringsError) -> Unicode.Scalar {
+    guard let unit = number(digits: 4, bits: 4) else { throw error(.invalidUnicode, at: escape) }
+    if unit == 0 { throw error(.nul, at: escape) }
+    if let scalar = Unicode.Scalar(unit) { return scalar }
+    guard unit & 0xFC00 == 0xD800, at + 1 < text.count, text[at] == UInt8(ascii: "\\"), text[at + 1] | 0x20 == UInt8(ascii: "u") else {
+      throw error(.loneSurrogate, at: escape)
+    }
+    at += 2
+    guard let low = number(digits: 4, bits: 4), low & 0xFC00 == 0xDC00,
+      let scalar = Unicode.Scalar(0x1_0000 + ((unit & 0x3FF) << 10) + (low & 0x3FF))
+    else { throw error(.loneSurrogate, at: escape) }
+    return scalar
+  }
+
+  /// The number that the digits at hand spell; nil when there is none.
+  ///
+  /// - Parameters:
+  ///   - digits: how many it has at most.
+  ///   - bits: what a digit is worth: 3 in octal, 4 in hexadecimal.
+  private mutating func number(digits: Int, bits: UInt32) -> UInt32? {
+    let start = at
+    var number: UInt32 = 0
+    while at - start < digits, let byte = peek, let digit = Self.digit(byte), digit < 1 << bits {
+      number = number << bits | digit
+      at += 1
+    }
+    return at == start ? nil : number
+  }
+
+  private static func digit(_ byte: UInt8) -> UInt32? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(byte - UInt8(ascii: "0"))
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): UInt32(byte - UInt8(ascii: "A") + 10)
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): UInt32(byte - UInt8(ascii: "a") + 10)
+    default: nil
+    }
+  }
+
+  /// A character of the NeXTSTEP set, in which property lists count their octal escapes (Unicode's NEXTSTEP.TXT); none for NUL.
+  private static func nextStep(_ code: UInt32) -> Unicode.Scalar? {
+    if code < 0x80 { return code == 0 ? nil : Unicode.Scalar(code) }
+    let index = Int(code) - 0x80
+    return upperNextStep.indices.contains(index) ? upperNextStep[index] : nil
+  }
+
+  /// Its characters from 0x80 to 0xFD; the last two have none.
+  private static let upperNextStep = Array(
+    ("\u{A0}ÀÁÂÃÄÅÇÈÉÊËÌÍÎÏ"
+      + "ÐÑÒÓÔÕÖÙÚÛÜÝÞµ×÷"
+      + "©¡¢£⁄¥ƒ§¤’“«‹›ﬁﬂ"
+      + "®–†‡·¦¶•‚„”»…‰¬¿"
+      + "¹ˋ´ˆ˜¯˘˙¨²˚¸³˝˛ˇ"
+      + "—±¼½¾àáâãäåçèéêë"
+      + "ìÆíªîïðñŁØŒºòóôõ"
+      + "öæùúûıüýłøœßþÿ").unicodeScalars)
+
+  // MARK: Space
+
+  /// Passes white space and comments.
+  private mutating func skipSpace() throws(StringsError) {
+    while let byte = peek {
+      switch byte {
+      case 0x09...0x0D, 0x20: at += 1
+      case 0xE2 where isSeparator(at): at += 3
+      case UInt8(ascii: "/") where at + 1 < text.count && text[at + 1] == UInt8(ascii: "/"):
+        while let byte = peek, byte != UInt8(ascii: "\n"), byte != UInt8(ascii: "\r"), !isSeparator(at) { at += 1 }
+      case UInt8(ascii: "/") where at + 1 < text.count && text[at + 1] == UInt8(ascii: "*"):
+        let start = at
+        at += 2
+        while at + 1 < text.count, text[at] != UInt8(ascii: "*") || text[at + 1] != UInt8(ascii: "/") { at += 1 }
+        guard at + 1 < text.count else { throw error(.unterminatedComment, at: start) }
+        at += 2
+      default: return
+      }
+    }
+  }
+
+  /// U+2028 and U+2029, the separators of lines and paragraphs.
+  private func isSeparator(_ place: Int) -> Bool {
+    place + 2 < text.count && text[place] == 0xE2 && text[place + 1] == 0x80 && text[place + 2] & 0xFE == 0xA8
+  }
+}

@@ -1,0 +1,124 @@
+/// A localised text with places for arguments, which are strings: `%@` takes the next one, `%2$@` the second, and `%%` is a percent sign.
+///
+/// Other conversions of `printf` have nothing to convert, since the arguments of a notification are strings: they stay in the text as they
+/// are, and `problem` tells the author. An argument is never read as a format itself.
+public struct TextFormat: Sendable, Equatable {
+  /// The highest number of a place, as in `%99$@`.
+  public static var positions: Int { 99 }
+
+  /// What it was made of.
+  public let text: String
+
+  /// A format; any text is one.
+  public init(_ text: String) { self.text = text }
+
+  /// The text with the arguments in their places. Arguments without a place are left out.
+  ///
+  /// - Parameter limit: how many bytes it may have, in UTF-8.
+  public func filled(with arguments: [String], limit: Int) throws(TextFormatError) -> String {
+    let bytes = Array(text.utf8)
+    var result: [UInt8] = []
+    var next = 0
+    var at = 0
+    while at < bytes.count {
+      guard bytes[at] == Self.percent else {
+        let end = bytes[at...].firstIndex(of: Self.percent) ?? bytes.count
+        result.append(contentsOf: bytes[at..<end])
+        at = end
+        continue
+      }
+      let (conversion, length) = Self.conversion(bytes, at)
+      switch conversion {
+      case .percent, .unknown: result.append(Self.percent)
+      case .next:
+        next += 1
+        result.append(contentsOf: try Self.argument(next, of: arguments).utf8)
+      case .position(let position): result.append(contentsOf: try Self.argument(position, of: arguments).utf8)
+      }
+      // Checked at each place, so that a text with a thousand places does not grow a thousandfold before it is refused.
+      guard result.count <= limit else { throw .tooLong(limit: limit) }
+      at += length
+    }
+    guard result.count <= limit else { throw .tooLong(limit: limit) }
+    return String(decoding: result, as: UTF8.self)
+  }
+
+  /// What is wrong with the format as a sentence that says what to do; nil when all its percent signs mean something.
+  public var problem: String? {
+    let bytes = Array(text.utf8)
+    var (takesNext, takesPosition) = (false, false)
+    var at = 0
+    while let place = bytes[at...].firstIndex(of: Self.percent) {
+      let (conversion, length) = Self.conversion(bytes, place)
+      switch conversion {
+      case .percent: break
+      case .next: takesNext = true
+      case .position: takesPosition = true
+      case .unknown:
+        return "\(Self.shown(bytes, place)) takes no argument: write %@ or %1$@ for one, which is a string, and %% for a percent sign"
+      }
+      at = place + length
+    }
+    return takesNext && takesPosition ? "%@ and %1$@ stand in one text: number all places, or none" : nil
+  }
+
+  private static func argument(_ position: Int, of arguments: [String]) throws(TextFormatError) -> String {
+    guard position <= arguments.count else { throw .missingArgument(position, given: arguments.count) }
+    return arguments[position - 1]
+  }
+
+  // MARK: Conversions
+
+  private enum Conversion {
+    case percent
+    case next
+    case position(Int)
+    /// Only the percent sign is read, so that what follows stays as it is.
+    case unknown
+  }
+
+  private static let percent = UInt8(ascii: "%")
+
+  /// What stands at a percent sign, and in how many bytes.
+  private static func conversion(_ bytes: [UInt8], _ start: Int) -> (Conversion, length: Int) {
+    var at = start + 1
+    guard at < bytes.count else { return (.unknown, 1) }
+    if bytes[at] == percent { return (.percent, 2) }
+    if bytes[at] == UInt8(ascii: "@") { return (.next, 2) }
+    var position = 0
+    while at < bytes.count, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[at]), position <= positions {
+      position = position * 10 + Int(bytes[at] - UInt8(ascii: "0"))
+      at += 1
+    }
+    guard 1...positions ~= position, at + 1 < bytes.count, bytes[at] == UInt8(ascii: "$"), bytes[at + 1] == UInt8(ascii: "@") else {
+      return (.unknown, 1)
+    }
+    return (.position(position), at + 2 - start)
+  }
+
+  /// A percent sign with what `printf` would read after it.
+  private static func shown(_ bytes: [UInt8], _ start: Int) -> String {
+    let modifiers = bytes[(start + 1)...].prefix(12).prefix { "-+ #'0123456789$.*hlLqjzt".utf8.contains($0) }
+    let letter = bytes[modifiers.endIndex...].prefix(1).filter { $0 == UInt8(ascii: "@") || (0x41...0x5A).contains($0 & 0xDF) }
+    return String(decoding: bytes[start..<modifiers.endIndex] + letter, as: UTF8.self)
+  }
+}
+
+/// Why a format cannot be filled with its arguments. No retry helps.
+public enum TextFormatError: Error, Equatable, Sendable, CustomStringConvertible {
+  /// The format takes an argument that was not given, counted from 1.
+  case missingArgument(Int, given: Int)
+  /// The filled text has more bytes than it may have.
+  case tooLong(limit: Int)
+
+  /// Always false: the same arguments give the same answer.
+  public var isRetriable: Bool { false }
+
+  /// What is missing or too much.
+  public var description: String {
+    switch self {
+    case .missingArgument(let position, let given): "the text takes an argument number \(position), and the notification has \(given)"
+    case .tooLong(let limit): "the text with its arguments is longer than \(limit) bytes"
+    }
+  }
+}

@@ -1,0 +1,232 @@
+import Glibc
+import JSON
+import Notifications
+import TestSupport
+import Testing
+
+@testable import Extensions
+
+@Suite struct LocalizationTests {
+  /// Texts where `who` names the locale.
+  private static func localization(_ locales: [String], defaultLocale: String? = nil) throws -> Localization {
+    try Localization(
+      locales.map { Localization.File(locale: $0, bytes: Array("who = \"\($0)\"; \"only \($0)\" = \"%@ of \($0)\";".utf8)) },
+      defaultLocale: defaultLocale)
+  }
+
+  private static func wrong(_ make: () throws(LocalizationError) -> Localization) -> String {
+    do throws(LocalizationError) {
+      _ = try make()
+      return "nothing"
+    } catch { return "\(error)" }
+  }
+
+  // MARK: Which table
+
+  @Test(arguments: [
+    // As it is named, however that is written.
+    ("de_AT", ["de", "de-AT", "en"], ["de-AT", "de"]), ("DE-at", ["de_AT", "en"], ["de_AT"]), ("de", ["DE", "en"], ["DE"]),
+    ("de_AT.UTF-8", ["de-AT"], ["de-AT"]), ("de_AT@euro", ["de-AT"], ["de-AT"]), ("en-US-u-ca-japanese", ["en-US"], ["en-US"]),
+    ("zh-hant-tw", ["zh-Hant-TW"], ["zh-Hant-TW"]), ("es_419", ["es-419"], ["es-419"]), ("fil-PH", ["fil"], ["fil"]),
+    ("ca-ES-valencia", ["ca", "ca-ES-valencia", "ca-ES"], ["ca-ES-valencia", "ca-ES", "ca"]), ("en_US_POSIX", ["en"], ["en"]),
+    // The language for a region, then another of its regions.
+    ("de-AT", ["de", "en"], ["de"]), ("fr-CH", ["fr-FR", "fr-CA", "en"], ["fr-CA", "fr-FR"]), ("de", ["de-AT", "en"], ["de-AT"]),
+    ("pt", ["pt-PT", "pt-BR"], ["pt-BR", "pt-PT"]), ("pt-PT", ["pt"], ["pt"]), ("pt-AO", ["pt", "pt-PT"], ["pt-PT", "pt"]),
+    ("pt-BR", ["pt", "pt-PT"], ["pt", "pt-PT"]), ("es-MX", ["es", "es-419", "es-ES"], ["es-419", "es", "es-ES"]),
+    ("es-ES", ["es", "es-419"], ["es", "es-419"]),
+    // Chinese by its script.
+    ("zh-TW", ["zh-Hans", "zh-Hant", "zh"], ["zh-Hant", "zh"]), ("zh-CN", ["zh-Hans", "zh-Hant", "zh"], ["zh-Hans", "zh"]),
+    ("zh", ["zh-Hant", "zh-Hans"], ["zh-Hans"]), ("zh-Hant", ["zh-Hans"], []), ("zh-Hant-HK", ["zh-HK", "zh-Hant"], ["zh-HK", "zh-Hant"]),
+    ("zh-MO", ["zh-HK", "zh-Hant", "zh-CN"], ["zh-HK", "zh-Hant"]), ("zh-SG", ["zh-CN", "zh-TW"], ["zh-CN"]),
+    ("zh-Hans-TW", ["zh-TW", "zh-Hans"], ["zh-Hans"]), ("zh-Hant-SG", ["zh_TW", "zh_CN"], ["zh_TW"]),
+    ("sr-Latn-RS", ["sr", "sr-Latn", "sr-RS"], ["sr-Latn", "sr"]),
+    // Names of one language, and neighbours.
+    ("nb-NO", ["no", "en"], ["no"]), ("no", ["nb"], ["nb"]), ("nn-NO", ["no", "nb", "nn"], ["nn", "no", "nb"]), ("iw-IL", ["he"], ["he"]),
+    ("id", ["in"], ["in"]), ("da", ["nb", "sv"], []),
+  ])
+  func aLocaleAsksItsTablesFromTheNearestOn(locale: String, tables: [String], expected: [String]) throws {
+    #expect(try Self.localization(tables).chain(for: locale) == expected)
+  }
+
+  @Test(arguments: [
+    nil, "", "-", "_", "de-", "-de", "de--AT", "d", "deutsch", "Base", "de AT", "dé", "😀", "1", "de-AT-toolongpart", "\0",
+    "de-aaaaaaaa-bbbbbbbb-cccccccc-dddddd", String(repeating: "de-AT-", count: 100_000),
+  ])
+  func whatIsNoLocaleHasTheDefaultsTexts(locale: String?) throws {
+    let localization = try Self.localization(["Base", "de", "en"], defaultLocale: "EN")
+    #expect(localization.chain(for: locale) == ["en", "Base"])
+  }
+
+  @Test func aLocaleHasThirtyFiveBytesAtMost() throws {
+    let localization = try Self.localization(["de"])
+    #expect(localization.chain(for: "de-aaaaaaaa-bbbbbbbb-cccccccc-ddddd") == ["de"])
+    #expect(localization.chain(for: "de-aaaaaaaa-bbbbbbbb-cccccccc-dddddd") == [])
+    #expect(localization.chain(for: "de@" + String(repeating: "a", count: 1_000)) == ["de"])
+  }
+
+  @Test func theDefaultAndBaseFollowOnce() throws {
+    let localization = try Self.localization(["base", "en", "de"], defaultLocale: "de")
+    #expect(localization.chain(for: "en-GB") == ["en", "de", "base"])
+    #expect(localization.chain(for: "de-DE") == ["de", "base"])
+    #expect(localization.chain(for: "fr") == ["de", "base"])
+    #expect(try Self.localization(["Base", "en"]).chain(for: "fr") == ["Base"])
+    #expect(try Self.localization(["en"]).chain(for: "fr") == [])
+  }
+
+  // MARK: Texts
+
+  @Test func aKeyIsLookedUpInEachTableOfTheChain() throws {
+    var localizer = Localizer(try Self.localization(["Base", "de", "de-AT", "en", "fr"], defaultLocale: "en"))
+    func text(_ key: String, _ arguments: [String] = ["one"]) throws -> String? {
+      try localizer.text(key, arguments, locale: "de_AT", limit: 100)
+    }
+    #expect(try text("who") == "de-AT")
+    #expect(try text("only de") == "one of de")
+    #expect(try text("only en") == "one of en")
+    #expect(try text("only Base") == "one of Base")
+    #expect(try text("only fr") == nil)
+    #expect(throws: TextFormatError.missingArgument(1, given: 0)) { try text("only de", []) }
+    #expect(throws: TextFormatError.tooLong(limit: 100)) { try text("only de", [String(repeating: "a", count: 96)]) }
+  }
+
+  /// The memory answers as the tables do, and stays small.
+  @Test func whatIsRememberedIsBoundedAndChangesNoAnswer() throws {
+    let localization = try Self.localization(["Base", "de", "de-AT", "en", "zh-Hant", "pt-BR"], defaultLocale: "en")
+    var localizer = Localizer(localization)
+    var random = SeededRandom(seed: 35)
+    let parts = ["de", "at", "zh", "Hant", "pt", "BR", "en", "x", "US", "toolongpart", ""]
+    for _ in 0..<5_000 {
+      let locale = (0..<Int.random(in: 1...4, using: &random)).map { _ in parts.randomElement(using: &random) ?? "" }.joined(separator: "-")
+      let expected = localization.chain(for: locale).first
+      #expect(try localizer.text("who", locale: locale, limit: 100) == expected, "\(locale)")
+      #expect(localizer.chains.count <= Localizer.remembered)
+    }
+    let seen = localizer.chains.count
+    _ = localizer.format("who", locale: String(repeating: "de-AT-", count: 100))
+    #expect(localizer.chains.count == seen, "what is no locale is not remembered")
+  }
+
+  @Test func anyLocaleHasTheDefaultAtItsEnd() throws {
+    let localization = try Self.localization(["Base", "de", "en", "zh-Hans", "zh-Hant", "nb", "pt-BR", "es-419"], defaultLocale: "en")
+    let corpus = ["de_AT", "zh-Hant-TW", "en-US-u-ca-buddhist", "nn_NO.UTF-8", "pt_PT@euro", "es-MX"].map { Array($0.utf8) }
+    let failures = Fuzz("locales", corpus: corpus, tokens: ["-", "_", ".", "@", "zh", "Hant", "419", "x"]).run { bytes, _ in
+      let chain = localization.chain(for: String(decoding: bytes, as: UTF8.self))
+      return Set(chain).count == chain.count && chain.contains("en") && chain.last == "Base" ? nil : "\(chain)"
+    }
+    #expect(failures.isEmpty, "\(failures)")
+  }
+
+  // MARK: What is refused
+
+  @Test func aMistakeNamesItsFileAndItsRule() {
+    func wrong(_ files: [(String, String)], defaultLocale: String? = nil) -> String {
+      Self.wrong { () throws(LocalizationError) in
+        try Localization(files.map { Localization.File(locale: $0.0, bytes: Array($0.1.utf8)) }, defaultLocale: defaultLocale)
+      }
+    }
+    #expect(
+      wrong([("de", "a;\nb")]) == "de.lproj/Localizable.strings:2:2: = is expected after the key, or ; where the key is the value too")
+    #expect(
+      wrong([("English", "")])
+        == "English.lproj/Localizable.strings: a locale has a name such as de, pt-BR, zh-Hant or Base, of 35 bytes at most")
+    #expect(
+      wrong([("zh-TW", ""), ("zh_TW", "")])
+        == "zh_TW.lproj/Localizable.strings: zh-TW.lproj/Localizable.strings has the same locale: join the two")
+    #expect(
+      wrong([("Base", ""), ("base", "")])
+        == "base.lproj/Localizable.strings: Base.lproj/Localizable.strings has the same locale: join the two")
+    #expect(wrong([("de", ""), ("en-GB", "")], defaultLocale: "en") == "en.lproj: the default locale has no table: name one of de, en-GB")
+    #expect(wrong([("de", "")], defaultLocale: "?") == "?.lproj: the default locale has no table: name one of de")
+    let letters = "abcdefghijklmnopqrstuvwxyz"
+    let locales = letters.flatMap { first in letters.map { "\(first)\($0)" } }
+    #expect(wrong(locales.prefix(256).map { ($0, "") }) == "nothing")
+    #expect(wrong(locales.prefix(257).map { ($0, "") }) == "jw.lproj/Localizable.strings: an application has 256 locales at most")
+    // Eight files fill the bound, of which the first is broken, so that the others are not read for long.
+    let large = "=" + String(repeating: " ", count: 4 << 20 - 1)
+    #expect(wrong(locales.prefix(8).map { ($0, large) }).hasPrefix("aa.lproj/Localizable.strings:1:1: a key is expected"))
+    #expect(
+      wrong(locales.prefix(8).map { ($0, large) } + [("zz", "a;")])
+        == "zz.lproj/Localizable.strings: an application has 33554432 bytes of texts at most, all locales together")
+  }
+
+  @Test func problemsOfFormatsAreToldWithTheirLines() throws {
+    let localization = try Localization(
+      [
+        Localization.File(locale: "en", bytes: Array("a = \"%@\";\n\nb = \"%d\"; c = \"100%\";".utf8)),
+        Localization.File(locale: "de", bytes: Array("a = \"%@ %1$@\";".utf8)),
+      ], defaultLocale: nil)
+    let problems = localization.formatProblems()
+    #expect(
+      problems.map { "\($0.file):\($0.line ?? 0)" }
+        == ["de", "en", "en"].enumerated().map { "\($1).lproj/Localizable.strings:\([1, 3, 3][$0])" })
+    #expect(
+      problems.first?.description == "de.lproj/Localizable.strings:1: %@ and %1$@ stand in one text: number all places, or none")
+    #expect(localization.formatProblems(limit: 2).count == 2)
+  }
+
+  // MARK: Folders
+
+  /// A folder of its own, removed at the end.
+  private static func withFolder<R>(_ files: [String: String], _ body: (String) throws -> R) throws -> R {
+    var name = Array("/tmp/carillon-localize-XXXXXX".utf8CString)
+    try #require(mkdtemp(&name) != nil)
+    let folder = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    var made: [String] = []
+    defer {
+      for path in made.reversed() { remove(path) }
+      rmdir(folder)
+    }
+    for (name, text) in files {
+      let parts = name.split(separator: "/")
+      if parts.count > 1, mkdir("\(folder)/\(parts[0])", 0o700) == 0 { made.append("\(folder)/\(parts[0])") }
+      let path = "\(folder)/\(name)"
+      let file = try #require(fopen(path, "w"))
+      made.append(path)
+      fputs(text, file)
+      fclose(file)
+    }
+    return try body(folder)
+  }
+
+  @Test func aFolderIsReadAsAnApplicationHasIt() throws {
+    let files = [
+      "en.lproj/Localizable.strings": "who = en;", "zh-Hant.lproj/Localizable.strings": "who = zh;",
+      "Base.lproj/Localizable.strings": "who = B;",
+      "fr.lproj/InfoPlist.strings": "broken", "notes.txt": "broken", "English/Localizable.strings": "broken",
+      ".lproj/Localizable.strings": "broken",
+    ]
+    try Self.withFolder(files) { folder in
+      let localization = try Localization(folder: folder, defaultLocale: "en")
+      #expect(localization.locales == ["Base", "en", "zh-Hant"])
+      var localizer = Localizer(localization)
+      #expect(try localizer.text("who", locale: "zh_TW", limit: 10) == "zh")
+    }
+  }
+
+  @Test func aFolderThatCannotBeReadNamesTheFileAndTheRule() throws {
+    func wrong(_ files: [String: String], _ change: (String) -> Void = { _ in }) throws -> String {
+      try Self.withFolder(files) { folder in
+        change(folder)
+        let text = Self.wrong { () throws(LocalizationError) in try Localization(folder: folder, defaultLocale: nil) }
+        for made in ["de.lproj/Localizable.strings", "de.lproj"] { remove("\(folder)/\(made)") }
+        return text.replacing(folder, with: "F")
+      }
+    }
+    #expect(
+      try wrong(["de.lproj/Localizable.strings": "a = ;"])
+        == "F/de.lproj/Localizable.strings:1:5: a value is expected after =: write it in double quotes")
+    #expect(try wrong([:]) == "F: the folder has no file such as en.lproj/Localizable.strings")
+    #expect(try wrong(["de.lproj": ""]) == "F/de.lproj/Localizable.strings: cannot be read: Not a directory")
+    #expect(
+      try wrong([:]) { folder in
+        mkdir("\(folder)/de.lproj", 0o700)
+        mkfifo("\(folder)/de.lproj/Localizable.strings", 0o600)
+      } == "F/de.lproj/Localizable.strings: texts are read from a regular file only")
+    #expect(
+      try wrong(["de.lproj/Localizable.strings": String(repeating: " ", count: 4 << 20 + 1)])
+        == "F/de.lproj/Localizable.strings:1:1: a file has 4194304 bytes at most: split the application's texts")
+    #expect(
+      Self.wrong { () throws(LocalizationError) in try Localization(folder: "/nonexistent", defaultLocale: nil) }
+        == "/nonexistent: cannot be read: No such file or directory")
+  }
+}
