@@ -33,4 +33,26 @@ extension JSONValue {
 
   /// Sets the member with this name, or removes it; what is no object stays as it is.
   public mutating func set(_ key: String, _ value: JSONValue?) { withMember(key) { $0 = value } }
+
+  /// Changes the value as a merge patch says, by RFC 7396: members of an object that are `null` are removed, objects are merged, and
+  /// anything else takes the place of what was there.
+  public mutating func merge(_ patch: JSONValue) {
+    guard case .object(let changes) = patch else {
+      self = patch
+      return
+    }
+    if case .object = self {} else { self = .object([]) }
+    for change in changes {
+      if change.value == .null {
+        set(change.key, nil)
+      } else {
+        withMember(change.key) { member in
+          var value = member ?? .null
+          member = nil
+          value.merge(change.value)
+          member = value
+        }
+      }
+    }
+  }
 }

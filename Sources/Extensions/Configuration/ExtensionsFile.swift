@@ -6,6 +6,7 @@ public import Notifications
 ///     {
 ///       "applications": {
 ///         "com.example.shop": [
+///           { "name": "open", "use": "decrypt", "keys": "shop-keys.json" },
 ///           { "name": "mark", "use": "set-and-copy", "prefix": { "/aps/alert/title": "[modified] " } }
 ///         ]
 ///       }
@@ -22,14 +23,15 @@ public struct ExtensionsFile: Sendable {
   /// No extensions.
   public init() { chains = [:] }
 
-  /// Reads a file.
+  /// Reads a file, and those that it names.
   ///
+  /// - Parameter folder: where it lies: paths in it are meant from there.
   /// - Throws: what is wrong first, with its place: `applications["com.example.shop"][0].prefix`.
-  public init(parsing bytes: [UInt8]) throws(FieldError) {
+  public init(parsing bytes: [UInt8], in folder: String = "") throws(FieldError) {
     guard bytes.count <= Self.longest else {
       throw FieldError(field: "", rule: "The file has \(bytes.count) bytes; it has at most \(Self.longest).")
     }
-    var file = try SettingsObject(Self.json(bytes), at: "")
+    var file = try SettingsObject(Self.json(bytes), at: "", in: folder)
     let applications = try file.entries("applications")
     try file.finish()
     guard applications.count <= Self.mostApplications else {
@@ -41,7 +43,7 @@ public struct ExtensionsFile: Sendable {
       guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
         throw FieldError(field: place, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
       }
-      let chain = try Self.chain(application.key, application.value, at: place)
+      let chain = try Self.chain(application.key, application.value, at: place, in: folder)
       guard chains.updateValue(chain, forKey: StableHash.hash(application.key)) == nil else {
         throw FieldError(field: place, rule: "An application stands once.")
       }
@@ -63,13 +65,15 @@ public struct ExtensionsFile: Sendable {
     }
   }
 
-  private static func chain(_ application: String, _ value: JSONValue, at place: String) throws(FieldError) -> ExtensionChain {
+  private static func chain(
+    _ application: String, _ value: JSONValue, at place: String, in folder: String
+  ) throws(FieldError) -> ExtensionChain {
     guard let elements = value.elements, (1...ExtensionStates.most).contains(elements.count) else {
       throw FieldError(field: place, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.most) objects.")
     }
     var steps: [ExtensionChain.Step] = []
     for (index, element) in elements.enumerated() {
-      var object = try SettingsObject(element, at: "\(place)[\(index)]")
+      var object = try SettingsObject(element, at: "\(place)[\(index)]", in: folder)
       let name = try object.requiredText("name", longest: ExtensionStates.longestName)
       guard name.utf8.allSatisfy({ UInt8(ascii: "!")...UInt8(ascii: "~") ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") })
       else { throw object.wrong("name", "A name has only visible ASCII characters, without quotes and backslashes.") }
@@ -100,11 +104,13 @@ public struct ExtensionsFile: Sendable {
 /// The built-in extensions by what the file calls them.
 enum ExtensionKind: String, CaseIterable {
   case setAndCopy = "set-and-copy"
+  case decrypt
 
   /// Makes an extension of its settings.
   func make(_ settings: inout SettingsObject) throws(FieldError) -> any ImmediateExtension {
     switch self {
     case .setAndCopy: try SetAndCopy(&settings)
+    case .decrypt: try Decrypt(&settings)
     }
   }
 }

@@ -5,12 +5,15 @@ import Notifications
 struct SettingsObject {
   /// Where it stands: `applications["com.example.shop"][0]`.
   let path: String
+  /// Where the file lies that it stands in: paths are meant from there.
+  private let folder: String
   private var members: [JSONValue.Member]
   private var known: [String] = []
 
-  init(_ value: JSONValue, at path: String) throws(FieldError) {
+  init(_ value: JSONValue, at path: String, in folder: String) throws(FieldError) {
     guard case .object(let members) = value else { throw FieldError(field: path, rule: "This is an object.") }
     self.path = path
+    self.folder = folder
     self.members = members
     var names: Set<String> = []
     for member in members where !names.insert(member.key).inserted {
@@ -22,6 +25,9 @@ struct SettingsObject {
   func place(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
 
   func wrong(_ name: String, _ rule: String) -> FieldError { FieldError(field: place(name), rule: rule) }
+
+  /// A path of the file, as the process has it.
+  func path(_ written: String) -> String { written.hasPrefix("/") || folder.isEmpty ? written : "\(folder)/\(written)" }
 
   /// A member, nil where it is not there.
   mutating func take(_ name: String) -> JSONValue? {

@@ -1,4 +1,5 @@
 internal import Glibc
+import Notifications
 
 extension Localization {
   /// The file of a locale in its folder.
@@ -16,7 +17,7 @@ extension Localization {
     var bytes = 0
     for name in try Self.entries(of: folder) where name.hasSuffix(suffix) && name.utf8.count > suffix.utf8.count {
       let path = "\(folder)/\(name)/\(Self.fileName)"
-      guard let content = try Self.read(path) else { continue }
+      guard let content = try Self.content(of: path) else { continue }
       bytes += content.count
       guard bytes <= Self.totalBytes, files.count < Self.tableCount else {
         throw LocalizationError(file: folder, rule: "a folder has \(Self.tableCount) locales with \(Self.totalBytes) bytes at most")
@@ -25,6 +26,15 @@ extension Localization {
     }
     guard !files.isEmpty else { throw LocalizationError(file: folder, rule: "the folder has no file such as en.lproj/\(Self.fileName)") }
     try self.init(files, defaultLocale: defaultLocale)
+  }
+
+  /// What a file has; nil when there is none. `StringsFile` knows by one byte more than allowed that it is too large.
+  private static func content(of path: String) throws(LocalizationError) -> [UInt8]? {
+    do throws(FieldError) {
+      return try BoundedFile.read(path, limit: StringsFile.fileBytes)
+    } catch {
+      throw LocalizationError(file: error.field, rule: error.rule)
+    }
   }
 
   /// The names in a folder, sorted.
@@ -43,33 +53,6 @@ extension Localization {
       guard names.count <= folderEntries else {
         throw LocalizationError(file: path, rule: "a folder of texts has \(folderEntries) entries at most")
       }
-    }
-  }
-
-  /// What a file has; nil when there is none.
-  private static func read(_ path: String) throws(LocalizationError) -> [UInt8]? {
-    // Without blocking, for the opening of a FIFO waits until somebody writes there.
-    let file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-    guard file >= 0 else {
-      if errno == ENOENT { return nil }
-      throw unreadable(path)
-    }
-    defer { close(file) }
-    var facts = stat()
-    guard fstat(file, &facts) == 0 else { throw unreadable(path) }
-    guard facts.st_mode & S_IFMT == S_IFREG else { throw LocalizationError(file: path, rule: "texts are read from a regular file only") }
-    // One byte more than allowed, by which `StringsFile` knows that it is too large; it may have grown since it was asked for its size.
-    let limit = StringsFile.fileBytes + 1
-    var bytes = [UInt8](repeating: 0, count: min(limit, max(0, Int(facts.st_size)) + 1))
-    var count = 0
-    while true {
-      if count == bytes.count {
-        guard count < limit else { return bytes }
-        bytes.append(contentsOf: repeatElement(0, count: min(limit - count, 1 << 16)))
-      }
-      let read = bytes.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress.map { $0 + count }, $0.count - count) }
-      if read == 0 { return Array(bytes[..<count]) }
-      if read > 0 { count += read } else if errno != EINTR { throw unreadable(path) }
     }
   }
 

@@ -8,7 +8,9 @@ struct ExtensionsInput: Sendable {
   /// Where it is.
   let path: String
 
-  /// Reads it.
+  private var folder: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "" }
+
+  /// Reads it, and the files that it names.
   ///
   /// - Throws: what is wrong first, with the file's name, the place and the rule.
   func read() throws(Failure) -> ExtensionsFile {
@@ -19,7 +21,7 @@ struct ExtensionsInput: Sendable {
       throw Failure(.wrongUsage, "\(error)")
     }
     do throws(FieldError) {
-      return try ExtensionsFile(parsing: bytes)
+      return try ExtensionsFile(parsing: bytes, in: folder)
     } catch {
       throw Failure(.wrongUsage, "\(path): \(error)")
     }

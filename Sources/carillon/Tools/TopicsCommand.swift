@@ -1,3 +1,4 @@
+import EventLoop
 import JSON
 import Kafka
 import Worker
@@ -29,8 +30,9 @@ enum TopicsCommand {
       TopicSpecification(
         $0, partitions: Int32(values[partitions]), replication: Int32(values[replication] ?? -1), settings: topics.configuration(of: $0))
     }
-    let states = try await Admin.with(kafka, timeoutMilliseconds: Int32(values[timeout].wholeMilliseconds)) { admin in
-      try await TopicState.ensure(wanted, admin, kafka)
+    let milliseconds = values[timeout].wholeMilliseconds
+    let states = try await Admin.with(kafka, timeoutMilliseconds: Int32(milliseconds)) { admin in
+      try await TopicState.ensure(wanted, admin, kafka, withinMilliseconds: milliseconds)
     }
     let width = states.map(\.name.count).max() ?? 0
     for state in states { values[AnswerSettings.json] ? state.writeJSON() : state.writeText(width: width) }
@@ -52,7 +54,10 @@ struct TopicState: Sendable {
   let isUnchecked: Bool
 
   /// Makes what is missing and compares what was there.
-  static func ensure(_ wanted: [TopicSpecification], _ admin: Admin, _ kafka: KafkaConfiguration) async throws -> [TopicState] {
+  static func ensure(
+    _ wanted: [TopicSpecification], _ admin: Admin, _ kafka: KafkaConfiguration, withinMilliseconds milliseconds: Int
+  ) async throws -> [TopicState] {
+    let end = SteadyClock.milliseconds() + Int64(milliseconds)
     let before: [String: TopicDescription]
     do throws(KafkaError) { before = try await admin.describeCluster().topics } catch { throw kafka.failure(error) }
     let now: [String: TopicDescription]
@@ -61,7 +66,7 @@ struct TopicState: Sendable {
     let isEmbedded = try await admin.isEmbeddedBroker()
     for topic in wanted {
       let description = now[topic.name]
-      let settings = isEmbedded ? nil : try await admin.settings(ofTopic: topic.name)
+      let settings = isEmbedded ? nil : try await Self.settings(of: topic.name, admin, until: end)
       states.append(
         TopicState(
           name: topic.name, isNew: before[topic.name] == nil, partitions: description?.partitions.count ?? 0,
@@ -69,6 +74,18 @@ struct TopicState: Sendable {
           isUnchecked: settings == nil))
     }
     return states
+  }
+
+  /// A topic's settings. One that was made a moment ago is not known to each broker yet.
+  private static func settings(of topic: String, _ admin: Admin, until end: Int64) async throws -> [String: String] {
+    while true {
+      do throws(KafkaError) {
+        return try await admin.settings(ofTopic: topic)
+      } catch {
+        guard error.code == .unknownTopicOrPartition, SteadyClock.milliseconds() < end else { throw error }
+      }
+      try await Task.sleep(for: .milliseconds(100))
+    }
   }
 
   private static func differences(_ wanted: TopicSpecification, _ found: TopicDescription?, _ settings: [String: String]?) -> [String] {

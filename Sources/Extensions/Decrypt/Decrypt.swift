@@ -1,0 +1,96 @@
+import Cryptography
+import JSON
+import Notifications
+
+/// The built-in extension `decrypt`: opens what stands in `encrypted-content` beside `aps`, in base64 and in the coding `aes128gcm`
+/// (RFC 8188), with one of the application's keys.
+///
+/// A plaintext that is a JSON object changes the payload as a merge patch does (RFC 7396); any other text becomes the body. Without the
+/// member, or where the key id is not known (the device may have the key), the content stays as it is. What cannot be opened is taken
+/// away, for nobody can read it, and what else the payload has is shown.
+public struct Decrypt: ImmediateExtension {
+  /// What is shown where the content cannot be opened.
+  public enum Fallback: String, Sendable, CaseIterable {
+    /// What the payload has beside it.
+    case content
+    /// The same with the subtitle "(Encrypted)", as Apple's example of a service extension has it.
+    case marked
+  }
+
+  /// The member of the payload.
+  public static let member = "encrypted-content"
+
+  private let keys: DecryptionKeys
+  private let fallback: Fallback
+
+  /// Opens with these keys.
+  public init(_ keys: DecryptionKeys, fallback: Fallback = .content) { (self.keys, self.fallback) = (keys, fallback) }
+
+  /// See ``ImmediateExtension/change(_:of:)``.
+  public func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
+    guard let member = content[userInfo: Self.member] else { return nil }
+    do throws(ExtensionFailure) {
+      guard let plaintext = try open(member) else { return nil }
+      content[userInfo: Self.member] = nil
+      try Self.show(plaintext, in: &content)
+      return nil
+    } catch {
+      content[userInfo: Self.member] = nil
+      if fallback == .marked { content.subtitle = "(Encrypted)" }
+      return error
+    }
+  }
+
+  /// Nil where the key id is not known.
+  private func open(_ member: JSONValue) throws(ExtensionFailure) -> [UInt8]? {
+    guard let text = member.stringValue, let bytes = Base64.decode(text) ?? Base64.decode(url: text) else {
+      throw ExtensionFailure("\(Self.member) is no base64")
+    }
+    do throws(EncryptedContentError) {
+      let content = try EncryptedContent(parsing: bytes, maximum: Self.maximumBytes)
+      guard let key = keys[content.keyID] else { return nil }
+      return try content.open(with: key)
+    } catch {
+      throw ExtensionFailure("\(Self.member): \(error)")
+    }
+  }
+
+  /// As much as the largest payload has.
+  private static let maximumBytes = 32_768
+
+  private static func show(_ plaintext: [UInt8], in content: inout MutableContent) throws(ExtensionFailure) {
+    guard let text = String(validating: plaintext, as: UTF8.self) else { throw ExtensionFailure("the plaintext is no UTF-8") }
+    if let patch = try? JSONValue(parsing: text), case .object = patch {
+      content.payload.merge(patch)
+    } else {
+      content.body = text
+    }
+  }
+}
+
+// MARK: Settings
+
+extension Decrypt {
+  /// Of the members `keys`, the file that has them, and `fallback`.
+  init(_ settings: inout SettingsObject) throws(FieldError) {
+    let path = settings.path(try settings.requiredText("keys", longest: 4096))
+    let fallback = try settings.word("fallback", default: Fallback.content)
+    let bytes: [UInt8]
+    do throws(FieldError) {
+      guard let read = try BoundedFile.read(path, limit: DecryptionKeys.maximumFileBytes) else {
+        throw FieldError(field: path, rule: "there is no such file")
+      }
+      bytes = read
+    } catch {
+      throw settings.wrong("keys", "\(error)")
+    }
+    let keys = bytes.withUnsafeBytes { text -> Result<DecryptionKeys, KeyFileError> in
+      do throws(KeyFileError) { return .success(try DecryptionKeys(parsing: text)) } catch { return .failure(error) }
+    }
+    do {
+      self.init(try keys.get(), fallback: fallback)
+    } catch {
+      throw settings.wrong("keys", "\(path): \(error)")
+    }
+  }
+}
