@@ -221,7 +221,7 @@ import Testing
       try wrong([:]) { folder in
         mkdir("\(folder)/de.lproj", 0o700)
         mkfifo("\(folder)/de.lproj/Localizable.strings", 0o600)
-      } == "F/de.lproj/Localizable.strings: texts are read from a regular file only")
+      } == "F/de.lproj/Localizable.strings: only a regular file is read")
     #expect(
       try wrong(["de.lproj/Localizable.strings": String(repeating: " ", count: 4 << 20 + 1)])
         == "F/de.lproj/Localizable.strings:1:1: a file has 4194304 bytes at most: split the application's texts")
