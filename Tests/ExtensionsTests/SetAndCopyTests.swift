@@ -4,7 +4,8 @@ import Notifications
 import Testing
 
 @Suite struct SetAndCopyTests {
-  private let request = ExtensionRequest(id: NotificationID(high: 1, low: 2), identifier: "i", application: "com.example.shop", expiration: 0)
+  private let request = ExtensionRequest(
+    id: NotificationID(high: 1, low: 2), identifier: "i", application: "com.example.shop", expiration: 0)
 
   private func chain(_ settings: String) throws -> ExtensionChain {
     let file = try ExtensionsFile(parsing: Array(#"{"applications":{"com.example.shop":[\#(settings)]}}"#.utf8))

@@ -1,6 +1,8 @@
 import Extensions
+import Glibc
 import Kafka
 import Notifications
+import Redis
 import TestSupport
 import Testing
 import Worker
@@ -46,6 +48,83 @@ import Worker
         ])
       #expect(shown.map(\.states) == [[], ["mark modified"], ["mark modified"]])
       #expect(lane.metric(#"carillon_transform_extensions_total{state="modified"}"#) == 2)
+    }
+  }
+
+  /// A folder with the texts of two locales, and the file of extensions that names it.
+  private static func withTexts(_ body: (ExtensionsFile) async throws -> Void) async throws {
+    var name = Array("/tmp/carillon-texts-XXXXXX".utf8CString)
+    try #require(mkdtemp(&name) != nil)
+    let folder = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    defer {
+      for made in ["en.lproj/Localizable.strings", "de.lproj/Localizable.strings", "en.lproj", "de.lproj", ""] {
+        remove("\(folder)/\(made)")
+      }
+    }
+    for (locale, text) in [("en", "Order %@"), ("de", "Bestellung %@")] {
+      mkdir("\(folder)/\(locale).lproj", 0o700)
+      let file = try #require(fopen("\(folder)/\(locale).lproj/Localizable.strings", "w"))
+      fputs("ORDER = \"\(text)\";\n", file)
+      fclose(file)
+    }
+    let settings = #"{"name":"texts","use":"localize","strings":"\#(folder)","default":"en"}"#
+    try await body(try ExtensionsFile(parsing: Array(#"{"applications":{"com.example.shop":[\#(settings)]}}"#.utf8)))
+  }
+
+  private static let order = #"{"aps":{"alert":{"loc-key":"ORDER","loc-args":["7"]},"mutable-content":1}}"#
+
+  @Test func eachDeviceOfAPersonIsShownItsOwnLanguage() async throws {
+    try await Self.withTexts { file in
+      let source = ExtensionsSource(file)
+      try await TransformFixture.with({ $0.extensions = source }) { lane in
+        let tokens = TransformFixture.tokens(in: [(0, 2), (1, 1)])
+        try await lane.register(tokens, for: "ada", locales: [tokens[0]: "de_AT", tokens[1]: "fr_FR"])
+        for token in tokens { try await lane.connect(token) }
+        try await lane.request("user:ada", payload: Self.order)
+        for token in tokens { try await lane.request("device:" + token, payload: Self.order) }
+        var shown: [String: [String]] = [:]
+        for record in try await lane.kafka.records(of: lane.topics.deliveries, count: 6) {
+          try (record.value ?? []).withUnsafeBytes { bytes in
+            let payload = try #require(DeliveryRecord(bytes)?.entry?.payload)
+            shown[String(decoding: record.key ?? [], as: UTF8.self), default: []].append(String(decoding: payload, as: UTF8.self))
+          }
+        }
+        let (german, english) = (
+          #"{"aps":{"alert":{"body":"Bestellung 7"},"mutable-content":1}}"#, #"{"aps":{"alert":{"body":"Order 7"},"mutable-content":1}}"#
+        )
+        #expect(shown[tokens[0]] == [german, german])
+        #expect(shown[tokens[1]] == [english, english] && shown[tokens[2]] == [english, english])
+      }
+    }
+  }
+
+  @Test func aLocaleThatRedisDoesNotTellNowIsAskedForAgain() async throws {
+    try await Self.withTexts { file in
+      let source = ExtensionsSource(file)
+      try await TransformFixture.with({ $0.extensions = source }) { lane in
+        let token = TransformFixture.tokens(in: [(0, 1)])[0]
+        try await lane.register([token], for: "ada", locales: [token: "de"])
+        try await lane.connect(token)
+        try await lane.probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        try await lane.request("device:" + token, payload: Self.order)
+        let record = try #require(try await lane.kafka.records(of: lane.topics.deliveries, count: 1).first)
+        try (record.value ?? []).withUnsafeBytes { bytes in
+          let payload = try #require(DeliveryRecord(bytes)?.entry?.payload)
+          #expect(String(decoding: payload, as: UTF8.self).contains("Bestellung 7"))
+        }
+      }
+    }
+  }
+
+  /// A device that signs out, or registers without a locale, leaves none behind.
+  @Test func theLocaleOfADeviceIsThatOfItsLastRegistration() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      func locale() async throws -> String? { try await lane.probe.command("HGET", .text(TransformFixture.keys.device(token)), "l").text }
+      try await lane.register([token], for: "ada", locales: [token: "de_AT"])
+      #expect(try await locale() == "de_AT")
+      try await lane.register([token], for: "ada", after: 1)
+      #expect(try await locale() == nil)
     }
   }
 

@@ -82,6 +82,19 @@ import Testing
       }
     }
 
+    /// A stage cannot answer: the record is started again, and those behind it need not wait for that.
+    mutating func fail(_ parked: Flow.Parked) throws {
+      let slots = flow.stageFailed(parked)
+      records[parked.slot]?.isAtStage = false
+      records[parked.slot]?.parked = nil
+      flow.fail(parked.slot)
+      try answer(parked.slot)
+      for slot in slots {
+        try judge(slot)
+        try answer(slot)
+      }
+    }
+
     mutating func answer(_ slot: Flow.Slot) throws {
       let model = try #require(records[slot])
       #expect(model.outstanding > 0)
@@ -114,7 +127,9 @@ import Testing
         case 0..<4: try history.begin()
         case 4, 5:
           let atStage = slots.compactMap { history.records[$0] }.filter(\.isAtStage).compactMap(\.parked)
-          if let parked = atStage.randomElement(using: &history.random) { try history.stage(parked) }
+          if let parked = atStage.randomElement(using: &history.random) {
+            if Int.random(in: 0..<4, using: &history.random) == 0 { try history.fail(parked) } else { try history.stage(parked) }
+          }
         case 6..<9:
           let working = slots.filter { slot in
             history.records[slot].map { $0.outstanding > 0 && ($0.isJudged || history.flow.isDeadLetter(slot)) } ?? false
@@ -152,7 +167,7 @@ import Testing
           }
         default:
           if let parked = late.popLast() {
-            let judged = history.flow.stageAnswered(parked)
+            let judged = history.flow.stageAnswered(parked) + history.flow.stageFailed(parked)
             #expect(judged.isEmpty, "a late answer is nothing")
           }
         }

@@ -14,6 +14,8 @@ import Worker
     let mark: UInt32
     var isActive = true
     var answersLater = false
+    /// It cannot ask for what it needs.
+    var isStuck = false
     private(set) var waiting: [(record: Flow.Parked, content: RequestContent)] = []
     weak var owner: (any StageOwner)?
 
@@ -21,6 +23,7 @@ import Worker
 
     func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
       #expect(content.entry.source & mark == 0, "a record is shown to a stage once")
+      if isStuck { return .failed(Self.failure) }
       if !answersLater { return .pass(changed(content)) }
       waiting.append((record, content))
       return .later
@@ -43,6 +46,11 @@ import Worker
       owner?.passed(record, changed(content))
       if isRepeated { owner?.passed(record, changed(content)) }
     }
+
+    static let failure = StoreError(.unavailable, "gone")
+
+    /// Cannot answer for one of the waiting.
+    func fail(_ index: Int) { owner?.failed(waiting.remove(at: index).record, Self.failure) }
 
     /// Answers for a record that it was to let go of.
     func answer(late record: Flow.Parked, _ content: RequestContent) { owner?.passed(record, changed(content)) }
@@ -87,7 +95,7 @@ import Worker
     }
 
     func start(_ slot: Flow.Slot) {
-      for stage in stages { (stage.isActive, stage.answersLater) = (!one(in: 4), one(in: 3)) }
+      for stage in stages { (stage.isActive, stage.answersLater, stage.isStuck) = (!one(in: 4), one(in: 3), one(in: 9)) }
       sequence.beginTurn()
       starts += 1
       known[slot]?.order = starts
@@ -95,10 +103,23 @@ import Worker
       // With no active stage nobody is shown anything, unless somebody is parked.
       let isShown = stages.contains(where: \.isActive) || inFlight.flow.parked > 0
       known[slot]?.marks = isShown ? 0b11 : 0
-      if let content = sequence.take(slot, .test(number: known[slot]?.number ?? 0), target: known[slot]?.target ?? 0) {
-        judge(slot, content)
+      switch sequence.take(slot, .test(number: known[slot]?.number ?? 0), target: known[slot]?.target ?? 0) {
+      case .judge(let content): judge(slot, content)
+      case .wait: break
+      case .failed: fail(slot)
       }
       answered(slot)
+    }
+
+    func failed(_ slot: Flow.Slot, _ error: StoreError) {
+      fail(slot)
+      answered(slot)
+    }
+
+    /// It is started again, and nobody waits for that.
+    private func fail(_ slot: Flow.Slot) {
+      inFlight.flow.fail(slot)
+      known[slot]?.order = .max
     }
 
     func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
@@ -174,8 +195,8 @@ import Worker
         case 4..<7:
           let stage = history.stages[Int.random(in: 0...1, using: &history.random)]
           guard let index = stage.waiting.indices.randomElement(using: &history.random) else { continue }
-          for each in history.stages { each.answersLater = history.one(in: 2) }
-          stage.answer(index, isRepeated: history.one(in: 4))
+          for each in history.stages { (each.answersLater, each.isStuck) = (history.one(in: 2), history.one(in: 9)) }
+          if history.one(in: 5) { stage.fail(index) } else { stage.answer(index, isRepeated: history.one(in: 4)) }
         case 7..<9:
           guard let slot = history.outstanding.randomElement(using: &history.random) else { continue }
           if history.one(in: 4) { history.inFlight.flow.fail(slot) }
@@ -196,6 +217,7 @@ import Worker
   private func drain(_ history: History) {
     for _ in 0..<100 where !history.known.isEmpty {
       for stage in history.stages {
+        stage.isStuck = false
         for _ in stage.waiting.indices { stage.answer(0, isRepeated: false) }
       }
       for slot in history.outstanding { history.applied(slot) }
@@ -217,7 +239,8 @@ import Worker
     func take(_ receiver: RequestContent.Receiver, target: Int) -> (slot: Flow.Slot, isJudged: Bool) {
       let (slot, content) = (inFlight.flow.begin(), RequestContent.test(receiver))
       if target == 2 { arena = content.arena }
-      return (slot, sequence.take(slot, content, target: UInt64(target)) != nil)
+      if case .judge = sequence.take(slot, content, target: UInt64(target)) { return (slot, true) }
+      return (slot, false)
     }
     sequence.beginTurn()
     let taken = receivers.enumerated().map { take($1, target: $0) }
@@ -235,6 +258,7 @@ import Worker
 
   private final class Judged: StageSequenceOwner {
     var slots: [Flow.Slot] = []
+    func failed(_ slot: Flow.Slot, _ error: StoreError) {}
     func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) { slots += requests.map(\.slot) }
   }
 }

@@ -99,16 +99,18 @@ actor TransformFixture {
   static let keys = Keys(buckets: buckets)
 
   /// Registers devices for a person, and waits until the group knows that Redis has them.
-  func register(_ tokens: [String], for user: String) async throws {
+  ///
+  /// - Parameter after: how many registrations there were before.
+  func register(_ tokens: [String], for user: String, locales: [String: String] = [:], after: Int = 0) async throws {
     let records = try tokens.map { token in
       let device = try #require(DeviceToken(token))
       var json = JSONWriter(capacity: 256)
-      Registration(device: device, application: Self.application, user: user, since: 1).write(to: &json)
+      Registration(device: device, application: Self.application, user: user, since: 1, locale: locales[token]).write(to: &json)
       return TestRecord(key: token, json.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, partition: 0)
     }
     try await kafka.publish(records, to: topics.devices)
     await eventually("the group has committed the registrations") {
-      try await self.committed(self.topics.devices) == Int64(tokens.count)
+      try await self.committed(self.topics.devices) == Int64(after + tokens.count)
     }
   }
 
@@ -122,6 +124,12 @@ actor TransformFixture {
       key: target, #"{"aps":{"alert":"\#(String(repeating: "x", count: bytes))"\#(isMutable ? #","mutable-content":1"# : "")}}"#,
       headers: headers, partition: 0)
     try await kafka.publish(Array(repeating: record, count: count), to: topics.requests)
+  }
+
+  /// Publishes a request for a target with this payload.
+  func request(_ target: String, payload: String) async throws {
+    let headers: [TestRecord.Header] = [.init("target", target), .init("apns-topic", Self.application)]
+    try await kafka.publish([TestRecord(key: target, payload, headers: headers, partition: 0)], to: topics.requests)
   }
 
   // MARK: What there is

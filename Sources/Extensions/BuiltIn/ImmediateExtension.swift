@@ -5,4 +5,17 @@ public protocol ImmediateExtension: Sendable {
   /// - Returns: why it has failed, nil when it has not. After a failure the content is what the extension wants to have shown instead: most
   ///   leave it as it was.
   func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure?
+
+  /// Whether what it does depends on the device's locale; then a person's devices may get different contents.
+  var usesLocale: Bool { get }
+
+  /// The same for locales for which it does the same; asked only where it uses the locale.
+  func variant(_ locale: String?) -> String
+}
+
+extension ImmediateExtension {
+  /// It does not, unless it says so.
+  public var usesLocale: Bool { false }
+  /// It does the same for all.
+  public func variant(_ locale: String?) -> String { "" }
 }

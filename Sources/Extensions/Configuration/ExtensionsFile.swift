@@ -105,12 +105,14 @@ public struct ExtensionsFile: Sendable {
 enum ExtensionKind: String, CaseIterable {
   case setAndCopy = "set-and-copy"
   case decrypt
+  case localize
 
   /// Makes an extension of its settings.
   func make(_ settings: inout SettingsObject) throws(FieldError) -> any ImmediateExtension {
     switch self {
     case .setAndCopy: try SetAndCopy(&settings)
     case .decrypt: try Decrypt(&settings)
+    case .localize: try Localize(&settings)
     }
   }
 }

@@ -10,9 +10,12 @@ public struct ExtensionRequest: Sendable {
   public var application: String
   /// Until when it may be shown, in seconds since 1970; 0 is one attempt.
   public var expiration: Int64
+  /// The device's locale, as it registered it: `de_AT`; nil where it has none.
+  public var locale: String?
 
   /// A request from its parts.
-  public init(id: NotificationID, identifier: String, application: String, expiration: Int64) {
-    (self.id, self.identifier, self.application, self.expiration) = (id, identifier, application, expiration)
+  public init(id: NotificationID, identifier: String, application: String, expiration: Int64, locale: String? = nil) {
+    (self.id, self.identifier, self.application) = (id, identifier, application)
+    (self.expiration, self.locale) = (expiration, locale)
   }
 }

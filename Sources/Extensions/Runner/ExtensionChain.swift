@@ -17,5 +17,16 @@ public struct ExtensionChain: Sendable {
   public let steps: [Step]
 
   /// A chain of extensions.
-  public init(application: String, steps: [Step]) { (self.application, self.steps) = (application, steps) }
+  public init(application: String, steps: [Step]) {
+    (self.application, self.steps) = (application, steps)
+    usesLocale = steps.contains { $0.work.usesLocale }
+  }
+
+  /// Whether what they do depends on the device's locale.
+  public let usesLocale: Bool
+
+  /// The same for locales for which they do the same.
+  public func variant(_ locale: String?) -> String {
+    steps.lazy.filter(\.work.usesLocale).map { $0.work.variant(locale) }.joined(separator: "\n")
+  }
 }

@@ -20,7 +20,8 @@ public final class Registrations {
   /// Applies a registration, unless one from a later record stands.
   ///
   /// Keys: the device's hash, its mailbox, the markers of its bucket. Arguments: owner 24 or empty for an unregistration, registration
-  /// 20 (see `Keys`), milliseconds that an unregistered device is remembered, the key of the person's set that it belongs to or empty.
+  /// 20 (see `Keys`), milliseconds that an unregistered device is remembered, the key of the person's set that it belongs to or empty,
+  /// its locale or empty.
   /// Answers `{1, former owner, former set}`, `{0}` where a later record stands, or `{-2}` where Redis has lost the bucket. For the
   /// same owner the earliest `since` stands, also that of an earlier record that comes later.
   static let script = RedisScript(
@@ -40,13 +41,14 @@ public final class Registrations {
     end
     if owner == '' then
       redis.call('HSET', KEYS[1], 'r', ARGV[2])
-      redis.call('HDEL', KEYS[1], 'u', 'a', 'p', 'g')
+      redis.call('HDEL', KEYS[1], 'u', 'a', 'p', 'g', 'l')
       redis.call('PEXPIRE', KEYS[1], ARGV[3])
       redis.call('PEXPIRE', KEYS[2], ARGV[3])
       return {1, former, s[3] or ''}
     end
     if same(owner, former) and since(former) < since(owner) then owner = former end
     redis.call('HSET', KEYS[1], 'u', owner, 'r', ARGV[2], 'a', ARGV[4])
+    if ARGV[5] ~= '' then redis.call('HSET', KEYS[1], 'l', ARGV[5]) else redis.call('HDEL', KEYS[1], 'l') end
     redis.call('PERSIST', KEYS[1])
     return {1, former, s[3] or ''}
     """)
@@ -95,6 +97,7 @@ public final class Registrations {
     calls.command.append(record.stamp.bytes)
     calls.command.append(rememberedMilliseconds)
     calls.command.append(set ?? "")
+    calls.command.append(record.registration?.locale ?? "")
     calls.send(over: shards.shard(ofDevice: token)) { [self] answer in
       switch answer {
       case .failure(let error): then(.failure(error))

@@ -151,6 +151,17 @@ struct Flow {
     return release(records[Int(parked.slot)].target)
   }
 
+  /// A stage cannot answer at present: the record is to be started again. Those behind it are judged now where nobody else is before them;
+  /// they need not wait for it, as they wait for none that fails later.
+  mutating func stageFailed(_ parked: Parked) -> [Slot] {
+    guard isParked(parked) else { return [] }
+    let target = records[Int(parked.slot)].target
+    records[Int(parked.slot)].state = .working
+    self.parked -= 1
+    targets[target]?.removeAll { $0 == parked.slot }
+    return release(target)
+  }
+
   /// Takes those at the head of a target's records that have passed.
   private mutating func release(_ target: UInt64) -> [Slot] {
     guard let waiting = targets[target] else { return [] }

@@ -49,10 +49,11 @@ final class Pipeline {
     rejections = Rejections(inFlight, outcomes, reader)
     registry = RegistryWait(state)
     // What may answer later, in the order in which requests pass it.
-    stages = StageSequence([registry, ExtensionStage(settings.extensions, ContentRules(settings.limits), metrics)], inFlight)
+    let locales = Locales(shards)
+    stages = StageSequence([registry, ExtensionStage(settings.extensions, ContentRules(settings.limits), locales, metrics)], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
     let persons = Recipients(shards)
-    recipients = RecipientStage(persons, inFlight, judge, reader, outcomes, journal: journal, metrics: metrics, logger: logger)
+    recipients = RecipientStage(persons, locales, inFlight, judge, reader, outcomes, journal: journal, metrics: metrics, logger: logger)
     registrations = RegistrationStage(
       Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), inFlight, logger)
     evictions = EvictionStage(
@@ -118,7 +119,13 @@ final class Pipeline {
       inFlight.fault(slot, "its delivery entry cannot be written")
       return inFlight.flow.fail(slot)
     }
-    if let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) { judge(slot, content) }
+    switch stages.take(slot, content, target: StableHash.hash(view.envelope.target)) {
+    case .judge(let content): judge(slot, content)
+    case .wait: break
+    case .failed(let error):
+      inFlight.failed(error)
+      inFlight.flow.fail(slot)
+    }
   }
 
   /// A request has passed the stages, and those of its target that came before it are judged.
@@ -196,6 +203,8 @@ extension Pipeline: InFlightOwner {
 }
 
 extension Pipeline: StageSequenceOwner {
+  func failed(_ slot: Flow.Slot, _ error: StoreError) { inFlight.failed(slot, error) }
+
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
     for (slot, content) in requests {
       judge(slot, content)

@@ -9,13 +9,14 @@ final class ExtensionStage: Stage {
   /// What `source` had when this turn began: a notification passes one file's extensions, never half of two.
   private var file: ExtensionsSource.Version
   private let rules: ContentRules
+  private let locales: Locales
   private let metrics: TransformMetrics
   private var states = ByteBuffer()
   private var entry = ByteBuffer(capacity: 8192)
   weak var owner: (any StageOwner)?
 
-  init(_ source: ExtensionsSource, _ rules: ContentRules, _ metrics: TransformMetrics) {
-    (self.source, self.rules, self.metrics) = (source, rules, metrics)
+  init(_ source: ExtensionsSource, _ rules: ContentRules, _ locales: Locales, _ metrics: TransformMetrics) {
+    (self.source, self.rules, self.locales, self.metrics) = (source, rules, locales, metrics)
     file = source.current
   }
 
@@ -25,25 +26,52 @@ final class ExtensionStage: Stage {
   }
 
   func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
-    guard content.isMutable, let chain = file.extensions.chain(application: content.entry.application), let run = run(chain, content) else {
+    guard content.isMutable, let chain = file.extensions.chain(application: content.entry.application) else { return .pass(content) }
+    guard chain.usesLocale else { return .pass(pass(content, chain, locale: nil)) }
+    switch content.receiver {
+    case .person:
+      // Its devices are not known yet, and each may have a locale of its own.
+      var content = content
+      let published = content
+      content.variants = ContentVariants(key: chain.variant) { [self] in pass(published, chain, locale: $0) }
       return .pass(content)
+    case .device(let token):
+      return askLocale(of: token, record, content, chain)
     }
-    return .pass(write(run, content))
   }
 
+  private func askLocale(
+    of token: ArenaSpan, _ record: Flow.Parked, _ content: RequestContent, _ chain: ExtensionChain
+  ) -> StageAnswer {
+    /// A call that is not taken fails at once, before anybody waits for it.
+    var refusal: StoreError?
+    var isAsked = false
+    locales.read([token], in: content.arena) { [weak self] answer in
+      guard let self else { return }
+      switch answer {
+      case .success(let locales): owner?.passed(record, pass(content, chain, locale: locales[0]))
+      case .failure(let error): if isAsked { owner?.failed(record, error) } else { refusal = error }
+      }
+    }
+    isAsked = true
+    return refusal.map { .failed($0) } ?? .later
+  }
+
+  /// Nothing is kept of a record that waits for its device's locale: the answer finds that it is over.
   func drop(_ records: Set<Flow.Parked>) {}
 
-  private func run(_ chain: ExtensionChain, _ content: RequestContent) -> ExtensionRun? {
-    content.arena.bytes.withUnsafeBytes { arena in
+  private func pass(_ content: RequestContent, _ chain: ExtensionChain, locale: String?) -> RequestContent {
+    let run = content.arena.bytes.withUnsafeBytes { arena -> ExtensionRun? in
       // Both were checked when the request was read.
       guard let entry = DeliveryEntryView(arena[content.entry.span]), let payload = try? JSONValue(parsing: entry.payload) else {
         return nil
       }
-      let request = ExtensionRequest(entry)
+      let request = ExtensionRequest(entry, locale: locale)
       var run = ExtensionRun(MutableContent(payload: payload))
       for step in chain.steps { run.pass(step, of: request, rules) }
       return run
     }
+    return run.map { write($0, content) } ?? content
   }
 
   /// Writes the entry with what the extensions have left, and what became of it at each.
@@ -86,9 +114,9 @@ final class ExtensionStage: Stage {
 }
 
 extension ExtensionRequest {
-  init(_ entry: DeliveryEntryView) {
+  init(_ entry: DeliveryEntryView, locale: String?) {
     self.init(
       id: entry.id, identifier: entry.withIdentifier { String(decoding: $0, as: UTF8.self) },
-      application: String(decoding: entry.application, as: UTF8.self), expiration: entry.expiration)
+      application: String(decoding: entry.application, as: UTF8.self), expiration: entry.expiration, locale: locale)
   }
 }

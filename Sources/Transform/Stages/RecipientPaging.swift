@@ -10,8 +10,10 @@ struct RecipientPaging {
     /// The application and the person, in the arena.
     let application: ArenaSpan
     let user: ArenaSpan
-    /// The same for all devices.
+    /// The same for all devices, but for those of `variants`.
     let entry: RequestEntry
+    /// What devices get, where it depends on the device.
+    let variants: ContentVariants?
     /// How many devices it went to so far.
     var devices = 0
     /// The last page of devices has come.
@@ -27,8 +29,8 @@ struct RecipientPaging {
     /// The sum of all devices so far.
     private(set) var closing = JournalEntry.Closing()
 
-    init(application: ArenaSpan, user: ArenaSpan, entry: RequestEntry) {
-      (self.application, self.user, self.entry) = (application, user, entry)
+    init(application: ArenaSpan, user: ArenaSpan, entry: RequestEntry, variants: ContentVariants?) {
+      (self.application, self.user, self.entry, self.variants) = (application, user, entry, variants)
     }
 
     fileprivate mutating func note(_ token: ArenaSpan, _ judgement: JournalJudgement, in arena: Arena) {

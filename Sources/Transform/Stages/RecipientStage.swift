@@ -7,6 +7,7 @@ import Worker
 final class RecipientStage {
   private let inFlight: InFlight
   private let recipients: Recipients
+  private let locales: Locales
   private let judge: JudgeStage
   private let reader: RequestReader
   private let outcomes: Outcomes
@@ -17,11 +18,12 @@ final class RecipientStage {
 
   /// - Parameter journal: nil: nothing is written of what is judged.
   init(
-    _ recipients: Recipients, _ inFlight: InFlight, _ judge: JudgeStage, _ reader: RequestReader, _ outcomes: Outcomes, journal: Journal?,
-    metrics: TransformMetrics, logger: Logger
+    _ recipients: Recipients, _ locales: Locales, _ inFlight: InFlight, _ judge: JudgeStage, _ reader: RequestReader,
+    _ outcomes: Outcomes, journal: Journal?, metrics: TransformMetrics, logger: Logger
   ) {
     self.inFlight = inFlight
     self.recipients = recipients
+    self.locales = locales
     self.judge = judge
     self.reader = reader
     self.outcomes = outcomes
@@ -35,7 +37,8 @@ final class RecipientStage {
     switch content.receiver {
     case .device(let token): judge.take(slot, content.arena, token, content.entry)
     case .person(let user, let application):
-      inFlight[slot].recipients = RecipientPaging.Progress(application: application, user: user, entry: content.entry)
+      inFlight[slot].recipients = RecipientPaging.Progress(
+        application: application, user: user, entry: content.entry, variants: content.variants)
       nextPage(slot)
     }
   }
@@ -77,11 +80,32 @@ final class RecipientStage {
     let (tokens, others) = paging.take(page, &inFlight[slot])
     guard let progress = inFlight[slot].recipients else { return inFlight.fail(slot) }
     if !others.isEmpty { remove(others, slot, progress) }
-    let arena = inFlight[slot].batch.arena
-    for token in tokens { judge.take(slot, arena, token, progress.entry) }
-    judge.send()
+    if let variants = progress.variants, !tokens.isEmpty {
+      askLocales(of: tokens, slot, variants)
+    } else {
+      let arena = inFlight[slot].batch.arena
+      for token in tokens { judge.take(slot, arena, token, progress.entry) }
+      judge.send()
+    }
     goOn(slot)
     inFlight.answered(slot)
+  }
+
+  /// Has the request judged for devices of a page when it is known which of its variants each gets.
+  private func askLocales(of tokens: [ArenaSpan], _ slot: Flow.Slot, _ variants: ContentVariants) {
+    inFlight.expect(slot)
+    let arena = inFlight[slot].batch.arena
+    locales.read(tokens, in: arena) { [self] answer in
+      switch answer {
+      case .success(let locales):
+        for (token, locale) in zip(tokens, locales) {
+          judge.take(slot, arena, token, variants.content(locale) { inFlight.passed(slot, $0) }.entry)
+        }
+        judge.send()
+        inFlight.answered(slot)
+      case .failure(let error): inFlight.failed(slot, error)
+      }
+    }
   }
 
   /// What is no device's token was put among a person's devices by somebody else.

@@ -27,12 +27,16 @@ enum StageAnswer {
   case pass(RequestContent)
   /// The stage tells its owner when it may go on.
   case later
+  /// The stage cannot ask for what it needs: the request is started again.
+  case failed(StoreError)
 }
 
 /// Whom a stage tells.
 protocol StageOwner: AnyObject {
   /// A request that was to be answered later goes on with this content.
   func passed(_ record: Flow.Parked, _ content: RequestContent)
+  /// A stage has not got what it needs of Redis: the request is started again.
+  func failed(_ record: Flow.Parked, _ error: StoreError)
 }
 
 /// A request as the stages hand it on: what its devices get, and who they are. It lies in the arena of its batch, into which a stage that
@@ -53,6 +57,8 @@ struct RequestContent {
   let isMutable: Bool
   /// The service extensions that it has passed, for the journal.
   var extensions = PassedExtensions()
+  /// What a person's devices get, where it is not the same for all of them; nil where it is.
+  var variants: ContentVariants?
 }
 
 /// The service extensions that a request has passed, as the journal's entry has them, in the arena of its request.

@@ -1,7 +1,11 @@
+import Store
+
 /// Whom the sequence of stages tells.
 protocol StageSequenceOwner: AnyObject {
   /// Requests have passed all stages, and nobody of their targets is before them any more.
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)])
+  /// A request has not passed a stage, for this reason: the answer that it was waiting for has come with this.
+  func failed(_ slot: Flow.Slot, _ error: StoreError)
 }
 
 /// Shows each request to the stages that may answer later, one after the other, and keeps what has passed them and waits for an earlier one
@@ -23,28 +27,39 @@ final class StageSequence: StageOwner {
   /// Records are going to be started.
   func beginTurn() { isActive = stages.contains { $0.isActive } }
 
+  /// What comes of a request that is shown to the stages.
+  enum Passage {
+    /// It is judged now.
+    case judge(RequestContent)
+    /// The owner is told later.
+    case wait
+    /// It is started again.
+    case failed(StoreError)
+  }
+
   /// Shows a request to the stages.
   ///
   /// - Parameter target: the hash of its target.
-  /// - Returns: what is judged now; nil where the owner is told later.
-  func take(_ slot: Flow.Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
-    guard isActive || inFlight.flow.parked > 0 else { return content }
+  func take(_ slot: Flow.Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> Passage {
+    guard isActive || inFlight.flow.parked > 0 else { return .judge(content) }
     var content = content
-    let stage = ask(slot, from: 0, &content)
+    let stage: Int?
+    do throws(StoreError) { stage = try ask(slot, from: 0, &content) } catch { return .failed(error) }
     switch inFlight.flow.pass(slot, target: target(), at: stage) {
-    case .judge: return content
+    case .judge: return .judge(content)
     case .wait:
       if stage == nil { gated[slot] = content }
-      return nil
+      return .wait
     }
   }
 
   /// Asks the stages from this one on: the one that answers later, or none.
-  private func ask(_ slot: Flow.Slot, from first: Int, _ content: inout RequestContent) -> Int? {
+  private func ask(_ slot: Flow.Slot, from first: Int, _ content: inout RequestContent) throws(StoreError) -> Int? {
     for stage in stages.indices.dropFirst(first) {
       switch stages[stage].take(inFlight.flow.parked(slot, at: stage), content) {
       case .pass(let next): content = next
       case .later: return stage
+      case .failed(let error): throw error
       }
     }
     return nil
@@ -53,9 +68,20 @@ final class StageSequence: StageOwner {
   func passed(_ record: Flow.Parked, _ content: RequestContent) {
     guard inFlight.flow.isParked(record) else { return }
     var content = content
-    if let next = ask(record.slot, from: record.stage + 1, &content) { return inFlight.flow.move(record, to: next) }
+    do throws(StoreError) {
+      if let next = try ask(record.slot, from: record.stage + 1, &content) { return inFlight.flow.move(record, to: next) }
+    } catch {
+      return failed(record, error)
+    }
     gated[record.slot] = content
     let released = release(inFlight.flow.stageAnswered(record))
+    if !released.isEmpty { owner?.passed(released) }
+  }
+
+  func failed(_ record: Flow.Parked, _ error: StoreError) {
+    guard inFlight.flow.isParked(record) else { return }
+    let released = release(inFlight.flow.stageFailed(record))
+    owner?.failed(record.slot, error)
     if !released.isEmpty { owner?.passed(released) }
   }
 
