@@ -1,3 +1,4 @@
+public import Extensions
 public import Notifications
 
 /// What a device is, and how it behaves.
@@ -15,6 +16,8 @@ public struct DeviceConfiguration: Sendable {
   public var acknowledges = true
   /// Whether each frame is told as an event.
   public var tracesFrames = false
+  /// The service extensions of its application that run on the device: what they leave is shown, what came is kept. Nil: none.
+  public var extensions: ExtensionChain?
   /// How much it remembers.
   public var limits = NotificationStore.Limits()
   /// For the connection, and again for the upgrade and for the welcome.

@@ -1,4 +1,5 @@
 @testable import DeviceClient
+import Extensions
 import JSON
 import Notifications
 import Testing
@@ -6,6 +7,24 @@ import TestSupport
 
 @Suite struct NotificationStoreTests {
   private static let now: Int64 = 1_700_000_000_000
+
+  /// What is kept is what came: the list is the same after a restart, and with other extensions it is shown otherwise.
+  @Test func mutableNotificationsAreShownAsTheDevicesExtensionsLeaveThem() throws {
+    let place = try #require(JSONPointer("/aps/alert/body"))
+    let mark = ExtensionChain(
+      application: "com.example.shop", steps: [.init(name: "mark", work: SetAndCopy([(place: place, change: .prefix("> "))]))])
+    var store = NotificationStore(extensions: mark)
+    let ids = (1...2).map { "00000000-0000-4000-8000-00000000000\($0)" }
+    let mutable = try notifyFrame(
+      notify(1, id: ids[0], revision: Self.revision(1), aps: ["alert": "Hello", "mutable-content": 1]))
+    let plain = try notifyFrame(notify(2, id: ids[1], revision: Self.revision(2), aps: ["alert": "Hello"]))
+    for frame in [mutable, plain] { _ = store.take(frame, now: Self.now) }
+    #expect(store.delivered.map(\.content.body) == ["Hello", "> Hello"])
+    #expect(store.delivered.map(\.frame.payload) == [plain.payload, mutable.payload])
+    var restored = NotificationStore()
+    restored.restore(mutable, at: Self.now, isPending: false)
+    #expect(restored.delivered.map(\.content.body) == ["Hello"])
+  }
 
   /// Frames in any order, repeated, stale, expired, with removals, dismissals and kills between them.
   @Test(arguments: 0..<100)

@@ -72,6 +72,19 @@ import Testing
     }
   }
 
+  /// The example of RFC 8291, section 5.
+  @Test func whatIsSealedToADeviceAloneIsOpenedThere() throws {
+    let text =
+      #"{"receiver":{"privateKey":"q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94","authenticationSecret":"BTBZMqHH6r4Tts7J_aSIgg"}}"#
+    let decrypt = Decrypt(try Array(text.utf8).withUnsafeBytes { try DecryptionKeys(parsing: $0) })
+    let content: JSONValue =
+      "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"
+    #expect(run(decrypt, content).content.body == "When I grow up, I want to be a watermelon")
+    // What has the id of a key that is not here is not sealed to the device.
+    let other = run(decrypt, try Self.sealed("secret"))
+    #expect(other.outcomes.map(\.state) == [.unchanged])
+  }
+
   @Test func theFileOfKeysIsNamedWhereItIsWrong() throws {
     func error(_ settings: String) -> String? {
       do {

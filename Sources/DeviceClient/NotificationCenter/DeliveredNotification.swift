@@ -4,15 +4,15 @@ public import Notifications
 public struct DeliveredNotification: Sendable, Equatable {
   /// As it came; its delivery number means nothing after its session.
   public let frame: NotifyFrame
-  /// What it says.
+  /// What it says, as the device's service extensions have left it.
   public let content: NotificationContent
   /// When it was taken, by the cluster's clock, in milliseconds since 1970.
   public let takenAt: Int64
   /// How it came before the person; empty when the person wants none.
   public let presentation: Presentation
 
-  init(_ frame: NotifyFrame, takenAt: Int64, authorization: Authorization) {
-    let content = NotificationContent(payload: frame.payload)
+  init(_ frame: NotifyFrame, takenAt: Int64, authorization: Authorization, _ extensions: ContentExtensions) {
+    let content = extensions.content(of: frame)
     (self.frame, self.content, self.takenAt) = (frame, content, takenAt)
     presentation = Presentation(of: content, under: authorization)
   }

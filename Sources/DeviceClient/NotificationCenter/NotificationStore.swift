@@ -1,3 +1,4 @@
+public import Extensions
 internal import JSON
 public import Notifications
 
@@ -56,12 +57,18 @@ public struct NotificationStore: Sendable {
   public private(set) var badge = 0
 
   private let limits: Limits
+  private let extensions: ContentExtensions
   private(set) var ids: AgedTable<Void>
   private(set) var revisions: AgedTable<String>
 
   /// An empty store.
-  public init(authorization: Authorization = Authorization(status: .authorized), limits: Limits = Limits()) {
+  ///
+  /// - Parameter extensions: what changes mutable notifications before they are shown.
+  public init(
+    authorization: Authorization = Authorization(status: .authorized), limits: Limits = Limits(), extensions: ExtensionChain? = nil
+  ) {
     self.authorization = authorization
+    self.extensions = ContentExtensions(chain: extensions)
     self.limits = limits
     ids = AgedTable(limit: limits.ids)
     revisions = AgedTable(limit: limits.identifiers)
@@ -83,7 +90,7 @@ public struct NotificationStore: Sendable {
     if newest == frame.revision { return .dropped(.stale) }
     ids.set((), for: frame.id, at: now)
     note(frame.revision, of: frame.identifier, at: now)
-    let notification = DeliveredNotification(frame, takenAt: now, authorization: authorization)
+    let notification = DeliveredNotification(frame, takenAt: now, authorization: authorization, extensions)
     pending.removeAll { $0.identifier == frame.identifier }
     if frame.trigger != nil {
       pending.append(notification)
@@ -132,7 +139,7 @@ public struct NotificationStore: Sendable {
     let waiting = pending[index]
     let isPast = waiting.frame.isPast(now)
     if isPast || !waiting.triggerRepeats { pending.remove(at: index) }
-    return isPast ? .dropped(.expired) : place(DeliveredNotification(waiting.frame, takenAt: now, authorization: authorization))
+    return isPast ? .dropped(.expired) : place(DeliveredNotification(waiting.frame, takenAt: now, authorization: authorization, extensions))
   }
 
   // MARK: Restoring
@@ -143,7 +150,7 @@ public struct NotificationStore: Sendable {
 
   /// Puts a notification back as the newest of its list.
   mutating func restore(_ frame: NotifyFrame, at time: Int64, isPending: Bool) {
-    let notification = DeliveredNotification(frame, takenAt: time, authorization: authorization)
+    let notification = DeliveredNotification(frame, takenAt: time, authorization: authorization, extensions)
     if isPending { pending.append(notification) } else { _ = place(notification) }
   }
 

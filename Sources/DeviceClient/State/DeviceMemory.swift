@@ -12,7 +12,8 @@ final class DeviceMemory {
   init(_ configuration: DeviceConfiguration, perform: ((Journal.Job) -> Void)?) {
     owner = .owner(device: configuration.hello.device.text, application: configuration.hello.application)
     store = NotificationStore(
-      authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits)
+      authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits,
+      extensions: configuration.extensions)
     journal = Journal(perform: perform) { [weak self] in self?.snapshot() ?? [] }
   }
 

@@ -48,8 +48,9 @@ public struct Decrypt: ImmediateExtension {
     }
     do throws(EncryptedContentError) {
       let content = try EncryptedContent(parsing: bytes, maximum: Self.maximumBytes)
-      guard let key = keys[content.keyID] else { return nil }
-      return try content.open(with: key)
+      if let key = keys[content.keyID] { return try content.open(with: key) }
+      guard let receiver = keys.receiver, content.keyID.count == receiver.publicKey.count else { return nil }
+      return try content.open(for: receiver)
     } catch {
       throw ExtensionFailure("\(Self.member): \(error)")
     }
@@ -88,7 +89,9 @@ extension Decrypt {
       do throws(KeyFileError) { return .success(try DecryptionKeys(parsing: text)) } catch { return .failure(error) }
     }
     do {
-      self.init(try keys.get(), fallback: fallback)
+      let keys = try keys.get()
+      guard keys.receiver == nil else { throw KeyFileError(place: "receiver", rule: "A device's private key stays on the device.") }
+      self.init(keys, fallback: fallback)
     } catch {
       throw settings.wrong("keys", "\(path): \(error)")
     }

@@ -6,6 +6,9 @@ import JSON
 /// A key file is a JSON object: `{"keys": [{"id": "2026-11", "key": "…"}, …]}`, each key in base64url without padding. All keys are valid
 /// at the same time. To rotate, add the new key to every receiver's file, let the senders change to it, and remove the old one when what
 /// was sealed under it has expired.
+///
+/// On a device the file may have, beside the keys or without them, what content is sealed to for this device alone (RFC 8291), exchanged
+/// with its senders by other means: `"receiver": {"privateKey": "…", "authenticationSecret": "…"}`, 32 and 16 bytes in base64url.
 public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectable {
   /// The longest key file, in bytes.
   public static var maximumFileBytes: Int { 1 << 20 }
@@ -14,6 +17,8 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
 
   /// The key ids in the order of the file.
   public let ids: [String]
+  /// Who opens what is sealed to this device alone; nil where the file has none.
+  public let receiver: WebPushReceiver?
   private let keys: [[UInt8]: ContentKey]
 
   /// Reads a key file, strictly: a member that is unknown or stands there twice is refused, since whoever wrote it means something by it.
@@ -27,8 +32,10 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
     } catch {
       throw KeyFileError(place: "", rule: "The file is one JSON object by RFC 8259 (byte \(error.offset)).")
     }
-    try Self.check(file, place: "", members: ["keys"])
-    guard let elements = file["keys"]?.elements, (1...Self.maximumKeys).contains(elements.count) else {
+    try Self.check(file, place: "", members: ["keys", "receiver"])
+    receiver = try file["receiver"].map { value throws(KeyFileError) in try Self.receiver(value) }
+    let list = file["keys"] ?? (receiver == nil ? .null : .array([]))
+    guard let elements = list.elements, ((file["keys"] == nil ? 0 : 1)...Self.maximumKeys).contains(elements.count) else {
       throw KeyFileError(place: "keys", rule: "This is an array of 1 to \(Self.maximumKeys) keys.")
     }
     var ids: [String] = []
@@ -61,6 +68,20 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
     guard members.allSatisfy({ names.contains($0.key) }), Set(members.map(\.key)).count == members.count else {
       throw KeyFileError(place: place, rule: "The members are \(names.joined(separator: " and ")), once each, and no others.")
     }
+  }
+
+  private static func receiver(_ value: JSONValue) throws(KeyFileError) -> WebPushReceiver {
+    try check(value, place: "receiver", members: ["privateKey", "authenticationSecret"])
+    guard let key = value["privateKey"]?.stringValue.flatMap({ P256KeyAgreement(base64URL: $0) }) else {
+      throw KeyFileError(place: "receiver.privateKey", rule: "This is a private key of the curve P-256: 32 bytes in base64url.")
+    }
+    guard let secret = value["authenticationSecret"]?.stringValue.flatMap({ Base64.decode(url: $0) }),
+      let receiver = WebPushReceiver(privateKey: key, authenticationSecret: secret)
+    else {
+      throw KeyFileError(
+        place: "receiver.authenticationSecret", rule: "This is \(WebPushReceiver.secretBytes) bytes in base64url.")
+    }
+    return receiver
   }
 
   private static func id(_ value: JSONValue?, place: String) throws(KeyFileError) -> String {

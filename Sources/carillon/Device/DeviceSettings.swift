@@ -1,4 +1,5 @@
 import DeviceClient
+import Extensions
 import HTTP
 import JSON
 import Notifications
@@ -43,7 +44,11 @@ enum DeviceSettings {
     "Ends with exit code 3 when it has not been welcomed after so long. Absent: it tries on.")
   static let untilEOF = Setting(
     "device.until-eof", .boolean, default: false, "Ends when standard input does, also with --json or when it is no terminal.")
-  static let behaviour = SettingGroup("Behaviour", [state, acknowledges, connectTimeout, untilEOF])
+  static let decryptionKey = Setting<String?>(
+    "device.decrypt-key", .file,
+    "Opens what stands in encrypted-content of mutable notifications: a file of keys as 'decrypt' of the workers has it, which may also have this device's own key. Absent: it is shown as it came."
+  )
+  static let behaviour = SettingGroup("Behaviour", [state, decryptionKey, acknowledges, connectTimeout, untilEOF])
 
   /// What the settings describe.
   static func configuration(_ values: SettingValues) throws -> DeviceConfiguration {
@@ -60,9 +65,22 @@ enum DeviceSettings {
     var configuration = DeviceConfiguration(urls: urls, hello: hello)
     if values[credentialFile] != nil { configuration.credential = { try? credential(values) } }
     configuration.stateFile = values[state]
+    configuration.extensions = try decrypt(values)
     configuration.acknowledges = values[acknowledges]
     configuration.tracesFrames = values[AnswerSettings.json]
     return configuration
+  }
+
+  private static func decrypt(_ values: SettingValues) throws -> ExtensionChain? {
+    guard let file = try values.file(decryptionKey, limit: DecryptionKeys.maximumFileBytes) else { return nil }
+    if file.mode & 0o077 != 0 { StandardError.line("others can read the device's keys: chmod 600 \(file.path)") }
+    let keys: DecryptionKeys
+    do {
+      keys = try file.bytes.withUnsafeBytes { try DecryptionKeys(parsing: $0) }
+    } catch {
+      throw UsageError(.malformedFile, "--decrypt-key: \(file.path): \(error)")
+    }
+    return ExtensionChain(application: values[app], steps: [ExtensionChain.Step(name: "decrypt", work: Decrypt(keys))])
   }
 
   private static func credential(_ values: SettingValues) throws -> String? {

@@ -5,6 +5,20 @@ import Testing
 @Suite struct DecryptionKeysTests {
   private static let key = "yqdlZ-tYemfogSmv7Ws5PQ"
 
+  /// The private key of RFC 8291, section 5.
+  private static let receiver = "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"
+
+  @Test func aDevicesOwnKeyStandsBesideTheKeysOrAlone() throws {
+    let own = #""receiver": {"privateKey": "\#(Self.receiver)", "authenticationSecret": "BTBZMqHH6r4Tts7J_aSIgg"}"#
+    let alone = try parse("{\(own)}")
+    #expect(alone.receiver != nil && alone.ids.isEmpty)
+    let beside = try parse(#"{"keys": [\#(entry("a"))], \#(own)}"#)
+    #expect(beside.receiver != nil && beside.ids == ["a"])
+    var dumped = ""
+    dump(beside, to: &dumped)
+    #expect(!dumped.contains("q1dX") && !dumped.contains("171"), "\(dumped)")
+  }
+
   private func parse(_ text: String) throws(KeyFileError) -> DecryptionKeys { try parse(Array(text.utf8)) }
 
   private func parse(_ bytes: [UInt8]) throws(KeyFileError) -> DecryptionKeys {
@@ -55,8 +69,22 @@ import Testing
     (#"{}"#, "keys", "This is an array of 1 to 1000 keys."),
     (#"{"keys": {"a": "\#(key)"}}"#, "keys", "This is an array of 1 to 1000 keys."),
     (#"{"keys": []}"#, "keys", "This is an array of 1 to 1000 keys."),
-    (#"{"keys": [{"id": "a", "key": "\#(key)"}], "old": []}"#, "", "The members are keys, once each, and no others."),
-    (#"{"keys": [], "keys": [{"id": "a", "key": "\#(key)"}]}"#, "", "The members are keys, once each, and no others."),
+    (#"{"keys": [{"id": "a", "key": "\#(key)"}], "old": []}"#, "", "The members are keys and receiver, once each, and no others."),
+    (#"{"keys": [], "keys": [{"id": "a", "key": "\#(key)"}]}"#, "", "The members are keys and receiver, once each, and no others."),
+    (
+      #"{"keys": [], "receiver": {"privateKey": "\#(receiver)", "authenticationSecret": "\#(key)"}}"#, "keys",
+      "This is an array of 1 to 1000 keys."
+    ),
+    (#"{"receiver": 1}"#, "receiver", "This is a JSON object."),
+    (#"{"receiver": {"privateKey": "\#(receiver)"}}"#, "receiver.authenticationSecret", "This is 16 bytes in base64url."),
+    (
+      #"{"receiver": {"privateKey": "\#(key)", "authenticationSecret": "\#(key)"}}"#, "receiver.privateKey",
+      "This is a private key of the curve P-256: 32 bytes in base64url."
+    ),
+    (
+      #"{"receiver": {"privateKey": "\#(receiver)", "authenticationSecret": "\#(receiver)"}}"#, "receiver.authenticationSecret",
+      "This is 16 bytes in base64url."
+    ),
     (#"{"keys": ["\#(key)"]}"#, "keys[0]", "This is a JSON object."),
     (#"{"keys": [{"\#(key)": "a"}]}"#, "keys[0]", "The members are id and key, once each, and no others."),
     (
