@@ -45,7 +45,8 @@ import Testing
 
   @Test func namedNetworksAreAdmittedInEveryForm() throws {
     let rule = HTTPAddressRule(admitting: [try IPNetwork("10.1.0.0/16"), try IPNetwork("fd00:1::/32"), try IPNetwork("64:ff9b:1::/48")])
-    for text in ["10.1.0.0", "10.1.255.255", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "2002:a01:203::1", "fd00:1::5", "64:ff9b:1::10.0.0.1"] {
+    for text in ["10.1.0.0", "10.1.255.255", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "2002:a01:203::1", "fd00:1::5", "64:ff9b:1::10.0.0.1"]
+    {
       #expect(rule.verdict(on: try #require(IPAddress(text))) == .admitted, "\(text)")
     }
     for text in ["10.0.255.255", "10.2.0.0", "127.0.0.1", "::ffff:10.2.0.0", "fd00:2::5", "::1"] {

@@ -35,7 +35,7 @@ actor HTTPClientLane {
     return configuration
   }
 
-  private func open(_ configuration: HTTPClientConfiguration) { client = HTTPClient(on: loop, configuration: configuration) }
+  func open(_ configuration: HTTPClientConfiguration) { client = HTTPClient(on: loop, configuration: configuration) }
 
   func close() { client?.close() }
   var inFlight: Int { client?.inFlight ?? 0 }
@@ -201,7 +201,8 @@ private final class ScriptedConnection: StreamHandler {
   func streamReceived(_ bytes: UnsafeRawBufferPointer) {
     received.append(contentsOf: bytes)
     let text = String(decoding: received, as: UTF8.self)
-    guard let head = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false).first, head.utf8.count < text.utf8.count
+    guard let head = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false).first,
+      head.utf8.count < text.utf8.count
     else { return }
     let length = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }?.dropFirst(16)
     guard received.count >= head.utf8.count + 4 + (length.flatMap { Int($0) } ?? 0) else { return }

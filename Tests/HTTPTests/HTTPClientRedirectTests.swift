@@ -78,7 +78,7 @@ private func following(_ method: HTTPClientRequest.Method, _ url: String, _ maxi
   @Test(arguments: [
     ("http://127.0.0.1:1/", HTTPClientError.Code.hostRefused), ("http://evil.example/?secret", .hostRefused),
     ("http://127.0.0.1.evil.example/", .hostRefused), ("https://refused.test/", .schemeRefused), ("file:///etc/passwd", .schemeRefused),
-    ("ftp://refused.test/", .schemeRefused), ("http://u:secret@refused.test/", .invalidURL), ("http://2130706433/", .invalidURL),
+    ("ftp://refused.test/", .schemeRefused), ("http://u:secret@refused.test/", .invalidURL), ("http://2130706433/", .hostRefused),
     ("http://[fe80::1%25lo]/", .invalidURL), ("http://refused.test/", .addressRefused), ("http://127.0.0.2/", .addressRefused),
     ("http://169.254.169.254/latest/meta-data/", .addressRefused), ("http://[::ffff:10.0.0.1]/", .addressRefused),
   ])
@@ -129,7 +129,8 @@ private func following(_ method: HTTPClientRequest.Method, _ url: String, _ maxi
   @Test func aRedirectsBodyIsBoundedAndNobodysToRead() async throws {
     let piece = String(repeating: "x", count: 10_000)
     try await ScriptedServer.with({ request in
-      request.contains(" /endless ") ? .endless("HTTP/1.1 302 Found\r\nLocation: /end\r\n\r\n", then: piece)
+      request.contains(" /endless ")
+        ? .endless("HTTP/1.1 302 Found\r\nLocation: /end\r\n\r\n", then: piece)
         : request.contains(" /large ") ? redirect(302, to: "/end", body: piece) : arrived
     }) { server, port in
       try await HTTPClientLane.with(try HTTPClientLane.local("127.0.0.1:\(port)")) { lane in

@@ -35,7 +35,7 @@ import Testing
     ("a.example:0", "port"), ("a.example:65536", "port"), ("a.example:", "port"), ("a.example:+1", "port"), ("u@a.example", "user"),
     ("bücher.example", "xn--"), ("a b.example", "only"), ("a.example\r\n", "only"), ("2001:db8::1", "port"), ("[2001:db8::1", "closed"),
     ("[192.0.2.1]", "IPv6"), ("[fe80::1%1]", "zone"), ("192.0.2", "four"), ("300.0.0.1", "four"), ("0x7f.0.0.0x1", "four"),
-    ("2130706433", "four"), (String(repeating: "a", count: 64), "labels"), (String(repeating: "a.", count: 127), "labels"),
+    ("2130706433", "four"), (String(repeating: "a", count: 64), "labels"), (String(repeating: "a.", count: 128), "labels"),
   ])
   func whatIsNoPatternSaysWhy(pattern: String, reason: String) {
     do {

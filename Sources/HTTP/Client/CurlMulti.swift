@@ -31,8 +31,8 @@ final class CurlMulti {
   /// - Parameter whenDone: called for each transfer that has ended and was not removed; never inside `add` or `remove`.
   init(on loop: EventLoop, _ configuration: HTTPClientConfiguration, whenDone: @escaping (CurlTransfer, CurlTransfer.Outcome) -> Void) {
     let version = curl_version_info(CURLVERSION_FIRST)
-    precondition(
-      (version?.pointee.features ?? 0) & CURL_VERSION_ASYNCHDNS != 0, "this libcurl would stop the loop to look up a name: it lacks AsynchDNS")
+    let looksUpBeside = (version?.pointee.features ?? 0) & CURL_VERSION_ASYNCHDNS != 0
+    precondition(looksUpBeside, "this libcurl would stop the loop to look up a name: it lacks AsynchDNS")
     self.loop = loop
     self.whenDone = whenDone
     timer = Timer(on: loop)

@@ -139,11 +139,13 @@ final class CurlTransfer {
     isRedirect =
       call.request.maximumRedirects > 0 && Self.redirects.contains(response.status.rawValue) && response.headers["location"] != nil
     if isRedirect || call.method == .head || response.status.forbidsBody { return true }
-    if let length = response.headers["content-length"].flatMap({ Int($0) }), length > call.request.maximumBodyBytes {
-      failTooLarge()
-      return false
+    guard let length = response.headers["content-length"], !length.isEmpty, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      return true
     }
-    return true
+    // A number beyond all numbers is too large as well; libcurl would read until the connection ends.
+    if Int(length) ?? .max <= call.request.maximumBodyBytes { return true }
+    failTooLarge()
+    return false
   }
 
   private func failTooLarge() {
@@ -203,7 +205,9 @@ final class CurlTransfer {
   func outcome(_ result: CURLcode) -> Outcome {
     if let failure { return .failure(failure) }
     guard result == CURLE_OK else { return .failure(error(result)) }
-    guard let response else { return .failure(HTTPClientError(.protocolError, url, "\(url.host) does not answer with HTTP")) }
+    guard let response else {
+      return .failure(HTTPClientError(.connectionLost, url, "\(url.host) cut the connection in the middle of the header fields"))
+    }
     if isRedirect, let target = easy.redirectURL { return .redirect(to: target, response.status) }
     return .response(response)
   }
@@ -220,7 +224,8 @@ final class CurlTransfer {
       return HTTPClientError(.tlsFailed, url, "no TLS connection to \(host) came about: \(detail)")
     case CURLE_PARTIAL_FILE: return HTTPClientError(.truncated, url, "\(host) cut the connection in the middle of the body")
     case CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM:
-      guard response == nil else { return HTTPClientError(.truncated, url, "the connection to \(host) broke in the middle of the body") }
+      // Also a chunk that is none.
+      guard response == nil else { return HTTPClientError(.truncated, url, "the body from \(host) broke off") }
       return HTTPClientError(.connectionLost, url, "the connection to \(host) broke before the response")
     case CURLE_OUT_OF_MEMORY where response == nil:
       // libcurl's own bound for one line, 100 KB.

@@ -43,7 +43,7 @@ public final class HTTPClient {
     try request.checkHeaders()
     guard multi != nil else { throw HTTPClientError(.canceled, url, "the client is closed") }
     guard calls.count < configuration.maximumInFlight else {
-      throw HTTPClientError(.tooMany, url, "\(configuration.maximumInFlight) requests are in flight already, the most that the client takes")
+      throw HTTPClientError(.tooMany, url, "there are \(configuration.maximumInFlight) requests in flight, and the client takes no more")
     }
     lastNumber += 1
     let call = HTTPClientCall(lastNumber, self, request, url, bodyHandler, completion)

@@ -41,7 +41,7 @@ public struct HTTPClientConfiguration: Sendable {
     }
     guard schemes.contains(url.scheme) else {
       let allowed = schemes.map(\.rawValue).sorted().joined(separator: ", ")
-      throw HTTPClientError(.schemeRefused, url, "\(url.origin)\(via) has a scheme that is not allowed: \(url.scheme.rawValue), not \(allowed)")
+      throw HTTPClientError(.schemeRefused, url, "\(url.origin)\(via) has a scheme that is not allowed: write \(allowed)")
     }
     if from?.scheme == .https, url.scheme == .http {
       throw HTTPClientError(.schemeRefused, url, "\(url.origin)\(via) would leave https for http")

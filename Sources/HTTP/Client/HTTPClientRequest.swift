@@ -58,7 +58,9 @@ extension HTTPClientRequest {
   /// Throws where a header field would not arrive as it is, or would arrive as two.
   func checkHeaders() throws(HTTPClientError) {
     for (index, header) in headers.enumerated() {
-      func failure(_ reason: String) -> HTTPClientError { HTTPClientError(.invalidHeader, host: nil, "header field \(index + 1) \(reason)") }
+      func failure(_ reason: String) -> HTTPClientError {
+        HTTPClientError(.invalidHeader, host: nil, "header field \(index + 1) \(reason)")
+      }
       guard !header.name.isEmpty, header.name.utf8.allSatisfy({ Self.isTokenByte($0) }) else {
         throw failure("has a name that is no token (RFC 9110, section 5.6.2)")
       }
