@@ -1,0 +1,90 @@
+import CCurl
+
+/// One easy handle of libcurl, to be set for one request after the other. Loop-confined.
+final class CurlEasy {
+  private static let prepared: Void = {
+    // Needed once in a process; this version of libcurl takes a lock for it.
+    precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK, "libcurl cannot be initialized")
+  }()
+
+  let handle: UnsafeMutableRawPointer
+  private let errorText: UnsafeMutablePointer<CChar>
+  private var lists: [UnsafeMutablePointer<curl_slist>] = []
+
+  init() {
+    Self.prepared
+    guard let handle = curl_easy_init() else { preconditionFailure("no memory left for a handle of libcurl") }
+    self.handle = handle
+    errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+    reset()
+  }
+
+  deinit {
+    curl_easy_cleanup(handle)
+    freeLists()
+    errorText.deallocate()
+  }
+
+  /// Forgets all options.
+  func reset() {
+    curl_easy_reset(handle)
+    freeLists()
+    errorText[0] = 0
+    check(carillon_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, errorText))
+  }
+
+  private func freeLists() {
+    for list in lists { curl_slist_free_all(list) }
+    lists = []
+  }
+
+  /// What libcurl says of the last failure; it may name what the server sent.
+  var lastError: String { String(cString: errorText) }
+
+  /// The URL that the response redirects to, made absolute.
+  var redirectURL: String? {
+    var text: UnsafePointer<CChar>?
+    guard carillon_curl_get_pointer(handle, CURLINFO_REDIRECT_URL, &text) == CURLE_OK, let text else { return nil }
+    return String(cString: text)
+  }
+
+  // An option fails when this libcurl lacks it or memory does: a request must not go on without what protects it.
+  private func check(_ result: CURLcode) {
+    precondition(result == CURLE_OK, "libcurl refuses an option: \(String(cString: curl_easy_strerror(result)))")
+  }
+
+  func set(_ option: CURLoption, _ value: Int) { check(carillon_curl_set_long(handle, option, value)) }
+
+  func set(_ option: CURLoption, _ text: String) { check(text.withCString { carillon_curl_set_pointer(handle, option, $0) }) }
+
+  func set(_ option: CURLoption, pointer: UnsafeRawPointer?) { check(carillon_curl_set_pointer(handle, option, pointer)) }
+
+  func set(_ option: CURLoption, lines: [String]) {
+    var list: UnsafeMutablePointer<curl_slist>?
+    for line in lines {
+      guard let longer = curl_slist_append(list, line) else { preconditionFailure("no memory left for a list of libcurl") }
+      list = longer
+    }
+    guard let list else { return }
+    lists.append(list)
+    check(carillon_curl_set_pointer(handle, option, list))
+  }
+
+  /// The body of a POST, which libcurl copies.
+  func setBody(_ bytes: [UInt8]) {
+    check(carillon_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(bytes.count)))
+    // Without an address libcurl would ask a callback for the bytes.
+    if bytes.isEmpty { return set(CURLOPT_COPYPOSTFIELDS, "") }
+    check(bytes.withUnsafeBytes { carillon_curl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, $0.baseAddress) })
+  }
+
+  func set(_ option: CURLoption, write: @convention(c) (UnsafeMutablePointer<CChar>?, Int, Int, UnsafeMutableRawPointer?) -> Int) {
+    check(carillon_curl_set_write(handle, option, write))
+  }
+
+  func setOpen(
+    _ open: @convention(c) (UnsafeMutableRawPointer?, curlsocktype, UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t
+  ) {
+    check(carillon_curl_set_open(handle, open))
+  }
+}

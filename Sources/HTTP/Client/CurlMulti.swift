@@ -1,0 +1,216 @@
+import CCurl
+import EventLoop
+
+/// libcurl's multi interface, driven by a loop: it says which sockets and which moment it waits for, the loop tells it when they come.
+///
+/// libcurl does not allow calls of itself inside its callbacks, where body handlers run: what they ask for is done when it has returned.
+/// Names are looked up by threads that libcurl starts for it (`AsynchDNS`), and nothing else of it runs outside the loop. Loop-confined.
+final class CurlMulti {
+  /// What waits until libcurl has returned.
+  private enum Action {
+    case add(CurlTransfer)
+    case remove(CurlTransfer)
+    case resume(CurlTransfer)
+    /// The transfer has a failure that libcurl does not know of.
+    case conclude(CurlTransfer)
+    case cleanUp
+  }
+
+  private let loop: EventLoop
+  private let handle: UnsafeMutableRawPointer
+  private let timer: Timer
+  private var watches: [curl_socket_t: DescriptorWatch] = [:]
+  private var transfers: [UnsafeMutableRawPointer: CurlTransfer] = [:]
+  private var easies = Pool(limit: 64) { CurlEasy() }
+  private var isInside = false
+  private var isSettling = false
+  private var isClosed = false
+  private var actions: [Action] = []
+  private var whenDone: ((CurlTransfer, CurlTransfer.Outcome) -> Void)?
+
+  /// - Parameter whenDone: called for each transfer that has ended and was not removed; never inside `add` or `remove`.
+  init(on loop: EventLoop, _ configuration: HTTPClientConfiguration, whenDone: @escaping (CurlTransfer, CurlTransfer.Outcome) -> Void) {
+    let version = curl_version_info(CURLVERSION_FIRST)
+    let looksUpBeside = (version?.pointee.features ?? 0) & CURL_VERSION_ASYNCHDNS != 0
+    precondition(looksUpBeside, "this libcurl would stop the loop to look up a name: it lacks AsynchDNS")
+    self.loop = loop
+    self.whenDone = whenDone
+    timer = Timer(on: loop)
+    // The first handle initializes libcurl.
+    easies.giveBack(CurlEasy())
+    guard let handle = curl_multi_init() else { preconditionFailure("no memory left for libcurl") }
+    self.handle = handle
+    let this = Unmanaged.passUnretained(self).toOpaque()
+    carillon_curl_multi_set_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+    carillon_curl_multi_set_long(handle, CURLMOPT_MAX_TOTAL_CONNECTIONS, max(1, configuration.maximumConnections))
+    carillon_curl_multi_set_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, max(1, configuration.maximumConnectionsPerHost))
+    carillon_curl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, max(1, configuration.maximumConnections))
+    carillon_curl_multi_set_pointer(handle, CURLMOPT_SOCKETDATA, this)
+    carillon_curl_multi_set_socket(handle) { easy, socket, what, this, _ in
+      CurlMulti.of(this).watch(socket, what, for: easy)
+      return 0
+    }
+    carillon_curl_multi_set_pointer(handle, CURLMOPT_TIMERDATA, this)
+    carillon_curl_multi_set_timer(handle) { _, milliseconds, this in
+      CurlMulti.of(this).setTimer(milliseconds)
+      return 0
+    }
+    timer.handler = { [self] in act(CURL_SOCKET_BAD, 0) }
+  }
+
+  deinit {
+    // Nobody closed it, and its loop has ended, which took its timer and its watches.
+    if !isClosed { releaseHandle() }
+  }
+
+  private static func of(_ this: UnsafeMutableRawPointer?) -> CurlMulti {
+    guard let this else { preconditionFailure("a callback of libcurl has its owner") }
+    return Unmanaged<CurlMulti>.fromOpaque(this).takeUnretainedValue()
+  }
+
+  // MARK: What libcurl waits for
+
+  private func watch(_ socket: curl_socket_t, _ what: Int32, for easy: UnsafeMutableRawPointer?) {
+    guard what != CURL_POLL_REMOVE else {
+      watches.removeValue(forKey: socket)?.close()
+      return
+    }
+    var interest: Readiness = []
+    if what & CURL_POLL_IN != 0 { interest.insert(.readable) }
+    if what & CURL_POLL_OUT != 0 { interest.insert(.writable) }
+    if let watch = watches[socket] { return watch.watch(interest) }
+    do throws(EventLoopError) {
+      let watch = try DescriptorWatch(on: loop, descriptor: socket) { [self] readiness in
+        let readable = readiness.contains(.readable) ? CURL_CSELECT_IN : 0
+        let writable = readiness.contains(.writable) ? CURL_CSELECT_OUT : 0
+        act(socket, readable | writable)
+      }
+      watches[socket] = watch
+      watch.watch(interest)
+    } catch {
+      // Saying so to libcurl would end every transfer.
+      guard let easy, let transfer = transfers[easy] else { return }
+      transfer.failToConnect(error.message)
+      actions.append(.conclude(transfer))
+    }
+  }
+
+  private func setTimer(_ milliseconds: Int) {
+    if milliseconds < 0 { timer.stop() } else { timer.start(after: milliseconds) }
+  }
+
+  private func act(_ socket: curl_socket_t, _ events: Int32) {
+    guard !isClosed else { return }
+    enter {
+      var running: Int32 = 0
+      curl_multi_socket_action(handle, socket, events, &running)
+    }
+  }
+
+  /// Calls libcurl, and does what has to be done after it.
+  private func enter(_ body: () -> Void) {
+    precondition(!isInside, "libcurl does not allow calls inside its callbacks")
+    isInside = true
+    body()
+    isInside = false
+    settle()
+  }
+
+  private func settle() {
+    // Callers of what follows come back here; the outermost call goes on until nothing is left.
+    guard !isSettling else { return }
+    isSettling = true
+    while !isClosed {
+      if !actions.isEmpty { perform(actions.removeFirst()) } else if !concludeNext() { break }
+    }
+    isSettling = false
+  }
+
+  // MARK: Transfers
+
+  /// Begins a request.
+  func add(_ call: HTTPClientCall, _ configuration: HTTPClientConfiguration) -> CurlTransfer {
+    let transfer = CurlTransfer(call, easies.take(), configuration)
+    transfer.whenHopeless = { [unowned self, unowned transfer] in actions.append(.conclude(transfer)) }
+    submit(.add(transfer))
+    return transfer
+  }
+
+  /// Ends a transfer without telling `whenDone`: its connection is closed, or its stream of HTTP/2 reset.
+  func remove(_ transfer: CurlTransfer) { submit(.remove(transfer)) }
+
+  /// Goes on with a transfer that was paused.
+  func resume(_ transfer: CurlTransfer) { submit(.resume(transfer)) }
+
+  /// Ends libcurl, and with it every transfer that was not removed and every connection.
+  func close() {
+    whenDone = nil
+    submit(.cleanUp)
+  }
+
+  private func submit(_ action: Action) {
+    guard !isClosed else { return }
+    if isInside { actions.append(action) } else { perform(action) }
+  }
+
+  private func perform(_ action: Action) {
+    switch action {
+    case .add(let transfer):
+      guard !transfer.call.isEnded else { return easies.giveBack(transfer.easy) }
+      transfers[transfer.easy.handle] = transfer
+      enter {
+        let result = curl_multi_add_handle(handle, transfer.easy.handle)
+        precondition(result == CURLM_OK, "no memory left for a transfer of libcurl")
+      }
+    case .remove(let transfer): detach(transfer)
+    case .resume(let transfer):
+      guard transfers[transfer.easy.handle] === transfer, transfer.resume() else { return }
+      // It may deliver at once what had come before.
+      enter { curl_easy_pause(transfer.easy.handle, CURLPAUSE_CONT) }
+    case .conclude(let transfer): conclude(transfer, CURLE_COULDNT_CONNECT)
+    case .cleanUp: cleanUp()
+    }
+  }
+
+  /// Takes a transfer that libcurl is done with; false when there is none.
+  private func concludeNext() -> Bool {
+    var left: Int32 = 0
+    guard let message = curl_multi_info_read(handle, &left) else { return false }
+    guard message.pointee.msg == CURLMSG_DONE, let transfer = transfers[message.pointee.easy_handle] else { return true }
+    conclude(transfer, message.pointee.data.result)
+    return true
+  }
+
+  private func conclude(_ transfer: CurlTransfer, _ result: CURLcode) {
+    guard transfers[transfer.easy.handle] === transfer else { return }
+    let outcome = transfer.outcome(result)
+    detach(transfer)
+    whenDone?(transfer, outcome)
+  }
+
+  private func detach(_ transfer: CurlTransfer) {
+    guard transfers[transfer.easy.handle] === transfer else { return }
+    transfers[transfer.easy.handle] = nil
+    enter { curl_multi_remove_handle(handle, transfer.easy.handle) }
+    transfer.easy.reset()
+    easies.giveBack(transfer.easy)
+  }
+
+  private func cleanUp() {
+    isClosed = true
+    actions = []
+    for watch in watches.values { watch.close() }
+    watches = [:]
+    timer.close()
+    releaseHandle()
+  }
+
+  private func releaseHandle() {
+    // From here on libcurl's callbacks have nobody to talk to.
+    carillon_curl_multi_set_socket(handle, nil)
+    carillon_curl_multi_set_timer(handle, nil)
+    for transfer in transfers.values { curl_multi_remove_handle(handle, transfer.easy.handle) }
+    transfers = [:]
+    curl_multi_cleanup(handle)
+  }
+}

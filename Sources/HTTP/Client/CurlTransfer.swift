@@ -1,0 +1,244 @@
+import CCurl
+import EventLoop
+import Glibc
+
+/// One request to one URL, and its answer as it comes: what an easy handle's callbacks talk to. Loop-confined.
+final class CurlTransfer {
+  /// Bytes of a redirect's body that are read for the sake of the connection.
+  private static let redirectBytes = 65_536
+  private static let redirects: Set<Int> = [301, 302, 303, 307, 308]
+
+  let call: HTTPClientCall
+  let easy: CurlEasy
+  private let configuration: HTTPClientConfiguration
+  private var head: ResponseHead
+  private var response: HTTPClientResponse?
+  private var received = 0
+  /// The response is a redirect that is to be followed.
+  private var isRedirect = false
+  private var isPaused = false
+  /// Why it cannot succeed any more, found inside a callback.
+  private(set) var failure: HTTPClientError?
+  /// Called inside libcurl when the transfer must end though libcurl would go on.
+  var whenHopeless: (() -> Void)?
+
+  private var url: HTTPClientURL { call.url }
+
+  init(_ call: HTTPClientCall, _ easy: CurlEasy, _ configuration: HTTPClientConfiguration) {
+    self.call = call
+    self.easy = easy
+    self.configuration = configuration
+    head = ResponseHead(maximumBytes: call.request.maximumHeaderBytes)
+    prepare()
+  }
+
+  // MARK: The request
+
+  private func prepare() {
+    let this = Unmanaged.passUnretained(self).toOpaque()
+    easy.set(CURLOPT_URL, url.text)
+    easy.set(CURLOPT_PROTOCOLS_STR, url.scheme.rawValue)
+    // Each redirect is judged here first, and is a transfer of its own.
+    easy.set(CURLOPT_FOLLOWLOCATION, 0)
+    easy.set(CURLOPT_PROXY, "")
+    easy.set(CURLOPT_NOPROXY, "*")
+    easy.set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
+    // Signals and threads do not go together; time limits do not need them, since names are looked up by threads of libcurl's own.
+    easy.set(CURLOPT_NOSIGNAL, 1)
+    // Otherwise a transfer that ends during its lookup would stop the loop until the system's resolver gives up.
+    easy.set(CURLOPT_QUICK_EXIT, 1)
+    easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
+    easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+    easy.set(CURLOPT_SSL_VERIFYPEER, 1)
+    easy.set(CURLOPT_SSL_VERIFYHOST, 2)
+    if let file = configuration.certificateFile {
+      easy.set(CURLOPT_CAINFO, file)
+      easy.set(CURLOPT_CAPATH, pointer: nil)
+    }
+    easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, call.request.connectMilliseconds))
+    easy.set(CURLOPT_MAXAGE_CONN, max(1, (configuration.idleMilliseconds + 999) / 1000))
+    easy.set(CURLOPT_USERAGENT, configuration.userAgent.withoutLineBreaks)
+    easy.set(CURLOPT_RESOLVE, lines: configuration.pinned.map(\.entry))
+    switch call.method {
+    case .get: easy.set(CURLOPT_HTTPGET, 1)
+    case .head: easy.set(CURLOPT_NOBODY, 1)
+    case .post(let body):
+      easy.set(CURLOPT_POST, 1)
+      easy.setBody(body)
+    }
+    easy.set(CURLOPT_HTTPHEADER, lines: headerLines)
+    easy.set(CURLOPT_HEADERDATA, pointer: this)
+    easy.set(CURLOPT_HEADERFUNCTION) { bytes, size, count, this in
+      CurlTransfer.of(this).takeHeader(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+    }
+    easy.set(CURLOPT_WRITEDATA, pointer: this)
+    easy.set(CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
+      CurlTransfer.of(this).takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+    }
+    easy.set(CURLOPT_OPENSOCKETDATA, pointer: this)
+    easy.setOpen { this, purpose, address in
+      guard let address, purpose == CURLSOCKTYPE_IPCXN else { return CURL_SOCKET_BAD }
+      return CurlTransfer.of(this).open(address)
+    }
+  }
+
+  private var headerLines: [String] {
+    // A name with a semicolon is a field without a value; one with a colon and nothing else would take libcurl's own field away.
+    var lines = call.headers.map { $0.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } ? "\($0.name);" : "\($0.name): \($0.value)" }
+    // Bodies are small and bounded by the caller: asking first would cost a round trip.
+    lines.append("Expect:")
+    if !call.headers.contains(where: { $0.name.lowercased() == "content-type" }) { lines.append("Content-Type:") }
+    return lines
+  }
+
+  private static func of(_ this: UnsafeMutableRawPointer?) -> CurlTransfer {
+    guard let this else { preconditionFailure("a callback of libcurl has its transfer") }
+    return Unmanaged<CurlTransfer>.fromOpaque(this).takeUnretainedValue()
+  }
+
+  // MARK: The answer
+
+  /// The caller has ended it: nothing more is taken.
+  private var isOver: Bool { failure != nil || call.isEnded }
+
+  private func fail(_ code: HTTPClientError.Code, _ message: String) {
+    if failure == nil { failure = HTTPClientError(code, url, message) }
+  }
+
+  /// Makes the socket for an address, if it may be connected to.
+  private func open(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+    // After one address is refused no other one is tried: the name is not to be trusted.
+    guard !isOver, let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return CURL_SOCKET_BAD }
+    guard let peer = IPAddress(UnsafeRawPointer(address) + offset, length: Int(address.pointee.addrlen)) else {
+      fail(.connectFailed, "\(url.host) has an address that is neither IPv4 nor IPv6")
+      whenHopeless?()
+      return CURL_SOCKET_BAD
+    }
+    if case .refused(let kind) = configuration.addresses.verdict(on: peer) {
+      fail(.addressRefused, "\(url.host) has the address \(peer), which must not be connected to (\(kind))")
+      whenHopeless?()
+      return CURL_SOCKET_BAD
+    }
+    let type = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+    return socket(address.pointee.family, type, address.pointee.protocol)
+  }
+
+  private func takeHeader(_ line: UnsafeRawBufferPointer) -> Bool {
+    guard !isOver else { return false }
+    guard head.take(line) else {
+      fail(.headersTooLarge, "\(url.host) answers with more than \(call.request.maximumHeaderBytes) bytes of header fields")
+      return false
+    }
+    if head.isComplete, response == nil { return begin(head.response) }
+    return true
+  }
+
+  /// Looks at the head once; false where its body is too large already.
+  private func begin(_ response: HTTPClientResponse) -> Bool {
+    self.response = response
+    isRedirect =
+      call.request.maximumRedirects > 0 && Self.redirects.contains(response.status.rawValue) && response.headers["location"] != nil
+    if isRedirect || call.method == .head || response.status.forbidsBody { return true }
+    guard let length = response.headers["content-length"], !length.isEmpty, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+      return true
+    }
+    // A number beyond all numbers is too large as well; libcurl would read until the connection ends.
+    if Int(length) ?? .max <= call.request.maximumBodyBytes { return true }
+    failTooLarge()
+    return false
+  }
+
+  private func failTooLarge() {
+    fail(.bodyTooLarge, "\(url.host) answers with a body of more than \(call.request.maximumBodyBytes) bytes")
+  }
+
+  /// Takes a piece of the body, and answers what libcurl wants to hear: how many bytes were taken, or to wait with them.
+  private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+    guard !isOver else { return 0 }
+    guard let response else {
+      fail(.protocolError, "\(url.host) does not answer with HTTP")
+      return 0
+    }
+    if isPaused { return Int(CURL_WRITEFUNC_PAUSE) }
+    received += bytes.count
+    if isRedirect {
+      if received <= Self.redirectBytes { return bytes.count }
+      fail(.bodyTooLarge, "\(url.host) redirects with a body of more than \(Self.redirectBytes) bytes")
+      return 0
+    }
+    guard received <= call.request.maximumBodyBytes else {
+      failTooLarge()
+      return 0
+    }
+    guard let handler = call.bodyHandler else {
+      self.response?.body.append(contentsOf: bytes)
+      return bytes.count
+    }
+    switch handler.httpBodyReceived(bytes, of: response) {
+    case .more: break
+    case .pause: isPaused = true
+    case .stop:
+      fail(.canceled, "the receiver of the body from \(url.host) wants no more of it")
+      return 0
+    }
+    return bytes.count
+  }
+
+  /// Delivers again; true when libcurl has to be told.
+  func resume() -> Bool {
+    defer { isPaused = false }
+    return isPaused
+  }
+
+  /// Sets a failure that the transfer's surroundings found.
+  func failToConnect(_ reason: String) { fail(.connectFailed, "\(url.host) cannot be connected to: \(reason)") }
+
+  // MARK: The end
+
+  enum Outcome {
+    case response(HTTPClientResponse)
+    case redirect(to: String, HTTPStatus)
+    case failure(HTTPClientError)
+  }
+
+  /// What came of it; asked for once, when libcurl is done with it and before the handle is set anew.
+  func outcome(_ result: CURLcode) -> Outcome {
+    if let failure { return .failure(failure) }
+    guard result == CURLE_OK else { return .failure(error(result)) }
+    guard let response else {
+      return .failure(HTTPClientError(.connectionLost, url, "\(url.host) cut the connection in the middle of the header fields"))
+    }
+    if isRedirect, let target = easy.redirectURL { return .redirect(to: target, response.status) }
+    return .response(response)
+  }
+
+  private func error(_ result: CURLcode) -> HTTPClientError {
+    let host = url.host
+    switch result {
+    case CURLE_COULDNT_RESOLVE_HOST: return HTTPClientError(.unresolved, url, "\(host) has no address")
+    case CURLE_COULDNT_CONNECT: return HTTPClientError(.connectFailed, url, "\(host) cannot be connected to: \(detail)")
+    case CURLE_OPERATION_TIMEDOUT:
+      return HTTPClientError(.timedOut, url, "no connection to \(host) came about within \(call.request.connectMilliseconds) ms")
+    case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
+      CURLE_SSL_CLIENTCERT, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_USE_SSL_FAILED:
+      return HTTPClientError(.tlsFailed, url, "no TLS connection to \(host) came about: \(detail)")
+    case CURLE_PARTIAL_FILE: return HTTPClientError(.truncated, url, "\(host) cut the connection in the middle of the body")
+    case CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM:
+      // Also a chunk that is none.
+      guard response == nil else { return HTTPClientError(.truncated, url, "the body from \(host) broke off") }
+      return HTTPClientError(.connectionLost, url, "the connection to \(host) broke before the response")
+    case CURLE_OUT_OF_MEMORY where response == nil:
+      // libcurl's own bound for one line, 100 KB.
+      return HTTPClientError(.headersTooLarge, url, "\(host) answers with a header field of more than 100 KB")
+    default:
+      let reason = String(cString: curl_easy_strerror(result))
+      return HTTPClientError(.protocolError, url, "\(host) does not answer as an HTTP server: \(reason)")
+    }
+  }
+
+  /// libcurl's words on a connection that did not come about: host, port, certificate, and nothing of the request.
+  private var detail: String {
+    let text = easy.lastError.withoutLineBreaks
+    return text.isEmpty ? "no reason is known" : text
+  }
+}

@@ -1,0 +1,116 @@
+public import EventLoop
+
+/// An HTTP client (HTTP/1.1 and, over TLS, HTTP/2) for hosts that are not to be trusted, on libcurl and one loop. Loop-confined.
+///
+/// It goes to allowed hosts and admitted addresses only, bounds what comes back and how long it may take, never uses a proxy, a cookie or
+/// a password file, and keeps connections to use them again. A request that finds such a connection dead is sent once more on a new one,
+/// so a server may see a POST twice: give it a key to know it by. Close it with `close()`.
+public final class HTTPClient {
+  let loop: EventLoop
+  /// Where it goes, and its bounds.
+  public let configuration: HTTPClientConfiguration
+  private var multi: CurlMulti?
+  private var queue: RequestQueue
+  private var calls: [Int: HTTPClientCall] = [:]
+  private var lastNumber = 0
+
+  /// Makes a client; call it on the loop.
+  public init(on loop: EventLoop, configuration: HTTPClientConfiguration) {
+    loop.preconditionOnLoop()
+    self.loop = loop
+    self.configuration = configuration
+    queue = RequestQueue(maximum: configuration.maximumConnections, maximumPerOrigin: configuration.maximumConnectionsPerHost)
+    multi = CurlMulti(on: loop, configuration) { [weak self] transfer, outcome in self?.done(transfer, outcome) }
+  }
+
+  /// Requests that have not ended, those in line included.
+  public var inFlight: Int { calls.count }
+
+  /// Sends a request.
+  ///
+  /// - Parameters:
+  ///   - bodyHandler: gets the response's body instead of the response; held until the end.
+  ///   - completion: called on the loop, once and never inside this call, with the response, whatever its status, or why there is none.
+  /// - Throws: what can be told at once: `invalidURL`, `invalidHeader`, `schemeRefused`, `hostRefused`, `tooMany`, or after `close`
+  ///   `canceled`; then the completion is not called.
+  @discardableResult
+  public func send(
+    _ request: HTTPClientRequest, to bodyHandler: (any HTTPBodyHandler)? = nil,
+    completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
+  ) throws(HTTPClientError) -> HTTPClientCall {
+    loop.preconditionOnLoop()
+    let url = try configuration.admit(request.url)
+    try request.checkHeaders()
+    guard multi != nil else { throw HTTPClientError(.canceled, url, "the client is closed") }
+    guard calls.count < configuration.maximumInFlight else {
+      throw HTTPClientError(.tooMany, url, "there are \(configuration.maximumInFlight) requests in flight, and the client takes no more")
+    }
+    lastNumber += 1
+    let call = HTTPClientCall(lastNumber, self, request, url, bodyHandler, completion)
+    calls[call.number] = call
+    queue.add(call.number, of: url.origin)
+    startNext()
+    return call
+  }
+
+  /// Stops every request with `canceled`, and closes every connection.
+  public func close() {
+    loop.preconditionOnLoop()
+    guard let multi else { return }
+    self.multi = nil
+    for call in calls.values { call.cancel() }
+    multi.close()
+  }
+
+  // MARK: Requests under way
+
+  private func startNext() {
+    guard let multi else { return }
+    while let number = queue.next() {
+      guard let call = calls[number] else { preconditionFailure("a request that waits for its turn has not ended") }
+      call.phase = .running(multi.add(call, configuration))
+    }
+  }
+
+  private func done(_ transfer: CurlTransfer, _ outcome: CurlTransfer.Outcome) {
+    let call = transfer.call
+    guard !call.isEnded else { return }
+    switch outcome {
+    case .response(let response): end(call, .success(response))
+    case .failure(let error): end(call, .failure(error))
+    case .redirect(let url, let status): follow(call, to: url, status)
+    }
+  }
+
+  private func follow(_ call: HTTPClientCall, to text: String, _ status: HTTPStatus) {
+    queue.end(call.url.origin)
+    call.phase = .waiting
+    do throws(HTTPClientError) {
+      try call.redirect(to: text, status, configuration)
+      queue.add(call.number, of: call.url.origin)
+      startNext()
+    } catch { end(call, .failure(error)) }
+  }
+
+  func resume(_ transfer: CurlTransfer) {
+    loop.preconditionOnLoop()
+    multi?.resume(transfer)
+  }
+
+  /// Ends a request, wherever it stands.
+  func end(_ call: HTTPClientCall, _ result: Result<HTTPClientResponse, HTTPClientError>) {
+    loop.preconditionOnLoop()
+    let phase = call.phase
+    call.phase = .ended
+    calls[call.number] = nil
+    switch phase {
+    case .waiting: queue.withdraw(call.number, of: call.url.origin)
+    case .running(let transfer):
+      multi?.remove(transfer)
+      queue.end(call.url.origin)
+    case .ended: return
+    }
+    startNext()
+    call.finish(result)
+  }
+}

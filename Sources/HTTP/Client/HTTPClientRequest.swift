@@ -1,0 +1,80 @@
+/// What a client asks a server, and the bounds of the answer.
+public struct HTTPClientRequest: Sendable {
+  /// What is done, with the content that goes along.
+  public enum Method: Sendable, Hashable {
+    /// Reads a resource.
+    case get
+    /// Reads a resource's header fields.
+    case head
+    /// Hands over content to be processed.
+    case post(body: [UInt8])
+  }
+
+  /// How many redirects a request can allow.
+  public static let redirectsAtMost = 5
+
+  /// What is done.
+  public var method: Method
+  /// `https://HOST[:PORT][/PATH][?QUERY]`.
+  public var url: String
+  /// Header fields, in order. Those that frame a message or name its host are the client's own.
+  public var headers: [(name: String, value: String)]
+  /// For all of it, in milliseconds: from the call, over its wait for a turn and all redirects, to the body's end.
+  public var timeoutMilliseconds = 10_000
+  /// For a name's lookup, the connection and TLS, in milliseconds.
+  public var connectMilliseconds = 5_000
+  /// Bytes of the response's body; beyond it `bodyTooLarge`, also where `Content-Length` said less or nothing.
+  public var maximumBodyBytes = 1_048_576
+  /// Bytes of the response's header fields, interim responses and trailers included; beyond it `headersTooLarge`.
+  public var maximumHeaderBytes = 16_384
+  /// Redirects that are followed, 0 to 5; with 0 a redirect is a response like any other, otherwise one more is `tooManyRedirects`.
+  ///
+  /// Each is judged as the first URL was. To another origin go neither the request's header fields, but for `Accept`, `Accept-Language` and
+  /// `User-Agent`, nor its body: a redirect that keeps the method of a POST (307, 308) fails there with `hostRefused`.
+  public var maximumRedirects = 0
+
+  /// Makes a request with the default bounds.
+  public init(_ method: Method, _ url: String, headers: [(name: String, value: String)] = []) {
+    self.method = method
+    self.url = url
+    self.headers = headers
+  }
+}
+
+extension HTTPClientRequest {
+  /// What the message's framing, the connection and the URL say (RFC 9110, section 7.6.1; RFC 9112, section 6).
+  private static let own: Set<String> = [
+    "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-authorization", "proxy-connection", "te",
+    "trailer", "transfer-encoding", "upgrade",
+  ]
+  /// What says nothing of the caller that another origin must not know.
+  private static let carried: Set<String> = ["accept", "accept-language", "user-agent"]
+
+  /// The header fields that another origin may see.
+  static func carried(_ headers: [(name: String, value: String)]) -> [(name: String, value: String)] {
+    headers.filter { carried.contains($0.name.lowercased()) }
+  }
+
+  /// Throws where a header field would not arrive as it is, or would arrive as two.
+  func checkHeaders() throws(HTTPClientError) {
+    for (index, header) in headers.enumerated() {
+      func failure(_ reason: String) -> HTTPClientError {
+        HTTPClientError(.invalidHeader, host: nil, "header field \(index + 1) \(reason)")
+      }
+      guard !header.name.isEmpty, header.name.utf8.allSatisfy({ Self.isTokenByte($0) }) else {
+        throw failure("has a name that is no token (RFC 9110, section 5.6.2)")
+      }
+      if Self.own.contains(header.name.lowercased()) { throw failure("(\(header.name)) is the client's own to send") }
+      guard header.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+        throw failure("(\(header.name)) has a control character in its value")
+      }
+    }
+  }
+
+  private static func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/// Which hosts and ports a client may be sent to: an allow-list of names.
+///
+/// - `api.example.com` is that host, at the port of the URL's scheme (443 for https, 80 for http).
+/// - `api.example.com:8443` is that host at that port.
+/// - `*.example.com` is every name below `example.com`, at any depth, and not `example.com` itself.
+/// - `192.0.2.1` and `[2001:db8::1]` are hosts by number, where URLs write them so.
+///
+/// Names are ASCII, without regard to case and to one dot at the end; international names stand in their `xn--` form.
+public struct HTTPHostRule: Sendable, Hashable {
+  private struct Pattern: Sendable, Hashable {
+    /// A name, a number, or for names below it what follows the asterisk, dot included.
+    let host: String
+    let isBelow: Bool
+    /// Nil for the port of the URL's scheme.
+    let port: Int?
+
+    func admits(_ url: HTTPClientURL) -> Bool {
+      guard url.port == port ?? url.scheme.port else { return false }
+      return isBelow ? !url.isNumeric && url.host.hasSuffix(host) : url.host == host
+    }
+  }
+
+  /// Why a text is no pattern.
+  public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What is wrong, and what to write instead.
+    public let description: String
+  }
+
+  private let patterns: [Pattern]
+
+  /// Reads the patterns; without any no host is admitted.
+  public init(_ patterns: [String]) throws(Failure) {
+    var read: [Pattern] = []
+    for pattern in patterns { read.append(try Self.pattern(pattern)) }
+    self.patterns = read
+  }
+
+  private static func pattern(_ text: String) throws(Failure) -> Pattern {
+    func failure(_ reason: String) -> Failure {
+      Failure(description: "'\(text.prefix(300).description.withoutLineBreaks)' is no pattern for hosts: \(reason)")
+    }
+    let isBelow = text.hasPrefix("*.")
+    let authority: HTTPAuthority
+    do throws(HTTPAuthority.Failure) { authority = try HTTPAuthority(isBelow ? text.dropFirst(2) : text[...]) } catch {
+      throw failure(error.reason)
+    }
+    if isBelow {
+      if authority.isNumeric { throw failure("an asterisk stands before a name only") }
+      if !authority.host.contains(".") { throw failure("an asterisk before '\(authority.host)' would admit a whole top-level domain") }
+    }
+    return Pattern(host: isBelow ? ".\(authority.host)" : authority.host, isBelow: isBelow, port: authority.port)
+  }
+
+  /// Whether requests to this URL's host and port are allowed.
+  func admits(_ url: HTTPClientURL) -> Bool { patterns.contains { $0.admits(url) } }
+}

@@ -1,0 +1,59 @@
+/// The addresses that begin with the same bits: `10.0.0.0/8`, `fd00::/8`.
+public struct IPNetwork: Sendable, Hashable, CustomStringConvertible {
+  /// The first of its addresses.
+  public let first: IPAddress
+  /// How many bits they have in common.
+  public let prefix: Int
+
+  /// Why a text is no network.
+  public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What is wrong, and what to write instead.
+    public let description: String
+  }
+
+  /// Reads a network in CIDR notation (RFC 4632, section 3.1); an address alone is the network of that address.
+  public init(_ text: String) throws(Failure) {
+    func failure(_ reason: String) -> Failure { Failure(description: "'\(text.prefix(100).description.withoutLineBreaks)' \(reason)") }
+    let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let address = IPAddress(String(parts[0])) else {
+      throw failure("is no network: write an IPv4 or IPv6 address and a prefix length, such as 10.0.0.0/8 or fd00::/8")
+    }
+    let bits = address.family.bits
+    guard parts.count == 2 else {
+      self.init(unchecked: address, bits)
+      return
+    }
+    guard (1...3).contains(parts[1].utf8.count), parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let prefix = Int(parts[1]),
+      prefix <= bits
+    else { throw failure("has no valid prefix length: after the slash comes a number of 0 to \(bits)") }
+    let first = Self.first(of: address, prefix)
+    guard first == address else { throw failure("has bits beyond its prefix: write \(first)/\(prefix)") }
+    self.init(unchecked: address, prefix)
+  }
+
+  private init(unchecked first: IPAddress, _ prefix: Int) {
+    self.first = first
+    self.prefix = prefix
+  }
+
+  /// Networks that are written in the source.
+  init(known text: StaticString) {
+    do { try self.init(text.description) } catch { preconditionFailure("a network of this program's own tables: \(error)") }
+  }
+
+  private static func first(of address: IPAddress, _ prefix: Int) -> IPAddress {
+    let mask = prefix == 0 ? 0 : UInt128.max << UInt128(address.family.bits - prefix)
+    switch address.family {
+    case .v4: return IPAddress(v4: UInt32(truncatingIfNeeded: address.value & mask))
+    case .v6: return IPAddress(v6: address.value & mask)
+    }
+  }
+
+  /// Whether the address is one of them; one of the other family never is.
+  public func contains(_ address: IPAddress) -> Bool {
+    address.family == first.family && Self.first(of: address, prefix) == first
+  }
+
+  /// In CIDR notation.
+  public var description: String { "\(first)/\(prefix)" }
+}

@@ -1,0 +1,54 @@
+/// A response's head, put together from the lines that libcurl hands out one by one, within a bound.
+///
+/// libcurl has judged their syntax. An interim response (RFC 9110, section 15.2) gives way to the next; what comes after the head that
+/// counts is a trailer, and only its bytes are counted.
+struct ResponseHead {
+  private let maximumBytes: Int
+  private var total = 0
+  private var bytes: [UInt8] = []
+  private var fields: [HTTPHeaders.Field] = []
+  private var status = 0
+  /// The head that counts is there.
+  private(set) var isComplete = false
+
+  init(maximumBytes: Int) { self.maximumBytes = maximumBytes }
+
+  /// Takes a line with its end; false when it is one byte too many.
+  mutating func take(_ line: UnsafeRawBufferPointer) -> Bool {
+    total += line.count
+    guard total <= maximumBytes else { return false }
+    if isComplete { return true }
+    let text = line.prefix { $0 != 0x0D && $0 != 0x0A }
+    if text.isEmpty {
+      isComplete = status >= 200
+    } else if text.starts(with: "HTTP/".utf8) {
+      bytes = []
+      fields = []
+      let code = text.split(separator: 0x20, omittingEmptySubsequences: true).dropFirst().first
+      status = code.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+    } else if let colon = text.firstIndex(of: UInt8(ascii: ":")), colon > text.startIndex {
+      let value = UnsafeRawBufferPointer(rebasing: text[(colon + 1)...]).trimmed
+      let start = bytes.count
+      bytes.append(contentsOf: text[..<colon])
+      bytes.append(contentsOf: value)
+      let middle = start + colon - text.startIndex
+      fields.append(HTTPHeaders.Field(nameStart: start, nameEnd: middle, valueStart: middle, valueEnd: bytes.count))
+    }
+    return true
+  }
+
+  /// The response without its body.
+  var response: HTTPClientResponse {
+    HTTPClientResponse(status: HTTPStatus(rawValue: status), headers: HTTPHeaders(bytes: bytes, fields: fields))
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Without the spaces and tabs around it.
+  fileprivate var trimmed: Slice<UnsafeRawBufferPointer> {
+    var rest = self[...]
+    while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest = rest.dropFirst() }
+    while let byte = rest.last, byte == 0x20 || byte == 0x09 { rest = rest.dropLast() }
+    return rest
+  }
+}

@@ -1,0 +1,235 @@
+import EventLoop
+import HTTP
+import Testing
+
+/// A client on a loop of its own.
+actor HTTPClientLane {
+  nonisolated let loop = EventLoop(name: "client-test")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private var client: HTTPClient?
+  /// What requests that nobody waits for came to.
+  private(set) var codes: [HTTPClientError.Code] = []
+  private(set) var successes = 0
+  private var calls: [HTTPClientCall] = []
+
+  @concurrent static func with(
+    _ configuration: HTTPClientConfiguration, _ body: @concurrent @Sendable (HTTPClientLane) async throws -> Void
+  ) async throws {
+    let lane = HTTPClientLane()
+    await lane.open(configuration)
+    do { try await body(lane) } catch {
+      await lane.close()
+      await lane.loop.close()
+      throw error
+    }
+    await lane.close()
+    #expect(await lane.inFlight == 0)
+    await lane.loop.close()
+  }
+
+  /// Goes to hosts of 127.0.0.0/8, by http.
+  static func local(_ hosts: String..., admitting networks: [String] = ["127.0.0.0/8"]) throws -> HTTPClientConfiguration {
+    var configuration = HTTPClientConfiguration(hosts: try HTTPHostRule(hosts))
+    configuration.schemes = [.http]
+    configuration.addresses = HTTPAddressRule(admitting: try networks.map { try IPNetwork($0) })
+    return configuration
+  }
+
+  func open(_ configuration: HTTPClientConfiguration) { client = HTTPClient(on: loop, configuration: configuration) }
+
+  func close() { client?.close() }
+  var inFlight: Int { client?.inFlight ?? 0 }
+
+  /// Sends a request and waits for what comes of it.
+  func send(_ request: HTTPClientRequest) async -> Result<HTTPClientResponse, HTTPClientError> {
+    guard let client else { preconditionFailure("the lane is open") }
+    do throws(HTTPClientError) { return .success(try await client.send(request)) } catch { return .failure(error) }
+  }
+
+  /// The failure of a request; nil where there is a response.
+  func failure(_ request: HTTPClientRequest) async -> HTTPClientError? {
+    if case .failure(let error) = await send(request) { error } else { nil }
+  }
+
+  /// Sends requests without waiting; what can be told at once counts like what comes later.
+  func start(_ requests: [HTTPClientRequest], to handler: BodyCollector? = nil) {
+    for request in requests {
+      do throws(HTTPClientError) {
+        let call = try client?.send(request, to: handler) { result in
+          switch result {
+          case .success: self.assumeIsolated { $0.successes += 1 }
+          case .failure(let error): self.assumeIsolated { $0.codes.append(error.code) }
+          }
+        }
+        if let call { calls.append(call) }
+        handler?.call = call
+      } catch { codes.append(error.code) }
+    }
+  }
+
+  func cancelAll() { for call in calls { call.cancel() } }
+
+  private var collector: BodyCollector?
+
+  /// Runs a request whose body goes to a collector that the test asks with `withBody`.
+  func collect(_ request: HTTPClientRequest, _ behave: @escaping @Sendable (BodyCollector) -> HTTPBodyDemand) {
+    let collector = BodyCollector(behave)
+    self.collector = collector
+    start([request], to: collector)
+  }
+
+  func withBody<R>(_ body: (BodyCollector) -> R) -> R {
+    guard let collector else { preconditionFailure("a request collects its body") }
+    return body(collector)
+  }
+
+  func resumeBody() {
+    withBody {
+      $0.isPaused = false
+      $0.call?.resumeBody()
+    }
+  }
+
+  /// Waits until a condition on the loop holds, thirty seconds at least.
+  func wait(until condition: @Sendable (isolated HTTPClientLane) -> Bool) async -> Bool {
+    for _ in 0..<6000 {
+      if condition(self) { return true }
+      try? await Task.sleep(nanoseconds: 5_000_000)
+    }
+    return false
+  }
+}
+
+/// Keeps a body that comes in pieces. Loop-confined.
+final class BodyCollector: HTTPBodyHandler {
+  private let behave: (BodyCollector) -> HTTPBodyDemand
+  private(set) var bytes: [UInt8] = []
+  private(set) var pieces = 0
+  private(set) var statuses: Set<HTTPStatus> = []
+  /// Something came while it was paused.
+  private(set) var wasDisturbed = false
+  var isPaused = false
+  var pauses = 0
+  var call: HTTPClientCall?
+
+  init(_ behave: @escaping (BodyCollector) -> HTTPBodyDemand) { self.behave = behave }
+
+  func httpBodyReceived(_ bytes: UnsafeRawBufferPointer, of response: HTTPClientResponse) -> HTTPBodyDemand {
+    self.bytes.append(contentsOf: bytes)
+    pieces += 1
+    if isPaused { wasDisturbed = true }
+    statuses.insert(response.status)
+    return behave(self)
+  }
+}
+
+/// A server that does as it is told, of HTTP knows only where a request ends, and remembers what it was asked.
+actor ScriptedServer {
+  enum Answer: Sendable {
+    case reply(String)
+    /// And closes the connection.
+    case last(String)
+    /// Then the same again and again, as fast as it is taken.
+    case endless(String, then: String)
+    case silence
+  }
+
+  nonisolated let loop = EventLoop(name: "scripted")
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let state = ScriptedState()
+  private var listener: Listener?
+
+  /// Runs `body` with a server and its port.
+  @concurrent static func with(
+    _ answer: @escaping @Sendable (String) -> Answer, _ body: @concurrent @Sendable (ScriptedServer, Int) async throws -> Void
+  ) async throws {
+    let server = ScriptedServer()
+    let port = try await server.listen(answer)
+    do { try await body(server, port) } catch {
+      await server.loop.close()
+      throw error
+    }
+    await server.loop.close()
+  }
+
+  private func listen(_ answer: @escaping @Sendable (String) -> Answer) throws -> Int {
+    let state = state
+    let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { stream in
+      state.connections += 1
+      state.open += 1
+      stream.handler = ScriptedConnection(stream, state, answer)
+      stream.startReading()
+    }
+    self.listener = listener
+    return listener.localAddress.port
+  }
+
+  var requests: [String] { state.requests }
+  var connections: Int { state.connections }
+  var open: Int { state.open }
+  var sent: Int { state.sent }
+
+  func wait(until condition: @Sendable (isolated ScriptedServer) -> Bool) async -> Bool {
+    for _ in 0..<6000 {
+      if condition(self) { return true }
+      try? await Task.sleep(nanoseconds: 5_000_000)
+    }
+    return false
+  }
+}
+
+private final class ScriptedState {
+  var requests: [String] = []
+  var connections = 0
+  var open = 0
+  var sent = 0
+}
+
+private final class ScriptedConnection: StreamHandler {
+  private let stream: Stream
+  private let state: ScriptedState
+  private let answer: (String) -> ScriptedServer.Answer
+  private var received: [UInt8] = []
+  private var repeated = ""
+
+  init(_ stream: Stream, _ state: ScriptedState, _ answer: @escaping (String) -> ScriptedServer.Answer) {
+    self.stream = stream
+    self.state = state
+    self.answer = answer
+  }
+
+  func streamReceived(_ bytes: UnsafeRawBufferPointer) {
+    received.append(contentsOf: bytes)
+    let text = String(decoding: received, as: UTF8.self)
+    guard let head = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false).first,
+      head.utf8.count < text.utf8.count
+    else { return }
+    let length = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }?.dropFirst(16)
+    guard received.count >= head.utf8.count + 4 + (length.flatMap { Int($0) } ?? 0) else { return }
+    received = []
+    state.requests.append(text)
+    switch answer(text) {
+    case .reply(let text): write(text)
+    case .last(let text):
+      write(text)
+      stream.finish(withinMilliseconds: 5_000)
+    case .endless(let head, let piece):
+      repeated = piece
+      write(head + piece)
+    case .silence: break
+    }
+  }
+
+  private func write(_ text: String) {
+    guard !text.isEmpty else { return }
+    state.sent += text.utf8.count
+    stream.write(.make(text))
+  }
+
+  func streamDrained() { write(repeated) }
+
+  func streamEnded(_ end: StreamEnd) {
+    state.open -= 1
+    repeated = ""
+  }
+}
