@@ -128,6 +128,24 @@ import Worker
     }
   }
 
+  @Test func aRequestThatAProcessHasEndedOverIsShownWithoutItsExtensions() async throws {
+    let source = ExtensionsSource(try Self.file("> "))
+    // As if a worker had ended at the second request while it worked on nothing else.
+    try await TransformFixture.with(
+      { $0.extensions = source },
+      before: { try await $0.probe.command("HSET", .text(Keys.tries), "q0", "0 5", "q0 group", "1 1") }
+    ) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.connect(token)
+      for _ in 0..<3 { try await lane.request("device:" + token, bytes: 1, isMutable: true) }
+      let shown = try await Self.deliveries(lane, 3)
+      #expect(shown.map(\.states) == [["mark modified"], ["mark failed"], ["mark modified"]])
+      #expect(shown[1].payload == #"{"aps":{"alert":"x","mutable-content":1}}"#)
+      #expect(lane.count(.poison) == 0)
+    }
+  }
+
   @Test func theJournalTellsOfTheExtensionsBeforeTheVerdict() async throws {
     let source = ExtensionsSource(try Self.file("> "))
     try await TransformFixture.with({ $0.extensions = source }) { lane in

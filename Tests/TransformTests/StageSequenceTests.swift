@@ -269,6 +269,6 @@ extension RequestContent {
     let entry = RequestEntry(
       span: ArenaSpan(), kind: .notify, collapseID: ArenaSpan(), application: 0, user: 0, time: 0, withdraws: nil, id: UInt64(number),
       source: 0, end: 0, revision: Revision(timestamp: 0, partition: 0, offset: 0))
-    return RequestContent(arena: Arena(capacity: 64), entry: entry, receiver: receiver, isMutable: false)
+    return RequestContent(arena: Arena(capacity: 64), entry: entry, receiver: receiver, mutability: .fixed)
   }
 }

@@ -25,6 +25,11 @@ public struct ExtensionRun: Sendable {
   /// A notification with the content that was published.
   public init(_ content: MutableContent) { self.content = content }
 
+  /// Notes that an extension is not called, and why: it counts as one that has failed.
+  public mutating func skip(_ step: ExtensionChain.Step, _ failure: ExtensionFailure) {
+    outcomes.append(Outcome(name: step.name, state: .failed, microseconds: 0, failure: failure))
+  }
+
   /// Has an extension change the content, and checks what it has left.
   public mutating func pass(_ step: ExtensionChain.Step, of request: ExtensionRequest, _ rules: ContentRules) {
     let began = SteadyClock.nanoseconds()

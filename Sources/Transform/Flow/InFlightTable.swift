@@ -47,6 +47,19 @@ struct BegunRecord {
   let isRegistration: Bool
   /// How often its topic was deleted and made again.
   var incarnation: UInt32 = 0
+  /// A process has ended over it: its service extensions are not called.
+  private(set) var skipsExtensions = false
+
+  init(index: Int, ticket: RecordTicket, isRegistration: Bool, incarnation: UInt32 = 0) {
+    (self.index, self.ticket, self.isRegistration, self.incarnation) = (index, ticket, isRegistration, incarnation)
+  }
+
+  /// The same, without its service extensions.
+  var withoutExtensions: BegunRecord {
+    var record = self
+    record.skipsExtensions = true
+    return record
+  }
 }
 
 /// What is known of a record in flight beside its state, which `Flow` has. It is small, since it is copied: what few records need lies apart.
@@ -61,6 +74,8 @@ struct InFlightRecord {
   let isRegistration: Bool
   /// How often its topic was deleted and made again.
   let incarnation: UInt32
+  /// Its service extensions are not called.
+  let skipsExtensions: Bool
   /// When it arrived: the loop's milliseconds.
   let arrived: UInt64
   /// It failed together with others: next time it is judged alone, which shows whose fault it was.
@@ -83,6 +98,7 @@ struct InFlightRecord {
     ticket = begun.ticket
     isRegistration = begun.isRegistration
     incarnation = begun.incarnation
+    skipsExtensions = begun.skipsExtensions
     self.arrived = arrived
   }
 

@@ -115,10 +115,11 @@ final class Pipeline {
   }
 
   private func pass(_ view: RequestView, _ slot: Flow.Slot) {
-    guard let content = reader.content(view, in: inFlight[slot].batch.arena, incarnation: inFlight[slot].incarnation) else {
+    guard var content = reader.content(view, in: inFlight[slot].batch.arena, incarnation: inFlight[slot].incarnation) else {
       inFlight.fault(slot, "its delivery entry cannot be written")
       return inFlight.flow.fail(slot)
     }
+    if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
     switch stages.take(slot, content, target: StableHash.hash(view.envelope.target)) {
     case .judge(let content): judge(slot, content)
     case .wait: break

@@ -41,7 +41,7 @@ struct RequestReader {
       case .user(let user): .person(arena.keep(user), application: arena.keep(view.application))
       }
     let isMutable = view.operation == .notify && view.facts.flags.isSuperset(of: [.mutableContent, .alert])
-    return RequestContent(arena: arena, entry: entry, receiver: receiver, isMutable: isMutable)
+    return RequestContent(arena: arena, entry: entry, receiver: receiver, mutability: isMutable ? .mutable : .fixed)
   }
 
   private func entry(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestEntry? {

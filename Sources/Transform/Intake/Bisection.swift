@@ -8,7 +8,7 @@ struct Bisection {
   private(set) var left = 0
   /// As in `CrashLoopDetector.Suspicion`.
   private var groups: [MarkedPartition: CrashLoopDetector.Group] = [:]
-  private var deadly: [MarkedPartition: Int64] = [:]
+  private var deadly: [MarkedPartition: CrashLoopDetector.Deadly] = [:]
 
   /// Whether records are to be begun in groups.
   var isNeeded: Bool { left > 0 }
@@ -23,7 +23,7 @@ struct Bisection {
   /// Where the group ends that begins with this record of the batch: at the partition's end in it, and before a deadly record, which is a
   /// group by itself.
   func groupEnd(_ batch: RecordBatch, from first: Int, _ partition: MarkedPartition) -> Int {
-    let deadly = deadly[partition]
+    let deadly = deadly[partition]?.offset
     if batch[first].offset == deadly { return first + 1 }
     let step = groups[partition]?.step(at: batch[first].offset) ?? CrashLoopDetector.groupRecords
     let end = min(batch.count, first + step)
@@ -37,10 +37,10 @@ struct Bisection {
     return left == 0
   }
 
-  /// Whether the record at this offset is the one that no worker survives; true only once.
-  mutating func takeDeadly(_ partition: MarkedPartition, _ offset: Int64) -> Bool {
-    guard deadly[partition] == offset else { return false }
+  /// What is done about the record at this offset; nil for one over which no process has ended, and a second time.
+  mutating func takeDeadly(_ partition: MarkedPartition, _ offset: Int64) -> CrashLoopDetector.Remedy? {
+    guard let known = deadly[partition], known.offset == offset else { return nil }
     deadly[partition] = nil
-    return true
+    return known.remedy
   }
 }

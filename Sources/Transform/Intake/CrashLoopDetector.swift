@@ -4,7 +4,8 @@ import Store
 ///
 /// A partition that was begun several times at the same offset, and neither left in order nor ever idle, is suspected: its records are then
 /// worked on in small groups, each noted before. Where a process ends over a group, the next one makes smaller ones of it, down to single
-/// records; one that several processes have ended over is dead-lettered.
+/// records. One that a process has ended over alone is worked on without its service extensions, which may be what ends processes; one
+/// that several have ended over is dead-lettered.
 final class CrashLoopDetector {
   /// The group that a process has ended over.
   struct Group: Equatable {
@@ -18,14 +19,28 @@ final class CrashLoopDetector {
     }
   }
 
+  /// A record that a process has ended over while it worked on nothing else.
+  struct Deadly: Equatable {
+    let offset: Int64
+    let remedy: Remedy
+  }
+
+  /// What is done about such a record.
+  enum Remedy {
+    /// It is worked on without its service extensions.
+    case withoutExtensions
+    /// No worker survives it: it goes to the dead letters.
+    case deadLetter
+  }
+
   /// What is known when partitions are begun.
   struct Suspicion {
     /// Records are to be begun in groups.
     var isBisecting = false
     /// What to look at more closely.
     var groups: [MarkedPartition: Group] = [:]
-    /// The offset of a record that no worker survives.
-    var deadly: [MarkedPartition: Int64] = [:]
+    /// Records that processes have ended over while they worked on nothing else.
+    var deadly: [MarkedPartition: Deadly] = [:]
   }
 
   /// Begins at one offset after which a partition is suspected.
@@ -51,7 +66,10 @@ final class CrashLoopDetector {
       guard let known else { continue }
       if known.begins >= Self.suspectedAfter || known.group.count > 0 { suspicion.isBisecting = true }
       if known.group.count > 0 { suspicion.groups[start.partition] = Group(first: known.group.first, count: known.group.count) }
-      if known.deadly.ends >= Self.deadlyAfter { suspicion.deadly[start.partition] = known.deadly.offset }
+      if known.deadly.ends > 0 {
+        let remedy: Remedy = known.deadly.ends >= Self.deadlyAfter ? .deadLetter : .withoutExtensions
+        suspicion.deadly[start.partition] = Deadly(offset: known.deadly.offset, remedy: remedy)
+      }
     }
     return suspicion
   }

@@ -184,8 +184,11 @@ final class Intake {
       if bisection.isOver(after: begun.count), isNoted {
         crashes.cleared(consumer?.assignment.map { checkpoints.marked($0.topicPartition) } ?? [])
       }
-      guard bisection.takeDeadly(partition, group.first) else { return pipeline.take(batch, begun) }
-      pipeline.deadLetter(batch, start, tries: CrashLoopDetector.tries)
+      switch bisection.takeDeadly(partition, group.first) {
+      case nil: pipeline.take(batch, begun)
+      case .withoutExtensions: pipeline.take(batch, begun.map(\.withoutExtensions))
+      case .deadLetter: pipeline.deadLetter(batch, start, tries: CrashLoopDetector.tries)
+      }
     }
   }
 

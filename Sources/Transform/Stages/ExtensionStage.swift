@@ -26,8 +26,10 @@ final class ExtensionStage: Stage {
   }
 
   func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
-    guard content.isMutable, let chain = file.extensions.chain(application: content.entry.application) else { return .pass(content) }
-    guard chain.usesLocale else { return .pass(pass(content, chain, locale: nil)) }
+    guard content.mutability != .fixed, let chain = file.extensions.chain(application: content.entry.application) else {
+      return .pass(content)
+    }
+    guard chain.usesLocale, content.mutability == .mutable else { return .pass(pass(content, chain, locale: nil)) }
     switch content.receiver {
     case .person:
       // Its devices are not known yet, and each may have a locale of its own.
@@ -68,11 +70,15 @@ final class ExtensionStage: Stage {
       }
       let request = ExtensionRequest(entry, locale: locale)
       var run = ExtensionRun(MutableContent(payload: payload))
-      for step in chain.steps { run.pass(step, of: request, rules) }
+      for step in chain.steps {
+        if content.mutability == .mutable { run.pass(step, of: request, rules) } else { run.skip(step, Self.suspicion) }
+      }
       return run
     }
     return run.map { write($0, content) } ?? content
   }
+
+  private static let suspicion = ExtensionFailure("it was not called, since a process has ended over the request")
 
   /// Writes the entry with what the extensions have left, and what became of it at each.
   private func write(_ run: ExtensionRun, _ content: RequestContent) -> RequestContent {

@@ -53,8 +53,19 @@ struct RequestContent {
   let arena: Arena
   var entry: RequestEntry
   let receiver: Receiver
-  /// Its service extensions may change what is shown: `mutable-content` is 1, and there is a text.
-  let isMutable: Bool
+  /// Whether its service extensions may change what is shown.
+  var mutability: Mutability
+
+  /// Whether a request's service extensions may change what is shown.
+  enum Mutability {
+    /// It is not mutable: `mutable-content` is not 1, or there is no text.
+    case fixed
+    /// It passes them.
+    case mutable
+    /// It would pass them, but a process has ended over it.
+    case suspected
+  }
+
   /// The service extensions that it has passed, for the journal.
   var extensions = PassedExtensions()
   /// What a person's devices get, where it is not the same for all of them; nil where it is.
