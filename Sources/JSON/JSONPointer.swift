@@ -12,15 +12,16 @@ public struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
   public init?(_ text: String) {
     guard text.utf8.count <= Self.longest, text.isEmpty || text.utf8.first == UInt8(ascii: "/") else { return nil }
     var tokens: [String] = []
-    for part in text.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
-      guard tokens.count < Self.deepest, let token = Self.unescaped(part) else { return nil }
+    // By scalars, for a combining character behind a slash makes one character of both.
+    for part in text.unicodeScalars.split(separator: "/", omittingEmptySubsequences: false).dropFirst() {
+      guard tokens.count < Self.deepest, let token = Self.unescaped(Substring(part)) else { return nil }
       tokens.append(token)
     }
     self.tokens = tokens
   }
 
   private static func unescaped(_ part: Substring) -> String? {
-    guard part.contains("~") else { return String(part) }
+    guard part.unicodeScalars.contains("~") else { return String(part) }
     var token = ""
     var characters = part.unicodeScalars.makeIterator()
     while let character = characters.next() {

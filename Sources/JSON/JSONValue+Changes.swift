@@ -56,3 +56,31 @@ extension JSONValue {
     }
   }
 }
+
+extension JSONValue {
+  /// Whether the value certainly takes more bytes than so many when it is written. It costs no more than a value of that size does, however
+  /// large this one is.
+  public func isLarger(than bytes: Int) -> Bool {
+    var left = bytes
+    return !fits(&left)
+  }
+
+  /// Takes what the value needs at least from what is left; false when that is not enough.
+  private func fits(_ left: inout Int) -> Bool {
+    switch self {
+    case .object(let members):
+      left -= 2
+      for member in members {
+        left -= member.key.utf8.count + 3
+        guard left >= 0, member.value.fits(&left) else { return false }
+      }
+    case .array(let elements):
+      left -= 2
+      for element in elements { guard left >= 0, element.fits(&left) else { return false } }
+    case .string(let text): left -= text.utf8.count + 2
+    case .number(let text): left -= text.utf8.count
+    case .bool, .null: left -= 4
+    }
+    return left >= 0
+  }
+}

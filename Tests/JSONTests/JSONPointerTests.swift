@@ -17,6 +17,19 @@ import Testing
     #expect(pointer.description == text)
   }
 
+  @Test func aSlashSeparatesWhateverFollowsIt() throws {
+    let pointer = try #require(JSONPointer("/a/\u{301}x"))
+    #expect(pointer.tokens == ["a", "\u{301}x"])
+  }
+
+  @Test func whatIsTooLargeIsKnownBeforeItIsWritten() {
+    var value: JSONValue = ["a": "0123456789"]
+    for _ in 0..<64 { value = ["left": value, "right": value] }
+    #expect(value.isLarger(than: 16_384))
+    let small: JSONValue = ["a": [1, true, nil, "text"]]
+    #expect(!small.isLarger(than: small.text.utf8.count))
+  }
+
   @Test func nothingIsTheWholeValue() throws { #expect(Self.document[try #require(JSONPointer(""))] == Self.document) }
 
   @Test(arguments: ["foo", "/~", "/~2", "/a~", String(repeating: "/a", count: 65), "/" + String(repeating: "a", count: 1_024)])

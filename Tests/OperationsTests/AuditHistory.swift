@@ -167,7 +167,7 @@ struct AuditHistory {
       return Entry(offset: request.offset, time: request.time - Self.beginning + 1, devices: isForUser ? [] : nil)
     }
     entries += journal
-    return entries.enumerated().map { place, entry in
+    return entries.enumerated().compactMap { place, entry in
       let request = requests.first { $0.offset == entry.offset }
       let published = request?.time ?? Self.beginning
       var (numbers, page): ([UInt64: UInt64], JournalEntry.Page) = ([:], JournalEntry.Page(devices: []))
@@ -184,9 +184,12 @@ struct AuditHistory {
       let content: JournalEntry.Content =
         entry.devices == nil ? .request(JournalJudgement(entry.verdict, revision: revision)) : .page(page)
       let record = JournalRecord(worker: entry.worker, incarnation: UInt32(entry.incarnation), judgedAt: Self.beginning + entry.time)
-      var note = JournalNote(
-        JournalEntry(offset: entry.offset, timestamp: entry.record.map { Self.beginning + $0 } ?? published, content: content), of: record,
-        worker: UInt32(truncatingIfNeeded: StableHash.hash(entry.worker)), 0, Int64(place))
+      guard
+        var note = JournalNote(
+          JournalEntry(offset: entry.offset, timestamp: entry.record.map { Self.beginning + $0 } ?? published, content: content),
+          of: record,
+          worker: UInt32(truncatingIfNeeded: StableHash.hash(entry.worker)), 0, Int64(place))
+      else { return nil }
       for index in note.more.indices { note.more[index].device = numbers[note.more[index].device] ?? 0 }
       return note
     }

@@ -14,8 +14,6 @@ import Worker
     let mark: UInt32
     var isActive = true
     var answersLater = false
-    /// It cannot ask for what it needs.
-    var isStuck = false
     private(set) var waiting: [(record: Flow.Parked, content: RequestContent)] = []
     weak var owner: (any StageOwner)?
 
@@ -23,7 +21,6 @@ import Worker
 
     func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
       #expect(content.entry.source & mark == 0, "a record is shown to a stage once")
-      if isStuck { return .failed(Self.failure) }
       if !answersLater { return .pass(changed(content)) }
       waiting.append((record, content))
       return .later
@@ -43,8 +40,8 @@ import Worker
     /// Answers for one of the waiting; once more where `isRepeated`, which is nothing.
     func answer(_ index: Int, isRepeated: Bool) {
       let (record, content) = waiting.remove(at: index)
-      owner?.passed(record, changed(content))
-      if isRepeated { owner?.passed(record, changed(content)) }
+      owner?.passed([(record, changed(content))])
+      if isRepeated { owner?.passed([(record, changed(content))]) }
     }
 
     static let failure = StoreError(.unavailable, "gone")
@@ -53,7 +50,7 @@ import Worker
     func fail(_ index: Int) { owner?.failed(waiting.remove(at: index).record, Self.failure) }
 
     /// Answers for a record that it was to let go of.
-    func answer(late record: Flow.Parked, _ content: RequestContent) { owner?.passed(record, changed(content)) }
+    func answer(late record: Flow.Parked, _ content: RequestContent) { owner?.passed([(record, changed(content))]) }
   }
 
   private final class History: StageSequenceOwner {
@@ -95,7 +92,7 @@ import Worker
     }
 
     func start(_ slot: Flow.Slot) {
-      for stage in stages { (stage.isActive, stage.answersLater, stage.isStuck) = (!one(in: 4), one(in: 3), one(in: 9)) }
+      for stage in stages { (stage.isActive, stage.answersLater) = (!one(in: 4), one(in: 3)) }
       sequence.beginTurn()
       starts += 1
       known[slot]?.order = starts
@@ -103,10 +100,8 @@ import Worker
       // With no active stage nobody is shown anything, unless somebody is parked.
       let isShown = stages.contains(where: \.isActive) || inFlight.flow.parked > 0
       known[slot]?.marks = isShown ? 0b11 : 0
-      switch sequence.take(slot, .test(number: known[slot]?.number ?? 0), target: known[slot]?.target ?? 0) {
-      case .judge(let content): judge(slot, content)
-      case .wait: break
-      case .failed: fail(slot)
+      if let content = sequence.take(slot, .test(number: known[slot]?.number ?? 0), target: known[slot]?.target ?? 0) {
+        judge(slot, content)
       }
       answered(slot)
     }
@@ -195,7 +190,7 @@ import Worker
         case 4..<7:
           let stage = history.stages[Int.random(in: 0...1, using: &history.random)]
           guard let index = stage.waiting.indices.randomElement(using: &history.random) else { continue }
-          for each in history.stages { (each.answersLater, each.isStuck) = (history.one(in: 2), history.one(in: 9)) }
+          for each in history.stages { each.answersLater = history.one(in: 2) }
           if history.one(in: 5) { stage.fail(index) } else { stage.answer(index, isRepeated: history.one(in: 4)) }
         case 7..<9:
           guard let slot = history.outstanding.randomElement(using: &history.random) else { continue }
@@ -217,7 +212,6 @@ import Worker
   private func drain(_ history: History) {
     for _ in 0..<100 where !history.known.isEmpty {
       for stage in history.stages {
-        stage.isStuck = false
         for _ in stage.waiting.indices { stage.answer(0, isRepeated: false) }
       }
       for slot in history.outstanding { history.applied(slot) }
@@ -239,8 +233,7 @@ import Worker
     func take(_ receiver: RequestContent.Receiver, target: Int) -> (slot: Flow.Slot, isJudged: Bool) {
       let (slot, content) = (inFlight.flow.begin(), RequestContent.test(receiver))
       if target == 2 { arena = content.arena }
-      if case .judge = sequence.take(slot, content, target: UInt64(target)) { return (slot, true) }
-      return (slot, false)
+      return (slot, sequence.take(slot, content, target: UInt64(target)) != nil)
     }
     sequence.beginTurn()
     let taken = receivers.enumerated().map { take($1, target: $0) }

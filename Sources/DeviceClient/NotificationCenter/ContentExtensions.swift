@@ -11,7 +11,8 @@ struct ContentExtensions: Sendable {
 
   /// What a notification says; as it came where it is not mutable, and where its extensions fail.
   func content(of frame: NotifyFrame) -> NotificationContent {
-    guard let chain, Self.isMutable(frame.payload), let payload = frame.payload.withUnsafeBytes({ try? JSONValue(parsing: $0) }),
+    guard let chain, frame.pushType == PushType.alert.name.description, Self.isMutable(frame.payload),
+      let payload = frame.payload.withUnsafeBytes({ try? JSONValue(parsing: $0) }),
       let id = NotificationID(frame.id)
     else { return NotificationContent(payload: frame.payload) }
     let request = ExtensionRequest(

@@ -6,6 +6,9 @@ public protocol ImmediateExtension: Sendable {
   ///   leave it as it was.
   func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure?
 
+  /// What is shown where the content that it has left breaks a rule.
+  func fallback(for given: MutableContent) -> MutableContent
+
   /// Whether what it does depends on the device's locale; then a person's devices may get different contents.
   var usesLocale: Bool { get }
 
@@ -14,6 +17,8 @@ public protocol ImmediateExtension: Sendable {
 }
 
 extension ImmediateExtension {
+  /// What it was given.
+  public func fallback(for given: MutableContent) -> MutableContent { given }
   /// It does not, unless it says so.
   public var usesLocale: Bool { false }
   /// It does the same for all.

@@ -72,7 +72,7 @@ extension JSONValue {
 
 extension SetAndCopy {
   /// The most changes of one extension.
-  static let mostChanges = 64
+  static let maximumChanges = 64
 
   /// Of the members `set`, `copy` and `prefix`, each an object whose names are places (JSON pointers).
   init(_ settings: inout SettingsObject) throws(FieldError) {
@@ -87,8 +87,8 @@ extension SetAndCopy {
         changes.append((place, change))
       }
     }
-    guard (1...Self.mostChanges).contains(changes.count) else {
-      throw settings.wrong("set", "The members set, copy and prefix have 1 to \(Self.mostChanges) changes together.")
+    guard (1...Self.maximumChanges).contains(changes.count) else {
+      throw settings.wrong("set", "The members set, copy and prefix have 1 to \(Self.maximumChanges) changes together.")
     }
     self.init(changes)
   }

@@ -13,9 +13,9 @@ public import Notifications
 ///     }
 public struct ExtensionsFile: Sendable {
   /// The most bytes that a file may have.
-  public static var longest: Int { 1 << 20 }
+  public static var maximumBytes: Int { 1 << 20 }
   /// The most applications.
-  public static var mostApplications: Int { 10_000 }
+  public static var maximumApplications: Int { 10_000 }
 
   /// The chains by the stable hash of their application.
   private let chains: [UInt64: ExtensionChain]
@@ -23,19 +23,34 @@ public struct ExtensionsFile: Sendable {
   /// No extensions.
   public init() { chains = [:] }
 
+  /// Reads a file, and those that it names. The calls block.
+  ///
+  /// - Throws: what is wrong first, with its place; the first part of that is the file's path.
+  public init(path: String) throws(FieldError) {
+    guard let bytes = try BoundedFile.read(path, limit: Self.maximumBytes) else {
+      throw FieldError(field: path, rule: "there is no such file")
+    }
+    let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ""
+    do throws(FieldError) {
+      try self.init(parsing: bytes, in: folder)
+    } catch {
+      throw FieldError(field: path, rule: "\(error)")
+    }
+  }
+
   /// Reads a file, and those that it names.
   ///
   /// - Parameter folder: where it lies: paths in it are meant from there.
   /// - Throws: what is wrong first, with its place: `applications["com.example.shop"][0].prefix`.
   public init(parsing bytes: [UInt8], in folder: String = "") throws(FieldError) {
-    guard bytes.count <= Self.longest else {
-      throw FieldError(field: "", rule: "The file has \(bytes.count) bytes; it has at most \(Self.longest).")
+    guard bytes.count <= Self.maximumBytes else {
+      throw FieldError(field: "", rule: "The file has \(bytes.count) bytes; it has at most \(Self.maximumBytes).")
     }
     var file = try SettingsObject(Self.json(bytes), at: "", in: folder)
     let applications = try file.entries("applications")
     try file.finish()
-    guard applications.count <= Self.mostApplications else {
-      throw FieldError(field: "applications", rule: "There are at most \(Self.mostApplications) applications.")
+    guard applications.count <= Self.maximumApplications else {
+      throw FieldError(field: "applications", rule: "There are at most \(Self.maximumApplications) applications.")
     }
     var chains: [UInt64: ExtensionChain] = [:]
     for application in applications {
@@ -68,8 +83,8 @@ public struct ExtensionsFile: Sendable {
   private static func chain(
     _ application: String, _ value: JSONValue, at place: String, in folder: String
   ) throws(FieldError) -> ExtensionChain {
-    guard let elements = value.elements, (1...ExtensionStates.most).contains(elements.count) else {
-      throw FieldError(field: place, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.most) objects.")
+    guard let elements = value.elements, (1...ExtensionStates.maximum).contains(elements.count) else {
+      throw FieldError(field: place, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.maximum) objects.")
     }
     var steps: [ExtensionChain.Step] = []
     for (index, element) in elements.enumerated() {

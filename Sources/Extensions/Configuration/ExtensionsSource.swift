@@ -13,8 +13,16 @@ public final class ExtensionsSource: Sendable {
   /// The number of the version, so that who has it already need not take the lock.
   private let number = Atomic(0)
 
+  private let hasNone: Atomic<Bool>
+
   /// The extensions of a file; none where none is given.
-  public init(_ extensions: ExtensionsFile = ExtensionsFile()) { version = Mutex(Version(extensions: extensions, number: 0)) }
+  public init(_ extensions: ExtensionsFile = ExtensionsFile()) {
+    version = Mutex(Version(extensions: extensions, number: 0))
+    hasNone = Atomic(extensions.isEmpty)
+  }
+
+  /// Whether no application has extensions.
+  public var isEmpty: Bool { hasNone.load(ordering: .relaxed) }
 
   /// What is in force.
   public var current: Version { version.withLock { $0 } }
@@ -29,6 +37,7 @@ public final class ExtensionsSource: Sendable {
     version.withLock {
       $0 = Version(extensions: extensions, number: $0.number + 1)
       number.store($0.number, ordering: .relaxed)
+      hasNone.store(extensions.isEmpty, ordering: .relaxed)
     }
   }
 }

@@ -27,7 +27,10 @@ struct SettingsObject {
   func wrong(_ name: String, _ rule: String) -> FieldError { FieldError(field: place(name), rule: rule) }
 
   /// A path of the file, as the process has it.
-  func path(_ written: String) -> String { written.hasPrefix("/") || folder.isEmpty ? written : "\(folder)/\(written)" }
+  func path(_ written: String) -> String {
+    if written.hasPrefix("/") || folder.isEmpty { return written }
+    return folder.hasSuffix("/") ? folder + written : "\(folder)/\(written)"
+  }
 
   /// A member, nil where it is not there.
   mutating func take(_ name: String) -> JSONValue? {

@@ -16,6 +16,10 @@ public struct ContentRules: Sendable {
   /// - Throws: an error that names the member and the rule: those of a request's payload, its size, and that there is still a text to
   ///   show, since no extension may suppress a notification.
   public func write(_ content: MutableContent) throws(ExtensionFailure) -> WrittenContent {
+    // Copies share their bytes until they are written.
+    guard !content.payload.isLarger(than: payloadBytes) else {
+      throw ExtensionFailure("the result is much larger than a payload, which has at most \(payloadBytes) bytes")
+    }
     var writer = JSONWriter()
     content.payload.write(to: &writer)
     let bytes = writer.withUnsafeBytes { Array($0) }

@@ -31,14 +31,22 @@ public struct Decrypt: ImmediateExtension {
     guard let member = content[userInfo: Self.member] else { return nil }
     do throws(ExtensionFailure) {
       guard let plaintext = try open(member) else { return nil }
+      guard let text = String(validating: plaintext, as: UTF8.self) else { throw ExtensionFailure("the plaintext is no UTF-8") }
       content[userInfo: Self.member] = nil
-      try Self.show(plaintext, in: &content)
+      Self.show(text, in: &content)
       return nil
     } catch {
-      content[userInfo: Self.member] = nil
-      if fallback == .marked { content.subtitle = "(Encrypted)" }
+      content = self.fallback(for: content)
       return error
     }
+  }
+
+  /// The content without what nobody can read.
+  public func fallback(for given: MutableContent) -> MutableContent {
+    var content = given
+    content[userInfo: Self.member] = nil
+    if fallback == .marked { content.subtitle = "(Encrypted)" }
+    return content
   }
 
   /// Nil where the key id is not known.
@@ -59,8 +67,7 @@ public struct Decrypt: ImmediateExtension {
   /// As much as the largest payload has.
   private static let maximumBytes = 32_768
 
-  private static func show(_ plaintext: [UInt8], in content: inout MutableContent) throws(ExtensionFailure) {
-    guard let text = String(validating: plaintext, as: UTF8.self) else { throw ExtensionFailure("the plaintext is no UTF-8") }
+  private static func show(_ text: String, in content: inout MutableContent) {
     if let patch = try? JSONValue(parsing: text), case .object = patch {
       content.payload.merge(patch)
     } else {

@@ -8,21 +8,25 @@ import Synchronization
 /// A key that no file has stays as it is: the application on the device may have it. It fails where a text wants an argument that is not
 /// there.
 public final class Localize: ImmediateExtension {
-  /// Lanes share it; what it remembers of a locale is asked for so briefly that they hardly ever meet.
-  private let localizer: Mutex<Localizer>
-  private let localization: Localization
+  /// Lanes share what is remembered of locales: each takes a copy out and works with that, so that none holds up another.
+  private let remembered: Mutex<Localizer>
 
   /// Looks texts up in these.
-  public init(_ localization: Localization) {
-    self.localization = localization
-    localizer = Mutex(Localizer(localization))
+  public init(_ localization: Localization) { remembered = Mutex(Localizer(localization)) }
+
+  /// Works with what is remembered, and puts it back where that has become more.
+  private func withLocalizer<Result>(_ body: (inout Localizer) throws(FieldError) -> Result) throws(FieldError) -> Result {
+    var localizer = remembered.withLock { $0 }
+    let known = localizer.remembersLocales
+    defer { if localizer.remembersLocales != known { remembered.withLock { $0 = localizer } } }
+    return try body(&localizer)
   }
 
   /// See ``ImmediateExtension/change(_:of:)``.
   public func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
     guard var alert = content.payload["aps"]?["alert"] else { return nil }
     do throws(FieldError) {
-      let isChanged = try localizer.withLock { localizer throws(FieldError) in
+      let isChanged = try withLocalizer { localizer throws(FieldError) in
         try localizer.localize(&alert, locale: request.locale, limit: Self.textBytes)
       }
       if isChanged { content.payload.withMember("aps") { $0?.set("alert", alert) } }
@@ -39,7 +43,7 @@ public final class Localize: ImmediateExtension {
   public var usesLocale: Bool { true }
 
   /// The tables that are asked, nearest first.
-  public func variant(_ locale: String?) -> String { localization.chain(for: locale).joined(separator: " ") }
+  public func variant(_ locale: String?) -> String { (try? withLocalizer { $0.tables(for: locale) }) ?? "" }
 }
 
 // MARK: Settings

@@ -36,6 +36,14 @@ public struct Localizer: Sendable {
     try format(key, locale: locale)?.filled(with: arguments, limit: limit)
   }
 
+  /// How many locales it remembers; the number changes with each that it learns.
+  var remembersLocales: Int { chains.count }
+
+  /// The names of the tables that a locale's texts come from, nearest first, as one text.
+  mutating func tables(for locale: String?) -> String {
+    chain(for: locale).map { localization.tables[$0].locale }.joined(separator: " ")
+  }
+
   private mutating func chain(for locale: String?) -> [Int] {
     // What is longer could be made up at will, and takes no place in the memory.
     guard let locale, locale.utf8.count <= LocaleName.longest else { return localization.places(for: locale) }

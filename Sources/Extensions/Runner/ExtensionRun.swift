@@ -41,12 +41,19 @@ public struct ExtensionRun: Sendable {
         written = try rules.write(content)
         state = .modified
       } catch {
-        content = given
-        failure = error
+        failure = failure ?? error
+        fallBack(to: step.work.fallback(for: given), else: given, rules)
       }
     }
     if failure != nil { state = .failed }
     outcomes.append(
       Outcome(name: step.name, state: state, microseconds: (SteadyClock.nanoseconds() - began) / 1000, failure: failure))
+  }
+
+  /// What an extension has left breaks a rule.
+  private mutating func fallBack(to fallback: MutableContent, else given: MutableContent, _ rules: ContentRules) {
+    content = given
+    guard fallback != given, let written = try? rules.write(fallback) else { return }
+    (content, self.written) = (fallback, written)
   }
 }

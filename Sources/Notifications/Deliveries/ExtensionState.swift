@@ -6,7 +6,7 @@ public enum ExtensionState: UInt8, Sendable, CaseIterable {
   case unchanged = 2
   /// It did not finish, and what it had by then is used.
   case bestAttempt = 3
-  /// It does not concern the content, or its own setting says that the content stays as it was given.
+  /// It did not finish, and its own setting says that the content stays as it was given.
   case original = 4
   /// It did not finish in time, and had nothing: the content stays as it was given.
   case timedOut = 5
@@ -33,7 +33,7 @@ public enum ExtensionState: UInt8, Sendable, CaseIterable {
 /// (1 byte), in the order in which they were passed.
 public struct ExtensionStates {
   /// The most extensions that an application has: so many fit into a field of 255 bytes.
-  public static var most: Int { 8 }
+  public static var maximum: Int { 8 }
   /// The longest name of an extension, in bytes.
   public static var longestName: Int { 24 }
 

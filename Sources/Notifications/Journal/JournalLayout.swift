@@ -17,7 +17,6 @@
 /// | a run of requests at consecutive offsets that were kept, with nothing more to say | `0F`, ± offset, how many (one byte), then ± timestamp of each |
 /// | any other request | verdict and flags (one byte), ± offset, ± timestamp, then the parts that the flags name |
 /// | a page of a person's devices | `80`, or `81` for the last page; ± offset, ± timestamp, how many devices; per device the token's bytes behind their count, verdict and flags, the parts; with the last page, how many devices there are in all and the XOR of their hashes (8) |
-///
 /// | the service extensions that a request has passed, before its verdict | `82`, ± offset, ± timestamp, how many (one byte), per extension its state (one byte), its name behind its length (one byte), how long it took in milliseconds |
 ///
 /// | flag | part |

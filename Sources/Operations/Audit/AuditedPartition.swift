@@ -94,9 +94,9 @@ final class AuditedPartition {
     incarnation = max(incarnation, UInt16(truncatingIfNeeded: journal.incarnation))
     let worker = UInt32(truncatingIfNeeded: StableHash.hash(journal.worker))
     let isReadable: Void? = try? journal.forEachEntry(in: value, partition: partition) { entry in
-      // That a request has passed extensions is no verdict.
-      if case .extensions = entry.content { return }
-      if offsets.contains(entry.offset) { join.take(JournalNote(entry, of: journal, worker: worker, partition, offset), out) }
+      if offsets.contains(entry.offset), let note = JournalNote(entry, of: journal, worker: worker, partition, offset) {
+        join.take(note, out)
+      }
     }
     if isReadable == nil { unreadable += 1 }
   }

@@ -14,7 +14,8 @@ extension JournalNote {
   /// An entry of a record of the journal, which lies at this offset.
   ///
   /// - Parameter worker: the hash of the worker's name.
-  init(_ entry: JournalEntry, of journal: JournalRecord, worker: UInt32, _ partition: Int32, _ offset: Int64) {
+  /// - Returns: nil for an entry that is no verdict: that the request has passed extensions.
+  init?(_ entry: JournalEntry, of journal: JournalRecord, worker: UInt32, _ partition: Int32, _ offset: Int64) {
     timestamp = Timestamp.bounded(entry.timestamp)
     fact = AuditFact(.judged)
     // The time is that of the record's first entry: of a later one it may lie before its request.
@@ -28,7 +29,7 @@ extension JournalNote {
       fact.kind = .kept
       fact.revision = judgement.revision.timestamp
     case .page(let page): take(page)
-    case .extensions: preconditionFailure("that a request has passed extensions is no verdict")
+    case .extensions: return nil
     }
   }
 

@@ -72,10 +72,12 @@ public struct Timeline: Sendable {
   /// What the journal says of its requests, and maybe of others.
   mutating func add(_ judgements: JournalSteps) {
     for judgement in judgements.steps where judgement.id == id {
+      // What a person's devices get may differ by their languages: then a request has passed its extensions in several ways.
+      let way = judgement.step.name == Step.extensions ? judgement.step.details.map(\.value).joined(separator: " ") : judgement.step.device
       let place = Place(
         topic: judgement.step.topic, partition: judgement.step.partition, offset: judgement.step.offset, entry: judgement.request.offset,
-        device: judgement.step.device)
-      let eventID = "\(judgement.step.name) \(judgement.request) \(judgement.step.device ?? "")"
+        device: way)
+      let eventID = "\(judgement.step.name) \(judgement.request) \(way ?? "")"
       add(
         Entry(step: judgement.step, eventID: eventID, identifier: judgement.identifier, revision: judgement.revision), at: place)
     }

@@ -11,11 +11,13 @@ public final class Locales {
 
   /// Reads the locales of devices, in their order; nil for one that has told none, or that is not registered.
   ///
-  /// - Parameter tokens: at least one, in the arena.
-  public func read(_ tokens: [ArenaSpan], in arena: Arena, _ then: @escaping (Result<[String?], StoreError>) -> Void) {
+  /// - Parameters:
+  ///   - tokens: at least one, each with the arena that it lies in.
+  ///   - then: may be called during this call, where it cannot be sent.
+  public func read(_ tokens: [(span: ArenaSpan, arena: Arena)], _ then: @escaping (Result<[String?], StoreError>) -> Void) {
     let collected = Collected(tokens.count, then)
-    arena.bytes.withUnsafeBytes { arena in
-      for (number, token) in tokens.enumerated() {
+    for (number, (token, arena)) in tokens.enumerated() {
+      arena.bytes.withUnsafeBytes { arena in
         let bucket = shards.keys.bucket(of: arena[token])
         calls.command.begin("HGET")
         calls.command.beginArgument()

@@ -99,6 +99,7 @@ final class Pipeline {
       start(slot)
       inFlight.answered(slot)
     }
+    stages.flush()
     judge.send()
   }
 
@@ -120,17 +121,11 @@ final class Pipeline {
       return inFlight.flow.fail(slot)
     }
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
-    switch stages.take(slot, content, target: StableHash.hash(view.envelope.target)) {
-    case .judge(let content): judge(slot, content)
-    case .wait: break
-    case .failed(let error):
-      inFlight.failed(error)
-      inFlight.flow.fail(slot)
-    }
+    if let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) { address(slot, content) }
   }
 
-  /// A request has passed the stages, and those of its target that came before it are judged.
-  private func judge(_ slot: Flow.Slot, _ content: RequestContent) {
+  /// A request has passed the stages, and those of its target that came before it are judged: it goes to its devices.
+  private func address(_ slot: Flow.Slot, _ content: RequestContent) {
     inFlight.passed(slot, content)
     recipients.take(slot, content)
   }
@@ -208,7 +203,7 @@ extension Pipeline: StageSequenceOwner {
 
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
     for (slot, content) in requests {
-      judge(slot, content)
+      address(slot, content)
       inFlight.answered(slot)
     }
     judge.send()

@@ -100,6 +100,8 @@ final class Outcomes {
     var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: superseded.revision)
     facts.id = superseded.id
     facts.traceparent = UnsafeRawBufferPointer(start: nil, count: 0)
+    // What the subject has passed says nothing of what it superseded.
+    facts.extensions = UnsafeRawBufferPointer(start: nil, count: 0)
     facts.source = SourcePosition(
       partition: Int32(clamping: superseded.revision.sourcePartition), offset: Int64(clamping: superseded.revision.offset),
       timestamp: Int64(clamping: superseded.revision.timestamp))

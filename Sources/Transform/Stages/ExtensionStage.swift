@@ -6,11 +6,14 @@ import Store
 /// Where mutable notifications pass the service extensions of their application. Loop-confined.
 final class ExtensionStage: Stage {
   private let source: ExtensionsSource
-  /// What `source` had when this turn began: a notification passes one file's extensions, never half of two.
+  /// What `source` had last: a notification passes one file's extensions, never half of two.
   private var file: ExtensionsSource.Version
   private let rules: ContentRules
   private let locales: Locales
   private let metrics: TransformMetrics
+  /// Requests that wait for the locales of their devices, and those of them that are not asked for yet.
+  private var waiting: [Flow.Parked: Waiting] = [:]
+  private var unasked: [Flow.Parked] = []
   private var states = ByteBuffer()
   private var entry = ByteBuffer(capacity: 8192)
   weak var owner: (any StageOwner)?
@@ -20,15 +23,18 @@ final class ExtensionStage: Stage {
     file = source.current
   }
 
-  var isActive: Bool {
-    source.update(&file)
-    return !file.extensions.isEmpty
+  private struct Waiting {
+    let token: ArenaSpan
+    let content: RequestContent
+    let chain: ExtensionChain
   }
 
+  var isActive: Bool { !source.isEmpty }
+
   func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
-    guard content.mutability != .fixed, let chain = file.extensions.chain(application: content.entry.application) else {
-      return .pass(content)
-    }
+    guard content.mutability != .fixed else { return .pass(content) }
+    source.update(&file)
+    guard let chain = file.extensions.chain(application: content.entry.application) else { return .pass(content) }
     guard chain.usesLocale, content.mutability == .mutable else { return .pass(pass(content, chain, locale: nil)) }
     switch content.receiver {
     case .person:
@@ -38,29 +44,38 @@ final class ExtensionStage: Stage {
       content.variants = ContentVariants(key: chain.variant) { [self] in pass(published, chain, locale: $0) }
       return .pass(content)
     case .device(let token):
-      return askLocale(of: token, record, content, chain)
+      waiting[record] = Waiting(token: token, content: content, chain: chain)
+      unasked.append(record)
+      return .later
     }
   }
 
-  private func askLocale(
-    of token: ArenaSpan, _ record: Flow.Parked, _ content: RequestContent, _ chain: ExtensionChain
-  ) -> StageAnswer {
-    /// A call that is not taken fails at once, before anybody waits for it.
-    var refusal: StoreError?
-    var isAsked = false
-    locales.read([token], in: content.arena) { [weak self] answer in
-      guard let self else { return }
-      switch answer {
-      case .success(let locales): owner?.passed(record, pass(content, chain, locale: locales[0]))
-      case .failure(let error): if isAsked { owner?.failed(record, error) } else { refusal = error }
+  /// Asks for the locales of all devices that have come up together.
+  func flush() {
+    guard !unasked.isEmpty else { return }
+    let records = unasked.filter { waiting[$0] != nil }
+    unasked.removeAll(keepingCapacity: true)
+    guard !records.isEmpty else { return }
+    locales.read(records.compactMap { record in waiting[record].map { ($0.token, $0.content.arena) } }) { [weak self] answer in
+      self?.came(answer, of: records)
+    }
+  }
+
+  private func came(_ answer: Result<[String?], StoreError>, of records: [Flow.Parked]) {
+    switch answer {
+    case .success(let locales):
+      var passed: [(record: Flow.Parked, content: RequestContent)] = []
+      for (record, locale) in zip(records, locales) {
+        guard let request = waiting.removeValue(forKey: record) else { continue }
+        passed.append((record, pass(request.content, request.chain, locale: locale)))
       }
+      if !passed.isEmpty { owner?.passed(passed) }
+    case .failure(let error):
+      for record in records where waiting.removeValue(forKey: record) != nil { owner?.failed(record, error) }
     }
-    isAsked = true
-    return refusal.map { .failed($0) } ?? .later
   }
 
-  /// Nothing is kept of a record that waits for its device's locale: the answer finds that it is over.
-  func drop(_ records: Set<Flow.Parked>) {}
+  func drop(_ records: Set<Flow.Parked>) { for record in records { waiting[record] = nil } }
 
   private func pass(_ content: RequestContent, _ chain: ExtensionChain, locale: String?) -> RequestContent {
     let run = content.arena.bytes.withUnsafeBytes { arena -> ExtensionRun? in

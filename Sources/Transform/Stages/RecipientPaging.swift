@@ -92,6 +92,14 @@ struct RecipientPaging {
     return (tokens, others)
   }
 
+  /// The devices of the present page get these entries, which may be larger than the one that was published.
+  mutating func holds(_ entries: [RequestEntry], _ record: inout InFlightRecord) {
+    let bytes = entries.reduce(0) { $0 + $1.span.count + RetainedBatch.entryBytes }
+    guard let held = record.recipients?.bytes else { return }
+    pages.hold(bytes - held)
+    record.recipients?.bytes = bytes
+  }
+
   /// A device of the present page is judged.
   ///
   /// A device that is not the person's any more does not count: the request did not go to it.

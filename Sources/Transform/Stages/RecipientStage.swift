@@ -95,12 +95,12 @@ final class RecipientStage {
   private func askLocales(of tokens: [ArenaSpan], _ slot: Flow.Slot, _ variants: ContentVariants) {
     inFlight.expect(slot)
     let arena = inFlight[slot].batch.arena
-    locales.read(tokens, in: arena) { [self] answer in
+    locales.read(tokens.map { ($0, arena) }) { [self] answer in
       switch answer {
       case .success(let locales):
-        for (token, locale) in zip(tokens, locales) {
-          judge.take(slot, arena, token, variants.content(locale) { inFlight.passed(slot, $0) }.entry)
-        }
+        let entries = locales.map { locale in variants.content(locale) { inFlight.passed(slot, $0) }.entry }
+        paging.holds(entries, &inFlight[slot])
+        for (token, entry) in zip(tokens, entries) { judge.take(slot, arena, token, entry) }
         judge.send()
         inFlight.answered(slot)
       case .failure(let error): inFlight.failed(slot, error)

@@ -20,6 +20,6 @@ final class RegistryWait: Stage {
   func restored() {
     let waiting = waiting
     self.waiting = []
-    for (record, content) in waiting { owner?.passed(record, content) }
+    if !waiting.isEmpty { owner?.passed(waiting) }
   }
 }

@@ -17,8 +17,15 @@ protocol Stage: AnyObject {
   /// Takes a request. A stage that answers later keeps the content, and hands it to its owner by this handle; never during this call.
   func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer
 
+  /// All requests that there are now were shown: what is asked for them together is asked for.
+  func flush()
+
   /// Lets go of records whose assignment is over: an answer for them would be nothing.
   func drop(_ records: Set<Flow.Parked>)
+}
+
+extension Stage {
+  func flush() {}
 }
 
 /// What a stage says of a request that it is given.
@@ -27,14 +34,12 @@ enum StageAnswer {
   case pass(RequestContent)
   /// The stage tells its owner when it may go on.
   case later
-  /// The stage cannot ask for what it needs: the request is started again.
-  case failed(StoreError)
 }
 
 /// Whom a stage tells.
 protocol StageOwner: AnyObject {
-  /// A request that was to be answered later goes on with this content.
-  func passed(_ record: Flow.Parked, _ content: RequestContent)
+  /// Requests that were to be answered later go on with these contents.
+  func passed(_ requests: [(record: Flow.Parked, content: RequestContent)])
   /// A stage has not got what it needs of Redis: the request is started again.
   func failed(_ record: Flow.Parked, _ error: StoreError)
 }

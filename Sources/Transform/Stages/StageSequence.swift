@@ -27,54 +27,48 @@ final class StageSequence: StageOwner {
   /// Records are going to be started.
   func beginTurn() { isActive = stages.contains { $0.isActive } }
 
-  /// What comes of a request that is shown to the stages.
-  enum Passage {
-    /// It is judged now.
-    case judge(RequestContent)
-    /// The owner is told later.
-    case wait
-    /// It is started again.
-    case failed(StoreError)
-  }
+  /// All records that there are now were shown to the stages.
+  func flush() { for stage in stages { stage.flush() } }
 
   /// Shows a request to the stages.
   ///
   /// - Parameter target: the hash of its target.
-  func take(_ slot: Flow.Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> Passage {
-    guard isActive || inFlight.flow.parked > 0 else { return .judge(content) }
+  /// - Returns: what is judged now; nil where the owner is told later.
+  func take(_ slot: Flow.Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
+    guard isActive || inFlight.flow.parked > 0 else { return content }
     var content = content
-    let stage: Int?
-    do throws(StoreError) { stage = try ask(slot, from: 0, &content) } catch { return .failed(error) }
+    let stage = ask(slot, from: 0, &content)
     switch inFlight.flow.pass(slot, target: target(), at: stage) {
-    case .judge: return .judge(content)
+    case .judge: return content
     case .wait:
       if stage == nil { gated[slot] = content }
-      return .wait
+      return nil
     }
   }
 
   /// Asks the stages from this one on: the one that answers later, or none.
-  private func ask(_ slot: Flow.Slot, from first: Int, _ content: inout RequestContent) throws(StoreError) -> Int? {
+  private func ask(_ slot: Flow.Slot, from first: Int, _ content: inout RequestContent) -> Int? {
     for stage in stages.indices.dropFirst(first) {
       switch stages[stage].take(inFlight.flow.parked(slot, at: stage), content) {
       case .pass(let next): content = next
       case .later: return stage
-      case .failed(let error): throw error
       }
     }
     return nil
   }
 
-  func passed(_ record: Flow.Parked, _ content: RequestContent) {
-    guard inFlight.flow.isParked(record) else { return }
-    var content = content
-    do throws(StoreError) {
-      if let next = try ask(record.slot, from: record.stage + 1, &content) { return inFlight.flow.move(record, to: next) }
-    } catch {
-      return failed(record, error)
+  func passed(_ requests: [(record: Flow.Parked, content: RequestContent)]) {
+    var released: [(slot: Flow.Slot, content: RequestContent)] = []
+    for (record, content) in requests where inFlight.flow.isParked(record) {
+      var content = content
+      if let next = ask(record.slot, from: record.stage + 1, &content) {
+        inFlight.flow.move(record, to: next)
+      } else {
+        gated[record.slot] = content
+        released += release(inFlight.flow.stageAnswered(record))
+      }
     }
-    gated[record.slot] = content
-    let released = release(inFlight.flow.stageAnswered(record))
+    flush()
     if !released.isEmpty { owner?.passed(released) }
   }
 

@@ -10,6 +10,8 @@ enum ExtensionsCommand {
   private static let app = Setting<String>.required("extensions.app", .string("BUNDLE-ID"), "The application.")
   private static let payload = Setting<String>.required(
     "extensions.payload", .fileOrInput, "The payload of a request, as it stands in the file; - is standard input.")
+  private static let locale = Setting<String?>(
+    "extensions.locale", .string("LOCALE"), "The device's locale, such as de_AT. Absent: it has told none.")
 
   static let check = Command(
     "extensions check", "says whether a file of service extensions is in order",
@@ -18,7 +20,7 @@ enum ExtensionsCommand {
     arguments: [file], groups: [AnswerSettings.group],
     examples: [Example("extensions check extensions.json", "before the workers get it by SIGHUP")]
   ) { values in
-    let extensions = try ExtensionsInput(path: values[file][0]).read()
+    let extensions = try ExtensionsInForce.read(values[file][0])
     for chain in extensions.all {
       if values[AnswerSettings.json] {
         let names = chain.steps.map { JSONValue.string($0.name) }
@@ -36,10 +38,10 @@ enum ExtensionsCommand {
     "extensions try", "shows what an application's service extensions make of a payload",
     discussion:
       "Prints each extension, what became of the notification there, how long it took and what it changed, and the result. Nothing is published. The answer is no (exit code 1) when an extension has failed, or when none would be called.",
-    arguments: [file], groups: [SettingGroup("Notification", [app, payload]), AnswerSettings.group],
+    arguments: [file], groups: [SettingGroup("Notification", [app, payload, locale, RequestSettings.payloadBytes]), AnswerSettings.group],
     examples: [Example("extensions try extensions.json --app com.example.shop --payload payload.json", "what a device would be shown")]
   ) { values in
-    let extensions = try ExtensionsInput(path: values[file][0]).read()
+    let extensions = try ExtensionsInForce.read(values[file][0])
     let bytes = try Descriptor.contents(of: values[payload], limit: 1 << 20)
     let flags = try bytes.withUnsafeBytes { source throws -> PayloadFlags in
       do throws(Rejection) {
@@ -55,7 +57,9 @@ enum ExtensionsCommand {
     guard let chain = extensions.chain(application: StableHash.hash(values[app])) else {
       throw Failure(.answerIsNo, "no extension is called: the file has none for \(values[app])")
     }
-    let attempt = ExtensionAttempt(try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, chain)
+    let attempt = ExtensionAttempt(
+      try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, chain, locale: values[locale],
+      ContentRules(RequestLimits(payloadBytes: values[RequestSettings.payloadBytes])))
     attempt.print(isJSON: values[AnswerSettings.json])
     return attempt.hasFailed ? .answerIsNo : .done
   }
@@ -66,14 +70,14 @@ private struct ExtensionAttempt {
   private let steps: [(outcome: ExtensionRun.Outcome, payload: JSONValue)]
   private let result: JSONValue
 
-  init(_ payload: JSONValue, _ chain: ExtensionChain) {
+  init(_ payload: JSONValue, _ chain: ExtensionChain, locale: String?, _ rules: ContentRules) {
     let id = NotificationID.random()
     let request = ExtensionRequest(
-      id: id, identifier: id.description, application: chain.application, expiration: WallClock.seconds() + 3600)
+      id: id, identifier: id.description, application: chain.application, expiration: WallClock.seconds() + 3600, locale: locale)
     var run = ExtensionRun(MutableContent(payload: payload))
     var steps: [(outcome: ExtensionRun.Outcome, payload: JSONValue)] = []
     for step in chain.steps {
-      run.pass(step, of: request, ContentRules())
+      run.pass(step, of: request, rules)
       if let outcome = run.outcomes.last { steps.append((outcome, run.content.payload)) }
     }
     (self.steps, result) = (steps, run.content.payload)

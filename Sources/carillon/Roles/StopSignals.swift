@@ -18,13 +18,22 @@ actor StopSignals {
   private var hasSignal = false
   private var waiting: [CheckedContinuation<Ending, Never>] = []
 
+  /// Whether somebody has it run on a terminal, whose end comes as a SIGHUP, too.
+  private let hadTerminal = isatty(STDIN_FILENO) == 1
+
   init(on loop: EventLoop) { self.loop = loop }
 
   /// Takes the signals over.
   ///
-  /// - Parameter reload: what SIGHUP does; nil: it ends the process, unless somebody has it ignored.
+  /// - Parameter reload: what SIGHUP does while the terminal is there, if there was one; nil: it ends the process, unless somebody has it
+  ///   ignored.
   func watch(reload: (@Sendable () -> Void)? = nil) throws {
-    if let reload { watches.append(try SignalWatch(on: loop, signal: SIGHUP, reload)) }
+    if let reload {
+      let watch = try SignalWatch(on: loop, signal: SIGHUP) { [self] in
+        assumeIsolated { $0.hadTerminal && isatty(STDIN_FILENO) != 1 ? $0.received(SIGHUP) : reload() }
+      }
+      watches.append(watch)
+    }
     for number in [SIGTERM, SIGINT] + (reload == nil && Self.isDefault(SIGHUP) ? [SIGHUP] : []) {
       // They are watched to the process' very end, and this with them.
       watches.append(try SignalWatch(on: loop, signal: number) { [self] in assumeIsolated { $0.received(number) } })

@@ -16,7 +16,7 @@ enum TransformCommand {
     let place = try ClusterPlace(values, client: "carillon-transform")
     let role = RoleProcess("transform", values)
     let extensions = try ExtensionsInForce(values, role.logger)
-    return try await role.run(place, reload: extensions.isReloadable ? extensions.reload : nil) { process, number, _ in
+    return try await role.run(place, reload: extensions.reload) { process, number, _ in
       let metrics = TransformMetrics(process.metrics)
       return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         TransformLane(

@@ -56,7 +56,7 @@ struct UpProcess: Sendable {
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)
     let extensions = try ExtensionsInForce(values, logger)
-    try await signals.watch(reload: extensions.isReloadable ? extensions.reload : nil)
+    try await signals.watch(reload: extensions.reload)
     let parts = UpParts()
     let work = Task {
       do {

@@ -43,7 +43,7 @@ def arguments():
     add("--brokers", type=int, default=1, choices=(1, 3), help="Kafka brokers (default 1)")
     add("--partitions", type=int, default=8, help="of each topic (default 8)")
     add("--mailbox-bound", type=int, default=1000, help="(default 1000)")
-    add("--deadline", type=float, default=180, help="seconds that everything may take to come to its end after the faults (default 180)")
+    add("--deadline", type=float, default=600, help="seconds that everything may take to come to its end, after the faults and where one waits for it (default 600)")
     add("--quiet-seconds", type=float, default=4, help="seconds after the end in which nothing more may happen (default 4)")
     add("--plan", action="store_true", help="only print the plan of faults")
     add("--json", action="store_true", help="one JSON object a line, the last one with the result")
@@ -128,8 +128,10 @@ class Run:
             try:
                 unread = await self.blocking(self.topics.unread, "requests")
                 applied = int(await self.cluster.redis.ask("EVAL", APPLIED, "0"))
-                if not unread and not await self.blocking(self.topics.unfinished, self.cluster.prefix + "transform", applied):
+                unfinished = await self.blocking(self.topics.unfinished, self.cluster.prefix + "transform", applied)
+                if not unread and not unfinished:
                     return
+                unread = "%s unread, %s unfinished" % (unread, unfinished)
             except Exception as error:  # noqa: BLE001 - Kafka may still be away; what it says is worth a line at the end only
                 unread = error
             if time.monotonic() > end:
