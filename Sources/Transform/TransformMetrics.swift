@@ -46,7 +46,8 @@ public struct TransformMetrics: Sendable {
     deviceVerdicts = JournalVerdict.allCases.map { verdict in
       DeviceVerdict(verdict).map { registry.make(MetricNames.deviceVerdicts, $0.name) }
     }
-    extensions = ExtensionState.allCases.map { registry.make(MetricNames.extensions, "\($0.word)") }
+    // Labels are written like the metrics' names.
+    extensions = ExtensionState.allCases.map { registry.make(MetricNames.extensions, "\($0.word)".replacing("-", with: "_")) }
   }
 
   /// Counts what became of a notification at an extension.
