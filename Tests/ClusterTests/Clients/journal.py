@@ -1,8 +1,9 @@
 """Reads `notifications.journal` as its layout is documented in the contract: what the transform workers say of their verdicts."""
 
 KEPT, SCHEDULED = 0, 10
-RUN, PAGES = 0x0F, (0x80, 0x81)
+RUN, PAGES, EXTENSIONS = 0x0F, (0x80, 0x81), 0x82
 REVISION, OTHER = 0x10, 0x20
+STATES = (None, "modified", "unchanged", "best-attempt", "original", "timed-out", "failed", "overloaded")
 
 
 class Bytes:
@@ -38,8 +39,10 @@ class Bytes:
             self.take(16)
 
 
-def entries(value):
+def entries(value, passed=None):
     """Each verdict of a record: the request's offset and timestamp, a person's device or None, the verdict.
+
+    What it says of service extensions is put into `passed`: by the request's offset, the name, state and milliseconds of each.
 
     A page of a person's devices has an entry of its own before those of its devices, of which there may be none: without a verdict."""
     data = Bytes(value)
@@ -55,6 +58,14 @@ def entries(value):
                 yield offset, timestamp, None, KEPT
             continue
         timestamp += data.zigzag()
+        if head == EXTENSIONS:
+            steps = []
+            for _ in range(data.byte()):
+                state = STATES[data.byte()]
+                steps.append((data.take(data.byte()).decode(), state, data.varint()))
+            if passed is not None:
+                passed[offset] = steps
+            continue
         if head not in PAGES:
             data.parts(head)
             yield offset, timestamp, None, head & 0x0F
