@@ -161,6 +161,10 @@ class Carillon:
         """A metric, over all its labels."""
         return sum(value for key, value in self.metrics().items() if key.split("{")[0] == name)
 
+    def labels(self, name):
+        """A metric with one label: its values that are not 0, by the label's."""
+        return {key.split('"')[1]: value for key, value in self.metrics().items() if key.startswith(name + "{") and value}
+
     def thread_cpu(self, name):
         base = f"/proc/{self.pid}/task"
         return sum(cpu_of(f"{base}/{task}/stat") for task in os.listdir(base) if open(f"{base}/{task}/comm").read().strip() == name)

@@ -108,10 +108,11 @@ class TransformStage:
         floor["kafka_cpu_us"] = round((cpu(bench.kafka_pid) - before[1]) / count, 2)
         return floor
 
-    def ours(self):
+    def ours(self, *words):
+        """One run of `carillon transform`, with these flags more."""
         bench, count = self.bench, self.bench.arguments.records
         produced = Produced(bench.arguments.kafka, [bench.prefix + topic for topic in OUTCOMES], PARTITIONS)
-        worker = bench.transform(None, "--group", self.group())
+        worker = bench.transform(None, "--group", self.group(), *words)
 
         def reading():
             return [time.time(), worker.total("carillon_transform_verdicts_total"), worker.thread_cpu("transform-0"), cpu(worker.pid),
@@ -126,6 +127,7 @@ class TransformStage:
                     raise SystemExit(f"not all of {count} records were judged")
                 time.sleep(0.02)
             seconds, records, *spent = (after - before for before, after in zip(start, reading()))
+            passed = worker.labels("carillon_transform_extensions_total")
         finally:
             worker.end()
         found, sizes = produced.take()
@@ -137,7 +139,7 @@ class TransformStage:
         return {
             "records": records, "seconds": round(seconds, 3), "records_per_second": round(records / seconds),
             **{name: round(value / records, 2) for name, value in zip(names, spent)},
-            "produced": found, "produced_bytes": sizes,
+            "produced": found, "produced_bytes": sizes, "extensions": passed,
             "records_produced": round(sum(found.values()) / count, 3),
             "bytes_produced": round((sum(sizes.values()) - PAYLOAD * deliveries) / count, 1),
         }
