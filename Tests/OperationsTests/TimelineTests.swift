@@ -167,6 +167,25 @@ import Testing
     #expect([step.topic, "\(step.partition)", "\(step.offset)", step.worker] == ["j", "0", "1", "w"])
   }
 
+  /// What a person's devices get may differ by their languages; told again it is the same.
+  @Test mutating func eachWayThroughTheExtensionsIsOneStep() throws {
+    publish()
+    let record = JournalRecord(worker: "w", incarnation: 0, judgedAt: Self.start + 10)
+    for offset in 1...2 as ClosedRange<Int64> {
+      var writer = JournalWriter(partition: 0, incarnation: 0)
+      for state in [ExtensionState.modified, .failed] {
+        var passed = ByteBuffer()
+        JournalEntry.PassedExtension(name: "texts", state: state, milliseconds: 3).append(to: &passed)
+        passed.withUnsafeBytes { writer.append(offset: 7, timestamp: Self.start, extensions: $0, count: 1, now: Self.start + 10) }
+      }
+      let place = SourceCoordinates(topic: "j", partition: 0, offset: offset, timestamp: 0)
+      timeline.add(writer.withValue { JournalSteps(record, $0, place, of: timeline.records) })
+    }
+    let steps = explanation().steps.filter { $0.name == "extensions" }
+    #expect(steps.filter { !$0.isRepeat }.map { $0.detail("texts") } == ["modified, 3 ms", "failed, 3 ms"])
+    #expect(steps.filter(\.isRepeat).count == 2)
+  }
+
   @Test mutating func forgedNumbersTrapNothing() throws {
     for (place, number) in [Int64.min, -1, .max].enumerated() {
       let offset = Int64(place) * 10

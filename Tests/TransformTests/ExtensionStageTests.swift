@@ -1,5 +1,6 @@
 import Extensions
 import Glibc
+import JSON
 import Kafka
 import Notifications
 import Redis
@@ -125,6 +126,48 @@ import Worker
       #expect(try await locale() == "de_AT")
       try await lane.register([token], for: "ada", after: 1)
       #expect(try await locale() == nil)
+    }
+  }
+
+  @Test func onlyAlertsPassExtensions() async throws {
+    let source = ExtensionsSource(try Self.file("> "))
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.connect(token)
+      let payload = #"{"aps":{"alert":"x","mutable-content":1}}"#
+      try await lane.request("device:" + token, payload: payload, voip: true)
+      try await lane.request("device:" + token, payload: payload)
+      let shown = try await Self.deliveries(lane, 2)
+      #expect(shown.map(\.states) == [[], ["mark modified"]])
+    }
+  }
+
+  @Test func whatIsSupersededTellsNothingOfTheExtensionsOfWhatTookItsPlace() async throws {
+    let source = ExtensionsSource(try Self.file("> "))
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.request("device:" + token, collapse: "score")
+      try await lane.request("device:" + token, collapse: "score", isMutable: true)
+      let event = try #require(try await lane.kafka.records(of: lane.topics.events, count: 1).first)
+      let value = try JSONValue(parsing: String(decoding: event.value ?? [], as: UTF8.self))
+      #expect(event.headers.contains { $0.name == "ce_type" && String(decoding: $0.value ?? [], as: UTF8.self).contains("collapsed") })
+      #expect(value["by"] != nil && value["extensions"] == nil, "\(value.text)")
+    }
+  }
+
+  @Test func whatComesTogetherIsJudgedTogetherAlsoWhereItDependsOnLocales() async throws {
+    try await Self.withTexts { file in
+      let source = ExtensionsSource(file)
+      try await TransformFixture.with({ $0.extensions = source }) { lane in
+        let token = TransformFixture.tokens(in: [(0, 1)])[0]
+        try await lane.register([token], for: "ada", locales: [token: "de"])
+        let before = try await lane.calls()
+        try await lane.request("device:" + token, payload: Self.order, count: 120)
+        await lane.eventually("all are judged") { lane.count(.queued) == 120 }
+        #expect(try await lane.calls() - before < 60, "a call for each would be 120")
+      }
     }
   }
 

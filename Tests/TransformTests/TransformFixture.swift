@@ -126,10 +126,12 @@ actor TransformFixture {
     try await kafka.publish(Array(repeating: record, count: count), to: topics.requests)
   }
 
-  /// Publishes a request for a target with this payload.
-  func request(_ target: String, payload: String) async throws {
-    let headers: [TestRecord.Header] = [.init("target", target), .init("apns-topic", Self.application)]
-    try await kafka.publish([TestRecord(key: target, payload, headers: headers, partition: 0)], to: topics.requests)
+  /// Publishes requests for a target with this payload.
+  func request(_ target: String, payload: String, count: Int = 1, voip: Bool = false) async throws {
+    var headers: [TestRecord.Header] = [.init("target", target), .init("apns-topic", Self.application + (voip ? ".voip" : ""))]
+    if voip { headers.append(.init("apns-push-type", "voip")) }
+    let record = TestRecord(key: target, payload, headers: headers, partition: 0)
+    try await kafka.publish(Array(repeating: record, count: count), to: topics.requests)
   }
 
   // MARK: What there is
