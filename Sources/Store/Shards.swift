@@ -23,7 +23,9 @@ public final class Shards {
     keys = Keys(buckets: configuration.buckets, isRebuilding: isRebuilding)
     one = RedisConnection(
       on: loop,
-      RedisConfiguration(configuration.address, clientName: clientName, maximumInFlight: 65_536, scripts: Self.scripts))
+      RedisConfiguration(
+        configuration.address, clientName: clientName, callDeadlineMilliseconds: configuration.callDeadlineMilliseconds,
+        maximumInFlight: 65_536, scripts: Self.scripts))
     one.onUp = { [unowned self] in onUp?() }
     one.onDown = { [unowned self] in onDown?(StoreError($0)) }
     one.onAttemptFailed = { [unowned self] in onAttemptFailed?(StoreError($0), $1) }

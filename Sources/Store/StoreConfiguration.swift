@@ -9,6 +9,8 @@ public struct StoreConfiguration: Sendable, CustomStringConvertible {
   public var address: RedisAddress
   /// The buckets that keys are spread over: 1 to 16384, and never changed in a cluster's life.
   public var buckets: Int
+  /// How long a call may take, in milliseconds, while the server says nothing; a later one fails and resets the connection. Default 5,000.
+  public var callDeadlineMilliseconds = 5000
 
   /// A configuration from its parts.
   public init(_ address: RedisAddress, buckets: Int = StoreConfiguration.standardBuckets) {

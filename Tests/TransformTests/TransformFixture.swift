@@ -30,9 +30,10 @@ actor TransformFixture {
     (self.kafka, self.redis, self.probe) = (kafka, redis, probe)
     topics = Topics(prefix: KafkaFixture.unique("lane") + ".")
     for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 1) }
-    var settings = TransformSettings(
-      topics: topics, kafka: kafka.configuration, store: StoreConfiguration(redis.address, buckets: Self.buckets),
-      cluster: "carillon", worker: "test")
+    var store = StoreConfiguration(redis.address, buckets: Self.buckets)
+    // A machine that stands still for seconds must not look like a Redis that does.
+    store.callDeadlineMilliseconds = 60_000
+    var settings = TransformSettings(topics: topics, kafka: kafka.configuration, store: store, cluster: "carillon", worker: "test")
     settings.group = topics.requests
     change(&settings)
     self.settings = settings
