@@ -1,5 +1,6 @@
 import Cryptography
 import Notifications
+import Redis
 
 /// Every key that Carillon keeps in Redis.
 ///
@@ -85,4 +86,15 @@ struct Keys: Sendable {
 
   /// The number of a new bucket, its field `i`: the version of this layout, and eight random bytes.
   static func bucketNumber() -> [UInt8] { [1] + RandomBytes.make(count: 8) }
+}
+
+extension RedisCommand {
+  /// Begins an argument that is the key of a kind in a bucket; the name follows, and the argument's end.
+  mutating func beginKey(_ kind: String, _ bucket: Int) {
+    beginArgument()
+    extend(kind)
+    extend("{")
+    extend(bucket)
+    extend("}")
+  }
 }

@@ -166,7 +166,7 @@ import Testing
     "\"", "'", "\\", "=", ";", "/*", "*/", "//", "\\U", "\\Ud83d", "\\Ude00", "\\777", "\\0", "\u{2028}", "“", "(", "{", "<", "k = v;",
   ]
 
-  /// What is read is the same when it is written anew, and a place lies in the file.
+  /// What is read is the same when it is written again, and a place lies in the file.
   @Test func anyBytesAreReadOrRefused() {
     let failures = Fuzz("strings files", corpus: Self.corpus, tokens: Self.tokens).run { bytes, _ in
       do throws(StringsError) {

@@ -23,6 +23,6 @@ struct ContentExtensions: Sendable {
   }
 
   private static func isMutable(_ payload: [UInt8]) -> Bool {
-    payload.withUnsafeBytes { (try? PayloadFacts(checking: $0))?.flags.isSuperset(of: [.mutableContent, .alert]) ?? false }
+    payload.withUnsafeBytes { (try? PayloadFacts(checking: $0))?.flags.isMutable ?? false }
   }
 }

@@ -26,18 +26,19 @@ public struct ContentRules: Sendable {
     guard bytes.count <= payloadBytes else {
       throw ExtensionFailure("the result has \(bytes.count) bytes; a payload has at most \(payloadBytes)")
     }
-    let checked = bytes.withUnsafeBytes { source -> Result<PayloadFlags, ExtensionFailure> in
+    let checked = bytes.withUnsafeBytes { source -> Result<(PayloadFlags, Range<Int>), ExtensionFailure> in
       do throws(Rejection) {
-        return .success(try PayloadFacts(checking: source).flags)
+        let facts = try PayloadFacts(checking: source)
+        return .success((facts.flags, source.range(of: facts.categorySource)))
       } catch {
         return .failure(ExtensionFailure("the result breaks a rule: \(error.field): \(error.rule)"))
       }
     }
-    let flags = try checked.get()
+    let (flags, category) = try checked.get()
     guard flags.contains(.alert) else {
       throw ExtensionFailure("the result has no title, subtitle or body any more; no extension suppresses a notification")
     }
-    return WrittenContent(payload: bytes, flags: flags)
+    return WrittenContent(payload: bytes, flags: flags, category: category)
   }
 }
 
@@ -45,8 +46,24 @@ public struct ContentRules: Sendable {
 public struct WrittenContent: Sendable {
   /// The payload: one JSON object.
   public let payload: [UInt8]
-  /// What it asks for.
-  public let flags: PayloadFlags
+  fileprivate let flags: PayloadFlags
+  /// Where the category stands in the payload; empty when there is none.
+  fileprivate let category: Range<Int>
+
+  /// Lends the payload and what was found in it when it was checked.
+  public func withPayload<Result>(_ body: (UnsafeRawBufferPointer, PayloadFacts) throws -> Result) rethrows -> Result {
+    try payload.withUnsafeBytes { payload in
+      try body(payload, PayloadFacts(flags: flags, categorySource: UnsafeRawBufferPointer(rebasing: payload[category])))
+    }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Where a part of these bytes stands; empty for an empty part.
+  fileprivate func range(of part: UnsafeRawBufferPointer) -> Range<Int> {
+    guard let start = baseAddress, let first = part.baseAddress, !part.isEmpty else { return 0..<0 }
+    return (first - start)..<(first - start + part.count)
+  }
 }
 
 /// Why an extension has not finished with a content of its own. The text is the program's own, and has nothing of a payload.

@@ -15,7 +15,7 @@ public final class Localize: ImmediateExtension {
   public init(_ localization: Localization) { remembered = Mutex(Localizer(localization)) }
 
   /// Works with what is remembered, and puts it back where that has become more.
-  private func withLocalizer<Result>(_ body: (inout Localizer) throws(FieldError) -> Result) throws(FieldError) -> Result {
+  private func withLocalizer<Result, Failure>(_ body: (inout Localizer) throws(Failure) -> Result) throws(Failure) -> Result {
     var localizer = remembered.withLock { $0 }
     let known = localizer.remembersLocales
     defer { if localizer.remembersLocales != known { remembered.withLock { $0 = localizer } } }
@@ -43,7 +43,7 @@ public final class Localize: ImmediateExtension {
   public var usesLocale: Bool { true }
 
   /// The tables that are asked, nearest first.
-  public func variant(_ locale: String?) -> String { (try? withLocalizer { $0.tables(for: locale) }) ?? "" }
+  public func variant(_ locale: String?) -> String { withLocalizer { $0.tables(for: locale) } }
 }
 
 // MARK: Settings

@@ -2,7 +2,7 @@
 ///
 /// A value with memory: each lane has its own, and a call of one changes no other.
 public struct Localizer: Sendable {
-  /// Locales remembered at most; with one more it begins anew.
+  /// Locales remembered at most; with one more it forgets them all.
   static var remembered: Int { 256 }
 
   /// The texts.

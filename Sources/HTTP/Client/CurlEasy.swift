@@ -48,7 +48,7 @@ final class CurlEasy {
     return String(cString: text)
   }
 
-  // An option fails when this libcurl lacks it or memory does: a request must not go on without what protects it.
+  // An option fails when this libcurl does not have it or there is no memory: a request must not go on without what protects it.
   private func check(_ result: CURLcode) {
     precondition(result == CURLE_OK, "libcurl refuses an option: \(String(cString: curl_easy_strerror(result)))")
   }

@@ -32,7 +32,7 @@ final class CurlMulti {
   init(on loop: EventLoop, _ configuration: HTTPClientConfiguration, whenDone: @escaping (CurlTransfer, CurlTransfer.Outcome) -> Void) {
     let version = curl_version_info(CURLVERSION_FIRST)
     let looksUpBeside = (version?.pointee.features ?? 0) & CURL_VERSION_ASYNCHDNS != 0
-    precondition(looksUpBeside, "this libcurl would stop the loop to look up a name: it lacks AsynchDNS")
+    precondition(looksUpBeside, "this libcurl would stop the loop to look up a name: it was built without AsynchDNS")
     self.loop = loop
     self.whenDone = whenDone
     timer = Timer(on: loop)

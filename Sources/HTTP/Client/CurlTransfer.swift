@@ -201,7 +201,7 @@ final class CurlTransfer {
     case failure(HTTPClientError)
   }
 
-  /// What came of it; asked for once, when libcurl is done with it and before the handle is set anew.
+  /// What came of it; asked for once, when libcurl is done with it and before the handle is set again.
   func outcome(_ result: CURLcode) -> Outcome {
     if let failure { return .failure(failure) }
     guard result == CURLE_OK else { return .failure(error(result)) }

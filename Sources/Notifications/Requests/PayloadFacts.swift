@@ -18,6 +18,9 @@ public struct PayloadFlags: OptionSet, Sendable, Hashable {
   public static let badge = PayloadFlags(rawValue: 8)
   /// There is a sound.
   public static let sound = PayloadFlags(rawValue: 16)
+
+  /// Whether a service extension may change the notification: it asks for that, and has a text.
+  public var isMutable: Bool { isSuperset(of: [.mutableContent, .alert]) }
 }
 
 /// What the cluster needs to know of a payload, found in the one pass that checks it.
@@ -44,7 +47,8 @@ public struct PayloadFacts {
     (flags, categorySource) = (reader.flags, reader.categorySource)
   }
 
-  init(flags: PayloadFlags, categorySource: UnsafeRawBufferPointer) {
+  /// What was found in a payload that was checked before.
+  public init(flags: PayloadFlags, categorySource: UnsafeRawBufferPointer) {
     self.flags = flags
     self.categorySource = categorySource
   }

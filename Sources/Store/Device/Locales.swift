@@ -20,10 +20,7 @@ public final class Locales {
       arena.bytes.withUnsafeBytes { arena in
         let bucket = shards.keys.bucket(of: arena[token])
         calls.command.begin("HGET")
-        calls.command.beginArgument()
-        calls.command.extend("d{")
-        calls.command.extend(bucket)
-        calls.command.extend("}")
+        calls.command.beginKey("d", bucket)
         calls.command.extend(arena[token])
         calls.command.endArgument()
         calls.command.append("l")

@@ -76,10 +76,7 @@ public final class Recipients {
   }
 
   private func appendKey(_ bucket: Int, _ user: UnsafeRawBufferPointer, _ application: UnsafeRawBufferPointer) {
-    calls.command.beginArgument()
-    calls.command.extend("u{")
-    calls.command.extend(bucket)
-    calls.command.extend("}")
+    calls.command.beginKey("u", bucket)
     calls.command.extend(application)
     calls.command.extend("/")
     calls.command.extend(user)

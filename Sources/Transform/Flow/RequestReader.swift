@@ -40,7 +40,7 @@ struct RequestReader {
       case .device(let token): .device(arena.keep { DeviceToken.append(token, to: &$0) })
       case .user(let user): .person(arena.keep(user), application: arena.keep(view.application))
       }
-    let isMutable = view.operation == .notify && view.pushType == .alert && view.facts.flags.isSuperset(of: [.mutableContent, .alert])
+    let isMutable = view.operation == .notify && view.pushType == .alert && view.facts.flags.isMutable
     return RequestContent(arena: arena, entry: entry, receiver: receiver, mutability: isMutable ? .mutable : .fixed)
   }
 

@@ -104,7 +104,7 @@ final class ExtensionStage: Stage {
     }
     let isWritten = content.arena.bytes.withUnsafeBytes { arena in
       guard let published = DeliveryEntryView(arena[content.entry.span]) else { return false }
-      return write(published, run.written?.payload)
+      return write(published, run.written)
     }
     guard isWritten else { return content }
     var content = content
@@ -119,18 +119,18 @@ final class ExtensionStage: Stage {
     return content
   }
 
-  /// - Parameter payload: nil: that of the entry.
-  private func write(_ published: DeliveryEntryView, _ payload: [UInt8]?) -> Bool {
+  /// - Parameter written: nil: the payload stays that of the entry.
+  private func write(_ published: DeliveryEntryView, _ written: WrittenContent?) -> Bool {
     entry.reset()
-    return states.withUnsafeBytes { states in
-      guard let payload else { return append(published, published.payload, states) }
-      return payload.withUnsafeBytes { append(published, $0, states) }
-    }
+    if let written { return written.withPayload { append(published, $0, $1) } }
+    guard let facts = try? PayloadFacts(checking: published.payload) else { return false }
+    return append(published, published.payload, facts)
   }
 
-  private func append(_ published: DeliveryEntryView, _ payload: UnsafeRawBufferPointer, _ states: UnsafeRawBufferPointer) -> Bool {
-    guard let facts = try? PayloadFacts(checking: payload) else { return false }
-    return (try? DeliveryEntry(published, payload: payload, facts, extensions: states).append(to: &entry)) != nil
+  private func append(_ published: DeliveryEntryView, _ payload: UnsafeRawBufferPointer, _ facts: PayloadFacts) -> Bool {
+    states.withUnsafeBytes { states in
+      (try? DeliveryEntry(published, payload: payload, facts, extensions: states).append(to: &entry)) != nil
+    }
   }
 }
 

@@ -50,7 +50,7 @@ enum ExtensionsCommand {
         throw Failure(.wrongUsage, "--payload: \(error.field): \(error.rule)")
       }
     }
-    guard flags.isSuperset(of: [.mutableContent, .alert]) else {
+    guard flags.isMutable else {
       throw Failure(
         .answerIsNo, "no extension is called: the payload needs \"mutable-content\": 1 in aps, and an alert with a title, subtitle or body")
     }

@@ -6,23 +6,20 @@
   killed     workers are killed with mutable requests in hand: nothing is lost, shown twice or shown as it was published
   rebuilt    what a rebuilding puts back has passed the extensions
 """
-import argparse
 import asyncio
 import base64
 import collections
 import json
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
 import uuid
 
 import http_ece
 
 import journal
-from clients import APPLICATION, Contract, Device, Failed, Producer, Reader, expect, say, until
-from healing import PILL, DeadlyProxy, committed, on_one_redis, ready
+from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
+from healing import PILL, DeadlyProxy, committed, on_one_redis, ready, run_part
 
 MARKED = "com.example.marked"
 KEYS = {"2026-05": os.urandom(16), "2026-11": os.urandom(32)}
@@ -464,25 +461,5 @@ async def rebuilt(arguments, folder):
 PARTS = {part.__name__: part for part in (opened, reloaded, killed, rebuilt)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kafka", required=True)
-    parser.add_argument("--prefix", required=True)
-    parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--contract", required=True, help="the AsyncAPI document")
-    parser.add_argument("--part", required=True, choices=PARTS)
-    arguments = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="carillon-extensions-")
-    try:
-        asyncio.run(PARTS[arguments.part](arguments, folder))
-        say(part=arguments.part, result="held")
-    except Failed as error:
-        print(open(os.path.join(folder, "workers.log")).read()[-20000:])
-        say(part=arguments.part, result="broken", promise=str(error))
-        raise SystemExit(1)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 if __name__ == "__main__":
-    main()
+    run_part(__doc__, PARTS, "carillon-extensions-", contract="the AsyncAPI document")

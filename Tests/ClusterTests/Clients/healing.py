@@ -587,16 +587,19 @@ async def pill(arguments, folder):
 PARTS = {part.__name__: part for part in (lost, again, at_once, forgotten, judged, late, older, midway, backlog, pill)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run_part(documentation, parts, prefix, **required):
+    """Runs the part that the command line names, in a folder of its own; where it is broken, what the workers have logged is shown."""
+    parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--part", required=True, choices=PARTS)
+    for name, what in required.items():
+        parser.add_argument("--" + name, required=True, help=what)
+    parser.add_argument("--part", required=True, choices=parts)
     arguments = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="carillon-healing-")
+    folder = tempfile.mkdtemp(prefix=prefix)
     try:
-        asyncio.run(PARTS[arguments.part](arguments, folder))
+        asyncio.run(parts[arguments.part](arguments, folder))
         say(part=arguments.part, result="held")
     except Failed as error:
         print(open(os.path.join(folder, "workers.log")).read()[-20000:])
@@ -607,4 +610,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run_part(__doc__, PARTS, "carillon-healing-")
