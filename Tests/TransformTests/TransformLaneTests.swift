@@ -35,6 +35,20 @@ import Worker
     }
   }
 
+  /// A connection that is gone fails what is asked of it at once; thousands that wait for their turn must not do so inside each other.
+  @Test func thousandsThatWaitForTheirTurnOutliveTheLossOfRedis() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 1)])
+      try await lane.register(tokens, for: "ada")
+      try await lane.whileRedisStandsStill {
+        try await lane.request("user:ada", count: 20_000)
+        await lane.eventually("all requests are taken", withinSeconds: 60) { lane.metric("carillon_transform_requests_total") == 20_000 }
+      }
+      try await lane.probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+      await lane.eventually("all of them are judged", withinSeconds: 120) { lane.count(.addressed) == 20_000 }
+    }
+  }
+
   /// Deliveries have no record that waits for them, and take the room that pages wait for.
   @Test func pagesThatWaitForKafkaAreAskedForWhenItHasTakenDeliveries() async throws {
     try await TransformFixture.with({ $0.payloadBytes = 32_768 }) { lane in

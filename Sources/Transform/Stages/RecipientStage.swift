@@ -15,6 +15,7 @@ final class RecipientStage {
   private let metrics: TransformMetrics
   private let logger: Logger
   private var paging = RecipientPaging()
+  private var isAsking = false
 
   /// - Parameter journal: nil: nothing is written of what is judged.
   init(
@@ -58,8 +59,14 @@ final class RecipientStage {
   }
 
   /// Asks for the pages of those who waited, as far as there is room now.
+  ///
+  /// A connection that is gone fails a page while it is asked for, and so comes here again: the next one is then asked for by the loop below,
+  /// and not inside the failure of the one before, for thousands may wait.
   func askWaiting() {
+    guard !isAsking else { return }
+    isAsking = true
     while paging.isWaiting, !outcomes.isBusy, let slot = paging.next() { ask(slot) }
+    isAsking = false
   }
 
   private func ask(_ slot: Flow.Slot) {
