@@ -274,7 +274,7 @@ final class TransformCore {
     await admin?.close()
     await producers?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
     shards.close()
-    pipeline?.close()
+    await pipeline?.close()
     journal?.close()
     intake?.detach()
     comparisonTimer.close()

@@ -25,7 +25,7 @@ import Testing
   private func run(_ decrypt: Decrypt, _ content: JSONValue) -> ExtensionRun {
     var run = ExtensionRun(
       MutableContent(payload: ["aps": ["alert": ["title": "News", "body": "You have a message"]], "encrypted-content": content]))
-    run.pass(ExtensionChain.Step(name: "open", work: decrypt), of: request, ContentRules())
+    run.pass([ExtensionChain.Step(name: "open", work: decrypt)], of: request, ContentRules())
     return run
   }
 

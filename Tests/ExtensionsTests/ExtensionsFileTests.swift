@@ -41,7 +41,10 @@ import Testing
     (#"{"applications":{"a":[{"use":"set-and-copy","set":{"/x":1}}]}}"#, #"applications["a"][0].name: This member is required."#),
     (#"{"applications":{"a":[{"name":"a b","use":"set-and-copy","set":{"/x":1}}]}}"#, "visible ASCII"),
     (#"{"applications":{"a":[\#(mark),\#(mark)]}}"#, #"applications["a"][1].name: The extensions of an application have different names."#),
-    (#"{"applications":{"a":[{"name":"x","use":"sed"}]}}"#, #"applications["a"][0].use: This is one of: set-and-copy, decrypt, localize."#),
+    (
+      #"{"applications":{"a":[{"name":"x","use":"sed"}]}}"#,
+      #"applications["a"][0].use: This is one of: set-and-copy, decrypt, localize, webhook."#
+    ),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy"}]}}"#, "have 1 to 64 changes together"),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"x":1}}]}}"#, #"set["x"]: A place is a JSON pointer"#),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"":1}}]}}"#, #"set[""]: A place is a JSON pointer"#),

@@ -15,7 +15,7 @@ import Testing
     var run = ExtensionRun(MutableContent(payload: ["aps": ["alert": alert]]))
     let request = ExtensionRequest(
       id: NotificationID(high: 1, low: 2), identifier: "i", application: "com.example.shop", expiration: 0, locale: locale)
-    run.pass(ExtensionChain.Step(name: "texts", work: try Self.localize()), of: request, ContentRules())
+    run.pass([ExtensionChain.Step(name: "texts", work: try Self.localize())], of: request, ContentRules())
     return run
   }
 

@@ -18,7 +18,7 @@ struct ContentExtensions: Sendable {
     let request = ExtensionRequest(
       id: id, identifier: frame.identifier, application: chain.application, expiration: frame.expiration)
     var run = ExtensionRun(MutableContent(payload: payload))
-    for step in chain.steps { run.pass(step, of: request, Self.rules) }
+    run.pass(chain.immediate, of: request, Self.rules)
     return NotificationContent(run.content.payload)
   }
 

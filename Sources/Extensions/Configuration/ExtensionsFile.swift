@@ -23,6 +23,11 @@ public struct ExtensionsFile: Sendable {
   /// No extensions.
   public init() { chains = [:] }
 
+  /// These, one for each application: what a file would say. Two of the same application are the caller's mistake.
+  public init(_ chains: [ExtensionChain]) {
+    self.chains = Dictionary(uniqueKeysWithValues: chains.map { (StableHash.hash($0.application), $0) })
+  }
+
   /// Reads a file, and those that it names. The calls block.
   ///
   /// - Throws: what is wrong first, with its place; the first part of that is the file's path.
@@ -102,6 +107,9 @@ public struct ExtensionsFile: Sendable {
       let work = try kind.make(&object)
       try object.finish()
       steps.append(ExtensionChain.Step(name: name, work: work))
+      guard ExtensionChain.isInOrder(steps) else {
+        throw object.wrong("use", "An extension that is asked once for a request stands before those that depend on the device's locale.")
+      }
     }
     return ExtensionChain(application: application, steps: steps)
   }
@@ -121,13 +129,29 @@ enum ExtensionKind: String, CaseIterable {
   case setAndCopy = "set-and-copy"
   case decrypt
   case localize
+  case webhook
 
   /// Makes an extension of its settings.
-  func make(_ settings: inout SettingsObject) throws(FieldError) -> any ImmediateExtension {
+  func make(_ settings: inout SettingsObject) throws(FieldError) -> ExtensionChain.Step.Work {
     switch self {
-    case .setAndCopy: try SetAndCopy(&settings)
-    case .decrypt: try Decrypt(&settings)
-    case .localize: try Localize(&settings)
+    case .setAndCopy: return .immediate(try SetAndCopy(&settings))
+    case .decrypt: return .immediate(try Decrypt(&settings))
+    case .localize: return .immediate(try Localize(&settings))
+    case .webhook:
+      let limits = try ExtensionDefinition.Limits(&settings)
+      let webhook = try WebhookSettings(&settings, concurrency: limits.concurrency)
+      return .called(ExtensionDefinition(limits) { Webhook(webhook, on: $0) })
     }
+  }
+}
+
+extension ExtensionDefinition.Limits {
+  /// Of the members `budget`, `concurrency`, `breaker` and `unfinished`, which all extensions have that may take their time.
+  init(_ settings: inout SettingsObject) throws(FieldError) {
+    self.init()
+    if let budget = try settings.integer("budget", in: 10...Int64(CallBudget.longestMilliseconds)) { budgetMilliseconds = Int(budget) }
+    if let concurrency = try settings.integer("concurrency", in: 1...10_000) { self.concurrency = Int(concurrency) }
+    if let breaker = try settings.integer("breaker", in: 0...1_000) { self.breaker = Int(breaker) }
+    unfinished = try settings.word("unfinished", default: .bestAttempt)
   }
 }

@@ -28,8 +28,12 @@ public final class ExtensionsSource: Sendable {
   public var current: Version { version.withLock { $0 } }
 
   /// Takes over what is in force; it costs next to nothing where that is what `known` has.
-  public func update(_ known: inout Version) {
-    if number.load(ordering: .relaxed) != known.number { known = current }
+  ///
+  /// - Returns: whether it was something else.
+  public func update(_ known: inout Version) -> Bool {
+    guard number.load(ordering: .relaxed) != known.number else { return false }
+    known = current
+    return true
   }
 
   /// Puts other extensions in force. What is under way goes on with those that it began with.

@@ -73,6 +73,39 @@ struct SettingsObject {
     return number
   }
 
+  /// Whether something holds; not where nothing is said.
+  mutating func flag(_ name: String) throws(FieldError) -> Bool {
+    guard let value = take(name) else { return false }
+    guard let flag = value.boolValue else { throw wrong(name, "This is true or false.") }
+    return flag
+  }
+
+  /// Texts of at most 1,024 bytes each; none where it is not there.
+  mutating func texts(_ name: String, atMost count: Int) throws(FieldError) -> [String] {
+    guard let value = take(name) else { return [] }
+    let texts = value.elements?.compactMap(\.stringValue).filter { (1...1_024).contains($0.utf8.count) } ?? []
+    guard let elements = value.elements, (1...count).contains(elements.count), texts.count == elements.count else {
+      throw wrong(name, "This is a list of 1 to \(count) texts of 1 to 1024 bytes.")
+    }
+    return texts
+  }
+
+  /// What a file has that is named here, with its path as the process has it.
+  mutating func file(_ name: String, limit: Int) throws(FieldError) -> (path: String, bytes: [UInt8]) {
+    guard let file = try optionalFile(name, limit: limit) else { throw wrong(name, "This member is required.") }
+    return file
+  }
+
+  /// The same; nil where none is named.
+  mutating func optionalFile(_ name: String, limit: Int) throws(FieldError) -> (path: String, bytes: [UInt8])? {
+    guard let written = try text(name, longest: 4_096) else { return nil }
+    let path = path(written)
+    do throws(FieldError) {
+      guard let bytes = try BoundedFile.read(path, limit: limit) else { throw FieldError(field: path, rule: "there is no such file") }
+      return (path, bytes)
+    } catch { throw wrong(name, "\(error)") }
+  }
+
   /// The members of an object by its names, in the order of the file; none where it is not there.
   mutating func entries(_ name: String) throws(FieldError) -> [JSONValue.Member] {
     guard let value = take(name) else { return [] }

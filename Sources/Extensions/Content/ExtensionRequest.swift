@@ -12,10 +12,21 @@ public struct ExtensionRequest: Sendable {
   public var expiration: Int64
   /// The device's locale, as it registered it: `de_AT`; nil where it has none.
   public var locale: String?
+  /// What the file calls the extension that is told of it.
+  public internal(set) var extensionName = ""
 
   /// A request from its parts.
   public init(id: NotificationID, identifier: String, application: String, expiration: Int64, locale: String? = nil) {
     (self.id, self.identifier, self.application) = (id, identifier, application)
     (self.expiration, self.locale) = (expiration, locale)
+  }
+
+  /// The same whenever the extension is called for this notification, so that whoever is asked can answer the same again.
+  public var idempotencyKey: String { "\(id)_\(extensionName)" }
+
+  func named(_ name: String) -> ExtensionRequest {
+    var request = self
+    request.extensionName = name
+    return request
   }
 }

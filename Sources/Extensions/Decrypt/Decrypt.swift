@@ -81,17 +81,8 @@ public struct Decrypt: ImmediateExtension {
 extension Decrypt {
   /// Of the members `keys`, the file that has them, and `fallback`.
   init(_ settings: inout SettingsObject) throws(FieldError) {
-    let path = settings.path(try settings.requiredText("keys", longest: 4096))
     let fallback = try settings.word("fallback", default: Fallback.content)
-    let bytes: [UInt8]
-    do throws(FieldError) {
-      guard let read = try BoundedFile.read(path, limit: DecryptionKeys.maximumFileBytes) else {
-        throw FieldError(field: path, rule: "there is no such file")
-      }
-      bytes = read
-    } catch {
-      throw settings.wrong("keys", "\(error)")
-    }
+    let (path, bytes) = try settings.file("keys", limit: DecryptionKeys.maximumFileBytes)
     let keys = bytes.withUnsafeBytes { text -> Result<DecryptionKeys, KeyFileError> in
       do throws(KeyFileError) { return .success(try DecryptionKeys(parsing: text)) } catch { return .failure(error) }
     }

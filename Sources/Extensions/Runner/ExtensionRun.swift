@@ -26,34 +26,66 @@ public struct ExtensionRun: Sendable {
   public init(_ content: MutableContent) { self.content = content }
 
   /// Notes that an extension is not called, and why: it counts as one that has failed.
-  public mutating func skip(_ step: ExtensionChain.Step, _ failure: ExtensionFailure) {
-    outcomes.append(Outcome(name: step.name, state: .failed, microseconds: 0, failure: failure))
-  }
+  public mutating func skip(_ step: ExtensionChain.Step, _ failure: ExtensionFailure) { note(step.name, .failed, failure) }
 
   /// Has an extension change the content, and checks what it has left.
-  public mutating func pass(_ step: ExtensionChain.Step, of request: ExtensionRequest, _ rules: ContentRules) {
+  public mutating func pass(
+    _ work: any ImmediateExtension, named name: String, of request: ExtensionRequest, _ rules: ContentRules
+  ) {
     let began = SteadyClock.nanoseconds()
     let given = content
-    var failure = step.work.change(&content, of: request)
+    var changed = content
+    var failure = work.change(&changed, of: request)
     var state = ExtensionState.unchanged
-    if content != given {
+    if changed != given {
       do throws(ExtensionFailure) {
-        written = try rules.write(content)
+        try take(changed, rules)
         state = .modified
       } catch {
         failure = failure ?? error
-        fallBack(to: step.work.fallback(for: given), else: given, rules)
+        _ = try? take(work.fallback(for: given), rules)
       }
     }
-    if failure != nil { state = .failed }
-    outcomes.append(
-      Outcome(name: step.name, state: state, microseconds: (SteadyClock.nanoseconds() - began) / 1000, failure: failure))
+    note(name, failure == nil ? state : .failed, failure, microseconds: (SteadyClock.nanoseconds() - began) / 1000)
   }
 
-  /// What an extension has left breaks a rule.
-  private mutating func fallBack(to fallback: MutableContent, else given: MutableContent, _ rules: ContentRules) {
-    content = given
-    guard fallback != given, let written = try? rules.write(fallback) else { return }
-    (content, self.written) = (fallback, written)
+  /// Passes extensions that are done at once; others are no part of such a chain, and are passed over.
+  public mutating func pass(_ steps: ArraySlice<ExtensionChain.Step>, of request: ExtensionRequest, _ rules: ContentRules) {
+    for step in steps {
+      if case .immediate(let work) = step.work { pass(work, named: step.name, of: request, rules) }
+    }
+  }
+
+  /// Notes how the call of an extension has ended, and takes over the content that it has left, where that keeps the rules.
+  public mutating func ended(
+    _ name: String, _ ending: CallEnding, _ unfinished: ExtensionDefinition.Unfinished, microseconds: Int64, _ rules: ContentRules
+  ) {
+    switch ending {
+    case .refused(let failure): note(name, .overloaded, failure, microseconds: microseconds)
+    case .finished(let content):
+      do throws(ExtensionFailure) {
+        note(name, try take(content, rules) ? .modified : .unchanged, nil, microseconds: microseconds)
+      } catch { note(name, .failed, error, microseconds: microseconds) }
+    case .failed(let failure, let content):
+      let isUsed = unfinished == .bestAttempt && (try? take(content, rules)) == true
+      note(name, isUsed ? .bestAttempt : .failed, failure, microseconds: microseconds)
+    case .expired(let content):
+      let failure = ExtensionFailure("its time was up")
+      if unfinished == .original { return note(name, .original, failure, microseconds: microseconds) }
+      let isUsed = (try? take(content, rules)) == true
+      note(name, isUsed ? .bestAttempt : .timedOut, failure, microseconds: microseconds)
+    }
+  }
+
+  /// Takes over a content, where it is another one.
+  @discardableResult private mutating func take(_ content: MutableContent, _ rules: ContentRules) throws(ExtensionFailure) -> Bool {
+    guard content != self.content else { return false }
+    written = try rules.write(content)
+    self.content = content
+    return true
+  }
+
+  private mutating func note(_ name: String, _ state: ExtensionState, _ failure: ExtensionFailure?, microseconds: Int64 = 0) {
+    outcomes.append(Outcome(name: name, state: state, microseconds: microseconds, failure: failure))
   }
 }

@@ -84,6 +84,7 @@ final class InFlight {
 
   /// The stages have left a request this content.
   func passed(_ slot: Flow.Slot, _ content: RequestContent) {
+    keep(slot, content)
     guard content.extensions.count > 0 else { return }
     // The payload may be much larger than the one that was published.
     records[slot].batch.grew(by: content.entry.span.count + content.extensions.span.count)
@@ -91,6 +92,11 @@ final class InFlight {
     content.arena.bytes.withUnsafeBytes { arena in
       journal.append(records[slot].source, extensions: arena[content.extensions.span], count: content.extensions.count)
     }
+  }
+
+  /// Keeps what took its time of a content, should the request be started again.
+  func keep(_ slot: Flow.Slot, _ content: RequestContent) {
+    if let called = content.called { records[slot].called = called }
   }
 
   /// Notes how many records to Kafka an outcome has.

@@ -90,6 +90,7 @@ struct InFlightRecord {
   private final class Rare {
     var fault: String?
     var recipients: RecipientPaging.Progress?
+    var called: CalledExtensions?
   }
 
   init(batch: RetainedBatch, _ begun: BegunRecord, arrived: UInt64) {
@@ -115,6 +116,12 @@ struct InFlightRecord {
   var fault: String? {
     get { rare?.fault }
     set { makeRare().fault = newValue }
+  }
+
+  /// What the extensions that take their time have made of it; it stays where it is started again.
+  var called: CalledExtensions? {
+    get { rare?.called }
+    set { makeRare().called = newValue }
   }
 
   /// For a `user:` target: the devices that it goes to.

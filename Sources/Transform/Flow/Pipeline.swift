@@ -50,7 +50,8 @@ final class Pipeline {
     registry = RegistryWait(state)
     // What may answer later, in the order in which requests pass it.
     let locales = Locales(shards)
-    stages = StageSequence([registry, ExtensionStage(settings.extensions, ContentRules(settings.limits), locales, metrics)], inFlight)
+    stages = StageSequence(
+      [registry, ExtensionStage(on: loop, settings.extensions, ContentRules(settings.limits), locales, metrics)], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
     let persons = Recipients(shards)
     recipients = RecipientStage(persons, locales, inFlight, judge, reader, outcomes, journal: journal, metrics: metrics, logger: logger)
@@ -65,10 +66,11 @@ final class Pipeline {
     judge.owner = self
   }
 
-  /// Ends the timer and breaks the handlers; nothing may be under way.
-  func close() {
+  /// Ends what it holds and breaks the handlers; nothing may be under way.
+  func close() async {
     retry.close()
     owner = nil
+    await stages.close()
   }
 
   // MARK: In
@@ -120,6 +122,7 @@ final class Pipeline {
       inFlight.fault(slot, "its delivery entry cannot be written")
       return inFlight.flow.fail(slot)
     }
+    content.called = inFlight[slot].called
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
     if let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) { address(slot, content) }
   }
@@ -199,7 +202,10 @@ extension Pipeline: InFlightOwner {
 }
 
 extension Pipeline: StageSequenceOwner {
-  func failed(_ slot: Flow.Slot, _ error: StoreError) { inFlight.failed(slot, error) }
+  func failed(_ slot: Flow.Slot, _ content: RequestContent, _ error: StoreError) {
+    inFlight.keep(slot, content)
+    inFlight.failed(slot, error)
+  }
 
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
     for (slot, content) in requests {

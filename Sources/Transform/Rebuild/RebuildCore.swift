@@ -358,7 +358,7 @@ final class RebuildCore: ConsumerHandler {
     await admin.close()
     await producer.close(withinMilliseconds: 1_000)
     shards.close()
-    pipeline.close()
+    await pipeline.close()
     onProgress = nil
   }
 }

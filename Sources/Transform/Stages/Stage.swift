@@ -22,10 +22,14 @@ protocol Stage: AnyObject {
 
   /// Lets go of records whose assignment is over: an answer for them would be nothing.
   func drop(_ records: Set<Flow.Parked>)
+
+  /// Ends what it holds; nothing is asked of it any more.
+  func close() async
 }
 
 extension Stage {
   func flush() {}
+  func close() async {}
 }
 
 /// What a stage says of a request that it is given.
@@ -40,8 +44,8 @@ enum StageAnswer {
 protocol StageOwner: AnyObject {
   /// Requests that were to be answered later go on with these contents.
   func passed(_ requests: [(record: Flow.Parked, content: RequestContent)])
-  /// A stage has not got what it needs of Redis: the request is started again.
-  func failed(_ record: Flow.Parked, _ error: StoreError)
+  /// A stage has not got what it needs of Redis: the request is started again, and keeps what took its time of this content.
+  func failed(_ record: Flow.Parked, _ content: RequestContent, _ error: StoreError)
 }
 
 /// A request as the stages hand it on: what its devices get, and who they are. It lies in the arena of its batch, into which a stage that
@@ -73,6 +77,8 @@ struct RequestContent {
 
   /// The service extensions that it has passed, for the journal.
   var extensions = PassedExtensions()
+  /// What the extensions that take their time have made of it; nil where there are none.
+  var called: CalledExtensions?
   /// What a person's devices get, where it is not the same for all of them; nil where it is.
   var variants: ContentVariants?
 }

@@ -5,7 +5,7 @@ protocol StageSequenceOwner: AnyObject {
   /// Requests have passed all stages, and nobody of their targets is before them any more.
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)])
   /// A request has not passed a stage, for this reason: the answer that it was waiting for has come with this.
-  func failed(_ slot: Flow.Slot, _ error: StoreError)
+  func failed(_ slot: Flow.Slot, _ content: RequestContent, _ error: StoreError)
 }
 
 /// Shows each request to the stages that may answer later, one after the other, and keeps what has passed them and waits for an earlier one
@@ -29,6 +29,9 @@ final class StageSequence: StageOwner {
 
   /// All records that there are now were shown to the stages.
   func flush() { for stage in stages { stage.flush() } }
+
+  /// Ends what the stages hold.
+  func close() async { for stage in stages { await stage.close() } }
 
   /// Shows a request to the stages.
   ///
@@ -72,10 +75,10 @@ final class StageSequence: StageOwner {
     if !released.isEmpty { owner?.passed(released) }
   }
 
-  func failed(_ record: Flow.Parked, _ error: StoreError) {
+  func failed(_ record: Flow.Parked, _ content: RequestContent, _ error: StoreError) {
     guard inFlight.flow.isParked(record) else { return }
     let released = release(inFlight.flow.stageFailed(record))
-    owner?.failed(record.slot, error)
+    owner?.failed(record.slot, content, error)
     if !released.isEmpty { owner?.passed(released) }
   }
 

@@ -57,7 +57,7 @@ enum ExtensionsCommand {
     guard let chain = extensions.chain(application: StableHash.hash(values[app])) else {
       throw Failure(.answerIsNo, "no extension is called: the file has none for \(values[app])")
     }
-    let attempt = ExtensionAttempt(
+    let attempt = await ExtensionAttempt(
       try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, chain, locale: values[locale],
       ContentRules(RequestLimits(payloadBytes: values[RequestSettings.payloadBytes])))
     attempt.print(isJSON: values[AnswerSettings.json])
@@ -70,17 +70,32 @@ private struct ExtensionAttempt {
   private let steps: [(outcome: ExtensionRun.Outcome, payload: JSONValue)]
   private let result: JSONValue
 
-  init(_ payload: JSONValue, _ chain: ExtensionChain, locale: String?, _ rules: ContentRules) {
+  init(_ payload: JSONValue, _ chain: ExtensionChain, locale: String?, _ rules: ContentRules) async {
     let id = NotificationID.random()
     let request = ExtensionRequest(
       id: id, identifier: id.description, application: chain.application, expiration: WallClock.seconds() + 3600, locale: locale)
+    let loop = EventLoop(name: "extensions")
+    let runs = await Task(executorPreference: loop) { await Self.runs(of: payload, request, chain, rules, on: loop) }.value
+    await loop.close()
+    steps = runs.compactMap { run in run.outcomes.last.map { ($0, run.content.payload) } }
+    result = runs.last?.content.payload ?? payload
+  }
+
+  /// How the notification stands behind each extension.
+  private static func runs(
+    of payload: JSONValue, _ request: ExtensionRequest, _ chain: ExtensionChain, _ rules: ContentRules, on loop: EventLoop
+  ) async -> [ExtensionRun] {
+    let calls = ExtensionCalls(on: loop)
+    let budget = calls.budget(lifetime: .max / 2)
+    var runs: [ExtensionRun] = []
     var run = ExtensionRun(MutableContent(payload: payload))
-    var steps: [(outcome: ExtensionRun.Outcome, payload: JSONValue)] = []
     for step in chain.steps {
-      run.pass(step, of: request, rules)
-      if let outcome = run.outcomes.last { steps.append((outcome, run.content.payload)) }
+      let passage = ExtensionPassage(run, bytes: 0, of: request, through: [step], within: budget, rules, calls)
+      run = await passage.result()
+      runs.append(run)
     }
-    (self.steps, result) = (steps, run.content.payload)
+    await calls.close()
+    return runs
   }
 
   var hasFailed: Bool { steps.contains { $0.outcome.failure != nil } }

@@ -1,0 +1,105 @@
+import EventLoop
+
+/// One call of an extension, from its begin until its task has come to its end.
+///
+/// - Note: `@unchecked Sendable` because what changes in it is touched on the loop alone: its tasks prefer the loop, so they come back to it
+///   from whatever they await, which the loop's precondition checks.
+final class ExtensionCall: @unchecked Sendable {
+  private enum Phase {
+    /// The extension works.
+    case running
+    /// It was told that its time will expire.
+    case expiring
+    /// How it has ended was told, or nobody wants to know.
+    case ended
+  }
+
+  /// It shows whether an extension works again that has failed too often.
+  let isTrial: Bool
+  private let loop: EventLoop
+  private let work: any ServiceExtension
+  private let request: ExtensionRequest
+  private let bestAttempt: BestAttempt
+  private let timer: Timer
+  private var phase = Phase.running
+  private var tasks: [Task<Void, Never>] = []
+  private var open = 0
+  private var whenEnded: ((CallEnding) -> Void)?
+  /// Told whether it was a success; nil where it was given up.
+  private var whenSettled: ((ExtensionCall, Bool?) -> Void)?
+  private var whenReleased: ((ExtensionCall) -> Void)?
+
+  init(
+    on loop: EventLoop, _ work: any ServiceExtension, _ request: ExtensionRequest, _ content: MutableContent, isTrial: Bool,
+    whenEnded: @escaping (CallEnding) -> Void, whenSettled: @escaping (ExtensionCall, Bool?) -> Void,
+    whenReleased: @escaping (ExtensionCall) -> Void
+  ) {
+    (self.loop, self.work, self.request, self.isTrial) = (loop, work, request, isTrial)
+    (self.whenEnded, self.whenSettled, self.whenReleased) = (whenEnded, whenSettled, whenReleased)
+    bestAttempt = BestAttempt(content)
+    timer = Timer(on: loop)
+  }
+
+  func start(_ share: CallBudget.Share) {
+    timer.handler = { [unowned self] in warn(share.milliseconds - share.warningMilliseconds) }
+    timer.start(after: share.warningMilliseconds)
+    run { [self] in
+      let result: Result<MutableContent, ExtensionFailure>
+      do {
+        result = .success(try await work.didReceive(request, bestAttempt))
+      } catch {
+        result = .failure(error as? ExtensionFailure ?? ExtensionFailure("it has failed"))
+      }
+      loop.preconditionOnLoop()
+      switch result {
+      case .success(let content): end(.finished(content), isSuccess: true)
+      case .failure(let failure): end(.failed(failure, bestAttempt: bestAttempt.content), isSuccess: false)
+      }
+    }
+  }
+
+  /// Its time is about to expire.
+  private func warn(_ left: Int) {
+    phase = .expiring
+    timer.handler = { [unowned self] in end(.expired(bestAttempt: bestAttempt.content), isSuccess: false) }
+    timer.start(after: left)
+    run { [self] in
+      let content = await work.serviceExtensionTimeWillExpire(request, bestAttempt)
+      loop.preconditionOnLoop()
+      end(.expired(bestAttempt: content), isSuccess: false)
+    }
+  }
+
+  private func run(_ body: @escaping @Sendable () async -> Void) {
+    open += 1
+    tasks.append(
+      Task(executorPreference: loop) { [self] in
+        await body()
+        loop.preconditionOnLoop()
+        open -= 1
+        guard open == 0, case .ended = phase else { return }
+        whenReleased?(self)
+        whenReleased = nil
+      })
+  }
+
+  private func end(_ ending: CallEnding, isSuccess: Bool?) {
+    if case .ended = phase { return }
+    phase = .ended
+    timer.close()
+    // Whoever still works on it is to stop.
+    for task in tasks { task.cancel() }
+    tasks = []
+    whenSettled?(self, isSuccess)
+    whenSettled = nil
+    let told = whenEnded
+    whenEnded = nil
+    told?(ending)
+  }
+
+  /// Gives it up: nobody is told.
+  func cancel() {
+    whenEnded = nil
+    end(.expired(bestAttempt: bestAttempt.content), isSuccess: nil)
+  }
+}

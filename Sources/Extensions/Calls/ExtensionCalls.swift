@@ -1,0 +1,145 @@
+public import EventLoop
+
+/// The calls of the extensions that may take their time, in one lane: bounded in number and bytes. Loop-confined.
+///
+/// An extension that was replaced by another file is let go of when its last call has come to its end.
+public final class ExtensionCalls {
+  /// What a lane has under way at most; what comes beyond it is refused at once.
+  public struct Bounds: Sendable {
+    /// Calls.
+    public var calls = 4_096
+    /// Bytes of the contents that they were given.
+    public var bytes = 64 << 20
+
+    /// The defaults.
+    public init() {}
+  }
+
+  let loop: EventLoop
+  private let bounds: Bounds
+  private var instances: [ObjectIdentifier: Instance] = [:]
+  /// What is under way, calls included that were given up and whose task has not come to its end.
+  private var calls: [ObjectIdentifier: ExtensionCall] = [:]
+  private var bytes = 0
+  private var isClosed = false
+
+  /// One lane's own of an extension.
+  final class Instance {
+    // Kept, so that no other definition gets its address.
+    let definition: ExtensionDefinition
+    let work: any ServiceExtension
+    var breaker: CircuitBreaker
+    var running = 0
+    var isRetired = false
+
+    init(_ definition: ExtensionDefinition, on loop: EventLoop) {
+      self.definition = definition
+      work = definition.make(on: loop)
+      breaker = CircuitBreaker(limit: definition.limits.breaker)
+    }
+  }
+
+  /// Makes none yet; call it on the loop.
+  public init(on loop: EventLoop, bounds: Bounds = Bounds()) {
+    loop.preconditionOnLoop()
+    (self.loop, self.bounds) = (loop, bounds)
+  }
+
+  /// The time of the extensions of a notification that may be shown for so long from now on, in milliseconds.
+  public func budget(lifetime: Int64) -> CallBudget { CallBudget(at: loop.milliseconds(), lifetime: lifetime) }
+
+  /// Calls under way.
+  public var count: Int { calls.count }
+
+  /// Calls an extension.
+  ///
+  /// - Parameters:
+  ///   - bytes: what the content has, about.
+  ///   - whenEnded: called once and never inside this call, unless the call is cancelled.
+  /// - Throws: why it is not called now: too much is under way, it has failed too often of late, or no time is left.
+  func call(
+    _ definition: ExtensionDefinition, _ request: ExtensionRequest, _ content: MutableContent, bytes: Int, _ budget: CallBudget,
+    whenEnded: @escaping (CallEnding) -> Void
+  ) throws(ExtensionRefusal) -> ExtensionCall {
+    let now = loop.milliseconds()
+    guard let share = budget.share(at: now, atMost: definition.limits.budgetMilliseconds) else { throw .noTime }
+    guard !isClosed, calls.count < bounds.calls, self.bytes + bytes <= bounds.bytes else { throw .tooMuch }
+    let instance = instance(of: definition)
+    guard instance.running < definition.limits.concurrency else { throw .tooManyOfIt }
+    guard !instance.breaker.isOpen(at: now) else { throw .failedTooOften }
+    let call = ExtensionCall(
+      on: loop, instance.work, request, content, isTrial: instance.breaker.begin(), whenEnded: whenEnded,
+      whenSettled: { [self] call, success in settled(call, instance, success, at: loop.milliseconds()) },
+      whenReleased: { [self] in released($0, instance, bytes) })
+    instance.running += 1
+    self.bytes += bytes
+    calls[ObjectIdentifier(call)] = call
+    call.start(share)
+    return call
+  }
+
+  private func instance(of definition: ExtensionDefinition) -> Instance {
+    if let instance = instances[ObjectIdentifier(definition)] { return instance }
+    let instance = Instance(definition, on: loop)
+    instances[ObjectIdentifier(definition)] = instance
+    return instance
+  }
+
+  private func settled(_ call: ExtensionCall, _ instance: Instance, _ success: Bool?, at now: UInt64) {
+    switch success {
+    case true?: instance.breaker.succeeded(isTrial: call.isTrial)
+    case false?: instance.breaker.failed(isTrial: call.isTrial, at: now)
+    case nil: instance.breaker.abandoned(isTrial: call.isTrial, at: now)
+    }
+  }
+
+  private func released(_ call: ExtensionCall, _ instance: Instance, _ bytes: Int) {
+    calls[ObjectIdentifier(call)] = nil
+    instance.running -= 1
+    self.bytes -= bytes
+    if instance.isRetired, instance.running == 0 { close(instance) }
+  }
+
+  /// Another file is in force: of the extensions that there are, no call begins any more, unless somebody still holds their chain.
+  public func retire() {
+    let retired = instances.values
+    instances = [:]
+    for instance in retired {
+      instance.isRetired = true
+      if instance.running == 0 { close(instance) }
+    }
+  }
+
+  private func close(_ instance: Instance) {
+    let work = instance.work
+    Task(executorPreference: loop) { await work.close() }
+  }
+
+  /// Gives up what is under way, without telling anybody, and lets go of the extensions.
+  public func close() async {
+    guard !isClosed else { return }
+    isClosed = true
+    for call in calls.values { call.cancel() }
+    let all = instances.values.map(\.work)
+    instances = [:]
+    for work in all { await work.close() }
+  }
+}
+
+/// Why an extension is not called.
+enum ExtensionRefusal: Error {
+  case noTime
+  case tooMuch
+  case tooManyOfIt
+  case failedTooOften
+
+  /// What that comes to for a content.
+  func ending(_ given: MutableContent) -> CallEnding {
+    switch self {
+    case .noTime: .expired(bestAttempt: given)
+    case .tooMuch: .refused(ExtensionFailure("it was not called: too many calls are under way"))
+    case .tooManyOfIt: .refused(ExtensionFailure("it was not called: too many of its own calls are under way"))
+    case .failedTooOften: .refused(ExtensionFailure("it was not called: it has failed again and again of late"))
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import EventLoop
+import HTTP
+import Notifications
+
+/// The built-in extension `webhook`: asks a team's own service what is shown. Each lane has its own, with connections that it uses again.
+actor Webhook: ServiceExtension {
+  private let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let settings: WebhookSettings
+  private let signature: WebhookSignature
+  private let client: HTTPClient
+
+  /// Call it on the loop.
+  init(_ settings: WebhookSettings, on loop: EventLoop) {
+    self.loop = loop
+    self.settings = settings
+    signature = WebhookSignature(settings.keys)
+    client = HTTPClient(on: loop, configuration: settings.configuration)
+  }
+
+  func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
+    let given = bestAttempt.content
+    let body = WebhookMessage.body(request, given)
+    var backoff = Self.firstWait
+    for attempt in 1... {
+      let wait: Int
+      do {
+        let answer = try await client.send(message(request, body))
+        guard attempt < settings.attempts, Self.isPassing(answer.status) else { return try WebhookMessage.content(answer, of: given) }
+        wait = answer.headers.retryMilliseconds ?? backoff
+      } catch let error as HTTPClientError {
+        guard attempt < settings.attempts, error.isRetriable, !Task.isCancelled else { throw ExtensionFailure(error.message) }
+        wait = backoff
+      }
+      await loop.sleep(milliseconds: wait)
+      try Task.checkCancellation()
+      backoff = min(2 * backoff, Self.longestWait)
+    }
+    preconditionFailure("the last attempt returns or throws")
+  }
+
+  private static let (firstWait, longestWait) = (100, 2_000)
+
+  /// Whether the same message may find another answer soon (RFC 9110, section 15.6; RFC 6585, section 4).
+  private static func isPassing(_ status: HTTPStatus) -> Bool { [429, 502, 503, 504].contains(status.rawValue) }
+
+  private func message(_ request: ExtensionRequest, _ body: [UInt8]) -> HTTPClientRequest {
+    let signed = signature.headers(id: request.idempotencyKey, seconds: WallClock.seconds(), body: body)
+    var message = HTTPClientRequest(
+      .post(body: body), settings.url, headers: [("content-type", "application/json"), ("accept", "application/json")] + signed)
+    message.timeoutMilliseconds = settings.timeoutMilliseconds
+    message.connectMilliseconds = settings.timeoutMilliseconds
+    message.maximumBodyBytes = WebhookMessage.longestAnswer
+    return message
+  }
+
+  func close() { client.close() }
+}
+
+extension HTTPHeaders {
+  /// After how long a request may be tried again, as far as anybody would wait; nil where that is not said in seconds (RFC 9110, section
+  /// 10.2.3).
+  fileprivate var retryMilliseconds: Int? {
+    guard let text = self["retry-after"], let seconds = Int(text), seconds >= 0 else { return nil }
+    return min(seconds, CallBudget.longestMilliseconds / 1000) * 1000
+  }
+}

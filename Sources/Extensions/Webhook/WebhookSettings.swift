@@ -1,0 +1,74 @@
+import HTTP
+import JSON
+import Notifications
+
+/// What the extensions' file says of a webhook.
+struct WebhookSettings: Sendable {
+  /// A key that messages are signed with.
+  struct Key: Sendable {
+    let id: String
+    let bytes: [UInt8]
+  }
+
+  /// Where messages go.
+  let url: String
+  /// Who signs them.
+  let keys: [Key]
+  /// How long one attempt may take, in milliseconds.
+  let timeoutMilliseconds: Int
+  /// Attempts at most, the first one included.
+  let attempts: Int
+  let configuration: HTTPClientConfiguration
+
+  /// Of the members `url`, `keys`, `timeout`, `attempts`, `networks`, `plaintext` and `certificates`.
+  init(_ settings: inout SettingsObject, concurrency: Int) throws(FieldError) {
+    url = try settings.requiredText("url", longest: 2_048)
+    keys = try Self.keys(&settings)
+    timeoutMilliseconds = Int(try settings.integer("timeout", in: 1...Int64(CallBudget.longestMilliseconds)) ?? 5_000)
+    attempts = Int(try settings.integer("attempts", in: 1...10) ?? 3)
+    var configuration = HTTPClientConfiguration(hosts: try Self.host(of: url, settings))
+    configuration.addresses = HTTPAddressRule(admitting: try Self.networks(&settings))
+    if try settings.flag("plaintext") { configuration.schemes = [.http] }
+    configuration.maximumConnections = min(concurrency, configuration.maximumConnections)
+    configuration.maximumConnectionsPerHost = configuration.maximumConnections
+    configuration.maximumInFlight = concurrency
+    configuration.certificateFile = try Self.certificates(&settings)
+    do throws(HTTPClientError) { try configuration.check(url) } catch { throw settings.wrong("url", error.message) }
+    self.configuration = configuration
+  }
+
+  private static func host(of url: String, _ settings: SettingsObject) throws(FieldError) -> HTTPHostRule {
+    // The rule that admits this URL's host alone.
+    let authority = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).dropFirst(2).first ?? ""
+    do throws(HTTPHostRule.Failure) {
+      return try HTTPHostRule([String(authority.prefix { $0 != "?" && $0 != "#" })])
+    } catch { throw settings.wrong("url", "This is a URL: https://HOST[:PORT]/PATH.") }
+  }
+
+  private static func keys(_ settings: inout SettingsObject) throws(FieldError) -> [Key] {
+    let (path, bytes) = try settings.file("keys", limit: KeyFile.maximumBytes)
+    let keys = bytes.withUnsafeBytes { text -> Result<[Key], KeyFileError> in
+      do throws(KeyFileError) {
+        let file = try KeyFile.object(parsing: text, members: ["keys"])
+        let keys = try KeyFile.keys(file["keys"] ?? .null, count: 1...2, lengths: 32...64, longestID: 64)
+        guard let wrong = keys.firstIndex(where: { !$0.id.utf8.allSatisfy { (0x21...0x7E).contains($0) } }) else {
+          return .success(keys.map { Key(id: $0.id, bytes: $0.bytes) })
+        }
+        throw KeyFileError(place: "keys[\(wrong)].id", rule: "The id of a webhook's key has only visible ASCII characters.")
+      } catch { return .failure(error) }
+    }
+    do { return try keys.get() } catch { throw settings.wrong("keys", "\(path): \(error)") }
+  }
+
+  private static func networks(_ settings: inout SettingsObject) throws(FieldError) -> [IPNetwork] {
+    var networks: [IPNetwork] = []
+    for text in try settings.texts("networks", atMost: 64) {
+      do throws(IPNetwork.Failure) { networks.append(try IPNetwork(text)) } catch { throw settings.wrong("networks", error.description) }
+    }
+    return networks
+  }
+
+  private static func certificates(_ settings: inout SettingsObject) throws(FieldError) -> String? {
+    try settings.optionalFile("certificates", limit: 1 << 20)?.path
+  }
+}

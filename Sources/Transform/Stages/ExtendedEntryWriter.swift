@@ -1,0 +1,50 @@
+import Extensions
+import Notifications
+import Store
+
+/// Writes what the service extensions have left of a request, and what became of it at each. Loop-confined.
+final class ExtendedEntryWriter {
+  private let metrics: TransformMetrics
+  private var states = ByteBuffer()
+  private var entry = ByteBuffer(capacity: 8192)
+
+  init(_ metrics: TransformMetrics) { self.metrics = metrics }
+
+  /// The content with what a run has left of it; as it was where its entry cannot be written.
+  func write(_ run: ExtensionRun, _ content: RequestContent) -> RequestContent {
+    states.reset()
+    for outcome in run.outcomes {
+      metrics.count(outcome.state)
+      ExtensionStates.append(outcome.state, name: outcome.name, to: &states)
+    }
+    let isWritten = content.arena.bytes.withUnsafeBytes { arena in
+      guard let published = DeliveryEntryView(arena[content.entry.span]) else { return false }
+      return write(published, run.written)
+    }
+    guard isWritten else { return content }
+    var content = content
+    content.entry.span = entry.withUnsafeBytes { content.arena.keep($0) }
+    content.extensions.count = run.outcomes.count
+    content.extensions.span = content.arena.keep { arena in
+      for outcome in run.outcomes {
+        JournalEntry.PassedExtension(name: outcome.name, state: outcome.state, milliseconds: outcome.microseconds / 1000)
+          .append(to: &arena)
+      }
+    }
+    return content
+  }
+
+  /// - Parameter written: nil: the payload stays that of the entry.
+  private func write(_ published: DeliveryEntryView, _ written: WrittenContent?) -> Bool {
+    entry.reset()
+    if let written { return written.withPayload { append(published, $0, $1) } }
+    guard let facts = try? PayloadFacts(checking: published.payload) else { return false }
+    return append(published, published.payload, facts)
+  }
+
+  private func append(_ published: DeliveryEntryView, _ payload: UnsafeRawBufferPointer, _ facts: PayloadFacts) -> Bool {
+    states.withUnsafeBytes { states in
+      (try? DeliveryEntry(published, payload: payload, facts, extensions: states).append(to: &entry)) != nil
+    }
+  }
+}

@@ -1,0 +1,211 @@
+"""The service extension 'webhook': real processes, and a team's own service in Python that checks who asks with the library of Standard Webhooks.
+
+  asked        what the service answers is shown; whatever else it does, a notification is shown once, in time, and says what became of it;
+               nobody else's notifications wait
+  interrupted  workers are killed while the service works: nothing is lost or shown twice, and what is asked again has the same key
+"""
+import asyncio
+import base64
+import collections
+import http.server
+import json
+import os
+import signal
+import threading
+
+from standardwebhooks.webhooks import Webhook
+
+from clients import APPLICATION, Reader, expect, say, until
+from extensions import File, Publisher, RememberingDevice, audit, for_urls, start, states
+from healing import committed, on_one_redis, run_part
+
+KEYS = {"new": os.urandom(32), "old": os.urandom(32)}
+# What a service does wrong, and what becomes of the notification.
+WRONG = {"hang": "timed-out", "error": "failed", "cut": "failed", "endless": "failed", "lie": "failed", "redirect": "failed", "junk": "failed"}
+
+
+class Service(http.server.ThreadingHTTPServer):
+    """Puts a text before the title, unless the notification says what else it is to do."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, seconds=0.0):
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.seconds, self.ending = seconds, threading.Event()
+        self.asked, self.faults = collections.Counter(), []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return "http://127.0.0.1:%d/notifications" % self.server_address[1]
+
+    def close(self):
+        self.ending.set()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, *_):
+        """A worker that is killed closes its connections."""
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.server.faults.append("a redirect was followed")
+        self.say(200, {})
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        try:
+            for key in KEYS.values():
+                Webhook(base64.b64encode(key).decode()).verify(body, dict(self.headers))
+        except Exception as error:  # What the library says of it is all that matters.
+            self.server.faults.append(repr(error))
+        message = json.loads(body)
+        self.server.asked[self.headers["webhook-id"]] += 1
+        do = message["payload"]["custom"]["body"].split()[0]
+        if do == "hang":
+            self.server.ending.wait(120)
+        elif do == "error":
+            self.say(500, {})
+        elif do == "redirect":
+            self.send_response(307)
+            self.send_header("location", "http://127.0.0.1:%d/elsewhere" % self.server.server_address[1])
+            self.send_header("content-length", "0")
+            self.end_headers()
+        elif do == "junk":
+            self.raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"patch\":")
+        elif do == "cut":
+            self.raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"patch\":", close=True)
+        elif do == "lie":
+            self.raw(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n{}")
+            self.server.ending.wait(120)
+        elif do == "endless":
+            self.raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+            while not self.server.ending.is_set():
+                self.raw(b"2000\r\n" + b" " * 0x2000 + b"\r\n")
+        else:
+            self.server.ending.wait(self.server.seconds)
+            alert = message["payload"]["aps"]["alert"]
+            self.say(200, {"patch": {"aps": {"alert": {"title": "asked: " + alert["title"]}}}})
+
+    def say(self, status, value):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def raw(self, bytes, close=False):
+        self.wfile.write(bytes)
+        self.wfile.flush()
+        self.close_connection = self.close_connection or close
+
+
+def configure(folder, service, **settings):
+    file = File(folder)
+    file.write({"keys": [{"id": name, "key": for_urls(key).decode()} for name, key in KEYS.items()]}, "keys.json")
+    ask = {"name": "ask", "use": "webhook", "url": service.url, "keys": "keys.json", "plaintext": True, "networks": ["127.0.0.0/8"], **settings}
+    file.write({"applications": {APPLICATION: [ask]}})
+    return file
+
+
+async def asked(arguments, folder):
+    service, publisher = Service(), Publisher(arguments)
+    file = configure(folder, service, budget=15_000, timeout=30_000, attempts=1, breaker=0, concurrency=1_000)
+    reader = Reader(arguments.kafka, [arguments.prefix + "events"])
+    reading = asyncio.create_task(reader.run())
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        await start(cluster, file, "--mailbox-bound", "10000")
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        async with RememberingDevice(url, None, user="ada") as slow, RememberingDevice(url, None, user="grace") as quick:
+            wanted = {}
+            for number in range(60):
+                do = list(WRONG)[number % len(WRONG)] if number % 3 == 0 else "well"
+                wanted[publisher.mutable("device:" + slow.token if number % 2 else "user:ada", "%s %d" % (do, number))] = do
+            behind = [publisher.payload("device:" + quick.token, {"aps": {"alert": "plain"}}) for _ in range(20)]
+            behind += [publisher.mutable("device:" + quick.token, "well") for _ in range(20)]
+            await publisher.flush()
+            await until(lambda: set(behind) <= quick.shown, "another target's are shown", 60, lambda: len(quick.shown))
+            hung = [name for name, do in wanted.items() if do in ("hang", "lie")]
+            expect(not slow.shown & set(hung), "before what the service does not answer")
+            await until(lambda: set(wanted) <= slow.shown, "all are shown", 90, lambda: [wanted[name] for name in set(wanted) - slow.shown])
+
+            def told():
+                return {record.headers["ce_subject"]: states(record.json) for record in reader.records[arguments.prefix + "events"]
+                        if record.type == "delivered"}
+
+            await until(lambda: set(wanted) <= set(told()), "events tell of all of them", 60)
+            for frame in slow.of("notify"):
+                do = wanted[frame["id"]]
+                title = "Order" if do in WRONG else "asked: Order"
+                expect(frame["payload"]["aps"]["alert"]["title"] == title, "as the service has answered, or as it was published", frame)
+                # A length that is a lie is found out at once by some libraries, and by others when the time is up.
+                state = told()[frame["id"]][0][1]
+                expect(state == WRONG.get(do, "modified") or do == "lie" and state == "timed-out", "and says so", [do, state])
+            await asyncio.sleep(1)
+            expect(len(slow.of("notify")) == len(wanted), "each is shown once", len(slow.of("notify")))
+        expect(not service.faults, "the library knows who asks", service.faults[:3])
+        expect(set(service.asked.values()) == {1}, "each is asked for once", service.asked.most_common(3))
+        say(asked=len(service.asked), audit=audit(arguments))
+    reading.cancel()
+    service.close()
+
+
+async def interrupted(arguments, folder):
+    service, publisher = Service(seconds=0.4), Publisher(arguments)
+    file = configure(folder, service, budget=25_000, timeout=25_000, concurrency=1_000)
+    flags, count, rounds = ["--session-timeout", "2s", "--mailbox-bound", "10000"], 300, 3
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        worker = await start(cluster, file, *flags)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        devices = [RememberingDevice(fan_out.addresses["devices"], None, user="ada" if each < 2 else "person%d" % each) for each in range(8)]
+        for device in devices:
+            await device.__aenter__()
+        wanted, underway = {device.token: set() for device in devices}, 0
+        for number in range(1, rounds + 1):
+            before = sum(service.asked.values())
+            for each in range(count):
+                receivers = devices[:2] if each % 5 == 0 else [devices[each % len(devices)]]
+                name = publisher.mutable("user:ada" if each % 5 == 0 else "device:" + receivers[0].token, "well %d/%d" % (number, each))
+                for device in receivers:
+                    wanted[device.token].add(name)
+                if each % 20 == 0:
+                    await publisher.flush()
+                    await asyncio.sleep(0.05)
+            await publisher.flush()
+            await until(lambda: sum(service.asked.values()) - before > count // 2, "the service is asked", 60)
+            worker.send_signal(signal.SIGKILL)
+            await asyncio.to_thread(worker.wait)
+            worker = await start(cluster, file, *flags)
+            await until(
+                lambda: all(wanted[device.token] <= device.shown for device in devices), "nothing is lost", 90,
+                lambda: {device.token[:4]: len(wanted[device.token] - device.shown) for device in devices})
+        await until(lambda: committed(arguments) == rounds * count, "the group has committed", 60, lambda: committed(arguments))
+        await asyncio.sleep(1)
+        for device in devices:
+            expect(device.shown == wanted[device.token], "nothing is shown that is not meant", len(device.shown - wanted[device.token]))
+            payloads = {}
+            for frame in device.of("notify"):
+                expect(payloads.setdefault(frame["id"], frame["payload"]) == frame["payload"], "what comes again is the same", frame)
+                expect(frame["payload"]["aps"]["alert"]["title"] == "asked: Order", "all are shown changed", frame)
+            await device.__aexit__()
+        expect(not service.faults, "the library knows who asks", service.faults[:3])
+        expect(len(service.asked) == rounds * count, "each notification has a key of its own, however often it is asked for")
+        say(asked=len(service.asked), again=sum(service.asked.values()) - len(service.asked), audit=audit(arguments))
+    service.close()
+
+
+PARTS = {part.__name__: part for part in (asked, interrupted)}
+
+
+if __name__ == "__main__":
+    run_part(__doc__, PARTS, "carillon-webhook-")

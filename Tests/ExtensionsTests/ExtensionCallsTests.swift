@@ -1,0 +1,303 @@
+import EventLoop
+import JSON
+import Notifications
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Extensions
+
+/// Extensions that take their time: each ends as it is documented, and the lane never waits for one.
+@Suite struct ExtensionCallsTests {
+  /// An extension that does as it is told, and counts what of it is at work.
+  final class Told: ServiceExtension {
+    typealias Work = @Sendable (ExtensionRequest, BestAttempt) async throws -> MutableContent
+    private let work: Work
+    private let lastWord: String?
+    let running = Atomic(0)
+    let called = Atomic(0)
+    let isClosed = Atomic(false)
+
+    init(lastWord: String? = nil, _ work: @escaping Work) { (self.work, self.lastWord) = (work, lastWord) }
+
+    func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
+      called.add(1, ordering: .relaxed)
+      running.add(1, ordering: .relaxed)
+      defer { running.subtract(1, ordering: .relaxed) }
+      return try await work(request, bestAttempt)
+    }
+
+    func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent {
+      if let lastWord { bestAttempt.update { $0.title = lastWord } }
+      return bestAttempt.content
+    }
+
+    func close() async { isClosed.store(true, ordering: .relaxed) }
+  }
+
+  /// A lane that calls extensions.
+  actor Lane {
+    nonisolated let loop = EventLoop(name: "calls-test")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    private var calls: ExtensionCalls?
+
+    @concurrent static func with(
+      _ bounds: ExtensionCalls.Bounds = ExtensionCalls.Bounds(), _ body: @concurrent @Sendable (Lane) async throws -> Void
+    ) async throws {
+      let lane = Lane()
+      await lane.open(bounds)
+      let result: Result<Void, any Error>
+      do { result = .success(try await body(lane)) } catch { result = .failure(error) }
+      await lane.close()
+      await lane.loop.close()
+      try result.get()
+    }
+
+    private func open(_ bounds: ExtensionCalls.Bounds) { calls = ExtensionCalls(on: loop, bounds: bounds) }
+    func close() async {
+      let calls = calls
+      self.calls = nil
+      await calls?.close()
+    }
+    func retire() { calls?.retire() }
+    var count: Int { calls?.count ?? 0 }
+
+    func isOver(_ condition: @Sendable () -> Bool) async -> Bool {
+      for _ in 0..<24_000 {
+        if condition() { return true }
+        await loop.sleep(milliseconds: 5)
+      }
+      return false
+    }
+
+    /// What becomes of a notification that passes these.
+    func pass(_ definitions: [ExtensionDefinition], lifetime: Int64 = 3_600_000) async -> ExtensionRun {
+      await passage(definitions, lifetime).result()
+    }
+
+    /// Begins one, and gives it up when so much is at work.
+    func giveUp(_ definition: ExtensionDefinition, when isAtWork: @Sendable () -> Bool) async {
+      let passage = passage([definition], 3_600_000)
+      #expect(passage.start { _ in Issue.record("nobody wants to know") } == nil)
+      #expect(await isOver(isAtWork))
+      passage.cancel()
+    }
+
+    private func passage(_ definitions: [ExtensionDefinition], _ lifetime: Int64) -> ExtensionPassage {
+      guard let calls else { preconditionFailure("the lane is open") }
+      let steps = definitions.enumerated().map { ExtensionChain.Step(name: "\($0.offset)", work: .called($0.element)) }
+      let request = ExtensionRequest(
+        id: NotificationID(high: 1, low: 2), identifier: "i", application: "com.example.shop", expiration: 0)
+      return ExtensionPassage(
+        ExtensionRun(MutableContent(payload: ["aps": ["alert": ["title": "News", "body": "Hello"]]])), bytes: 100, of: request,
+        through: steps[...], within: calls.budget(lifetime: lifetime), ContentRules(), calls)
+    }
+  }
+
+  private static func definition(
+    _ work: any ServiceExtension, budget: Int = 30_000, _ change: (inout ExtensionDefinition.Limits) -> Void = { _ in }
+  ) -> ExtensionDefinition {
+    var limits = ExtensionDefinition.Limits()
+    limits.budgetMilliseconds = budget
+    change(&limits)
+    return ExtensionDefinition(limits) { _ in work }
+  }
+
+  /// Works until it is cancelled.
+  private static func hang() async throws -> Never {
+    while true { try await Task.sleep(for: .seconds(3_600)) }
+  }
+
+  @Test func whatItReturnsIsShown() async throws {
+    try await Lane.with { lane in
+      let work = Told { request, attempt in
+        var content = attempt.content
+        content.title = "\(request.extensionName) \(request.idempotencyKey.count)"
+        return content
+      }
+      let run = await lane.pass([Self.definition(work)])
+      #expect(run.outcomes.map(\.state) == [.modified])
+      #expect(run.content.title == "0 38")
+      #expect(run.written != nil)
+      #expect(await lane.pass([Self.definition(Told { $1.content })]).outcomes.map(\.state) == [.unchanged])
+    }
+  }
+
+  @Test func whatItThrowsLeavesItsBestAttemptElseWhatItWasGiven() async throws {
+    struct Trouble: Error {}
+    try await Lane.with { lane in
+      let nothing = Told { _, _ in throw Trouble() }
+      let something = Told { _, attempt in
+        attempt.update { $0.title = "half" }
+        throw Trouble()
+      }
+      let run = await lane.pass([Self.definition(nothing), Self.definition(something)])
+      #expect(run.outcomes.map(\.state) == [.failed, .bestAttempt])
+      #expect(run.outcomes.allSatisfy { $0.failure != nil })
+      #expect((run.content.title, run.content.body) == ("half", "Hello"))
+      let original = await lane.pass([Self.definition(something) { $0.unfinished = .original }])
+      #expect(original.outcomes.map(\.state) == [.failed])
+      #expect(original.content.title == "News")
+    }
+  }
+
+  @Test func oneThatHangsIsStoppedAndItsBestAttemptIsShown() async throws {
+    try await Lane.with { lane in
+      let nothing = Told { _, _ in try await Self.hang() }
+      let something = Told { _, attempt in
+        attempt.update { $0.title = "half" }
+        try await Self.hang()
+      }
+      let late = Told(lastWord: "last word") { _, attempt in
+        attempt.update { $0.title = "half" }
+        try await Self.hang()
+      }
+      let definitions = [nothing, something, late].map { Self.definition($0, budget: 50) }
+      let run = await lane.pass(definitions + [Self.definition(something, budget: 50) { $0.unfinished = .original }])
+      #expect(run.outcomes.map(\.state) == [.timedOut, .bestAttempt, .bestAttempt, .original])
+      #expect(run.content.title == "last word")
+      #expect(await lane.isOver { [nothing, something, late].allSatisfy { $0.running.load(ordering: .relaxed) == 0 } }, "work stops")
+      #expect(await lane.count == 0)
+    }
+  }
+
+  /// It cannot be stopped, and so it goes on; but nobody waits for it.
+  @Test func oneThatDoesNotListenHoldsUpNothingButItsOwnPlace() async throws {
+    try await Lane.with { lane in
+      let gate = Gate()
+      let work = Told { _, attempt in
+        await gate.wait()
+        return attempt.content
+      }
+      let deaf = Self.definition(work, budget: 50) { $0.concurrency = 2 }
+      for _ in 0..<2 { #expect(await lane.pass([deaf]).outcomes.map(\.state) == [.timedOut]) }
+      #expect(await lane.count == 2)
+      #expect(await lane.pass([deaf]).outcomes.map(\.state) == [.overloaded])
+      #expect(await lane.pass([Self.definition(Told { $1.content })]).outcomes.map(\.state) == [.unchanged])
+      await gate.open()
+      #expect(await lane.isOver { work.running.load(ordering: .relaxed) == 0 })
+      for _ in 0..<6000 where await lane.count > 0 { try await Task.sleep(for: .milliseconds(5)) }
+      #expect(await lane.count == 0)
+    }
+  }
+
+  private final class Flag: Sendable {
+    private let value = Atomic(false)
+    var isOff: Bool { value.load(ordering: .relaxed) }
+    func turnOff() { value.store(true, ordering: .relaxed) }
+  }
+
+  private actor Gate {
+    private var isOpen = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+    func wait() async {
+      if isOpen { return }
+      await withCheckedContinuation { waiting.append($0) }
+    }
+    func open() {
+      isOpen = true
+      for continuation in waiting { continuation.resume() }
+      waiting = []
+    }
+  }
+
+  @Test func whatBreaksARuleIsNotShown() async throws {
+    try await Lane.with { lane in
+      let large = Told { _, attempt in
+        var content = attempt.content
+        content.body = String(repeating: "x", count: 20_000)
+        return content
+      }
+      let silent = Told { _, _ in MutableContent(payload: ["aps": [:]]) }
+      let run = await lane.pass([Self.definition(large), Self.definition(silent)])
+      #expect(run.outcomes.map(\.state) == [.failed, .failed])
+      #expect(run.outcomes[0].failure?.reason.contains("16384") == true)
+      #expect(run.content.body == "Hello")
+    }
+  }
+
+  @Test func thousandsAreUnderWayAtOnceAndTheNextIsShownAsItIs() async throws {
+    var bounds = ExtensionCalls.Bounds()
+    bounds.calls = 2_000
+    try await Lane.with(bounds) { lane in
+      let gate = Gate()
+      let waiting = Told { _, attempt in
+        await gate.wait()
+        return attempt.content
+      }
+      let definition = Self.definition(waiting) { $0.concurrency = 10_000 }
+      let states = await withTaskGroup(of: ExtensionState?.self) { group in
+        for _ in 0..<2_500 { group.addTask { await lane.pass([definition]).outcomes.first?.state } }
+        #expect(await lane.isOver { waiting.running.load(ordering: .relaxed) == 2_000 })
+        var states: [ExtensionState?] = []
+        for _ in 0..<500 { states.append(await group.next() ?? nil) }
+        #expect(states.allSatisfy { $0 == .overloaded })
+        await gate.open()
+        for await state in group { states.append(state) }
+        return states
+      }
+      #expect(states.count { $0 == .unchanged } == 2_000)
+    }
+  }
+
+  @Test func oneThatFailsAgainAndAgainIsNotCalledForAWhile() async throws {
+    struct Trouble: Error {}
+    try await Lane.with { lane in
+      let isBroken = Flag()
+      let work = Told { _, attempt in
+        if !isBroken.isOff { throw Trouble() }
+        return attempt.content
+      }
+      let definition = Self.definition(work) { $0.breaker = 3 }
+      for _ in 0..<3 { #expect(await lane.pass([definition]).outcomes.map(\.state) == [.failed]) }
+      #expect(await lane.pass([definition]).outcomes.map(\.state) == [.overloaded])
+      #expect(work.called.load(ordering: .relaxed) == 3)
+      isBroken.turnOff()
+      var state: ExtensionState?
+      for _ in 0..<600 where state != .unchanged {
+        try await Task.sleep(for: .milliseconds(50))
+        state = await lane.pass([definition]).outcomes.first?.state
+      }
+      #expect(state == .unchanged, "it is tried again")
+    }
+  }
+
+  @Test func workOnWhatNobodyWaitsForStops() async throws {
+    try await Lane.with { lane in
+      let work = Told { _, _ in try await Self.hang() }
+      await lane.giveUp(Self.definition(work)) { work.running.load(ordering: .relaxed) == 1 }
+      #expect(await lane.isOver { work.running.load(ordering: .relaxed) == 0 })
+    }
+  }
+
+  @Test func noTimeIsLeftForWhatIsAboutToExpire() async throws {
+    try await Lane.with { lane in
+      let work = Told { $1.content }
+      #expect(await lane.pass([Self.definition(work)], lifetime: 0).outcomes.map(\.state) == [.timedOut])
+      #expect(work.called.load(ordering: .relaxed) == 0)
+    }
+  }
+
+  @Test func whatAnotherFileHasReplacedIsClosedWithItsLastCall() async throws {
+    try await Lane.with { lane in
+      let gate = Gate()
+      let (idle, busy) = (
+        Told { $1.content },
+        Told { _, attempt in
+          await gate.wait()
+          return attempt.content
+        }
+      )
+      _ = await lane.pass([Self.definition(idle)])
+      async let run = lane.pass([Self.definition(busy)])
+      #expect(await lane.isOver { busy.running.load(ordering: .relaxed) == 1 })
+      await lane.retire()
+      #expect(await lane.isOver { idle.isClosed.load(ordering: .relaxed) })
+      let isClosedEarly = busy.isClosed.load(ordering: .relaxed)
+      #expect(!isClosedEarly)
+      await gate.open()
+      #expect(await run.outcomes.map(\.state) == [.unchanged])
+      #expect(await lane.isOver { busy.isClosed.load(ordering: .relaxed) })
+    }
+  }
+}

@@ -1,0 +1,166 @@
+import Extensions
+import JSON
+import Kafka
+import Notifications
+import Redis
+import Synchronization
+import TestSupport
+import Testing
+import Worker
+
+@testable import Store
+@testable import Transform
+
+/// Requests whose service extensions take their time, on a lane.
+@Suite struct CalledExtensionTests {
+  /// Puts a mark before the body, and waits where the body says so until it is let go.
+  private actor Marking: ServiceExtension {
+    private var isOpen = false
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+    private(set) var calls: [String] = []
+    private(set) var cancelled = 0
+
+    func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
+      var content = bestAttempt.content
+      let body = content.body ?? ""
+      calls.append(body)
+      if body.hasPrefix("wait") { await wait() }
+      content.body = "seen: \(body)"
+      return content
+    }
+
+    private func wait() async {
+      guard !isOpen else { return }
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { waiting.append($0) }
+      } onCancel: {
+        Task { await self.cancel() }
+      }
+    }
+
+    private func cancel() {
+      cancelled += 1
+      open()
+    }
+
+    func open() {
+      isOpen = true
+      for continuation in waiting { continuation.resume() }
+      waiting = []
+    }
+  }
+
+  private static func source(_ work: Marking, _ more: [ExtensionChain.Step] = []) -> ExtensionsSource {
+    var limits = ExtensionDefinition.Limits()
+    limits.budgetMilliseconds = CallBudget.longestMilliseconds
+    let step = ExtensionChain.Step(name: "ask", work: .called(ExtensionDefinition(limits) { _ in work }))
+    return ExtensionsSource(ExtensionsFile([ExtensionChain(application: TransformFixture.application, steps: [step] + more)]))
+  }
+
+  private static func payload(_ body: String) -> String { #"{"aps":{"alert":{"body":"\#(body)"},"mutable-content":1}}"# }
+
+  /// The bodies that a lane has delivered to a device, in their order.
+  private static func bodies(_ lane: TransformFixture, of token: String, count: Int) async throws -> [String] {
+    try await lane.kafka.records(of: lane.topics.deliveries, count: count).compactMap { record in
+      guard String(decoding: record.key ?? [], as: UTF8.self) == token else { return nil }
+      return try (record.value ?? []).withUnsafeBytes { bytes in
+        let payload = try #require(DeliveryRecord(bytes)?.entry?.payload)
+        return try JSONValue(parsing: payload)["aps"]?["alert"]?["body"]?.stringValue
+      }
+    }
+  }
+
+  @Test func oneThatTakesItsTimeDelaysItsOwnTargetOnlyWhoseRequestsPassSideBySideAndAreShownInOrder() async throws {
+    let work = Marking()
+    let source = Self.source(work)
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register(tokens, for: "ada")
+      for token in tokens { try await lane.connect(token) }
+      try await lane.request("device:" + tokens[0], payload: Self.payload("wait"))
+      try await lane.request("device:" + tokens[0], payload: Self.payload("second"))
+      try await lane.request("device:" + tokens[0], bytes: 1)
+      try await lane.request("device:" + tokens[1], payload: Self.payload("other"))
+      await lane.eventually("all that are mutable are called") { await work.calls.count == 3 }
+      await lane.eventually("the other target is delivered to") { lane.count(.queued) == 1 }
+      #expect(try await Self.bodies(lane, of: tokens[1], count: 1) == ["seen: other"])
+      try await lane.settled { lane.count(.queued) }
+      #expect(lane.count(.queued) == 1, "its own target waits, those too that pass no extension")
+      await work.open()
+      await lane.eventually("all are judged") { lane.count(.queued) == 4 }
+      let payloads = try await lane.kafka.records(of: lane.topics.deliveries, count: 4)
+      #expect(payloads.count == 4)
+      #expect(try await Self.bodies(lane, of: tokens[0], count: 4).prefix(2) == ["seen: wait", "seen: second"])
+      #expect(await work.calls.count == 3)
+    }
+  }
+
+  /// A person's request, and one for a device, which Redis does not take for a while.
+  @Test func whatIsStartedAgainIsNotCalledAgain() async throws {
+    let work = Marking()
+    let source = Self.source(work)
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 1), (1, 1)])
+      try await lane.register(tokens, for: "ada")
+      for token in tokens { try await lane.connect(token) }
+      try await lane.request("user:ada", payload: Self.payload("wait person"))
+      try await lane.request("device:" + tokens[0], payload: Self.payload("wait device"))
+      await lane.eventually("both are called") { await work.calls.count == 2 }
+      try await lane.probe.command("CONFIG", "SET", "maxmemory", "1")
+      await work.open()
+      await lane.eventually("the lane knows that Redis refuses writes") { !lane.health.isReady }
+      try await lane.probe.command("CONFIG", "SET", "maxmemory", "0")
+      await lane.eventually("both are judged", withinSeconds: 40) { lane.count(.queued) == 1 && lane.count(.addressed) == 1 }
+      #expect(try await Self.bodies(lane, of: tokens[1], count: 3) == ["seen: wait person"])
+      #expect(await work.calls.count == 2)
+    }
+  }
+
+  private struct Language: ImmediateExtension {
+    func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
+      content.subtitle = request.locale ?? "none"
+      return nil
+    }
+    var usesLocale: Bool { true }
+    func variant(_ locale: String?) -> String { locale ?? "" }
+  }
+
+  @Test func aPersonsRequestIsCalledOnceHoweverManyDevicesAndLanguagesThereAre() async throws {
+    let work = Marking()
+    let source = Self.source(work, [ExtensionChain.Step(name: "texts", work: Language())])
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2), (1, 2)])
+      try await lane.register(tokens, for: "ada", locales: [tokens[0]: "de_AT", tokens[1]: "fr_FR", tokens[2]: "de_AT"])
+      for token in tokens { try await lane.connect(token) }
+      try await lane.request("user:ada", payload: Self.payload("hello"))
+      try await lane.request("device:" + tokens[1], payload: Self.payload("bonjour"))
+      var shown: [String: [String]] = [:]
+      for record in try await lane.kafka.records(of: lane.topics.deliveries, count: 5) {
+        try (record.value ?? []).withUnsafeBytes { bytes in
+          let alert = try JSONValue(parsing: try #require(DeliveryRecord(bytes)?.entry?.payload))["aps"]?["alert"]
+          let said = "\(alert?["body"]?.stringValue ?? "") \(alert?["subtitle"]?.stringValue ?? "")"
+          shown[String(decoding: record.key ?? [], as: UTF8.self), default: []].append(said)
+        }
+      }
+      #expect(shown[tokens[0]] == ["seen: hello de_AT"] && shown[tokens[2]] == ["seen: hello de_AT"])
+      #expect(shown[tokens[1]]?.sorted() == ["seen: bonjour fr_FR", "seen: hello fr_FR"], "two targets, whose order is anything")
+      #expect(shown[tokens[3]] == ["seen: hello none"])
+      #expect(await work.calls.count == 2)
+    }
+  }
+
+  @Test func whatIsUnderWayWhenALaneEndsIsLeftToTheNextOwner() async throws {
+    let work = Marking()
+    let source = Self.source(work)
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.request("device:" + token, payload: Self.payload("wait"))
+      await lane.eventually("it is called") { await work.calls.count == 1 }
+      await lane.drain(withinMilliseconds: 0)
+      await lane.eventually("work on it has stopped") { await work.cancelled == 1 }
+      #expect(try await lane.committed(lane.topics.requests) == 0)
+      #expect(lane.count(.queued) == 0)
+    }
+  }
+}
