@@ -9,7 +9,8 @@ public struct ByteReader {
   /// One byte.
   public mutating func byte() -> UInt8? { integer(UInt8.self) }
 
-  mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
+  /// A number in network byte order; nil where too few bytes are left.
+  public mutating func integer<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
     guard let field = bytes(MemoryLayout<Value>.size) else { return nil }
     return Value(bigEndian: field.loadUnaligned(as: Value.self))
   }
@@ -23,7 +24,8 @@ public struct ByteReader {
   }
 
   /// A field behind the one byte that gives its length.
-  mutating func shortField() -> UnsafeRawBufferPointer? { byte().flatMap { bytes(Int($0)) } }
+  /// A field behind its length of one byte; nil where too few bytes are left.
+  public mutating func shortField() -> UnsafeRawBufferPointer? { byte().flatMap { bytes(Int($0)) } }
 
   /// A field behind the two bytes that give its length.
   mutating func longField() -> UnsafeRawBufferPointer? { integer(UInt16.self).flatMap { bytes(Int($0)) } }

@@ -14,16 +14,16 @@ import Testing
     typealias Work = @Sendable (ExtensionRequest, BestAttempt) async throws -> MutableContent
     private let work: Work
     private let lastWord: String?
-    let running = Atomic(0)
-    let called = Atomic(0)
-    let isClosed = Atomic(false)
+    private let counts = Mutex((running: 0, called: 0, isClosed: false))
+    var running: Int { counts.withLock { $0.running } }
+    var called: Int { counts.withLock { $0.called } }
+    var isClosed: Bool { counts.withLock { $0.isClosed } }
 
     init(lastWord: String? = nil, _ work: @escaping Work) { (self.work, self.lastWord) = (work, lastWord) }
 
     func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
-      called.add(1, ordering: .relaxed)
-      running.add(1, ordering: .relaxed)
-      defer { running.subtract(1, ordering: .relaxed) }
+      counts.withLock { ($0.called, $0.running) = ($0.called + 1, $0.running + 1) }
+      defer { counts.withLock { $0.running -= 1 } }
       return try await work(request, bestAttempt)
     }
 
@@ -32,7 +32,7 @@ import Testing
       return bestAttempt.content
     }
 
-    func close() async { isClosed.store(true, ordering: .relaxed) }
+    func close() async { counts.withLock { $0.isClosed = true } }
   }
 
   /// A lane that calls extensions.
@@ -62,12 +62,18 @@ import Testing
     func retire() { calls?.retire() }
     var count: Int { calls?.count ?? 0 }
 
-    func isOver(_ condition: @Sendable () -> Bool) async -> Bool {
-      for _ in 0..<24_000 {
-        if condition() { return true }
+    /// Waits until a condition holds, and says so when it does not.
+    func eventually(
+      _ what: String, _ location: SourceLocation = #_sourceLocation, _ condition: @Sendable () -> Bool
+    ) async {
+      let deadline = ContinuousClock.now + .seconds(60)
+      while !condition() {
+        guard ContinuousClock.now < deadline else {
+          Issue.record("not in time: \(what)", sourceLocation: location)
+          return
+        }
         await loop.sleep(milliseconds: 5)
       }
-      return false
     }
 
     /// What becomes of a notification that passes these.
@@ -79,7 +85,7 @@ import Testing
     func giveUp(_ definition: ExtensionDefinition, when isAtWork: @Sendable () -> Bool) async {
       let passage = passage([definition], 3_600_000)
       #expect(passage.start { _ in Issue.record("nobody wants to know") } == nil)
-      #expect(await isOver(isAtWork))
+      await eventually("it is at work") { isAtWork() }
       passage.cancel()
     }
 
@@ -156,7 +162,7 @@ import Testing
       let run = await lane.pass(definitions + [Self.definition(something, budget: 50) { $0.unfinished = .original }])
       #expect(run.outcomes.map(\.state) == [.timedOut, .bestAttempt, .bestAttempt, .original])
       #expect(run.content.title == "last word")
-      #expect(await lane.isOver { [nothing, something, late].allSatisfy { $0.running.load(ordering: .relaxed) == 0 } }, "work stops")
+      await lane.eventually("work stops") { [nothing, something, late].allSatisfy { $0.running == 0 } }
       #expect(await lane.count == 0)
     }
   }
@@ -175,7 +181,7 @@ import Testing
       #expect(await lane.pass([deaf]).outcomes.map(\.state) == [.overloaded])
       #expect(await lane.pass([Self.definition(Told { $1.content })]).outcomes.map(\.state) == [.unchanged])
       await gate.open()
-      #expect(await lane.isOver { work.running.load(ordering: .relaxed) == 0 })
+      await lane.eventually("work stops") { work.running == 0 }
       for _ in 0..<6000 where await lane.count > 0 { try await Task.sleep(for: .milliseconds(5)) }
       #expect(await lane.count == 0)
     }
@@ -228,7 +234,7 @@ import Testing
       let definition = Self.definition(waiting) { $0.concurrency = 10_000 }
       let states = await withTaskGroup(of: ExtensionState?.self) { group in
         for _ in 0..<2_500 { group.addTask { await lane.pass([definition]).outcomes.first?.state } }
-        #expect(await lane.isOver { waiting.running.load(ordering: .relaxed) == 2_000 })
+        await lane.eventually("as many as may are called") { waiting.running == 2_000 }
         var states: [ExtensionState?] = []
         for _ in 0..<500 { states.append(await group.next() ?? nil) }
         #expect(states.allSatisfy { $0 == .overloaded })
@@ -251,7 +257,7 @@ import Testing
       let definition = Self.definition(work) { $0.breaker = 3 }
       for _ in 0..<3 { #expect(await lane.pass([definition]).outcomes.map(\.state) == [.failed]) }
       #expect(await lane.pass([definition]).outcomes.map(\.state) == [.overloaded])
-      #expect(work.called.load(ordering: .relaxed) == 3)
+      #expect(work.called == 3)
       isBroken.turnOff()
       var state: ExtensionState?
       for _ in 0..<600 where state != .unchanged {
@@ -265,8 +271,8 @@ import Testing
   @Test func workOnWhatNobodyWaitsForStops() async throws {
     try await Lane.with { lane in
       let work = Told { _, _ in try await Self.hang() }
-      await lane.giveUp(Self.definition(work)) { work.running.load(ordering: .relaxed) == 1 }
-      #expect(await lane.isOver { work.running.load(ordering: .relaxed) == 0 })
+      await lane.giveUp(Self.definition(work)) { work.running == 1 }
+      await lane.eventually("work stops") { work.running == 0 }
     }
   }
 
@@ -274,7 +280,7 @@ import Testing
     try await Lane.with { lane in
       let work = Told { $1.content }
       #expect(await lane.pass([Self.definition(work)], lifetime: 0).outcomes.map(\.state) == [.timedOut])
-      #expect(work.called.load(ordering: .relaxed) == 0)
+      #expect(work.called == 0)
     }
   }
 
@@ -290,14 +296,13 @@ import Testing
       )
       _ = await lane.pass([Self.definition(idle)])
       async let run = lane.pass([Self.definition(busy)])
-      #expect(await lane.isOver { busy.running.load(ordering: .relaxed) == 1 })
+      await lane.eventually("it is called") { busy.running == 1 }
       await lane.retire()
-      #expect(await lane.isOver { idle.isClosed.load(ordering: .relaxed) })
-      let isClosedEarly = busy.isClosed.load(ordering: .relaxed)
-      #expect(!isClosedEarly)
+      await lane.eventually("what nobody uses is closed") { idle.isClosed }
+      #expect(!busy.isClosed)
       await gate.open()
       #expect(await run.outcomes.map(\.state) == [.unchanged])
-      #expect(await lane.isOver { busy.isClosed.load(ordering: .relaxed) })
+      await lane.eventually("it is closed with its last call") { busy.isClosed }
     }
   }
 }

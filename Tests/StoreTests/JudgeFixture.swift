@@ -162,6 +162,38 @@ actor TestJudge {
     return verdicts.0
   }
 
+  // MARK: Results
+
+  private var results: Results?
+
+  private func request(_ request: Judged, person: String? = nil) throws -> (Results, Results.Request) {
+    guard let shards else { throw StoreError(.unavailable, "the judge is closed") }
+    let results = results ?? Results(shards, on: loop)
+    self.results = results
+    let arena = Arena(capacity: 1 << 12)
+    func keep(_ text: String) -> ArenaSpan { arena.keep(Array(text.utf8).withUnsafeBytes { $0 }) }
+    let target: Results.Request.Target =
+      if let person { .person(keep(person), application: keep("com.example.shop")) } else { .device(keep(request.device)) }
+    return (results, Results.Request(in: arena, target, try Self.entry(request, TestJudge.application, in: arena)))
+  }
+
+  /// How a request stands, for its device or for a person.
+  func look(_ judged: Judged, person: String? = nil) async throws -> Results.Standing {
+    let (results, request) = try request(judged, person: person)
+    return try await withCheckedContinuation { continuation in
+      results.look(request, at: results.place(of: request)) { continuation.resume(returning: $0) }
+    }.get()
+  }
+
+  func remember(_ bytes: [UInt8], of judged: Judged) throws -> Results.Place {
+    let (results, request) = try request(judged)
+    let place = results.place(of: request)
+    results.remember(bytes, at: place)
+    return place
+  }
+
+  func forget(_ place: Results.Place) { results?.forget(place) }
+
   private static func entry(_ request: Judged, _ application: UInt64, in arena: Arena) throws -> RequestEntry {
     let start = arena.bytes.count
     var headers: [(String, String)] = [

@@ -116,6 +116,45 @@ import Worker
     }
   }
 
+  /// A bucket is lost while both are judged, so that the lane reads them again.
+  @Test func whatIsReadAgainIsShownAsBeforeAndNotCalledAgain() async throws {
+    let work = Marking()
+    let source = Self.source(work)
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 1), (1, 1)])
+      try await lane.register(tokens, for: "ada")
+      for token in tokens { try await lane.connect(token) }
+      try await lane.request("user:ada", payload: Self.payload("wait person"))
+      try await lane.request("device:" + tokens[0], payload: Self.payload("wait device"))
+      await lane.eventually("both are called") { await work.calls.count == 2 }
+      try await lane.lose(0)
+      await work.open()
+      await lane.eventually("the lane knows that a bucket is lost") { !lane.health.isReady }
+      try await lane.putBack(0)
+      await lane.eventually("both are judged", withinSeconds: 40) { lane.count(.queued) == 1 && lane.count(.addressed) == 1 }
+      #expect(try await Self.bodies(lane, of: tokens[1], count: 3) == ["seen: wait person"])
+      #expect(await work.calls.count == 2)
+    }
+  }
+
+  @Test func nobodyIsCalledForWhatNobodyIsShown() async throws {
+    let work = Marking()
+    let source = Self.source(work)
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register([tokens[0]], for: "ada")
+      let id = "123e4567-e89b-12d3-a456-42665544000a"
+      try await lane.request("device:" + tokens[0], payload: Self.payload("first"), id: id)
+      await lane.eventually("it is judged") { lane.count(.queued) == 1 }
+      try await lane.request("device:" + tokens[0], payload: Self.payload("its duplicate"), id: id)
+      try await lane.request("device:" + tokens[1], payload: Self.payload("for nobody"))
+      try await lane.request("user:grace", payload: Self.payload("for no devices"))
+      await lane.eventually("all are judged") { lane.count(.duplicate) == 1 && lane.count(.unregistered) == 2 }
+      #expect(await work.calls == ["first"])
+      #expect(lane.metric(#"carillon_transform_extensions_total{state="overloaded"}"#) == 3)
+    }
+  }
+
   private struct Language: ImmediateExtension {
     func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
       content.subtitle = request.locale ?? "none"

@@ -128,8 +128,12 @@ actor TransformFixture {
   }
 
   /// Publishes requests for a target with this payload.
-  func request(_ target: String, payload: String, count: Int = 1, voip: Bool = false) async throws {
+  func request(
+    _ target: String, payload: String, count: Int = 1, voip: Bool = false, id: String? = nil, collapse: String? = nil
+  ) async throws {
     var headers: [TestRecord.Header] = [.init("target", target), .init("apns-topic", Self.application + (voip ? ".voip" : ""))]
+    if let id { headers.append(.init("apns-id", id)) }
+    if let collapse { headers.append(.init("apns-collapse-id", collapse)) }
     if voip { headers.append(.init("apns-push-type", "voip")) }
     let record = TestRecord(key: target, payload, headers: headers, partition: 0)
     try await kafka.publish(Array(repeating: record, count: count), to: topics.requests)

@@ -56,6 +56,19 @@ public struct ExtensionRun: Sendable {
     }
   }
 
+  /// Passes extensions of which none that may take its time is called.
+  public mutating func pass(
+    _ steps: ArraySlice<ExtensionChain.Step>, of request: ExtensionRequest, _ rules: ContentRules, callingNone reason: ExtensionFailure
+  ) {
+    for step in steps {
+      switch step.work {
+      case .immediate(let work): pass(work, named: step.name, of: request, rules)
+      case .called(let definition):
+        ended(step.name, .refused(reason), definition.limits.unfinished, microseconds: 0, rules)
+      }
+    }
+  }
+
   /// Notes how the call of an extension has ended, and takes over the content that it has left, where that keeps the rules.
   public mutating func ended(
     _ name: String, _ ending: CallEnding, _ unfinished: ExtensionDefinition.Unfinished, microseconds: Int64, _ rules: ContentRules
@@ -78,14 +91,14 @@ public struct ExtensionRun: Sendable {
   }
 
   /// Takes over a content, where it is another one.
-  @discardableResult private mutating func take(_ content: MutableContent, _ rules: ContentRules) throws(ExtensionFailure) -> Bool {
+  @discardableResult mutating func take(_ content: MutableContent, _ rules: ContentRules) throws(ExtensionFailure) -> Bool {
     guard content != self.content else { return false }
     written = try rules.write(content)
     self.content = content
     return true
   }
 
-  private mutating func note(_ name: String, _ state: ExtensionState, _ failure: ExtensionFailure?, microseconds: Int64 = 0) {
+  mutating func note(_ name: String, _ state: ExtensionState, _ failure: ExtensionFailure?, microseconds: Int64 = 0) {
     outcomes.append(Outcome(name: name, state: state, microseconds: microseconds, failure: failure))
   }
 }

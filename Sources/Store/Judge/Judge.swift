@@ -108,41 +108,48 @@ public final class Judge {
   }
 
   private func appendKey(_ prefix: String, _ bucket: Int, _ token: UnsafeRawBufferPointer) {
-    command.beginArgument()
-    command.extend(prefix)
-    command.extend("{")
-    command.extend(bucket)
-    command.extend("}")
+    command.beginKey(prefix, bucket)
     command.extend(token)
     command.endArgument()
   }
 
   private func append(_ request: JudgeRequest, _ arena: UnsafeRawBufferPointer) {
-    let terms = request.entry
-    let entry = arena[terms.span]
-    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
-      bytes.storeBytes(of: terms.id.bigEndian, as: UInt64.self)
-      bytes.storeBytes(of: terms.source.bigEndian, toByteOffset: 8, as: UInt32.self)
-      command.append(UnsafeRawBufferPointer(rebasing: bytes[..<12]))
-    }
-    terms.revision.withBytes { command.append($0) }
-    command.beginArgument()
-    if terms.collapseID.count > 0 {
-      command.extend("c")
-      command.extend(arena[terms.collapseID])
-    }
-    command.endArgument()
+    let entry = arena[request.entry.span]
+    command.append(identityOf: request.entry, in: arena)
     command.append(request.isExpired ? UnsafeRawBufferPointer(rebasing: entry.prefix(NotificationID.byteCount)) : entry)
+    command.append(termsOf: request.entry)
+  }
+}
+
+extension RedisCommand {
+  /// What a device knows a request by: hashes of its apns-id and its source, its revision, its collapse id. Three arguments.
+  mutating func append(identityOf entry: RequestEntry, in arena: UnsafeRawBufferPointer) {
+    withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { bytes in
+      bytes.storeBytes(of: entry.id.bigEndian, as: UInt64.self)
+      bytes.storeBytes(of: entry.source.bigEndian, toByteOffset: 8, as: UInt32.self)
+      append(UnsafeRawBufferPointer(rebasing: bytes[..<12]))
+    }
+    entry.revision.withBytes { append($0) }
+    beginArgument()
+    if entry.collapseID.count > 0 {
+      extend("c")
+      extend(arena[entry.collapseID])
+    }
+    endArgument()
+  }
+
+  /// For whom a request is, and what a removal removes. One argument.
+  mutating func append(termsOf entry: RequestEntry) {
     withUnsafeTemporaryAllocation(byteCount: 40, alignment: 8) { bytes in
-      bytes.storeBytes(of: terms.application.bigEndian, as: UInt64.self)
-      bytes.storeBytes(of: terms.user.bigEndian, toByteOffset: 8, as: UInt64.self)
-      bytes.storeBytes(of: UInt64(max(0, terms.time)).bigEndian, toByteOffset: 16, as: UInt64.self)
-      var count = terms.user == 0 ? 8 : 24
-      if let id = terms.withdraws {
+      bytes.storeBytes(of: entry.application.bigEndian, as: UInt64.self)
+      bytes.storeBytes(of: entry.user.bigEndian, toByteOffset: 8, as: UInt64.self)
+      bytes.storeBytes(of: UInt64(max(0, entry.time)).bigEndian, toByteOffset: 16, as: UInt64.self)
+      var count = entry.user == 0 ? 8 : 24
+      if let id = entry.withdraws {
         id.withBytes { id in UnsafeMutableRawBufferPointer(rebasing: bytes[24...]).copyMemory(from: id) }
         count = 40
       }
-      command.append(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+      append(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
     }
   }
 }

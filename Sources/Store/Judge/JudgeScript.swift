@@ -27,9 +27,9 @@ extension Judge {
     --       20  revision as it is kept, where it is not the request's own
     --       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
     --       or, for UNREADABLE, the bytes of the reason 1, the reason
-    local STALE, NEW, REPEAT, DUPLICATE, WRONG_USER, UNREGISTERED, WRONG_APPLICATION, UNREADABLE = 0, 1, 2, 3, 4, 5, 6, 7
-    local SLACK, AGE, JOINED_LATE = 16, 600, 5000
-    local ANYBODY, EXPIRED, PRESENT = string.rep('\\0', 8), 16, 12
+    local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE = 0, 1, 2, 3, 7
+    local SLACK, AGE = 16, 600
+    local EXPIRED, PRESENT = 16, 12
     local call, find, sub, byte, char, unpacked, packed =
       redis.call, string.find, string.sub, string.byte, string.char, struct.unpack, struct.pack
     local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -107,17 +107,8 @@ extension Judge {
       return ''
     end
 
-    -- Why a device gets nothing of what the terms say, or nil.
-    local function refusal(owner, terms)
-      if not owner then return UNREGISTERED end
-      if not find(owner, sub(terms, 1, 8), 17, true) then return WRONG_APPLICATION end
-      if #terms > 8 then
-        local user = sub(terms, 9, 16)
-        if user ~= ANYBODY and (sub(owner, 1, 8) ~= user or unpacked('>I8', owner, 9) > unpacked('>I8', terms, 17) + JOINED_LATE) then
-          return WRONG_USER
-        end
-      end
-    end
+    \(JudgeLua.refusal)
+    \(JudgeLua.place)
 
     local function judge(number, device, box, id, revision, collapse, entry, terms)
       local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
@@ -126,8 +117,7 @@ extension Judge {
       -- One that has left, and to whose mailbox nothing came since.
       local left = presence == ''
       if presence and #presence ~= PRESENT then presence = false end
-      local at = w and find(w, sub(id, 1, 8), 7, true)
-      while at and (at - 7) % 12 ~= 0 do at = find(w, sub(id, 1, 8), at + 1, true) end
+      local at = place(w, id)
       if at and sub(w, at, at + 11) ~= id then return add(DUPLICATE, false, false, '') end
       local raised, former = false, ''
       if known then

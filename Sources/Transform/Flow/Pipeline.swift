@@ -26,6 +26,7 @@ final class Pipeline {
   private let inFlight: InFlight
   private let rejections: Rejections
   private let registry: RegistryWait
+  private let calls: CallStage
   private let stages: StageSequence
   private let recipients: RecipientStage
   private let judge: JudgeStage
@@ -39,7 +40,7 @@ final class Pipeline {
   /// - Parameter journal: nil: nothing is written of what is judged.
   init(
     on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, outcomes: Outcomes, journal: Journal?,
-    logger: Logger, metrics: TransformMetrics
+    logger: Logger, metrics: TransformMetrics, isRebuilding: Bool = false
   ) {
     self.shards = shards
     self.outcomes = outcomes
@@ -50,8 +51,9 @@ final class Pipeline {
     registry = RegistryWait(state)
     // What may answer later, in the order in which requests pass it.
     let locales = Locales(shards)
-    stages = StageSequence(
-      [registry, ExtensionStage(on: loop, settings.extensions, ContentRules(settings.limits), locales, metrics)], inFlight)
+    let rules = ContentRules(settings.limits)
+    calls = CallStage(on: loop, settings.extensions, rules, isRebuilding ? nil : Results(shards, on: loop))
+    stages = StageSequence([registry, calls, ExtensionStage(settings.extensions, rules, locales, metrics)], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
     let persons = Recipients(shards)
     recipients = RecipientStage(persons, locales, inFlight, judge, reader, outcomes, journal: journal, metrics: metrics, logger: logger)
@@ -185,6 +187,8 @@ final class Pipeline {
 }
 
 extension Pipeline: InFlightOwner {
+  func concluded(_ called: CalledExtensions) { calls.concluded(called) }
+
   func finished(_ ticket: RecordTicket) { owner?.finished(ticket) }
 
   func failed(_ slot: Flow.Slot) {

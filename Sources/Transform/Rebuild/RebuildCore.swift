@@ -75,7 +75,7 @@ final class RebuildCore: ConsumerHandler {
     let outcomes = try Outcomes(settings, events: producer, deliveries: producer, isSilent: true)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, outcomes: outcomes, journal: nil, logger: logger,
-      metrics: TransformMetrics(MetricRegistry()))
+      metrics: TransformMetrics(MetricRegistry()), isRebuilding: true)
     ticker = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }
     pipeline.owner = self

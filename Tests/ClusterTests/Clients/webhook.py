@@ -2,7 +2,8 @@
 
   asked        what the service answers is shown; whatever else it does, a notification is shown once, in time, and says what became of it;
                nobody else's notifications wait
-  interrupted  workers are killed while the service works: nothing is lost or shown twice, and what is asked again has the same key
+  interrupted  workers are killed while the service works: nothing is lost or shown twice, what it has answered is not asked for again, and
+               what is has the same key
 """
 import asyncio
 import base64
@@ -30,9 +31,9 @@ class Service(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, seconds=0.0):
+    def __init__(self):
         super().__init__(("127.0.0.1", 0), Answer)
-        self.seconds, self.ending = seconds, threading.Event()
+        self.release, self.ending = threading.Event(), threading.Event()
         self.asked, self.faults = collections.Counter(), []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -42,6 +43,7 @@ class Service(http.server.ThreadingHTTPServer):
 
     def close(self):
         self.ending.set()
+        self.release.set()
         self.shutdown()
         self.server_close()
 
@@ -91,7 +93,8 @@ class Answer(http.server.BaseHTTPRequestHandler):
             while not self.server.ending.is_set():
                 self.raw(b"2000\r\n" + b" " * 0x2000 + b"\r\n")
         else:
-            self.server.ending.wait(self.server.seconds)
+            if do == "slow":
+                self.server.release.wait(120)
             alert = message["payload"]["aps"]["alert"]
             self.say(200, {"patch": {"aps": {"alert": {"title": "asked: " + alert["title"]}}}})
 
@@ -161,35 +164,41 @@ async def asked(arguments, folder):
 
 
 async def interrupted(arguments, folder):
-    service, publisher = Service(seconds=0.4), Publisher(arguments)
-    file = configure(folder, service, budget=25_000, timeout=25_000, concurrency=1_000)
-    flags, count, rounds = ["--session-timeout", "2s", "--mailbox-bound", "10000"], 300, 3
+    service, publisher = Service(), Publisher(arguments)
+    file = configure(folder, service, budget=30_000, timeout=30_000, concurrency=1_000)
+    flags, count, rounds = ["--session-timeout", "2s", "--mailbox-bound", "10000"], 200, 2
     async with on_one_redis(arguments, folder) as (redis, cluster):
         worker = await start(cluster, file, *flags)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         devices = [RememberingDevice(fan_out.addresses["devices"], None, user="ada" if each < 2 else "person%d" % each) for each in range(8)]
         for device in devices:
             await device.__aenter__()
-        wanted, underway = {device.token: set() for device in devices}, 0
+        wanted, names = {device.token: set() for device in devices}, {"slow": set(), "well": set()}
+
+        def publish(do, receivers):
+            name = publisher.mutable("user:ada" if len(receivers) > 1 else "device:" + receivers[0].token, do)
+            names[do].add(name)
+            for device in receivers:
+                wanted[device.token].add(name)
+
         for number in range(1, rounds + 1):
-            before = sum(service.asked.values())
+            service.release.clear()
+            redis.cli("EVAL", "for _, key in ipairs(redis.call('KEYS', 'x*')) do redis.call('DEL', key) end", "0")
+            # Nothing is shown of a target before its first one is answered, nor committed of a partition: all are read again.
+            for receivers in [devices[:2], *([device] for device in devices)]:
+                publish("slow", receivers)
             for each in range(count):
-                receivers = devices[:2] if each % 5 == 0 else [devices[each % len(devices)]]
-                name = publisher.mutable("user:ada" if each % 5 == 0 else "device:" + receivers[0].token, "well %d/%d" % (number, each))
-                for device in receivers:
-                    wanted[device.token].add(name)
-                if each % 20 == 0:
-                    await publisher.flush()
-                    await asyncio.sleep(0.05)
+                publish("well", devices[:2] if each % 5 == 0 else [devices[each % len(devices)]])
             await publisher.flush()
-            await until(lambda: sum(service.asked.values()) - before > count // 2, "the service is asked", 60)
+            await until(lambda: len(redis.cli("KEYS", "x*").split()) >= count, "what the service has answered is remembered", 60)
             worker.send_signal(signal.SIGKILL)
             await asyncio.to_thread(worker.wait)
+            service.release.set()
             worker = await start(cluster, file, *flags)
             await until(
                 lambda: all(wanted[device.token] <= device.shown for device in devices), "nothing is lost", 90,
                 lambda: {device.token[:4]: len(wanted[device.token] - device.shown) for device in devices})
-        await until(lambda: committed(arguments) == rounds * count, "the group has committed", 60, lambda: committed(arguments))
+        await until(lambda: committed(arguments) == rounds * (count + 9), "the group has committed", 60, lambda: committed(arguments))
         await asyncio.sleep(1)
         for device in devices:
             expect(device.shown == wanted[device.token], "nothing is shown that is not meant", len(device.shown - wanted[device.token]))
@@ -199,7 +208,10 @@ async def interrupted(arguments, folder):
                 expect(frame["payload"]["aps"]["alert"]["title"] == "asked: Order", "all are shown changed", frame)
             await device.__aexit__()
         expect(not service.faults, "the library knows who asks", service.faults[:3])
-        expect(len(service.asked) == rounds * count, "each notification has a key of its own, however often it is asked for")
+        for name in names["well"]:
+            expect(service.asked[name + "_ask"] == 1, "what was remembered is not asked for again", service.asked.most_common(20))
+        expect(all(service.asked[name + "_ask"] == 2 for name in names["slow"]), "what was not answered is, with the same key")
+        expect(len(service.asked) == len(names["slow"]) + len(names["well"]), "each notification has a key of its own")
         say(asked=len(service.asked), again=sum(service.asked.values()) - len(service.asked), audit=audit(arguments))
     service.close()
 

@@ -1,0 +1,47 @@
+import JSON
+import Notifications
+
+/// What a run has left, in bytes: so it is remembered for whoever is given the notification again.
+///
+/// The layout's number (1 byte), how many outcomes (1); of each the state (1), the name behind its length (1) and how long it took in
+/// microseconds (8); then the payload, where it is not what was published.
+extension ExtensionRun {
+  private static let layout: UInt8 = 1
+
+  /// The bytes.
+  public var bytes: [UInt8] {
+    var buffer = ByteBuffer(capacity: 256)
+    buffer.append(Self.layout)
+    buffer.append(UInt8(outcomes.count))
+    for outcome in outcomes {
+      buffer.append(outcome.state.rawValue)
+      buffer.append(UInt8(outcome.name.utf8.count))
+      buffer.append(outcome.name)
+      buffer.append(UInt64(max(0, outcome.microseconds)))
+    }
+    written?.withPayload { payload, _ in buffer.append(payload) }
+    return buffer.withUnsafeBytes { Array($0) }
+  }
+
+  /// The run that has left these bytes; nil where they are none.
+  ///
+  /// - Parameter published: the content that it began with.
+  public init?(_ bytes: [UInt8], published: MutableContent, _ rules: ContentRules) {
+    self.init(published)
+    let isRead = bytes.withUnsafeBytes { bytes -> Bool in
+      var reader = ByteReader(bytes)
+      guard reader.byte() == Self.layout, let count = reader.byte() else { return false }
+      for _ in 0..<count {
+        guard let state = reader.byte().flatMap(ExtensionState.init(rawValue:)), let name = reader.shortField(),
+          let microseconds = reader.integer(UInt64.self).flatMap({ Int64(exactly: $0) })
+        else { return false }
+        note(String(decoding: name, as: UTF8.self), state, nil, microseconds: microseconds)
+      }
+      let payload = reader.rest
+      if payload.isEmpty { return true }
+      guard let value = try? JSONValue(parsing: payload) else { return false }
+      return (try? take(MutableContent(payload: value), rules)) != nil
+    }
+    guard isRead else { return nil }
+  }
+}

@@ -1,0 +1,175 @@
+public import EventLoop
+import Notifications
+import Redis
+
+/// What service extensions have left of requests, kept until each verdict on them stands: whoever is given a request again shows the same,
+/// and asks nobody. Loop-confined.
+///
+/// It is a memory, not a record: what Redis does not keep is made again.
+public final class Results {
+  /// What is known of a request before its extensions are called.
+  public enum Standing: Sendable, Equatable {
+    /// They have left this.
+    case remembered([UInt8])
+    /// Nobody will be shown it: it was applied, is a repeat, is stale, or reaches nobody.
+    case settled
+    /// It is to be shown, as far as can be told.
+    case open
+  }
+
+  /// A request as it is looked for: its bytes lie in the arena.
+  public struct Request {
+    /// Has the target and the identifiers.
+    let arena: Arena
+    let target: Target
+    let entry: RequestEntry
+
+    /// For whom it is.
+    public enum Target {
+      /// The device of this token.
+      case device(ArenaSpan)
+      /// A person's devices that have the application.
+      case person(ArenaSpan, application: ArenaSpan)
+    }
+
+    /// A request from its parts.
+    public init(in arena: Arena, _ target: Target, _ entry: RequestEntry) { (self.arena, self.target, self.entry) = (arena, target, entry) }
+  }
+
+  /// Where a result is kept.
+  public struct Place: Sendable, Hashable {
+    fileprivate let bucket: Int
+    fileprivate let revision: Revision
+  }
+
+  /// What one lane has Redis keep at most, in bytes; what comes beyond it is not remembered.
+  private static let maximumBytes = 64 << 20
+  /// For how long: longer than it takes until the next owner of a partition has read its last requests again.
+  private static let milliseconds: Int64 = 120_000
+
+  private let shards: Shards
+  private let loop: EventLoop
+  private let calls = Calls()
+  /// What Redis keeps for this lane, and when it forgets it.
+  private var kept: [Place: Int] = [:]
+  private var ends: [(place: Place, at: UInt64)] = []
+  private var oldest = 0
+  private var bytes = 0
+
+  /// Of these servers.
+  public init(_ shards: Shards, on loop: EventLoop) { (self.shards, self.loop) = (shards, loop) }
+
+  /// Reads one request's standing, and changes nothing.
+  ///
+  /// KEYS: its result; what must be there when the bucket is used; the device's hash, or the set of the person's devices.
+  /// ARGV: for a device the identity and the terms of the request as the judge has them: id, revision, collapse id, terms.
+  /// Answers the result, 0 for one that is settled, 1 for one that is open, or -2 where Redis has lost the bucket.
+  static let script = RedisScript(
+    """
+    local call, find, sub, unpacked = redis.call, string.find, string.sub, struct.unpack
+    if call('EXISTS', KEYS[2]) == 0 then return -2 end
+    local result = call('GET', KEYS[1])
+    if result then return result end
+    if #ARGV == 0 then return call('EXISTS', KEYS[3]) end
+    \(Revision.luaEarlier)
+    \(JudgeLua.refusal)
+    \(JudgeLua.place)
+    local id, revision, collapse = ARGV[1], ARGV[2], ARGV[3]
+    local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w') or call('HMGET', KEYS[3], 'u', 'w', collapse)
+    if refusal(state[1], ARGV[4]) or place(state[2], id) then return 0 end
+    if not state[3] then return 1 end
+    local t0, p0, o0 = unpacked('>I8I4I8', state[3])
+    local t, p, o = unpacked('>I8I4I8', revision)
+    if p == p0 and o <= o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return 0 end
+    return 1
+    """)
+
+  /// Where the result of a request is kept.
+  public func place(of request: Request) -> Place {
+    let name =
+      switch request.target {
+      case .device(let token): token
+      case .person(let user, _): user
+      }
+    let bucket = request.arena.bytes.withUnsafeBytes { shards.keys.bucket(of: $0[name]) }
+    return Place(bucket: bucket, revision: request.entry.revision)
+  }
+
+  /// Finds out how a request stands.
+  ///
+  /// - Parameter then: may be called during this call, where it cannot be sent. What cannot be read of a device is the judge's to say: such a
+  ///   request is open.
+  public func look(_ request: Request, at place: Place, _ then: @escaping (Result<Standing, StoreError>) -> Void) {
+    calls.command.begin(Self.script, keys: 3)
+    append(place)
+    calls.command.append(shards.keys.guardKey(place.bucket))
+    request.arena.bytes.withUnsafeBytes { arena in
+      switch request.target {
+      case .device(let token):
+        calls.command.beginKey("d", place.bucket)
+        calls.command.extend(arena[token])
+        calls.command.endArgument()
+        calls.command.append(identityOf: request.entry, in: arena)
+        calls.command.append(termsOf: request.entry)
+      case .person(let user, let application):
+        calls.command.beginKey("u", place.bucket)
+        calls.command.extend(arena[application])
+        calls.command.extend("/")
+        calls.command.extend(arena[user])
+        calls.command.endArgument()
+      }
+    }
+    calls.send(over: shards.shard(of: place.bucket)) { answer in
+      switch answer {
+      case .success(let reply):
+        if let integer = reply.integer { return then(.success(integer == 0 ? .settled : .open)) }
+        then(.success(reply.bytes.map { .remembered(Array($0)) } ?? .open))
+      case .failure(let error): then(error.code == .faulty ? .success(.open) : .failure(error))
+      }
+    }
+  }
+
+  /// Has Redis keep a result for a while; what does not fit is not kept.
+  ///
+  /// What is asked of the same server later finds it there.
+  public func remember(_ result: [UInt8], at place: Place) {
+    let now = loop.milliseconds()
+    forgetOld(now)
+    guard bytes + result.count <= Self.maximumBytes, kept[place] == nil else { return }
+    kept[place] = result.count
+    bytes += result.count
+    ends.append((place, now + UInt64(Self.milliseconds)))
+    calls.command.begin("SET")
+    append(place)
+    result.withUnsafeBytes { calls.command.append($0) }
+    calls.command.append("PX")
+    calls.command.append(Self.milliseconds)
+    calls.send(over: shards.shard(of: place.bucket)) { _ in }
+  }
+
+  /// A result is not needed any more.
+  public func forget(_ place: Place) {
+    guard let size = kept.removeValue(forKey: place) else { return }
+    bytes -= size
+    calls.command.begin("UNLINK")
+    append(place)
+    calls.send(over: shards.shard(of: place.bucket)) { _ in }
+  }
+
+  private func forgetOld(_ now: UInt64) {
+    while oldest < ends.count, ends[oldest].at <= now {
+      if let size = kept.removeValue(forKey: ends[oldest].place) { bytes -= size }
+      oldest += 1
+    }
+    if oldest > 1024, oldest > ends.count / 2 {
+      ends.removeFirst(oldest)
+      oldest = 0
+    }
+  }
+
+  private func append(_ place: Place) {
+    calls.command.beginKey("x", place.bucket)
+    place.revision.withBytes { calls.command.extend($0) }
+    calls.command.endArgument()
+  }
+}

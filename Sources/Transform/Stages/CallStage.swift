@@ -1,0 +1,166 @@
+import EventLoop
+import Extensions
+import JSON
+import Notifications
+import Store
+
+/// Where mutable notifications pass those service extensions of their application that may take their time: once for a request, whoever
+/// gets it. Loop-confined.
+///
+/// What Redis knows of a request is looked up first: what they have left before is used again, and what nobody would see calls nobody.
+final class CallStage: Stage {
+  private let source: ExtensionsSource
+  /// What `source` had last: a notification passes one file's extensions, never half of two.
+  private var file: ExtensionsSource.Version
+  private let rules: ContentRules
+  /// Nil: nothing is looked up, and nothing remembered.
+  private let results: Results?
+  private let calls: ExtensionCalls
+  private var requests: [Flow.Parked: Request] = [:]
+  /// Those that are not looked up yet.
+  private var unasked: [Flow.Parked] = []
+  /// Those that have passed in this turn: what follows is asked for together.
+  private var ready: [(record: Flow.Parked, content: RequestContent)] = []
+  private var turnEnd: TurnEnd?
+  weak var owner: (any StageOwner)?
+
+  private struct Request {
+    let content: RequestContent
+    let chain: ExtensionChain
+    let place: Results.Place?
+    /// Nil as long as it is looked up.
+    var passage: ExtensionPassage?
+  }
+
+  init(on loop: EventLoop, _ source: ExtensionsSource, _ rules: ContentRules, _ results: Results?) {
+    self.source = source
+    self.rules = rules
+    self.results = results
+    calls = ExtensionCalls(on: loop)
+    file = source.current
+    turnEnd = loop.onTurnEnd { [unowned self] in goOn() }
+  }
+
+  var isActive: Bool { !source.isEmpty }
+
+  func close() async {
+    turnEnd?.close()
+    await calls.close()
+  }
+
+  func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
+    guard content.mutability == .mutable, content.called == nil else { return .pass(content) }
+    if source.update(&file) { calls.retire() }
+    guard let chain = file.extensions.chain(application: content.entry.application), !chain.called.isEmpty else { return .pass(content) }
+    let place = results.map { $0.place(of: Results.Request(content)) }
+    requests[record] = Request(content: content, chain: chain, place: place)
+    unasked.append(record)
+    return .later
+  }
+
+  func drop(_ records: Set<Flow.Parked>) {
+    for record in records { requests.removeValue(forKey: record)?.passage?.cancel() }
+    if !ready.isEmpty { ready.removeAll { records.contains($0.record) } }
+  }
+
+  /// The outcomes of a request are durable: what was remembered of it is not needed any more, where Redis knows of it by itself.
+  func concluded(_ called: CalledExtensions) {
+    if let place = called.place { results?.forget(place) }
+  }
+
+  // MARK: What is known
+
+  func flush() {
+    guard !unasked.isEmpty else { return }
+    let records = unasked
+    unasked.removeAll(keepingCapacity: true)
+    for record in records { look(record) }
+  }
+
+  private func look(_ record: Flow.Parked) {
+    guard let request = requests[record] else { return }
+    guard let results, let place = request.place else { return begin(record, request) }
+    results.look(Results.Request(request.content), at: place) { [weak self] answer in
+      guard let self, let request = requests[record] else { return }
+      switch answer {
+      case .success(.remembered(let bytes)):
+        let run = published(request.content) { ExtensionRun(bytes, published: $1, self.rules) } ?? nil
+        if let run { passed(record, run, isNew: false) } else { begin(record, request) }
+      case .success(.settled):
+        let run = published(request.content) { entry, content in
+          var run = ExtensionRun(content)
+          run.pass(request.chain.called, of: ExtensionRequest(entry, locale: nil), self.rules, callingNone: Self.settled)
+          return run
+        }
+        if let run { passed(record, run, isNew: false) } else { begin(record, request) }
+      case .success(.open): begin(record, request)
+      case .failure(let error):
+        requests[record] = nil
+        owner?.failed(record, request.content, error)
+      }
+    }
+  }
+
+  private static let settled = ExtensionFailure("it was not called: nobody was going to be shown the notification")
+
+  // MARK: Calls
+
+  private func begin(_ record: Flow.Parked, _ request: Request) {
+    let passage = published(request.content) { entry, content in
+      ExtensionPassage(
+        ExtensionRun(content), bytes: entry.payload.count, of: ExtensionRequest(entry, locale: nil), through: request.chain.called,
+        within: calls.budget(lifetime: request.content.entry.end * 1000 - WallClock.milliseconds()), rules, calls)
+    }
+    // It was checked when it was read, so it is there.
+    guard let passage else { return passed(record, ExtensionRun(MutableContent(payload: .null)), isNew: false) }
+    requests[record]?.passage = passage
+    if let run = passage.start(whenDone: { [weak self] in self?.passed(record, $0, isNew: true) }) { passed(record, run, isNew: true) }
+  }
+
+  private func passed(_ record: Flow.Parked, _ run: ExtensionRun, isNew: Bool) {
+    guard let request = requests.removeValue(forKey: record) else { return }
+    if isNew, let place = request.place { results?.remember(run.bytes, at: place) }
+    var content = request.content
+    content.called = CalledExtensions(request.chain, run, place: content.receiver.isPerson ? nil : request.place)
+    ready.append((record, content))
+  }
+
+  /// The turn ends: those whose extensions have come to their end go on together.
+  private func goOn() {
+    guard !ready.isEmpty else { return }
+    let passed = ready
+    ready.removeAll(keepingCapacity: true)
+    owner?.passed(passed)
+  }
+
+  private func published<Result>(_ content: RequestContent, _ body: (DeliveryEntryView, MutableContent) -> Result) -> Result? {
+    content.withPublished { body($0, MutableContent(payload: $1)) }
+  }
+}
+
+/// What the extensions that take their time have made of a request. It is kept as long as the request is in flight, so that they are not
+/// called again where the request is started again.
+final class CalledExtensions {
+  /// The extensions of the file that was in force then.
+  let chain: ExtensionChain
+  let run: ExtensionRun
+  /// Where the run is remembered until the request's outcomes are durable; nil where it is remembered for its time.
+  let place: Results.Place?
+
+  init(_ chain: ExtensionChain, _ run: ExtensionRun, place: Results.Place?) { (self.chain, self.run, self.place) = (chain, run, place) }
+}
+
+extension Results.Request {
+  fileprivate init(_ content: RequestContent) {
+    let target: Target =
+      switch content.receiver {
+      case .device(let token): .device(token)
+      case .person(let user, let application): .person(user, application: application)
+      }
+    self.init(in: content.arena, target, content.entry)
+  }
+}
+
+extension RequestContent.Receiver {
+  fileprivate var isPerson: Bool { if case .person = self { true } else { false } }
+}
