@@ -12,6 +12,7 @@ import Redis
 /// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` its person's set, `r` registration, `l` locale, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id | `Device` |
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry | `Mailbox` |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the recipients of a person for an application: the tokens of their devices, in the order of their bytes | `Recipients` |
+/// | `x{B}REVISION` | string, expiring | what the service extensions have left of the request with this revision, of 20 bytes; its target's bucket | `Results` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |

@@ -27,8 +27,9 @@ import Testing
       return try await work(request, bestAttempt)
     }
 
-    func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent {
-      if let lastWord { bestAttempt.update { $0.title = lastWord } }
+    func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent? {
+      guard let lastWord else { return nil }
+      bestAttempt.update { $0.title = lastWord }
       return bestAttempt.content
     }
 
@@ -125,7 +126,8 @@ import Testing
       #expect(run.outcomes.map(\.state) == [.modified])
       #expect(run.content.title == "0 38")
       #expect(run.written != nil)
-      #expect(await lane.pass([Self.definition(Told { $1.content })]).outcomes.map(\.state) == [.unchanged])
+      let same = Told { $1.content }
+      #expect(await lane.pass([Self.definition(same)]).outcomes.map(\.state) == [.unchanged])
     }
   }
 
@@ -179,7 +181,8 @@ import Testing
       for _ in 0..<2 { #expect(await lane.pass([deaf]).outcomes.map(\.state) == [.timedOut]) }
       #expect(await lane.count == 2)
       #expect(await lane.pass([deaf]).outcomes.map(\.state) == [.overloaded])
-      #expect(await lane.pass([Self.definition(Told { $1.content })]).outcomes.map(\.state) == [.unchanged])
+      let same = Told { $1.content }
+      #expect(await lane.pass([Self.definition(same)]).outcomes.map(\.state) == [.unchanged])
       await gate.open()
       await lane.eventually("work stops") { work.running == 0 }
       for _ in 0..<6000 where await lane.count > 0 { try await Task.sleep(for: .milliseconds(5)) }
@@ -265,6 +268,44 @@ import Testing
         state = await lane.pass([definition]).outcomes.first?.state
       }
       #expect(state == .unchanged, "it is tried again")
+    }
+  }
+
+  @Test func oneThatHadLessThanItsBudgetHasNotFailed() async throws {
+    try await Lane.with { lane in
+      let work = Told { _, _ in try await Self.hang() }
+      let definition = Self.definition(work) { $0.breaker = 1 }
+      for called in 1...3 {
+        let run = await lane.pass([definition], lifetime: 100)
+        #expect(run.outcomes.map(\.state) == [.timedOut])
+        #expect(work.called == called, "it is called again")
+      }
+    }
+  }
+
+  @Test func whatARunHasLeftIsFoundAgainInItsBytesButNotByAnotherChain() async throws {
+    try await Lane.with { lane in
+      struct Trouble: Error {}
+      let changing = Told { _, attempt in
+        var content = attempt.content
+        content.title = "Changed"
+        return content
+      }
+      let failing = Told { _, _ in throw Trouble() }
+      let run = await lane.pass([Self.definition(changing), Self.definition(failing)])
+      let published = MutableContent(payload: ["aps": ["alert": ["title": "News", "body": "Hello"]]])
+      let step = ExtensionChain.Step(name: "0", work: .called(Self.definition(changing)))
+      let chain = ExtensionChain(application: "a", steps: [step], settings: "one")
+      let bytes = run.bytes(of: chain)
+      let found = try #require(ExtensionRun(bytes, of: chain, published: published, ContentRules()))
+      #expect(found.content == run.content)
+      #expect(found.written?.payload == run.written?.payload)
+      #expect(found.outcomes.map(\.name) == ["0", "1"])
+      #expect(found.outcomes.map(\.state) == [.modified, .failed])
+      #expect(found.outcomes.map(\.microseconds) == run.outcomes.map(\.microseconds))
+      let other = ExtensionChain(application: "a", steps: [step], settings: "two")
+      #expect(ExtensionRun(bytes, of: other, published: published, ContentRules()) == nil)
+      for count in 0..<bytes.count { _ = ExtensionRun(Array(bytes[..<count]), of: chain, published: published, ContentRules()) }
     }
   }
 

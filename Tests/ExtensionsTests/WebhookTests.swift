@@ -37,13 +37,13 @@ import Testing
 
   /// What becomes of a notification at a service that answers like this.
   private static func ask(
-    settings: String = "", _ answer: @escaping @Sendable (String) -> ScriptedServer.Answer,
+    settings: String = #""budget":30000,"timeout":30000"#, _ answer: @escaping @Sendable (String) -> ScriptedServer.Answer,
     _ body: @escaping @Sendable (ExtensionRun, [String]) throws -> Void
   ) async throws {
     try await withKeys { folder in
       try await ScriptedServer.with(answer) { server, port in
         let file = try Self.file(
-          folder, #""url":"http://127.0.0.1:\#(port)/ask","plaintext":true,"networks":["127.0.0.0/8"]\#(settings)"#)
+          folder, #""url":"http://127.0.0.1:\#(port)/ask","plaintext":true,"networks":["127.0.0.0/8"],\#(settings)"#)
         let chain = try #require(file.chain(application: StableHash.hash("com.example.shop")))
         guard case .called(let definition) = chain.steps[0].work else { throw Expectation.isCalled }
         try await ExtensionCallsTests.Lane.with { lane in
@@ -139,7 +139,9 @@ import Testing
   }
 
   @Test func oneThatStaysBusyIsAskedAsOftenAsTheFileSays() async throws {
-    try await Self.ask(settings: #","attempts":2"#, { _ in Self.reply("503 Service Unavailable", "", "retry-after: 0\r\n") }) {
+    try await Self.ask(
+      settings: #""attempts":2,"budget":30000,"timeout":30000"#, { _ in Self.reply("503 Service Unavailable", "", "retry-after: 0\r\n") }
+    ) {
       run, requests in
       #expect(run.outcomes.map(\.state) == [.failed])
       #expect(requests.count == 2)
@@ -147,11 +149,11 @@ import Testing
   }
 
   @Test func oneThatHangsIsGivenUpWhenTheBudgetEnds() async throws {
-    try await Self.ask(settings: #","budget":200,"timeout":30000"#, { _ in .silence }) { run, _ in
+    try await Self.ask(settings: #""budget":200,"timeout":30000"#, { _ in .silence }) { run, _ in
       #expect(run.outcomes.map(\.state) == [.timedOut])
       #expect(run.content.title == "News")
     }
-    try await Self.ask(settings: #","attempts":1,"timeout":200"#, { _ in .silence }) { run, _ in
+    try await Self.ask(settings: #""attempts":1,"timeout":200,"budget":30000"#, { _ in .silence }) { run, _ in
       #expect(run.outcomes.map(\.state) == [.failed])
     }
   }
@@ -166,7 +168,8 @@ import Testing
     try await Self.withKeys { folder in
       try await ScriptedServer.with({ _ in .reply("HTTP/1.1 204 No Content\r\n\r\n") }) { server, port in
         let file = try Self.file(
-          folder, #""url":"http://127.0.0.1:\#(port)/","plaintext":true,"networks":["127.0.0.0/8"]"#)
+          folder,
+          #""url":"http://127.0.0.1:\#(port)/","plaintext":true,"networks":["127.0.0.0/8"],"budget":30000,"timeout":30000"#)
         guard case .called(let definition)? = file.all.first?.steps[0].work else { throw Expectation.isCalled }
         try await ExtensionCallsTests.Lane.with { lane in
           for _ in 0..<5 { #expect(await lane.pass([definition]).outcomes.map(\.state) == [.unchanged]) }

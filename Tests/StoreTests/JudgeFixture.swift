@@ -185,14 +185,13 @@ actor TestJudge {
     }.get()
   }
 
-  func remember(_ bytes: [UInt8], of judged: Judged) throws -> Results.Place {
-    let (results, request) = try request(judged)
-    let place = results.place(of: request)
-    results.remember(bytes, at: place)
-    return place
+  /// Remembers a result, as this lane or as another one.
+  func remember(_ bytes: [UInt8], of judged: Judged, as lane: String? = nil) throws {
+    let (own, request) = try request(judged)
+    guard let shards else { return }
+    let results = lane == nil ? own : Results(shards, on: loop)
+    results.remember(bytes, at: results.place(of: request))
   }
-
-  func forget(_ place: Results.Place) { results?.forget(place) }
 
   private static func entry(_ request: Judged, _ application: UInt64, in arena: Arena) throws -> RequestEntry {
     let start = arena.bytes.count

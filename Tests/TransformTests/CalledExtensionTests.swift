@@ -155,6 +155,28 @@ import Worker
     }
   }
 
+  /// A device that is not registered when its request is looked up, and is when the one before it has come to its end.
+  @Test func whoComesMeanwhileIsShownWhatTheExtensionsLeave() async throws {
+    let work = Marking()
+    let source = Self.source(work)
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.connect(token)
+      try await lane.request("device:" + token, payload: Self.payload("wait"))
+      await lane.eventually("the first one is called") { await work.calls.count == 1 }
+      let device = RedisArgument.text(TransformFixture.keys.device(token))
+      try await lane.probe.command("RENAME", device, "gone")
+      try await lane.request("device:" + token, payload: Self.payload("second"))
+      await lane.eventually("both are taken") { lane.metric("carillon_transform_requests_total") == 2 }
+      // Longer than a guess counts.
+      try await Task.sleep(for: .milliseconds(1_500))
+      try await lane.probe.command("RENAME", "gone", device)
+      await work.open()
+      #expect(try await Self.bodies(lane, of: token, count: 2) == ["seen: wait", "seen: second"])
+    }
+  }
+
   private struct Language: ImmediateExtension {
     func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
       content.subtitle = request.locale ?? "none"

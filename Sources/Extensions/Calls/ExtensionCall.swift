@@ -16,6 +16,8 @@ final class ExtensionCall: @unchecked Sendable {
 
   /// It shows whether an extension works again that has failed too often.
   let isTrial: Bool
+  /// Whether the extension has failed where its time expires: not where the notification has left it less than its own budget.
+  private let isExpiryFailure: Bool
   private let loop: EventLoop
   private let work: any ServiceExtension
   private let request: ExtensionRequest
@@ -31,10 +33,11 @@ final class ExtensionCall: @unchecked Sendable {
 
   init(
     on loop: EventLoop, _ work: any ServiceExtension, _ request: ExtensionRequest, _ content: MutableContent, isTrial: Bool,
+    isExpiryFailure: Bool,
     whenEnded: @escaping (CallEnding) -> Void, whenSettled: @escaping (ExtensionCall, Bool?) -> Void,
     whenReleased: @escaping (ExtensionCall) -> Void
   ) {
-    (self.loop, self.work, self.request, self.isTrial) = (loop, work, request, isTrial)
+    (self.loop, self.work, self.request, self.isTrial, self.isExpiryFailure) = (loop, work, request, isTrial, isExpiryFailure)
     (self.whenEnded, self.whenSettled, self.whenReleased) = (whenEnded, whenSettled, whenReleased)
     bestAttempt = BestAttempt(content)
     timer = Timer(on: loop)
@@ -61,14 +64,16 @@ final class ExtensionCall: @unchecked Sendable {
   /// Its time is about to expire.
   private func warn(_ left: Int) {
     phase = .expiring
-    timer.handler = { [unowned self] in end(.expired(bestAttempt: bestAttempt.content), isSuccess: false) }
+    timer.handler = { [unowned self] in expired() }
     timer.start(after: left)
     run { [self] in
       let content = await work.serviceExtensionTimeWillExpire(request, bestAttempt)
       loop.preconditionOnLoop()
-      end(.expired(bestAttempt: content), isSuccess: false)
+      if let content { end(.expired(bestAttempt: content), isSuccess: isExpiryFailure ? false : nil) }
     }
   }
+
+  private func expired() { end(.expired(bestAttempt: bestAttempt.content), isSuccess: isExpiryFailure ? false : nil) }
 
   private func run(_ body: @escaping @Sendable () async -> Void) {
     open += 1

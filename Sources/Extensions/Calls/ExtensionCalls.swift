@@ -10,6 +10,8 @@ public final class ExtensionCalls {
     public var calls = 4_096
     /// Bytes of the contents that they were given.
     public var bytes = 64 << 20
+    /// Whether an extension that has failed too often is not called for a while.
+    public var hasBreakers = true
 
     /// The defaults.
     public init() {}
@@ -66,9 +68,10 @@ public final class ExtensionCalls {
     guard !isClosed, calls.count < bounds.calls, self.bytes + bytes <= bounds.bytes else { throw .tooMuch }
     let instance = instance(of: definition)
     guard instance.running < definition.limits.concurrency else { throw .tooManyOfIt }
-    guard !instance.breaker.isOpen(at: now) else { throw .failedTooOften }
+    guard !bounds.hasBreakers || !instance.breaker.isOpen(at: now) else { throw .failedTooOften }
     let call = ExtensionCall(
-      on: loop, instance.work, request, content, isTrial: instance.breaker.begin(), whenEnded: whenEnded,
+      on: loop, instance.work, request, content, isTrial: instance.breaker.begin(),
+      isExpiryFailure: share.milliseconds == definition.limits.budgetMilliseconds, whenEnded: whenEnded,
       whenSettled: { [self] call, success in settled(call, instance, success, at: loop.milliseconds()) },
       whenReleased: { [self] in released($0, instance, bytes) })
     instance.running += 1

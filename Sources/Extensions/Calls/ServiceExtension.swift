@@ -14,18 +14,18 @@ public protocol ServiceExtension: Sendable {
   /// - Throws: when it has none: then the best attempt is used.
   func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent
 
-  /// Its budget is about to end: a last chance to say what is shown. Unless it says otherwise, that is the best attempt.
-  func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent
+  /// Its budget is about to end: a last chance to say what is shown.
+  ///
+  /// - Returns: what is shown, with which the call ends; nil (unless it says otherwise) where it goes on until its budget has ended.
+  func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent?
 
   /// Nothing more is asked of it: it lets go of what it holds.
   func close() async
 }
 
 extension ServiceExtension {
-  /// The best attempt.
-  public func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent {
-    bestAttempt.content
-  }
+  /// It has no last word.
+  public func serviceExtensionTimeWillExpire(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async -> MutableContent? { nil }
 
   /// It holds nothing.
   public func close() async {}

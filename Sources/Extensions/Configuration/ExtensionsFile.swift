@@ -111,7 +111,7 @@ public struct ExtensionsFile: Sendable {
         throw object.wrong("use", "An extension that is asked once for a request stands before those that depend on the device's locale.")
       }
     }
-    return ExtensionChain(application: application, steps: steps)
+    return ExtensionChain(application: application, steps: steps, settings: value.text)
   }
 
   /// Whether no application has extensions.

@@ -1,3 +1,5 @@
+import Notifications
+
 /// The service extensions of an application, in the order in which its mutable notifications pass them.
 public struct ExtensionChain: Sendable {
   /// One extension.
@@ -41,21 +43,33 @@ public struct ExtensionChain: Sendable {
   public let immediate: ArraySlice<Step>
   /// Whether what they do depends on the device's locale.
   public let usesLocale: Bool
+  /// Tells it from another of the application: what one has left is not handed on by another.
+  public let digest: UInt64
 
   /// A chain of extensions. Those that may take their time stand before all that depend on the device's locale: they are called once for
   /// a request, whoever gets it. Another order is the caller's mistake.
-  public init(application: String, steps: [Step]) {
+  ///
+  /// - Parameter settings: what they were made of; nothing where that is code.
+  public init(application: String, steps: [Step], settings: String = "") {
     precondition(Self.isInOrder(steps), "what is called stands before what depends on the locale")
     (self.application, self.steps) = (application, steps)
     let end = steps.lastIndex { $0.isCalled }.map { $0 + 1 } ?? 0
     (called, immediate) = (steps[..<end], steps[end...])
     usesLocale = steps.contains { $0.localized != nil }
+    digest = StableHash.hash(([application, settings] + steps.map(\.name)).joined(separator: "\n"))
   }
 
   /// Whether what may take its time stands before all that depends on the device's locale.
   static func isInOrder(_ steps: [Step]) -> Bool {
     guard let first = steps.firstIndex(where: { $0.localized != nil }) else { return true }
     return !steps[first...].contains { $0.isCalled }
+  }
+
+  /// How many calls each of those takes at the same time that may take their time.
+  public var concurrency: Int {
+    called.reduce(.max) { least, step in
+      if case .called(let definition) = step.work { min(least, definition.limits.concurrency) } else { least }
+    }
   }
 
   /// The same for locales for which they do the same.

@@ -3,15 +3,16 @@ import Notifications
 
 /// What a run has left, in bytes: so it is remembered for whoever is given the notification again.
 ///
-/// The layout's number (1 byte), how many outcomes (1); of each the state (1), the name behind its length (1) and how long it took in
+/// The layout's number (1 byte), the digest of the chain that has left it (8), how many outcomes (1); of each the state (1), the name behind its length (1) and how long it took in
 /// microseconds (8); then the payload, where it is not what was published.
 extension ExtensionRun {
   private static let layout: UInt8 = 1
 
-  /// The bytes.
-  public var bytes: [UInt8] {
+  /// The bytes of a run through this chain.
+  public func bytes(of chain: ExtensionChain) -> [UInt8] {
     var buffer = ByteBuffer(capacity: 256)
     buffer.append(Self.layout)
+    buffer.append(chain.digest)
     buffer.append(UInt8(outcomes.count))
     for outcome in outcomes {
       buffer.append(outcome.state.rawValue)
@@ -23,14 +24,14 @@ extension ExtensionRun {
     return buffer.withUnsafeBytes { Array($0) }
   }
 
-  /// The run that has left these bytes; nil where they are none.
+  /// The run through this chain that has left these bytes; nil where they are none, or are another chain's.
   ///
   /// - Parameter published: the content that it began with.
-  public init?(_ bytes: [UInt8], published: MutableContent, _ rules: ContentRules) {
+  public init?(_ bytes: [UInt8], of chain: ExtensionChain, published: MutableContent, _ rules: ContentRules) {
     self.init(published)
     let isRead = bytes.withUnsafeBytes { bytes -> Bool in
       var reader = ByteReader(bytes)
-      guard reader.byte() == Self.layout, let count = reader.byte() else { return false }
+      guard reader.byte() == Self.layout, reader.integer(UInt64.self) == chain.digest, let count = reader.byte() else { return false }
       for _ in 0..<count {
         guard let state = reader.byte().flatMap(ExtensionState.init(rawValue:)), let name = reader.shortField(),
           let microseconds = reader.integer(UInt64.self).flatMap({ Int64(exactly: $0) })

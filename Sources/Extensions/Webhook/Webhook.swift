@@ -23,14 +23,14 @@ actor Webhook: ServiceExtension {
     let body = WebhookMessage.body(request, given)
     var backoff = Self.firstWait
     for attempt in 1... {
-      let wait: Int
+      var wait = backoff
       do {
         let answer = try await client.send(message(request, body))
         guard attempt < settings.attempts, Self.isPassing(answer.status) else { return try WebhookMessage.content(answer, of: given) }
         wait = answer.headers.retryMilliseconds ?? backoff
+        guard wait <= Self.longestRetry else { return try WebhookMessage.content(answer, of: given) }
       } catch let error as HTTPClientError {
         guard attempt < settings.attempts, error.isRetriable, !Task.isCancelled else { throw ExtensionFailure(error.message) }
-        wait = backoff
       }
       await loop.sleep(milliseconds: wait)
       try Task.checkCancellation()
@@ -40,6 +40,8 @@ actor Webhook: ServiceExtension {
   }
 
   private static let (firstWait, longestWait) = (100, 2_000)
+  /// What a service asks to wait for longer is a failure: the notification would be late, and the place of another is held.
+  private static let longestRetry = 5_000
 
   /// Whether the same message may find another answer soon (RFC 9110, section 15.6; RFC 6585, section 4).
   private static func isPassing(_ status: HTTPStatus) -> Bool { [429, 502, 503, 504].contains(status.rawValue) }

@@ -2,8 +2,8 @@ public import EventLoop
 import Notifications
 import Redis
 
-/// What service extensions have left of requests, kept until each verdict on them stands: whoever is given a request again shows the same,
-/// and asks nobody. Loop-confined.
+/// What service extensions have left of requests, kept for a while: whoever is given a request again shows the same, and asks nobody.
+/// Loop-confined.
 ///
 /// It is a memory, not a record: what Redis does not keep is made again.
 public final class Results {
@@ -11,7 +11,7 @@ public final class Results {
   public enum Standing: Sendable, Equatable {
     /// They have left this.
     case remembered([UInt8])
-    /// Nobody will be shown it: it was applied, is a repeat, is stale, or reaches nobody.
+    /// Nobody would be shown it now: it was applied and its device is not connected, is a duplicate, is stale, or reaches nobody.
     case settled
     /// It is to be shown, as far as can be told.
     case open
@@ -43,9 +43,9 @@ public final class Results {
   }
 
   /// What one lane has Redis keep at most, in bytes; what comes beyond it is not remembered.
-  private static let maximumBytes = 64 << 20
+  private static let maximumBytes = 128 << 20
   /// For how long: longer than it takes until the next owner of a partition has read its last requests again.
-  private static let milliseconds: Int64 = 120_000
+  private static let milliseconds: Int64 = 60_000
 
   private let shards: Shards
   private let loop: EventLoop
@@ -75,13 +75,19 @@ public final class Results {
     \(JudgeLua.refusal)
     \(JudgeLua.place)
     local id, revision, collapse = ARGV[1], ARGV[2], ARGV[3]
-    local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w') or call('HMGET', KEYS[3], 'u', 'w', collapse)
-    if refusal(state[1], ARGV[4]) or place(state[2], id) then return 0 end
-    if not state[3] then return 1 end
-    local t0, p0, o0 = unpacked('>I8I4I8', state[3])
-    local t, p, o = unpacked('>I8I4I8', revision)
-    if p == p0 and o <= o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return 0 end
-    return 1
+    local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
+    -- What was applied goes to the device once more where that is connected.
+    local again = state[3] and #state[3] == 12 and 1 or 0
+    local refused, at, known = refusal(state[1], ARGV[4]), place(state[2], id), state[4]
+    if at and sub(state[2], at, at + 11) ~= id then return 0 end
+    if known then
+      local t0, p0, o0 = unpacked('>I8I4I8', known)
+      local t, p, o = unpacked('>I8I4I8', revision)
+      if p == p0 and o == o0 then at = 1 end
+      if not at and (p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0)) then return 0 end
+    end
+    if refused then return 0 end
+    return at and again or 1
     """)
 
   /// Where the result of a request is kept.
@@ -142,18 +148,14 @@ public final class Results {
     calls.command.begin("SET")
     append(place)
     result.withUnsafeBytes { calls.command.append($0) }
+    // Who was given the request first may have remembered it, and may have been asked what it is since.
+    calls.command.append("NX")
     calls.command.append("PX")
     calls.command.append(Self.milliseconds)
-    calls.send(over: shards.shard(of: place.bucket)) { _ in }
-  }
-
-  /// A result is not needed any more.
-  public func forget(_ place: Place) {
-    guard let size = kept.removeValue(forKey: place) else { return }
-    bytes -= size
-    calls.command.begin("UNLINK")
-    append(place)
-    calls.send(over: shards.shard(of: place.bucket)) { _ in }
+    calls.send(over: shards.shard(of: place.bucket)) { [weak self] answer in
+      guard case .failure = answer, let self, let size = kept.removeValue(forKey: place) else { return }
+      bytes -= size
+    }
   }
 
   private func forgetOld(_ now: UInt64) {

@@ -8,8 +8,6 @@ import Worker
 protocol InFlightOwner: AnyObject {
   /// A record is finished, or given up: its ticket goes back to the tracker.
   func finished(_ ticket: RecordTicket)
-  /// The outcomes of a request are durable that has passed extensions which take their time.
-  func concluded(_ called: CalledExtensions)
   /// A record has failed, and is to be started again later.
   func failed(_ slot: Flow.Slot)
   /// A call to Redis has failed.
@@ -98,7 +96,9 @@ final class InFlight {
 
   /// Keeps what took its time of a content, should the request be started again.
   func keep(_ slot: Flow.Slot, _ content: RequestContent) {
-    if let called = content.called { records[slot].called = called }
+    guard let called = content.called, records[slot].called !== called else { return }
+    records[slot].called = called.isGuess ? nil : called
+    records[slot].batch.grew(by: called.bytes)
   }
 
   /// Notes how many records to Kafka an outcome has.
@@ -156,7 +156,6 @@ final class InFlight {
     flow.remove(slot)
     let record = records.take(slot)
     metrics.latency.observe(Double(loop.milliseconds() - record.arrived) / 1000)
-    if let called = record.called { owner?.concluded(called) }
     if record.verdict == .poison { logPoison(record, tries: faults) }
     if let verdict = record.verdict { metrics.count(verdict, isRegistration: record.isRegistration) }
     guard let journal, !record.isRegistration else {

@@ -19,6 +19,7 @@ protocol PipelineOwner: AnyObject {
 
 /// The stages of the records in flight: makes them, takes records in, and hands each on. Loop-confined.
 final class Pipeline {
+  private let loop: EventLoop
   private let shards: Shards
   private let outcomes: Outcomes
   private let state: LaneState
@@ -26,7 +27,6 @@ final class Pipeline {
   private let inFlight: InFlight
   private let rejections: Rejections
   private let registry: RegistryWait
-  private let calls: CallStage
   private let stages: StageSequence
   private let recipients: RecipientStage
   private let judge: JudgeStage
@@ -42,6 +42,7 @@ final class Pipeline {
     on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, outcomes: Outcomes, journal: Journal?,
     logger: Logger, metrics: TransformMetrics, isRebuilding: Bool = false
   ) {
+    self.loop = loop
     self.shards = shards
     self.outcomes = outcomes
     self.state = state
@@ -52,8 +53,12 @@ final class Pipeline {
     // What may answer later, in the order in which requests pass it.
     let locales = Locales(shards)
     let rules = ContentRules(settings.limits)
-    calls = CallStage(on: loop, settings.extensions, rules, isRebuilding ? nil : Results(shards, on: loop))
-    stages = StageSequence([registry, calls, ExtensionStage(settings.extensions, rules, locales, metrics)], inFlight)
+    let extensions = LaneExtensions(settings.extensions)
+    stages = StageSequence(
+      [
+        registry, CallStage(on: loop, extensions, rules, isRebuilding ? nil : Results(shards, on: loop)),
+        ExtensionStage(extensions, rules, locales, metrics),
+      ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
     let persons = Recipients(shards)
     recipients = RecipientStage(persons, locales, inFlight, judge, reader, outcomes, journal: journal, metrics: metrics, logger: logger)
@@ -187,8 +192,6 @@ final class Pipeline {
 }
 
 extension Pipeline: InFlightOwner {
-  func concluded(_ called: CalledExtensions) { calls.concluded(called) }
-
   func finished(_ ticket: RecordTicket) { owner?.finished(ticket) }
 
   func failed(_ slot: Flow.Slot) {
@@ -206,14 +209,30 @@ extension Pipeline: InFlightOwner {
 }
 
 extension Pipeline: StageSequenceOwner {
+  /// Whether a request that took its time still is the lane's to judge, and the lane still is what it was when the request came; else it is
+  /// started again.
+  private func mayGoOn(_ slot: Flow.Slot, _ content: RequestContent, _ now: UInt64) -> Bool {
+    guard state.phase.mayJudge, owner?.isCurrent(inFlight[slot].ticket) == true, content.called?.isOutdated(at: now) != true else {
+      return false
+    }
+    if case .person = content.receiver { return state.phase.mayResolveRecipients }
+    return true
+  }
+
   func failed(_ slot: Flow.Slot, _ content: RequestContent, _ error: StoreError) {
     inFlight.keep(slot, content)
     inFlight.failed(slot, error)
   }
 
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
+    let now = loop.milliseconds()
     for (slot, content) in requests {
-      address(slot, content)
+      if mayGoOn(slot, content, now) {
+        address(slot, content)
+      } else {
+        inFlight.keep(slot, content)
+        inFlight.flow.fail(slot)
+      }
       inFlight.answered(slot)
     }
     judge.send()

@@ -9,9 +9,8 @@ import Store
 ///
 /// What Redis knows of a request is looked up first: what they have left before is used again, and what nobody would see calls nobody.
 final class CallStage: Stage {
-  private let source: ExtensionsSource
-  /// What `source` had last: a notification passes one file's extensions, never half of two.
-  private var file: ExtensionsSource.Version
+  private let loop: EventLoop
+  private let extensions: LaneExtensions
   private let rules: ContentRules
   /// Nil: nothing is looked up, and nothing remembered.
   private let results: Results?
@@ -21,6 +20,9 @@ final class CallStage: Stage {
   private var unasked: [Flow.Parked] = []
   /// Those that have passed in this turn: what follows is asked for together.
   private var ready: [(record: Flow.Parked, content: RequestContent)] = []
+  /// Those that wait for a place, from `next` on.
+  private var held: [Flow.Parked] = []
+  private var next = 0
   private var turnEnd: TurnEnd?
   weak var owner: (any StageOwner)?
 
@@ -32,16 +34,19 @@ final class CallStage: Stage {
     var passage: ExtensionPassage?
   }
 
-  init(on loop: EventLoop, _ source: ExtensionsSource, _ rules: ContentRules, _ results: Results?) {
-    self.source = source
+  /// - Parameter results: nil where Redis is rebuilt: then nothing is looked up, and no call is refused, for whoever rebuilds has time.
+  init(on loop: EventLoop, _ extensions: LaneExtensions, _ rules: ContentRules, _ results: Results?) {
+    self.loop = loop
+    self.extensions = extensions
     self.rules = rules
     self.results = results
-    calls = ExtensionCalls(on: loop)
-    file = source.current
+    var bounds = ExtensionCalls.Bounds()
+    bounds.hasBreakers = results != nil
+    calls = ExtensionCalls(on: loop, bounds: bounds)
     turnEnd = loop.onTurnEnd { [unowned self] in goOn() }
   }
 
-  var isActive: Bool { !source.isEmpty }
+  var isActive: Bool { !extensions.isEmpty }
 
   func close() async {
     turnEnd?.close()
@@ -49,9 +54,9 @@ final class CallStage: Stage {
   }
 
   func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
+    if extensions.update() { calls.retire() }
     guard content.mutability == .mutable, content.called == nil else { return .pass(content) }
-    if source.update(&file) { calls.retire() }
-    guard let chain = file.extensions.chain(application: content.entry.application), !chain.called.isEmpty else { return .pass(content) }
+    guard let chain = extensions.chain(application: content.entry.application), !chain.called.isEmpty else { return .pass(content) }
     let place = results.map { $0.place(of: Results.Request(content)) }
     requests[record] = Request(content: content, chain: chain, place: place)
     unasked.append(record)
@@ -61,11 +66,6 @@ final class CallStage: Stage {
   func drop(_ records: Set<Flow.Parked>) {
     for record in records { requests.removeValue(forKey: record)?.passage?.cancel() }
     if !ready.isEmpty { ready.removeAll { records.contains($0.record) } }
-  }
-
-  /// The outcomes of a request are durable: what was remembered of it is not needed any more, where Redis knows of it by itself.
-  func concluded(_ called: CalledExtensions) {
-    if let place = called.place { results?.forget(place) }
   }
 
   // MARK: What is known
@@ -79,12 +79,12 @@ final class CallStage: Stage {
 
   private func look(_ record: Flow.Parked) {
     guard let request = requests[record] else { return }
-    guard let results, let place = request.place else { return begin(record, request) }
+    guard let results, let place = request.place else { return hold(record, request) }
     results.look(Results.Request(request.content), at: place) { [weak self] answer in
       guard let self, let request = requests[record] else { return }
       switch answer {
       case .success(.remembered(let bytes)):
-        let run = published(request.content) { ExtensionRun(bytes, published: $1, self.rules) } ?? nil
+        let run = published(request.content) { ExtensionRun(bytes, of: request.chain, published: $1, self.rules) } ?? nil
         if let run { passed(record, run, isNew: false) } else { begin(record, request) }
       case .success(.settled):
         let run = published(request.content) { entry, content in
@@ -92,7 +92,7 @@ final class CallStage: Stage {
           run.pass(request.chain.called, of: ExtensionRequest(entry, locale: nil), self.rules, callingNone: Self.settled)
           return run
         }
-        if let run { passed(record, run, isNew: false) } else { begin(record, request) }
+        if let run { passed(record, run, isNew: false, isGuess: true) } else { begin(record, request) }
       case .success(.open): begin(record, request)
       case .failure(let error):
         requests[record] = nil
@@ -117,13 +117,38 @@ final class CallStage: Stage {
     if let run = passage.start(whenDone: { [weak self] in self?.passed(record, $0, isNew: true) }) { passed(record, run, isNew: true) }
   }
 
-  private func passed(_ record: Flow.Parked, _ run: ExtensionRun, isNew: Bool) {
+  private func passed(_ record: Flow.Parked, _ run: ExtensionRun, isNew: Bool, isGuess: Bool = false) {
     guard let request = requests.removeValue(forKey: record) else { return }
-    if isNew, let place = request.place { results?.remember(run.bytes, at: place) }
+    if isNew, let place = request.place { results?.remember(run.bytes(of: request.chain), at: place) }
     var content = request.content
-    content.called = CalledExtensions(request.chain, run, place: content.receiver.isPerson ? nil : request.place)
+    content.called = CalledExtensions(request.chain, run, at: loop.milliseconds(), isGuess: isGuess)
     ready.append((record, content))
+    if results == nil { beginHeld() }
   }
+
+  // MARK: Without haste
+
+  /// While Redis is rebuilt each call waits for a place.
+  private func hold(_ record: Flow.Parked, _ request: Request) {
+    held.append(record)
+    beginHeld()
+  }
+
+  private func beginHeld() {
+    while next < held.count {
+      guard let request = requests[held[next]] else {
+        next += 1
+        continue
+      }
+      guard calls.count < min(Self.heldMaximum, request.chain.concurrency) else { return }
+      next += 1
+      begin(held[next - 1], request)
+    }
+    held.removeAll(keepingCapacity: true)
+    next = 0
+  }
+
+  private static let heldMaximum = 64
 
   /// The turn ends: those whose extensions have come to their end go on together.
   private func goOn() {
@@ -144,10 +169,20 @@ final class CalledExtensions {
   /// The extensions of the file that was in force then.
   let chain: ExtensionChain
   let run: ExtensionRun
-  /// Where the run is remembered until the request's outcomes are durable; nil where it is remembered for its time.
-  let place: Results.Place?
+  /// They were not called, since nobody was going to be shown the notification: that may change.
+  let isGuess: Bool
+  /// When that was: the loop's milliseconds.
+  private let time: UInt64
 
-  init(_ chain: ExtensionChain, _ run: ExtensionRun, place: Results.Place?) { (self.chain, self.run, self.place) = (chain, run, place) }
+  init(_ chain: ExtensionChain, _ run: ExtensionRun, at time: UInt64, isGuess: Bool) {
+    (self.chain, self.run, self.time, self.isGuess) = (chain, run, time, isGuess)
+  }
+
+  /// Whether it has to be found out again who is shown the notification.
+  func isOutdated(at now: UInt64) -> Bool { isGuess && now > time + 1_000 }
+
+  /// What it holds, about: the payload, and the tree that it was made of.
+  var bytes: Int { 256 + 4 * (run.written?.payload.count ?? 0) }
 }
 
 extension Results.Request {
@@ -159,8 +194,4 @@ extension Results.Request {
       }
     self.init(in: content.arena, target, content.entry)
   }
-}
-
-extension RequestContent.Receiver {
-  fileprivate var isPerson: Bool { if case .person = self { true } else { false } }
 }

@@ -6,9 +6,7 @@ import Store
 /// Where mutable notifications pass those service extensions of their application that are done at once: for each locale, where that
 /// matters. Loop-confined.
 final class ExtensionStage: Stage {
-  private let source: ExtensionsSource
-  /// What `source` had last: a notification passes one file's extensions, never half of two.
-  private var file: ExtensionsSource.Version
+  private let extensions: LaneExtensions
   private let rules: ContentRules
   private let locales: Locales
   private let writer: ExtendedEntryWriter
@@ -17,12 +15,11 @@ final class ExtensionStage: Stage {
   private var unasked: [Flow.Parked] = []
   weak var owner: (any StageOwner)?
 
-  init(_ source: ExtensionsSource, _ rules: ContentRules, _ locales: Locales, _ metrics: TransformMetrics) {
-    self.source = source
+  init(_ extensions: LaneExtensions, _ rules: ContentRules, _ locales: Locales, _ metrics: TransformMetrics) {
+    self.extensions = extensions
     self.rules = rules
     self.locales = locales
     writer = ExtendedEntryWriter(metrics)
-    file = source.current
   }
 
   private struct Waiting {
@@ -31,13 +28,12 @@ final class ExtensionStage: Stage {
     let chain: ExtensionChain
   }
 
-  var isActive: Bool { !source.isEmpty }
+  var isActive: Bool { !extensions.isEmpty }
 
   func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
     guard content.mutability != .fixed else { return .pass(content) }
-    _ = source.update(&file)
     // What has passed the others goes on with the chain that it had there.
-    guard let chain = content.called?.chain ?? file.extensions.chain(application: content.entry.application) else {
+    guard let chain = content.called?.chain ?? extensions.chain(application: content.entry.application) else {
       return .pass(content)
     }
     guard chain.usesLocale, content.mutability == .mutable else { return .pass(pass(content, chain, locale: nil)) }

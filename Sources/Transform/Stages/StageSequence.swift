@@ -38,7 +38,7 @@ final class StageSequence: StageOwner {
   /// - Parameter target: the hash of its target.
   /// - Returns: what is judged now; nil where the owner is told later.
   func take(_ slot: Flow.Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
-    guard isActive || inFlight.flow.parked > 0 else { return content }
+    guard isActive || inFlight.flow.parked > 0 || content.called != nil else { return content }
     var content = content
     let stage = ask(slot, from: 0, &content)
     switch inFlight.flow.pass(slot, target: target(), at: stage) {
@@ -64,6 +64,7 @@ final class StageSequence: StageOwner {
     var released: [(slot: Flow.Slot, content: RequestContent)] = []
     for (record, content) in requests where inFlight.flow.isParked(record) {
       var content = content
+      inFlight.keep(record.slot, content)
       if let next = ask(record.slot, from: record.stage + 1, &content) {
         inFlight.flow.move(record, to: next)
       } else {
@@ -71,8 +72,9 @@ final class StageSequence: StageOwner {
         released += release(inFlight.flow.stageAnswered(record))
       }
     }
-    flush()
+    // In this order: what is asked for may fail at once, and tell of requests that are behind these.
     if !released.isEmpty { owner?.passed(released) }
+    flush()
   }
 
   func failed(_ record: Flow.Parked, _ content: RequestContent, _ error: StoreError) {

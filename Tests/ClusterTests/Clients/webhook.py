@@ -198,7 +198,7 @@ async def interrupted(arguments, folder):
             await until(
                 lambda: all(wanted[device.token] <= device.shown for device in devices), "nothing is lost", 90,
                 lambda: {device.token[:4]: len(wanted[device.token] - device.shown) for device in devices})
-        await until(lambda: committed(arguments) == rounds * (count + 9), "the group has committed", 60, lambda: committed(arguments))
+            await until(lambda: committed(arguments) == number * (count + 9), "the group has committed", 60, lambda: committed(arguments))
         await asyncio.sleep(1)
         for device in devices:
             expect(device.shown == wanted[device.token], "nothing is shown that is not meant", len(device.shown - wanted[device.token]))

@@ -1,0 +1,23 @@
+import Extensions
+
+/// The extensions that a lane works with: a notification passes one file's, never half of two. Loop-confined.
+final class LaneExtensions {
+  private let source: ExtensionsSource
+  private var file: ExtensionsSource.Version
+
+  init(_ source: ExtensionsSource) {
+    self.source = source
+    file = source.current
+  }
+
+  /// Whether no application has extensions.
+  var isEmpty: Bool { source.isEmpty && file.extensions.isEmpty }
+
+  /// Takes over the file that is in force; the first stage that asks for a request does so.
+  ///
+  /// - Returns: whether it was another one.
+  func update() -> Bool { source.update(&file) }
+
+  /// The extensions of the application with this stable hash.
+  func chain(application hash: UInt64) -> ExtensionChain? { file.extensions.chain(application: hash) }
+}
