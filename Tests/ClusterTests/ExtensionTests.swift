@@ -40,6 +40,10 @@ extension ClusterTests {
       try await holds("interrupted", of: "webhook.py", [])
     }
 
+    @Test func whatIsRebuiltHasBeenAskedForHoweverLittleTheServiceTakesAtATime() async throws {
+      try await holds("rebuilt", of: "webhook.py", [])
+    }
+
     @Test func whatIsRebuiltHasPassedItsExtensions() async throws { try await holds("rebuilt") }
   }
 }

@@ -56,8 +56,11 @@ import Testing
         #"applications["com.example.shop"][1].name: The extensions of an application have different names."#
       ),
       (
-        file(#"{"name":"a","use":"webhook"}"#),
-        #"applications["com.example.shop"][0].use: This is one of: set-and-copy, decrypt, localize."#
+        file(#"{"name":"a","use":"none"}"#),
+        #"applications["com.example.shop"][0].use: This is one of: set-and-copy, decrypt, localize, webhook."#
+      ),
+      (
+        file(#"{"name":"a","use":"webhook"}"#), #"applications["com.example.shop"][0].url: This member is required."#
       ),
       (
         file(marking, #"{"name":"a","use":"set-and-copy","set":{"title":1}}"#),

@@ -79,7 +79,7 @@ final class CallStage: Stage {
 
   private func look(_ record: Flow.Parked) {
     guard let request = requests[record] else { return }
-    guard let results, let place = request.place else { return hold(record, request) }
+    guard let results, let place = request.place else { return hold(record) }
     results.look(Results.Request(request.content), at: place) { [weak self] answer in
       guard let self, let request = requests[record] else { return }
       switch answer {
@@ -123,13 +123,12 @@ final class CallStage: Stage {
     var content = request.content
     content.called = CalledExtensions(request.chain, run, at: loop.milliseconds(), isGuess: isGuess)
     ready.append((record, content))
-    if results == nil { beginHeld() }
   }
 
   // MARK: Without haste
 
   /// While Redis is rebuilt each call waits for a place.
-  private func hold(_ record: Flow.Parked, _ request: Request) {
+  private func hold(_ record: Flow.Parked) {
     held.append(record)
     beginHeld()
   }
@@ -150,12 +149,15 @@ final class CallStage: Stage {
 
   private static let heldMaximum = 64
 
-  /// The turn ends: those whose extensions have come to their end go on together.
+  /// The turn ends: those whose extensions have come to their end go on together, and others take their places. Some of these may be done at
+  /// once, too.
   private func goOn() {
-    guard !ready.isEmpty else { return }
-    let passed = ready
-    ready.removeAll(keepingCapacity: true)
-    owner?.passed(passed)
+    while !ready.isEmpty {
+      let passed = ready
+      ready.removeAll(keepingCapacity: true)
+      owner?.passed(passed)
+      beginHeld()
+    }
   }
 
   private func published<Result>(_ content: RequestContent, _ body: (DeliveryEntryView, MutableContent) -> Result) -> Result? {

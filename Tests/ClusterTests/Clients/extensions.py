@@ -431,17 +431,24 @@ async def killed(arguments, folder):
 
 
 async def rebuilt(arguments, folder):
-    file, publisher = File(folder), Publisher(arguments)
+    file = File(folder)
     file.mark("changed")
+    async for body, alert in after_a_rebuilding(arguments, folder, file, 40):
+        expect(alert == {"title": "changed: Order", "body": "changed: " + body}, "changed, as it was before", alert)
+
+
+async def after_a_rebuilding(arguments, folder, file, count):
+    """The body and the alert of each of so many notifications that Redis had lost and that a rebuilding has put back."""
+    publisher = Publisher(arguments)
     async with on_one_redis(arguments, folder) as (redis, cluster):
-        worker = await start(cluster, file)
+        worker = await start(cluster, file, "--mailbox-bound", "10000")
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         url, absent = fan_out.addresses["devices"], Device(fan_out.addresses["devices"], None, user="grace")
         async with absent:
             pass
-        names = [publisher.mutable("user:grace" if number % 2 else "device:" + absent.token, "%d" % number) for number in range(40)]
+        names = [publisher.mutable("user:grace" if number % 2 else "device:" + absent.token, "%d" % number) for number in range(count)]
         await publisher.flush()
-        await until(lambda: committed(arguments) >= len(names), "the group has committed", 30, lambda: committed(arguments))
+        await until(lambda: committed(arguments) >= len(names), "the group has committed", 60, lambda: committed(arguments))
         redis.cli("FLUSHALL")
         # What comes next shows the workers that Redis is empty.
         names.append(publisher.mutable("user:grace", "last"))
@@ -451,11 +458,10 @@ async def rebuilt(arguments, folder):
         expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
         await until(lambda: ready(worker) and ready(fan_out), "the workers go on by themselves", 30)
         async with Device(url, None, **{key: absent.hello[key] for key in ("device", "user")}) as late:
-            await until(lambda: len(late.of("notify")) >= len(names), "all that waited is there", 30, lambda: len(late.of("notify")))
+            await until(lambda: len(late.of("notify")) >= len(names), "all that waited is there", 60, lambda: len(late.of("notify")))
             expect({frame["id"] for frame in late.of("notify")} == set(names), "and nothing else")
             for frame in late.of("notify"):
-                alert, body = frame["payload"]["aps"]["alert"], frame["payload"]["custom"]["body"]
-                expect(alert == {"title": "changed: Order", "body": "changed: " + body}, "changed, as it was before", frame)
+                yield frame["payload"]["custom"]["body"], frame["payload"]["aps"]["alert"]
 
 
 PARTS = {part.__name__: part for part in (opened, reloaded, killed, rebuilt)}

@@ -4,6 +4,7 @@
                nobody else's notifications wait
   interrupted  workers are killed while the service works: nothing is lost or shown twice, what it has answered is not asked for again, and
                what is has the same key
+  rebuilt      what a rebuilding puts back has been asked for, however little the service takes at a time
 """
 import asyncio
 import base64
@@ -17,7 +18,7 @@ import threading
 from standardwebhooks.webhooks import Webhook
 
 from clients import APPLICATION, Reader, expect, say, until
-from extensions import File, Publisher, RememberingDevice, audit, for_urls, start, states
+from extensions import File, Publisher, RememberingDevice, after_a_rebuilding, audit, for_urls, start, states
 from healing import committed, on_one_redis, run_part
 
 KEYS = {"new": os.urandom(32), "old": os.urandom(32)}
@@ -216,7 +217,18 @@ async def interrupted(arguments, folder):
     service.close()
 
 
-PARTS = {part.__name__: part for part in (asked, interrupted)}
+async def rebuilt(arguments, folder):
+    service = Service()
+    # The workers may have shown some of so many without it; a rebuilding has time.
+    file = configure(folder, service, concurrency=8, breaker=1, budget=30_000, timeout=30_000)
+    async for _, alert in after_a_rebuilding(arguments, folder, file, 400):
+        expect(alert["title"] == "asked: Order", "the service was asked", alert)
+    expect(not service.faults, "the library knows who asks", service.faults[:3])
+    say(asked=sum(service.asked.values()))
+    service.close()
+
+
+PARTS = {part.__name__: part for part in (asked, interrupted, rebuilt)}
 
 
 if __name__ == "__main__":
