@@ -24,7 +24,6 @@ public struct ByteReader {
   }
 
   /// A field behind the one byte that gives its length.
-  /// A field behind its length of one byte; nil where too few bytes are left.
   public mutating func shortField() -> UnsafeRawBufferPointer? { byte().flatMap { bytes(Int($0)) } }
 
   /// A field behind the two bytes that give its length.

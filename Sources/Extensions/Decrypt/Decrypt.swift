@@ -83,12 +83,12 @@ extension Decrypt {
   init(_ settings: inout SettingsObject) throws(FieldError) {
     let fallback = try settings.word("fallback", default: Fallback.content)
     let (path, bytes) = try settings.file("keys", limit: DecryptionKeys.maximumFileBytes)
-    let keys = bytes.withUnsafeBytes { text -> Result<DecryptionKeys, KeyFileError> in
-      do throws(KeyFileError) { return .success(try DecryptionKeys(parsing: text)) } catch { return .failure(error) }
+    let keys = bytes.withUnsafeBytes { text -> Result<DecryptionKeys, FieldError> in
+      do throws(FieldError) { return .success(try DecryptionKeys(parsing: text)) } catch { return .failure(error) }
     }
     do {
       let keys = try keys.get()
-      guard keys.receiver == nil else { throw KeyFileError(place: "receiver", rule: "A device's private key stays on the device.") }
+      guard keys.receiver == nil else { throw FieldError(field: "receiver", rule: "A device's private key stays on the device.") }
       self.init(keys, fallback: fallback)
     } catch {
       throw settings.wrong("keys", "\(path): \(error)")

@@ -1,5 +1,6 @@
 import Cryptography
 import JSON
+public import Notifications
 
 /// The keys that encrypted content is opened with, by the key ids that stand in it. No text or dump shows a key.
 ///
@@ -22,9 +23,9 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
   private let keys: [[UInt8]: ContentKey]
 
   /// Reads a key file, strictly (``KeyFile``).
-  public init(parsing text: UnsafeRawBufferPointer) throws(KeyFileError) {
+  public init(parsing text: UnsafeRawBufferPointer) throws(FieldError) {
     let file = try KeyFile.object(parsing: text, members: ["keys", "receiver"])
-    receiver = try file["receiver"].map { value throws(KeyFileError) in try Self.receiver(value) }
+    receiver = try file["receiver"].map { value throws(FieldError) in try Self.receiver(value) }
     // A device may have nothing but its receiver.
     let fewest = file["keys"] == nil && receiver != nil ? 0 : 1
     let read = try KeyFile.keys(
@@ -44,16 +45,16 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
 
   // MARK: Rules
 
-  private static func receiver(_ value: JSONValue) throws(KeyFileError) -> WebPushReceiver {
+  private static func receiver(_ value: JSONValue) throws(FieldError) -> WebPushReceiver {
     try KeyFile.check(value, place: "receiver", members: ["privateKey", "authenticationSecret"])
     guard let key = value["privateKey"]?.stringValue.flatMap({ P256KeyAgreement(base64URL: $0) }) else {
-      throw KeyFileError(place: "receiver.privateKey", rule: "This is a private key of the curve P-256: 32 bytes in base64url.")
+      throw FieldError(field: "receiver.privateKey", rule: "This is a private key of the curve P-256: 32 bytes in base64url.")
     }
     guard let secret = value["authenticationSecret"]?.stringValue.flatMap({ Base64.decode(url: $0) }),
       let receiver = WebPushReceiver(privateKey: key, authenticationSecret: secret)
     else {
-      throw KeyFileError(
-        place: "receiver.authenticationSecret", rule: "This is \(WebPushReceiver.secretBytes) bytes in base64url.")
+      throw FieldError(
+        field: "receiver.authenticationSecret", rule: "This is \(WebPushReceiver.secretBytes) bytes in base64url.")
     }
     return receiver
   }

@@ -47,14 +47,14 @@ struct WebhookSettings: Sendable {
 
   private static func keys(_ settings: inout SettingsObject) throws(FieldError) -> [Key] {
     let (path, bytes) = try settings.file("keys", limit: KeyFile.maximumBytes)
-    let keys = bytes.withUnsafeBytes { text -> Result<[Key], KeyFileError> in
-      do throws(KeyFileError) {
+    let keys = bytes.withUnsafeBytes { text -> Result<[Key], FieldError> in
+      do throws(FieldError) {
         let file = try KeyFile.object(parsing: text, members: ["keys"])
         let keys = try KeyFile.keys(file["keys"] ?? .null, count: 1...2, lengths: 32...64, longestID: 64)
         guard let wrong = keys.firstIndex(where: { !$0.id.utf8.allSatisfy { (0x21...0x7E).contains($0) } }) else {
           return .success(keys.map { Key(id: $0.id, bytes: $0.bytes) })
         }
-        throw KeyFileError(place: "keys[\(wrong)].id", rule: "The id of a webhook's key has only visible ASCII characters.")
+        throw FieldError(field: "keys[\(wrong)].id", rule: "The id of a webhook's key has only visible ASCII characters.")
       } catch { return .failure(error) }
     }
     do { return try keys.get() } catch { throw settings.wrong("keys", "\(path): \(error)") }

@@ -1,4 +1,4 @@
-/// A member of a registration or a frame does not keep its rule.
+/// A member of a registration, a frame or a file does not keep its rule.
 ///
 /// The texts are the program's own and name places only, so they may be logged and sent to the device.
 public struct FieldError: Error, Equatable, Sendable, CustomStringConvertible {

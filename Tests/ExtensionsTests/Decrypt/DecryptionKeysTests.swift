@@ -1,5 +1,6 @@
 import Extensions
 import TestSupport
+import Notifications
 import Testing
 
 @Suite struct DecryptionKeysTests {
@@ -19,10 +20,10 @@ import Testing
     #expect(!dumped.contains("q1dX") && !dumped.contains("171"), "\(dumped)")
   }
 
-  private func parse(_ text: String) throws(KeyFileError) -> DecryptionKeys { try parse(Array(text.utf8)) }
+  private func parse(_ text: String) throws(FieldError) -> DecryptionKeys { try parse(Array(text.utf8)) }
 
-  private func parse(_ bytes: [UInt8]) throws(KeyFileError) -> DecryptionKeys {
-    try bytes.withUnsafeBytes { bytes in Result { () throws(KeyFileError) in try DecryptionKeys(parsing: bytes) } }.get()
+  private func parse(_ bytes: [UInt8]) throws(FieldError) -> DecryptionKeys {
+    try bytes.withUnsafeBytes { bytes in Result { () throws(FieldError) in try DecryptionKeys(parsing: bytes) } }.get()
   }
 
   private func file(_ keys: [String]) -> String { #"{"keys": [\#(keys.joined(separator: ", "))]}"# }
@@ -113,15 +114,15 @@ import Testing
     ),
   ])
   func whatIsWrongIsNamedByItsPlaceAndRule(_ text: String, _ place: String, _ rule: String) {
-    #expect(throws: KeyFileError(place: place, rule: rule)) { try parse(text) }
-    #expect("\(KeyFileError(place: place, rule: rule))" == (place.isEmpty ? rule : "\(place): \(rule)"))
+    #expect(throws: FieldError(field: place, rule: rule)) { try parse(text) }
+    #expect("\(FieldError(field: place, rule: rule))" == (place.isEmpty ? rule : "\(place): \(rule)"))
   }
 
   @Test func tooMuchIsRefused() {
-    #expect(throws: KeyFileError(place: "keys", rule: "This is an array of 1 to 1000 keys.")) {
+    #expect(throws: FieldError(field: "keys", rule: "This is an array of 1 to 1000 keys.")) {
       try parse(file((0..<1_001).map { entry("\($0)") }))
     }
-    #expect(throws: KeyFileError(place: "", rule: "The file has at most 1048576 bytes.")) {
+    #expect(throws: FieldError(field: "", rule: "The file has at most 1048576 bytes.")) {
       try parse(String(repeating: " ", count: 1 << 20) + file([entry("a")]))
     }
   }
@@ -139,7 +140,7 @@ import Testing
     let corpus = [file([entry("2026-11"), entry("b", "BO3ZVPxUlnLORbVGMpbT1Q")]), file([entry("a")])].map { Array($0.utf8) }
     let failures = Fuzz("key files", corpus: corpus, tokens: [#""id""#, #""key""#, #""keys""#, "[", "]", "{", "}", ":", ","]).run {
       bytes, _ in
-      do throws(KeyFileError) {
+      do throws(FieldError) {
         let keys = try DecryptionKeys(parsing: bytes)
         return keys.ids.allSatisfy { keys[Array($0.utf8)] != nil } ? nil : "an id without a key"
       } catch {
