@@ -95,44 +95,38 @@ import Worker
     }
   }
 
-  /// A person's request, and one for a device, which Redis does not take for a while.
   @Test func whatIsStartedAgainIsNotCalledAgain() async throws {
-    let work = Marking()
-    let source = Self.source(work)
-    try await TransformFixture.with({ $0.extensions = source }) { lane in
-      let tokens = TransformFixture.tokens(in: [(0, 1), (1, 1)])
-      try await lane.register(tokens, for: "ada")
-      for token in tokens { try await lane.connect(token) }
-      try await lane.request("user:ada", payload: Self.payload("wait person"))
-      try await lane.request("device:" + tokens[0], payload: Self.payload("wait device"))
-      await lane.eventually("both are called") { await work.calls.count == 2 }
-      try await lane.probe.command("CONFIG", "SET", "maxmemory", "1")
-      await work.open()
-      await lane.eventually("the lane knows that Redis refuses writes") { !lane.health.isReady }
-      try await lane.probe.command("CONFIG", "SET", "maxmemory", "0")
-      await lane.eventually("both are judged", withinSeconds: 40) { lane.count(.queued) == 1 && lane.count(.addressed) == 1 }
-      #expect(try await Self.bodies(lane, of: tokens[1], count: 3) == ["seen: wait person"])
-      #expect(await work.calls.count == 2)
-    }
+    // Redis takes neither for a while.
+    try await Self.isCalledOnce(
+      breaking: { try await $0.probe.command("CONFIG", "SET", "maxmemory", "1") },
+      mending: { try await $0.probe.command("CONFIG", "SET", "maxmemory", "0") })
   }
 
-  /// A bucket is lost while both are judged, so that the lane reads them again.
   @Test func whatIsReadAgainIsShownAsBeforeAndNotCalledAgain() async throws {
+    // A bucket is lost while both are judged, so that the lane reads them again.
+    try await Self.isCalledOnce(breaking: { try await $0.lose(0) }, mending: { try await $0.putBack(0) })
+  }
+
+  /// A person's request, and one for a device, while Redis is broken between their extension's answer and their verdicts.
+  private static func isCalledOnce(
+    breaking: @escaping @Sendable (TransformFixture) async throws -> Void,
+    mending: @escaping @Sendable (TransformFixture) async throws -> Void
+  ) async throws {
     let work = Marking()
-    let source = Self.source(work)
+    let source = source(work)
     try await TransformFixture.with({ $0.extensions = source }) { lane in
       let tokens = TransformFixture.tokens(in: [(0, 1), (1, 1)])
       try await lane.register(tokens, for: "ada")
       for token in tokens { try await lane.connect(token) }
-      try await lane.request("user:ada", payload: Self.payload("wait person"))
-      try await lane.request("device:" + tokens[0], payload: Self.payload("wait device"))
+      try await lane.request("user:ada", payload: payload("wait person"))
+      try await lane.request("device:" + tokens[0], payload: payload("wait device"))
       await lane.eventually("both are called") { await work.calls.count == 2 }
-      try await lane.lose(0)
+      try await breaking(lane)
       await work.open()
-      await lane.eventually("the lane knows that a bucket is lost") { !lane.health.isReady }
-      try await lane.putBack(0)
+      await lane.eventually("the lane knows that Redis is not as it should be") { !lane.health.isReady }
+      try await mending(lane)
       await lane.eventually("both are judged", withinSeconds: 40) { lane.count(.queued) == 1 && lane.count(.addressed) == 1 }
-      #expect(try await Self.bodies(lane, of: tokens[1], count: 3) == ["seen: wait person"])
+      #expect(try await bodies(lane, of: tokens[1], count: 3) == ["seen: wait person"])
       #expect(await work.calls.count == 2)
     }
   }

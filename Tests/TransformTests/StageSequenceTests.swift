@@ -47,10 +47,7 @@ import Worker
     static let failure = StoreError(.unavailable, "gone")
 
     /// Cannot answer for one of the waiting.
-    func fail(_ index: Int) {
-      let (record, content) = waiting.remove(at: index)
-      owner?.failed(record, content, Self.failure)
-    }
+    func fail(_ index: Int) { owner?.failed(waiting.remove(at: index).record, Self.failure) }
 
     /// Answers for a record that it was to let go of.
     func answer(late record: Flow.Parked, _ content: RequestContent) { owner?.passed([(record, changed(content))]) }
@@ -109,7 +106,7 @@ import Worker
       answered(slot)
     }
 
-    func failed(_ slot: Flow.Slot, _ content: RequestContent, _ error: StoreError) {
+    func failed(_ slot: Flow.Slot, _ error: StoreError) {
       fail(slot)
       answered(slot)
     }
@@ -254,7 +251,7 @@ import Worker
 
   private final class Judged: StageSequenceOwner {
     var slots: [Flow.Slot] = []
-    func failed(_ slot: Flow.Slot, _ content: RequestContent, _ error: StoreError) {}
+    func failed(_ slot: Flow.Slot, _ error: StoreError) {}
     func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) { slots += requests.map(\.slot) }
   }
 }

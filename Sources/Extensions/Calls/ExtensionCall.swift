@@ -64,16 +64,16 @@ final class ExtensionCall: @unchecked Sendable {
   /// Its time is about to expire.
   private func warn(_ left: Int) {
     phase = .expiring
-    timer.handler = { [unowned self] in expired() }
+    timer.handler = { [unowned self] in expired(bestAttempt.content) }
     timer.start(after: left)
     run { [self] in
       let content = await work.serviceExtensionTimeWillExpire(request, bestAttempt)
       loop.preconditionOnLoop()
-      if let content { end(.expired(bestAttempt: content), isSuccess: isExpiryFailure ? false : nil) }
+      if let content { expired(content) }
     }
   }
 
-  private func expired() { end(.expired(bestAttempt: bestAttempt.content), isSuccess: isExpiryFailure ? false : nil) }
+  private func expired(_ content: MutableContent) { end(.expired(bestAttempt: content), isSuccess: isExpiryFailure ? false : nil) }
 
   private func run(_ body: @escaping @Sendable () async -> Void) {
     open += 1

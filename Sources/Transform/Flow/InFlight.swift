@@ -84,7 +84,6 @@ final class InFlight {
 
   /// The stages have left a request this content.
   func passed(_ slot: Flow.Slot, _ content: RequestContent) {
-    keep(slot, content)
     guard content.extensions.count > 0 else { return }
     // The payload may be much larger than the one that was published.
     records[slot].batch.grew(by: content.entry.span.count + content.extensions.span.count)
@@ -94,7 +93,7 @@ final class InFlight {
     }
   }
 
-  /// Keeps what took its time of a content, should the request be started again.
+  /// Keeps what took its time of a content that a stage has passed, should the request be started again.
   func keep(_ slot: Flow.Slot, _ content: RequestContent) {
     guard let called = content.called, records[slot].called !== called else { return }
     records[slot].called = called.isGuess ? nil : called

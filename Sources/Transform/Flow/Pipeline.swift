@@ -219,20 +219,12 @@ extension Pipeline: StageSequenceOwner {
     return true
   }
 
-  func failed(_ slot: Flow.Slot, _ content: RequestContent, _ error: StoreError) {
-    inFlight.keep(slot, content)
-    inFlight.failed(slot, error)
-  }
+  func failed(_ slot: Flow.Slot, _ error: StoreError) { inFlight.failed(slot, error) }
 
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
     let now = loop.milliseconds()
     for (slot, content) in requests {
-      if mayGoOn(slot, content, now) {
-        address(slot, content)
-      } else {
-        inFlight.keep(slot, content)
-        inFlight.flow.fail(slot)
-      }
+      if mayGoOn(slot, content, now) { address(slot, content) } else { inFlight.flow.fail(slot) }
       inFlight.answered(slot)
     }
     judge.send()

@@ -84,11 +84,13 @@ final class CallStage: Stage {
       guard let self, let request = requests[record] else { return }
       switch answer {
       case .success(.remembered(let bytes)):
-        let run = published(request.content) { ExtensionRun(bytes, of: request.chain, published: $1, self.rules) } ?? nil
+        let run = request.content.withPublished { entry in
+          entry.content.flatMap { ExtensionRun(bytes, of: request.chain, published: $0, self.rules) }
+        }
         if let run { passed(record, run, isNew: false) } else { begin(record, request) }
       case .success(.settled):
-        let run = published(request.content) { entry, content in
-          var run = ExtensionRun(content)
+        let run = request.content.withPublished { entry -> ExtensionRun? in
+          guard var run = entry.content.map(ExtensionRun.init) else { return nil }
           run.pass(request.chain.called, of: ExtensionRequest(entry, locale: nil), self.rules, callingNone: Self.settled)
           return run
         }
@@ -96,7 +98,7 @@ final class CallStage: Stage {
       case .success(.open): begin(record, request)
       case .failure(let error):
         requests[record] = nil
-        owner?.failed(record, request.content, error)
+        owner?.failed(record, error)
       }
     }
   }
@@ -106,10 +108,12 @@ final class CallStage: Stage {
   // MARK: Calls
 
   private func begin(_ record: Flow.Parked, _ request: Request) {
-    let passage = published(request.content) { entry, content in
-      ExtensionPassage(
-        ExtensionRun(content), bytes: entry.payload.count, of: ExtensionRequest(entry, locale: nil), through: request.chain.called,
-        within: calls.budget(lifetime: request.content.entry.end * 1000 - WallClock.milliseconds()), rules, calls)
+    let passage = request.content.withPublished { entry in
+      entry.content.map { content in
+        ExtensionPassage(
+          ExtensionRun(content), bytes: entry.payload.count, of: ExtensionRequest(entry, locale: nil), through: request.chain.called,
+          within: calls.budget(lifetime: request.content.entry.end * 1000 - WallClock.milliseconds()), rules, calls)
+      }
     }
     // It was checked when it was read, so it is there.
     guard let passage else { return passed(record, ExtensionRun(MutableContent(payload: .null)), isNew: false) }
@@ -158,10 +162,6 @@ final class CallStage: Stage {
       owner?.passed(passed)
       beginHeld()
     }
-  }
-
-  private func published<Result>(_ content: RequestContent, _ body: (DeliveryEntryView, MutableContent) -> Result) -> Result? {
-    content.withPublished { body($0, MutableContent(payload: $1)) }
   }
 }
 

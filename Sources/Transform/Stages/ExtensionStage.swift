@@ -74,15 +74,13 @@ final class ExtensionStage: Stage {
       }
       if !passed.isEmpty { owner?.passed(passed) }
     case .failure(let error):
-      for record in records {
-        if let request = waiting.removeValue(forKey: record) { owner?.failed(record, request.content, error) }
-      }
+      for record in records where waiting.removeValue(forKey: record) != nil { owner?.failed(record, error) }
     }
   }
 
   private func pass(_ content: RequestContent, _ chain: ExtensionChain, locale: String?) -> RequestContent {
-    let run = content.withPublished { entry, payload in
-      var run = content.called?.run ?? ExtensionRun(MutableContent(payload: payload))
+    let run = content.withPublished { entry -> ExtensionRun? in
+      guard var run = content.called?.run ?? entry.content.map(ExtensionRun.init) else { return nil }
       guard content.mutability == .mutable else {
         for step in chain.steps { run.skip(step, Self.suspicion) }
         return run
@@ -97,13 +95,15 @@ final class ExtensionStage: Stage {
 }
 
 extension RequestContent {
-  /// Lends the entry and its payload; both were checked when the request was read.
-  func withPublished<Result>(_ body: (DeliveryEntryView, JSONValue) -> Result) -> Result? {
-    arena.bytes.withUnsafeBytes { arena in
-      guard let entry = DeliveryEntryView(arena[entry.span]), let payload = try? JSONValue(parsing: entry.payload) else { return nil }
-      return body(entry, payload)
-    }
+  /// Lends the entry, which was checked when the request was read.
+  func withPublished<Result>(_ body: (DeliveryEntryView) -> Result?) -> Result? {
+    arena.bytes.withUnsafeBytes { DeliveryEntryView($0[entry.span]).flatMap(body) }
   }
+}
+
+extension DeliveryEntryView {
+  /// What was published; it was checked when the request was read.
+  var content: MutableContent? { (try? JSONValue(parsing: payload)).map(MutableContent.init) }
 }
 
 extension ExtensionRequest {

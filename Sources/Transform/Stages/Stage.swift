@@ -44,8 +44,8 @@ enum StageAnswer {
 protocol StageOwner: AnyObject {
   /// Requests that were to be answered later go on with these contents.
   func passed(_ requests: [(record: Flow.Parked, content: RequestContent)])
-  /// A stage has not got what it needs of Redis: the request is started again, and keeps what took its time of this content.
-  func failed(_ record: Flow.Parked, _ content: RequestContent, _ error: StoreError)
+  /// A stage has not got what it needs of Redis: the request is started again.
+  func failed(_ record: Flow.Parked, _ error: StoreError)
 }
 
 /// A request as the stages hand it on: what its devices get, and who they are. It lies in the arena of its batch, into which a stage that

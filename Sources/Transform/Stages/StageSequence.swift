@@ -5,7 +5,7 @@ protocol StageSequenceOwner: AnyObject {
   /// Requests have passed all stages, and nobody of their targets is before them any more.
   func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)])
   /// A request has not passed a stage, for this reason: the answer that it was waiting for has come with this.
-  func failed(_ slot: Flow.Slot, _ content: RequestContent, _ error: StoreError)
+  func failed(_ slot: Flow.Slot, _ error: StoreError)
 }
 
 /// Shows each request to the stages that may answer later, one after the other, and keeps what has passed them and waits for an earlier one
@@ -77,10 +77,10 @@ final class StageSequence: StageOwner {
     flush()
   }
 
-  func failed(_ record: Flow.Parked, _ content: RequestContent, _ error: StoreError) {
+  func failed(_ record: Flow.Parked, _ error: StoreError) {
     guard inFlight.flow.isParked(record) else { return }
     let released = release(inFlight.flow.stageFailed(record))
-    owner?.failed(record.slot, content, error)
+    owner?.failed(record.slot, error)
     if !released.isEmpty { owner?.passed(released) }
   }
 
