@@ -17,6 +17,9 @@ public enum ChildOutput: Sendable {
   case discarded
   /// Both to the end of a descriptor that the caller has open, such as a log file.
   case descriptor(Int32)
+  /// Standard input and output are this connected socket, the other end of a ``Stream/pair(on:)``; the error output goes where the parent's
+  /// goes.
+  case socket(Int32)
 }
 
 /// A process started by this one: loop-confined.
@@ -47,20 +50,25 @@ public final class ChildProcess: HandleOwner {
     self.handle = handle
   }
 
-  /// Starts a program; its standard input is empty.
+  /// Starts a program; its standard input is empty unless the output is a socket.
   ///
   /// - Parameters:
   ///   - executable: a path, or a name that is looked for in `PATH`.
   ///   - arguments: without the program's own name.
   ///   - environment: `NAME=value` each; nil: as the parent's.
+  ///   - endsWithParent: whether the kernel kills it when the thread of this loop has ended, so that it does not outlive a parent that is
+  ///     killed. That takes `setpriv` of util-linux, which Debian always has; where it is missing the child has to see by itself that it is
+  ///     alone. A program that cannot be run then ends with the code 127 where this call would throw.
   ///   - onExit: called once on the loop when it has ended.
   public static func spawn(
     on loop: EventLoop, executable: String, arguments: [String], environment: [String]? = nil, output: ChildOutput = .inherited,
-    _ onExit: @escaping (ChildExit) -> Void
+    endsWithParent: Bool = false, _ onExit: @escaping (ChildExit) -> Void
   ) throws(EventLoopError) -> ChildProcess {
     loop.preconditionOnLoop()
+    var words = [executable] + arguments
+    if endsWithParent, let guardian { words = [guardian, "--pdeathsig", "KILL", "--"] + words }
     let child = ChildProcess(on: loop, onExit)
-    let result = child.start(executable, [executable] + arguments, environment, output)
+    let result = child.start(words[0], words, environment, output)
     child.handle.adopt(by: child)
     guard result == 0 else {
       child.isOpen = false
@@ -72,14 +80,24 @@ public final class ChildProcess: HandleOwner {
     return child
   }
 
+  /// What asks the kernel to kill a process with its parent (`PR_SET_PDEATHSIG` of prctl(2)) and becomes another program then.
+  private static let guardian: String? = ["/usr/bin/setpriv", "/bin/setpriv"].first { (path: String) in access(path, X_OK) == 0 }
+
   private func start(_ executable: String, _ arguments: [String], _ environment: [String]?, _ output: ChildOutput) -> Int32 {
     var arguments: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
     var environment: [UnsafeMutablePointer<CChar>?] = (environment ?? []).map { strdup($0) } + (environment == nil ? [] : [nil])
     defer { for text in arguments + environment { free(text) } }
     var channels = [uv_stdio_container_t](repeating: uv_stdio_container_t(), count: 3)
     channels[0].flags = UV_IGNORE
+    if case .socket(let socket) = output {
+      channels[0].flags = UV_INHERIT_FD
+      channels[0].data.fd = socket
+    }
     for index in 1...2 {
       switch output {
+      case .socket(let socket):
+        channels[index].flags = UV_INHERIT_FD
+        channels[index].data.fd = index == 1 ? socket : Int32(index)
       case .inherited:
         channels[index].flags = UV_INHERIT_FD
         channels[index].data.fd = Int32(index)
@@ -125,6 +143,20 @@ public final class ChildProcess: HandleOwner {
   public func kill(_ signal: Int32) {
     loop.preconditionOnLoop()
     if isRunning { uv_process_kill(handle.pointer, signal) }
+  }
+
+  /// Sends a signal to the process and to all that it has started and that have not left its group.
+  public func killGroup(_ signal: Int32) {
+    loop.preconditionOnLoop()
+    if isRunning { Glibc.kill(-pid, signal) }
+  }
+
+  /// Bounds the memory that the process may allocate from now on, in bytes: its private writable pages (`RLIMIT_DATA` of prlimit(2)).
+  /// Beyond that an allocation fails, with which most programs end.
+  public func limitMemory(bytes: Int) {
+    loop.preconditionOnLoop()
+    var limit = rlimit(rlim_cur: rlim_t(bytes), rlim_max: rlim_t(bytes))
+    if isRunning { carillon_limit_data(pid, &limit) }
   }
 
   func handleClosed() {

@@ -119,6 +119,28 @@ public final class Stream: HandleOwner {
     timer.start(after: timeoutMilliseconds)
   }
 
+  /// A stream to another process: what is written here is read from the descriptor, and the other way round.
+  ///
+  /// - Returns: a stream that does not read until `startReading`, and the other end, which the caller closes when the process has it.
+  public static func pair(on loop: EventLoop) throws(EventLoopError) -> (stream: Stream, other: Int32) {
+    let stream = try Stream(on: loop)
+    var ends: (Int32, Int32) = (-1, -1)
+    let made = withUnsafeMutablePointer(to: &ends) { pair in
+      pair.withMemoryRebound(to: Int32.self, capacity: 2) { uv_socketpair(Int32(SOCK_STREAM.rawValue), 0, $0, 0, 0) }
+    }
+    // Any connected stream socket may be opened so, by libuv's documentation of uv_tcp_open.
+    let opened = made == 0 ? uv_tcp_open(stream.handle.pointer, ends.0) : made
+    guard opened == 0 else {
+      stream.close()
+      if made == 0 {
+        Glibc.close(ends.0)
+        Glibc.close(ends.1)
+      }
+      throw EventLoopError(opened, "make a pair of sockets")
+    }
+    return (stream, ends.1)
+  }
+
   /// Takes the next connection of a listener.
   func accept(from listener: UnsafeMutablePointer<uv_stream_t>) -> Bool {
     guard uv_accept(listener, handle.stream) == 0 else { return false }

@@ -23,7 +23,6 @@ public actor PrivateServer {
   public nonisolated let address: RedisAddress
 
   private let program: String
-  private let wrapper: String?
   private let folder: TemporaryFolder
   private let settings: [String]
   private var run: Run?
@@ -42,7 +41,6 @@ public actor PrivateServer {
     self.address = address
     self.folder = folder
     self.settings = settings
-    wrapper = Self.find("setpriv")
   }
 
   /// Starts a server and answers when it takes commands.
@@ -159,13 +157,12 @@ public actor PrivateServer {
     arguments += settings
     if let password = address.password { arguments.insert(try privateConfiguration("requirepass \(password)\n"), at: 0) }
     let environment = ["PATH=/usr/local/bin:/usr/bin:/bin"]
-    let whole = wrapper.map { [$0, "--pdeathsig", "KILL", program] + arguments } ?? [program] + arguments
     // A file of our own, for what is wrong with the settings the server says before it has a log.
     let log = open(logPath, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     defer { if log >= 0 { close(log) } }
     return try ChildProcess.spawn(
-      on: loop, executable: whole[0], arguments: Array(whole.dropFirst()), environment: environment,
-      output: log < 0 ? .discarded : .descriptor(log)
+      on: loop, executable: program, arguments: arguments, environment: environment, output: log < 0 ? .discarded : .descriptor(log),
+      endsWithParent: true
     ) { exit in
       run.exit = exit
       run.connection?.close()

@@ -43,7 +43,7 @@ import Testing
     (#"{"applications":{"a":[\#(mark),\#(mark)]}}"#, #"applications["a"][1].name: The extensions of an application have different names."#),
     (
       #"{"applications":{"a":[{"name":"x","use":"sed"}]}}"#,
-      #"applications["a"][0].use: This is one of: set-and-copy, decrypt, localize, webhook."#
+      #"applications["a"][0].use: This is one of: set-and-copy, decrypt, localize, webhook, child."#
     ),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy"}]}}"#, "have 1 to 64 changes together"),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"x":1}}]}}"#, #"set["x"]: A place is a JSON pointer"#),
@@ -51,6 +51,15 @@ import Testing
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","copy":{"/x":1}}]}}"#, #"copy["/x"]: The source of a copy"#),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","prefix":{"/x":""}}]}}"#, #"prefix["/x"]: A prefix is a text"#),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"/x":1},"sets":{}}]}}"#, "sets: There is no such setting here"),
+    (#"{"applications":{"a":[{"name":"x","use":"child"}]}}"#, "program: This member is required."),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/no/such"}]}}"#, "program: /no/such: No such file or directory."),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/etc/passwd"}]}}"#, "This is a file that may be executed."),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/tmp"}]}}"#, "This is a file that may be executed."),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","arguments":["",1]}]}}"#, "arguments: This is a list"),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","memory":1}]}}"#, "memory: This is a whole number from 16"),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","settings":1}]}}"#, "settings: This is an object."),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","environment":{"A=B":"x"}}]}}"#, "environment: A variable has"),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","environment":{"A":1}}]}}"#, "environment: A variable has"),
   ])
   func aWrongFileIsRefusedWithThePlaceAndTheRule(_ text: String, _ expected: String) {
     let said = error(text)

@@ -168,24 +168,7 @@ import Testing
 
   /// A folder of its own, removed at the end.
   private static func withFolder<R>(_ files: [String: String], _ body: (String) throws -> R) throws -> R {
-    var name = Array("/tmp/carillon-localize-XXXXXX".utf8CString)
-    try #require(mkdtemp(&name) != nil)
-    let folder = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    var made: [String] = []
-    defer {
-      for path in made.reversed() { remove(path) }
-      rmdir(folder)
-    }
-    for (name, text) in files {
-      let parts = name.split(separator: "/")
-      if parts.count > 1, mkdir("\(folder)/\(parts[0])", 0o700) == 0 { made.append("\(folder)/\(parts[0])") }
-      let path = "\(folder)/\(name)"
-      let file = try #require(fopen(path, "w"))
-      made.append(path)
-      fputs(text, file)
-      fclose(file)
-    }
-    return try body(folder)
+    try TestFolder.with(files) { try body($0.path) }
   }
 
   @Test func aFolderIsReadAsAnApplicationHasIt() throws {

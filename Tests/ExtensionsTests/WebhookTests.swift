@@ -16,18 +16,9 @@ import Testing
 
   /// A folder with a file of keys.
   private static func withKeys(_ text: String? = nil, _ body: (String) async throws -> Void) async throws {
-    var name = Array("/tmp/carillon-keys-XXXXXX".utf8CString)
-    try #require(mkdtemp(&name) != nil)
-    let folder = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-    defer {
-      remove(folder + "/keys.json")
-      remove(folder)
-    }
     func key(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { Base64.encode(url: $0) } }
-    let file = try #require(fopen(folder + "/keys.json", "w"))
-    fputs(text ?? #"{"keys":[{"id":"new","key":"\#(key(next))"},{"id":"old","key":"\#(key(secret))"}]}"#, file)
-    fclose(file)
-    try await body(folder)
+    let keys = text ?? #"{"keys":[{"id":"new","key":"\#(key(next))"},{"id":"old","key":"\#(key(secret))"}]}"#
+    try await TestFolder.with(["keys.json": keys]) { try await body($0.path) }
   }
 
   private static func file(_ folder: String, _ settings: String) throws -> ExtensionsFile {

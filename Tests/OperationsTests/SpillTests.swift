@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Operations
@@ -19,11 +20,7 @@ import Testing
   }
 
   private func withFolder(_ body: (String) throws -> Void) throws {
-    var name = Array("/tmp/carillon-spill-XXXXXX".utf8CString)
-    try #require(mkdtemp(&name) != nil)
-    let folder = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    defer { rmdir(folder) }
-    try body(folder)
+    try TestFolder.with { try body($0.path) }
   }
 
   private func fact(_ number: Int) -> AuditFact {

@@ -54,22 +54,11 @@ import Worker
 
   /// A folder with the texts of two locales, and the file of extensions that names it.
   private static func withTexts(_ body: (ExtensionsFile) async throws -> Void) async throws {
-    var name = Array("/tmp/carillon-texts-XXXXXX".utf8CString)
-    try #require(mkdtemp(&name) != nil)
-    let folder = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-    defer {
-      for made in ["en.lproj/Localizable.strings", "de.lproj/Localizable.strings", "en.lproj", "de.lproj", ""] {
-        remove("\(folder)/\(made)")
-      }
+    let texts = ["en.lproj/Localizable.strings": "ORDER = \"Order %@\";\n", "de.lproj/Localizable.strings": "ORDER = \"Bestellung %@\";\n"]
+    try await TestFolder.with(texts) { folder in
+      let settings = #"{"name":"texts","use":"localize","strings":"\#(folder.path)","default":"en"}"#
+      try await body(try ExtensionsFile(parsing: Array(#"{"applications":{"com.example.shop":[\#(settings)]}}"#.utf8)))
     }
-    for (locale, text) in [("en", "Order %@"), ("de", "Bestellung %@")] {
-      mkdir("\(folder)/\(locale).lproj", 0o700)
-      let file = try #require(fopen("\(folder)/\(locale).lproj/Localizable.strings", "w"))
-      fputs("ORDER = \"\(text)\";\n", file)
-      fclose(file)
-    }
-    let settings = #"{"name":"texts","use":"localize","strings":"\#(folder)","default":"en"}"#
-    try await body(try ExtensionsFile(parsing: Array(#"{"applications":{"com.example.shop":[\#(settings)]}}"#.utf8)))
   }
 
   private static let order = #"{"aps":{"alert":{"loc-key":"ORDER","loc-args":["7"]},"mutable-content":1}}"#

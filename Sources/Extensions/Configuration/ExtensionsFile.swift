@@ -130,6 +130,7 @@ enum ExtensionKind: String, CaseIterable {
   case decrypt
   case localize
   case webhook
+  case child
 
   /// Makes an extension of its settings.
   func make(_ settings: inout SettingsObject) throws(FieldError) -> ExtensionChain.Step.Work {
@@ -141,6 +142,10 @@ enum ExtensionKind: String, CaseIterable {
       let limits = try ExtensionDefinition.Limits(&settings)
       let webhook = try WebhookSettings(&settings, concurrency: limits.concurrency)
       return .called(ExtensionDefinition(limits) { Webhook(webhook, on: $0) })
+    case .child:
+      let limits = try ExtensionDefinition.Limits(&settings)
+      let child = try ChildSettings(&settings)
+      return .called(ExtensionDefinition(limits) { Child(child, on: $0) })
     }
   }
 }

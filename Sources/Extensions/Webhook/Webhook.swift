@@ -52,7 +52,7 @@ actor Webhook: ServiceExtension {
       .post(body: body), settings.url, headers: [("content-type", "application/json"), ("accept", "application/json")] + signed)
     message.timeoutMilliseconds = settings.timeoutMilliseconds
     message.connectMilliseconds = settings.timeoutMilliseconds
-    message.maximumBodyBytes = WebhookMessage.longestAnswer
+    message.maximumBodyBytes = ExtensionMessage.longestAnswer
     return message
   }
 

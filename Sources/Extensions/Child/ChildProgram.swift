@@ -1,0 +1,207 @@
+import EventLoop
+import JSON
+
+/// A program that is asked what notifications are to look like: started with the first call, again when it has ended, and killed when it
+/// hangs. Loop-confined.
+///
+/// Who waits for an answer is told by its ``ChildCall``.
+final class ChildProgram: ChildRunOwner {
+  private enum Phase {
+    /// It does not run; the next call starts it.
+    case idle
+    case running(ChildRun)
+    /// It is left alone for a while.
+    case resting(until: UInt64)
+    /// Nothing is asked of it any more; it may have to end yet.
+    case closed(ChildRun?)
+  }
+
+  private let settings: ChildSettings
+  private let loop: EventLoop
+  private var phase = Phase.idle
+  private var backoff = RestartBackoff()
+  private let timer: Timer
+  /// The calls that it has not answered, by their numbers.
+  private var calls: [Int64: ChildCall] = [:]
+  /// Their numbers, by their best attempts.
+  private var numbers: [ObjectIdentifier: Int64] = [:]
+  /// The numbers of those that nobody waits for any more, as long as it has not answered: it may say something of each yet.
+  private var abandoned: Set<Int64> = []
+  /// Since when it owes an answer and has said nothing.
+  private var silentSince: UInt64?
+  private var last: Int64 = 0
+  private var whenClosed: CheckedContinuation<Void, Never>?
+
+  /// What it may be sent and not read, in bytes: it does not keep up.
+  private static let longestBacklog = 8 << 20
+  /// A rest for which calls wait; in a longer one they fail.
+  private static let shortRest = 1_000
+  /// A program that owes an answer and has said nothing for so long hangs, when a call's time expires.
+  private static let longestSilence: UInt64 = 5_000
+  /// How often it may say what is to be shown if a call does not come to its end.
+  static let mostAttempts = 100
+  /// The calls that nobody waits for any more, and that it may answer.
+  private static let mostAbandoned = 100_000
+
+  init(_ settings: ChildSettings, on loop: EventLoop) {
+    (self.settings, self.loop) = (settings, loop)
+    timer = Timer(on: loop)
+    timer.handler = { [unowned self] in rested() }
+  }
+
+  // MARK: Calls
+
+  /// Asks it, and answers what it says; from a task on the loop.
+  func answer(
+    _ request: ExtensionRequest, _ bestAttempt: BestAttempt, isolation: isolated (any Actor)? = #isolation
+  ) async throws(ExtensionFailure) -> JSONValue {
+    try await begin(request, bestAttempt).answer(on: loop)
+  }
+
+  /// Asks it.
+  ///
+  /// - Throws: why it cannot be asked now.
+  private func begin(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) throws(ExtensionFailure) -> ChildCall {
+    let now = loop.milliseconds()
+    switch phase {
+    case .running(let run) where run.pendingBytes > Self.longestBacklog: throw ExtensionFailure("its program does not read what it is sent")
+    case .resting(let end) where end > now + UInt64(Self.shortRest):
+      throw Self.isResting(Int(end - now))
+    case .closed: throw Self.isClosed
+    case .idle, .running, .resting: break
+    }
+    last += 1
+    let call = ChildCall(last, request, bestAttempt, of: self)
+    calls[last] = call
+    numbers[ObjectIdentifier(bestAttempt)] = last
+    switch phase {
+    case .running(let run): if run.isRunning { ask(run, call) }
+    case .idle: start()
+    case .resting, .closed: break
+    }
+    return call
+  }
+
+  private static let isClosed = ExtensionFailure("its worker ends")
+
+  private func ask(_ run: ChildRun, _ call: ChildCall) {
+    call.isAsked = true
+    if silentSince == nil { silentSince = loop.milliseconds() }
+    run.write(ChildMessage.didReceive(call.request, call.bestAttempt.content, call: call.number))
+  }
+
+  /// The time of the call with this best attempt is about to expire.
+  func warn(_ bestAttempt: BestAttempt) {
+    guard let call = numbers[ObjectIdentifier(bestAttempt)].flatMap({ calls[$0] }), case .running(let run) = phase else { return }
+    call.isWarned = true
+    run.write(ChildMessage.timeWillExpire(call: call.number))
+  }
+
+  /// Nobody waits for a call any more.
+  func abandon(_ call: ChildCall) {
+    guard take(call.number) != nil else { return }
+    call.finish(.failure(ExtensionFailure("its time was up")))
+    guard call.isAsked, case .running(let run) = phase else { return }
+    if call.isWarned, let silentSince, loop.milliseconds() >= silentSince + Self.longestSilence {
+      return run.kill(ExtensionFailure("its program hangs"))
+    }
+    guard abandoned.count < Self.mostAbandoned else { return run.kill(ExtensionFailure("its program leaves calls without an answer")) }
+    abandoned.insert(call.number)
+    run.write(ChildMessage.cancel(call: call.number))
+  }
+
+  // MARK: Its life
+
+  private func start() {
+    do throws(EventLoopError) {
+      let run = try ChildRun(settings, on: loop, owner: self)
+      phase = .running(run)
+      for call in calls.values.sorted(by: { $0.number < $1.number }) { ask(run, call) }
+    } catch {
+      fail(ExtensionFailure("its program cannot be started: \(error)")) { _ in true }
+      rest(answers: 0, lived: 0)
+    }
+  }
+
+  private func rest(answers: Int, lived: UInt64) {
+    let wait = backoff.ended(answers: answers, lived: lived)
+    phase = .resting(until: loop.milliseconds() + UInt64(wait))
+    if wait > Self.shortRest { fail(Self.isResting(wait)) { _ in true } }
+    timer.start(after: wait)
+  }
+
+  private static func isResting(_ milliseconds: Int) -> ExtensionFailure {
+    ExtensionFailure("its program has ended, and is started again in \(milliseconds) ms")
+  }
+
+  private func rested() {
+    guard case .resting = phase else { return }
+    phase = .idle
+    if !calls.isEmpty { start() }
+  }
+
+  private func fail(_ reason: ExtensionFailure, where isMeant: (ChildCall) -> Bool) {
+    for call in calls.values where isMeant(call) { take(call.number)?.finish(.failure(reason)) }
+  }
+
+  func ended(_ run: ChildRun, _ reason: ExtensionFailure) {
+    abandoned = []
+    silentSince = nil
+    if case .closed = phase {
+      phase = .closed(nil)
+      whenClosed?.resume()
+      whenClosed = nil
+      return
+    }
+    // Those that came when it was ending already are asked of the next one.
+    fail(reason) { $0.isAsked }
+    rest(answers: run.answers, lived: loop.milliseconds() - run.began)
+  }
+
+  /// Has it end, and answers when it has.
+  func close(isolation: isolated (any Actor)? = #isolation) async {
+    if case .closed = phase { return }
+    timer.close()
+    let phase = self.phase
+    self.phase = .closed(nil)
+    fail(Self.isClosed) { _ in true }
+    guard case .running(let run) = phase else { return }
+    self.phase = .closed(run)
+    run.finish()
+    await withCheckedContinuation { whenClosed = $0 }
+  }
+
+  // MARK: What it says
+
+  func said(_ answer: ChildMessage.Answer) {
+    switch answer {
+    case .result(let number, let result): end(number) { .success(result) }
+    case .failure(let number, let text): end(number) { .failure(ExtensionFailure("its program says: \(text.prefix(200))")) }
+    case .bestAttempt(let number, let payload):
+      guard let call = calls[number] else {
+        if !abandoned.contains(number) { refuse() }
+        return
+      }
+      call.attempts += 1
+      guard call.attempts <= Self.mostAttempts else { return refuse() }
+      call.bestAttempt.content = MutableContent(payload: payload)
+    }
+    silentSince = calls.isEmpty ? nil : loop.milliseconds()
+  }
+
+  private func end(_ number: Int64, _ result: () -> Result<JSONValue, ExtensionFailure>) {
+    if let call = take(number) { return call.finish(result()) }
+    if abandoned.remove(number) == nil { refuse() }
+  }
+
+  private func take(_ number: Int64) -> ChildCall? {
+    guard let call = calls.removeValue(forKey: number) else { return nil }
+    numbers[ObjectIdentifier(call.bestAttempt)] = nil
+    return call
+  }
+
+  private func refuse() {
+    guard case .running(let run) = phase else { return }
+    run.kill(ExtensionFailure("its program has said something of a call that is not open"))
+  }
+}

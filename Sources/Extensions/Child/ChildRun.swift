@@ -1,0 +1,145 @@
+import EventLoop
+import Glibc
+
+/// Who wants to know what a child does.
+protocol ChildRunOwner: AnyObject {
+  /// It has said something.
+  func said(_ answer: ChildMessage.Answer)
+  /// It has ended, and nothing more comes of it; told once.
+  func ended(_ run: ChildRun, _ reason: ExtensionFailure)
+}
+
+/// One life of a child, from its start until it has gone. Loop-confined.
+final class ChildRun: StreamHandler {
+  private enum Phase {
+    case running
+    /// It was told to end, or one of its process and its stream has come to its end: the other one follows.
+    case ending
+    case over
+  }
+
+  /// When it was started: the loop's milliseconds.
+  let began: UInt64
+  /// What it has said so often.
+  private(set) var answers = 0
+  private let stream: Stream
+  private var process: ChildProcess?
+  private var phase = Phase.running
+  private var isStreamOver = false
+  private var exit: ChildExit?
+  private var reason: ExtensionFailure?
+  private var lines = LineSplitter(limit: ExtensionMessage.longestAnswer)
+  private let timer: Timer
+  private weak var owner: (any ChildRunOwner)?
+
+  /// How long a child that was asked to end may take to do so, and what it had begun to say to arrive.
+  private static let graceMilliseconds = 1_000
+
+  /// Starts the program.
+  init(_ settings: ChildSettings, on loop: EventLoop, owner: any ChildRunOwner) throws(EventLoopError) {
+    let (stream, other) = try Stream.pair(on: loop)
+    self.stream = stream
+    self.owner = owner
+    began = loop.milliseconds()
+    timer = Timer(on: loop)
+    defer { close(other) }
+    do throws(EventLoopError) {
+      process = try ChildProcess.spawn(
+        on: loop, executable: settings.program, arguments: settings.arguments, environment: settings.environment, output: .socket(other),
+        endsWithParent: true
+      ) { [weak self] in self?.exited($0) }
+    } catch {
+      timer.close()
+      stream.close()
+      throw error
+    }
+    process?.limitMemory(bytes: settings.memoryBytes)
+    stream.handler = self
+    stream.startReading()
+    stream.write(ChildMessage.configure(settings.settings))
+  }
+
+  /// Whether it takes calls: nothing of it has ended, and it was not told to end.
+  var isRunning: Bool { if case .running = phase { exit == nil } else { false } }
+
+  /// What it was sent and has not read yet, in bytes.
+  var pendingBytes: Int { stream.pendingBytes }
+
+  func write(_ bytes: SharedBytes) { stream.write(bytes) }
+
+  /// Asks it to end, by the end of its input; it is killed where it does not.
+  func finish() {
+    guard case .running = phase else { return }
+    phase = .ending
+    stream.finish(withinMilliseconds: Self.graceMilliseconds)
+    limit()
+  }
+
+  /// Ends it at once.
+  func kill(_ reason: ExtensionFailure) {
+    guard case .over = phase else {
+      if self.reason == nil { self.reason = reason }
+      phase = .ending
+      stream.close()
+      process?.killGroup(SIGKILL)
+      return
+    }
+  }
+
+  // MARK: What it does
+
+  func streamReceived(_ bytes: UnsafeRawBufferPointer) {
+    guard case .running = phase else { return }
+    let isInBounds = lines.take(bytes) { line in
+      guard let answer = ChildMessage.answer(line) else {
+        kill(ExtensionFailure("its program has written a line that is no answer by JSON-RPC 2.0"))
+        return false
+      }
+      answers += 1
+      owner?.said(answer)
+      if case .running = phase { return true } else { return false }
+    }
+    if !isInBounds { kill(ExtensionFailure("its program has written a line of more than \(ExtensionMessage.longestAnswer) bytes")) }
+  }
+
+  func streamDrained() {}
+
+  func streamEnded(_ end: StreamEnd) {
+    isStreamOver = true
+    settle()
+  }
+
+  private func exited(_ exit: ChildExit) {
+    self.exit = exit
+    settle()
+  }
+
+  private func settle() {
+    guard let exit, isStreamOver else {
+      // As long as its stream is open its last answers may be on their way.
+      if isStreamOver { phase = .ending }
+      return limit()
+    }
+    phase = .over
+    timer.close()
+    process = nil
+    let owner = self.owner
+    self.owner = nil
+    owner?.ended(self, reason ?? ExtensionFailure("its program has ended \(exit.words)"))
+  }
+
+  /// Whatever of it is there after a while is ended.
+  private func limit() {
+    timer.handler = { [weak self] in self?.kill(ExtensionFailure("its program has closed its output")) }
+    timer.start(after: Self.graceMilliseconds)
+  }
+}
+
+extension ChildExit {
+  fileprivate var words: String {
+    switch self {
+    case .exited(let code): "with the code \(code)"
+    case .killed(let signal): "by the signal \(signal)"
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import Glibc
+import JSON
+import Notifications
+
+/// What the extensions' file says of a program that runs as a child of the worker.
+struct ChildSettings: Sendable {
+  /// The program's path.
+  let program: String
+  /// Its arguments, without its own name.
+  let arguments: [String]
+  /// Its environment, `NAME=value` each: a few names of the worker's own, and what the file says.
+  let environment: [String]
+  /// The memory that it may allocate, in bytes.
+  let memoryBytes: Int
+  /// What it is told when it starts: an object.
+  let settings: JSONValue
+
+  /// Of the members `program` and `arguments`, and of those that all children have.
+  init(_ object: inout SettingsObject) throws(FieldError) {
+    let program = object.path(try object.requiredText("program", longest: 4_096))
+    var facts = stat()
+    guard stat(program, &facts) == 0 else { throw object.wrong("program", "\(program): \(String(cString: strerror(errno))).") }
+    guard facts.st_mode & S_IFMT == S_IFREG, access(program, X_OK) == 0 else {
+      throw object.wrong("program", "\(program): This is a file that may be executed.")
+    }
+    try self.init(program, try object.texts("arguments", atMost: 64), &object)
+  }
+
+  /// Of the members `environment`, `memory` and `settings`, for a program that the file does not name.
+  init(_ program: String, _ arguments: [String], _ object: inout SettingsObject) throws(FieldError) {
+    (self.program, self.arguments) = (program, arguments)
+    environment = Self.inherited + (try Self.variables(&object))
+    memoryBytes = Int(try object.integer("memory", in: 16...65_536) ?? 512) << 20
+    settings = object.take("settings") ?? [:]
+    guard settings.members != nil else { throw object.wrong("settings", "This is an object.") }
+  }
+
+  /// What every program may need to know. The rest of the worker's environment is not the child's business: there are passwords in it.
+  private static let inherited = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"].compactMap { (name: String) in
+    getenv(name).map { "\(name)=\(String(cString: $0))" }
+  }
+
+  private static func variables(_ object: inout SettingsObject) throws(FieldError) -> [String] {
+    let entries = try object.entries("environment")
+    guard entries.count <= 64 else { throw object.wrong("environment", "There are at most 64 variables.") }
+    var variables: [String] = []
+    for entry in entries {
+      guard let value = entry.value.stringValue, value.utf8.count <= 4_096, !value.utf8.contains(0), !entry.key.isEmpty,
+        entry.key.utf8.count <= 256, !entry.key.utf8.contains(where: { $0 == 0 || $0 == UInt8(ascii: "=") })
+      else { throw object.wrong("environment", "A variable has a name without =, and a text of at most 4096 bytes.") }
+      variables.append("\(entry.key)=\(value)")
+    }
+    return variables
+  }
+}

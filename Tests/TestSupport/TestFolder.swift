@@ -1,0 +1,41 @@
+import Foundation
+
+/// A folder of a test, which goes with all that is in it when the test has ended.
+public struct TestFolder: Sendable {
+  /// Where it is.
+  public let path: String
+
+  private init() throws {
+    var name = Array("/tmp/carillon-test-XXXXXX".utf8CString)
+    guard mkdtemp(&name) != nil else { throw CocoaError(.fileWriteUnknown) }
+    path = String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  private func remove() { try? FileManager.default.removeItem(atPath: path) }
+
+  /// Lends one that has these files, by their names in it; a name may have folders of its own.
+  public static func with<R>(_ files: [String: String] = [:], _ body: (TestFolder) throws -> R) throws -> R {
+    let folder = try TestFolder()
+    defer { folder.remove() }
+    for (name, text) in files { try folder.write(name, text) }
+    return try body(folder)
+  }
+
+  /// The same for a test that waits.
+  public static func with<R>(_ files: [String: String] = [:], _ body: (TestFolder) async throws -> R) async throws -> R {
+    let folder = try TestFolder()
+    defer { folder.remove() }
+    for (name, text) in files { try folder.write(name, text) }
+    return try await body(folder)
+  }
+
+  /// Writes a file, and answers its path.
+  @discardableResult public func write(_ name: String, _ text: String, isExecutable: Bool = false) throws -> String {
+    let file = "\(path)/\(name)"
+    try FileManager.default.createDirectory(
+      atPath: String(file[..<(file.lastIndex(of: "/") ?? file.endIndex)]), withIntermediateDirectories: true)
+    try text.write(toFile: file, atomically: false, encoding: .utf8)
+    if isExecutable { chmod(file, 0o700) }
+    return file
+  }
+}
