@@ -19,13 +19,21 @@ func library(_ name: String, pkgConfig: String? = nil, package: String) -> Targe
   .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
+func sample(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .executableTarget(name: name, dependencies: dependencies, path: "Sources/Samples/\(name)", swiftSettings: settings)
+}
+
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
   .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: settings)
 }
 
 let package = Package(
   name: "carillon",
-  products: [.executable(name: "carillon", targets: ["carillon"])],
+  products: [
+    .executable(name: "carillon", targets: ["carillon"]),
+    // What a team's own worker with its own service extensions is built on.
+    .library(name: "Carillon", targets: ["Command", "Extensions", "Notifications", "Cryptography", "JSON"]),
+  ],
   traits: [
     // What a sanitizer watches is the allocator that it brings, so builds with one go without.
     .trait(name: "Jemalloc", description: "The program allocates with jemalloc."),
@@ -61,13 +69,14 @@ let package = Package(
     module("FanOut", ["Worker", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("Operations", ["Worker", "EventLoop", "JSON", "Kafka", "Notifications"]),
 
-    .executableTarget(
-      name: "carillon",
-      dependencies: [
+    module(
+      "Command",
+      [
         "Transform", "FanOut", "Operations", "Worker", "Extensions", "DeviceClient", "Store", "EventLoop", "Cryptography", "JSON", "HTTP",
         "Kafka", "Redis", "Notifications", .target(name: "CJemalloc", condition: .when(traits: ["Jemalloc"])),
-      ],
-      swiftSettings: settings),
+      ]),
+    .executableTarget(name: "carillon", dependencies: ["Command"], swiftSettings: settings),
+    sample("EncryptedMessage", ["Command", "Extensions", "Cryptography", "JSON"]),
 
     .target(
       name: "TestSupport", dependencies: ["EventLoop", "Kafka", "JSON", "HTTP", "Redis"], path: "Tests/TestSupport", swiftSettings: settings
@@ -90,7 +99,14 @@ let package = Package(
       ["FanOut", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
-    tests("CommandTests", ["carillon", "Worker", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka", "Notifications", "Redis"]),
+    .executableTarget(
+      name: "OwnExtensions", dependencies: ["Command", "Extensions", "JSON"], path: "Tests/OwnExtensions", swiftSettings: settings),
+    tests(
+      "CommandTests",
+      [
+        "Command", "carillon", "EncryptedMessage", "OwnExtensions", "Worker", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka",
+        "Notifications", "Redis",
+      ]),
     tests(
       "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"],
       exclude: ["Clients", "README.md", "mutations", "nemesis"]),

@@ -155,8 +155,7 @@ public final class ChildProcess: HandleOwner {
   /// Beyond that an allocation fails, with which most programs end.
   public func limitMemory(bytes: Int) {
     loop.preconditionOnLoop()
-    var limit = rlimit(rlim_cur: rlim_t(bytes), rlim_max: rlim_t(bytes))
-    if isRunning { carillon_limit_data(pid, &limit) }
+    if isRunning { carillon_limit_data(pid, UInt64(bytes)) }
   }
 
   func handleClosed() {

@@ -1,5 +1,3 @@
-import Glibc
-import Worker
+import Command
 
-StandardStreams.prepare()
-exit(await Program.run(Array(CommandLine.arguments.dropFirst())).rawValue)
+await Program.main()

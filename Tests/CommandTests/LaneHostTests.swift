@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import Worker
 
-@testable import carillon
+@testable import Command
 
 /// What a process does about a lane that fails, with lanes that do nothing else.
 @Suite struct LaneHostTests {

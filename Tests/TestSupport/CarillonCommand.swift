@@ -35,9 +35,14 @@ public struct CarillonCommand: Sendable {
   /// The program: what `CARILLON_BINARY` names, else the debug build beside the tests.
   public static let program: URL = {
     if let path = ProcessInfo.processInfo.environment["CARILLON_BINARY"] { return URL(fileURLWithPath: path) }
-    let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    return package.appendingPathComponent(".build/debug/carillon")
+    return product("carillon")
   }()
+
+  /// Another program of the package: its debug build beside the tests.
+  public static func product(_ name: String) -> URL {
+    let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    return package.appendingPathComponent(".build/debug/\(name)")
+  }
 
   /// A folder of this command's own; removed by `end`.
   public let folder: URL

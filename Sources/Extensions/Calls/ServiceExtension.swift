@@ -34,16 +34,28 @@ extension ServiceExtension {
 /// What an extension would have shown if its time were up now: it may be changed from any task.
 public final class BestAttempt: Sendable {
   private let value: Mutex<MutableContent>
+  /// Told of each change, in their order.
+  private let whenChanged: (@Sendable (MutableContent) -> Void)?
 
   /// Begins as this content.
-  public init(_ content: MutableContent) { value = Mutex(content) }
+  public convenience init(_ content: MutableContent) { self.init(content, whenChanged: nil) }
+
+  init(_ content: MutableContent, whenChanged: (@Sendable (MutableContent) -> Void)?) {
+    value = Mutex(content)
+    self.whenChanged = whenChanged
+  }
 
   /// The content.
   public var content: MutableContent {
     get { value.withLock { $0 } }
-    set { value.withLock { $0 = newValue } }
+    set { update { $0 = newValue } }
   }
 
   /// Changes the content, and nobody else does meanwhile.
-  public func update(_ change: (inout MutableContent) -> Void) { value.withLock { change(&$0) } }
+  public func update(_ change: (inout MutableContent) -> Void) {
+    value.withLock { content in
+      change(&content)
+      whenChanged?(content)
+    }
+  }
 }

@@ -30,14 +30,15 @@ public struct ExtensionsFile: Sendable {
 
   /// Reads a file, and those that it names. The calls block.
   ///
+  /// - Parameter own: extensions that the file may use beside the built-in ones.
   /// - Throws: what is wrong first, with its place; the first part of that is the file's path.
-  public init(path: String) throws(FieldError) {
+  public init(path: String, own: [OwnExtension] = []) throws(FieldError) {
     guard let bytes = try BoundedFile.read(path, limit: Self.maximumBytes) else {
       throw FieldError(field: path, rule: "there is no such file")
     }
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ""
     do throws(FieldError) {
-      try self.init(parsing: bytes, in: folder)
+      try self.init(parsing: bytes, in: folder, own: own)
     } catch {
       throw FieldError(field: path, rule: "\(error)")
     }
@@ -45,9 +46,11 @@ public struct ExtensionsFile: Sendable {
 
   /// Reads a file, and those that it names.
   ///
-  /// - Parameter folder: where it lies: paths in it are meant from there.
+  /// - Parameters:
+  ///   - folder: where it lies: paths in it are meant from there.
+  ///   - own: extensions that the file may use beside the built-in ones.
   /// - Throws: what is wrong first, with its place: `applications["com.example.shop"][0].prefix`.
-  public init(parsing bytes: [UInt8], in folder: String = "") throws(FieldError) {
+  public init(parsing bytes: [UInt8], in folder: String = "", own: [OwnExtension] = []) throws(FieldError) {
     guard bytes.count <= Self.maximumBytes else {
       throw FieldError(field: "", rule: "The file has \(bytes.count) bytes; it has at most \(Self.maximumBytes).")
     }
@@ -63,7 +66,7 @@ public struct ExtensionsFile: Sendable {
       guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
         throw FieldError(field: place, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
       }
-      let chain = try Self.chain(application.key, application.value, at: place, in: folder)
+      let chain = try Self.chain(application.key, application.value, at: place, in: folder, own)
       guard chains.updateValue(chain, forKey: StableHash.hash(application.key)) == nil else {
         throw FieldError(field: place, rule: "An application stands once.")
       }
@@ -86,7 +89,7 @@ public struct ExtensionsFile: Sendable {
   }
 
   private static func chain(
-    _ application: String, _ value: JSONValue, at place: String, in folder: String
+    _ application: String, _ value: JSONValue, at place: String, in folder: String, _ own: [OwnExtension]
   ) throws(FieldError) -> ExtensionChain {
     guard let elements = value.elements, (1...ExtensionStates.maximum).contains(elements.count) else {
       throw FieldError(field: place, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.maximum) objects.")
@@ -100,11 +103,7 @@ public struct ExtensionsFile: Sendable {
       guard !steps.contains(where: { $0.name == name }) else {
         throw object.wrong("name", "The extensions of an application have different names.")
       }
-      let use = try object.requiredText("use", longest: 64)
-      guard let kind = ExtensionKind(rawValue: use) else {
-        throw object.wrong("use", "This is one of: \(ExtensionKind.allCases.map(\.rawValue).joined(separator: ", ")).")
-      }
-      let work = try kind.make(&object)
+      let work = try work(&object, own)
       try object.finish()
       steps.append(ExtensionChain.Step(name: name, work: work))
       guard ExtensionChain.isInOrder(steps) else {
@@ -112,6 +111,17 @@ public struct ExtensionsFile: Sendable {
       }
     }
     return ExtensionChain(application: application, steps: steps, settings: value.text)
+  }
+
+  /// What an extension does, by its member `use`.
+  private static func work(_ object: inout SettingsObject, _ own: [OwnExtension]) throws(FieldError) -> ExtensionChain.Step.Work {
+    let use = try object.requiredText("use", longest: 64)
+    if let kind = ExtensionKind(rawValue: use) { return try kind.make(&object) }
+    guard let work = own.first(where: { $0.name == use }) else {
+      let names = ExtensionKind.allCases.map(\.rawValue) + own.map(\.name)
+      throw object.wrong("use", "This is one of: \(names.joined(separator: ", ")).")
+    }
+    return .called(try work.definition(&object))
   }
 
   /// Whether no application has extensions.

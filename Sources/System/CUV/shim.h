@@ -1,12 +1,15 @@
 #include <uv.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 // Hidden behind _GNU_SOURCE, which Swift's importer does not set.
 extern int pthread_setname_np(pthread_t, const char *);
-extern int prlimit(pid_t, int, const struct rlimit *, struct rlimit *);
 
-// The constant is an enumerator that Swift cannot hand to a C function of another type.
-static inline int carillon_limit_data(pid_t process, const struct rlimit *limit) { return prlimit(process, RLIMIT_DATA, limit, NULL); }
+// prlimit(2) with RLIMIT_DATA and a struct rlimit64, by its number: <sys/resource.h> belongs to Glibc's module.
+extern long syscall(long, ...);
+static inline long carillon_limit_data(pid_t process, unsigned long long bytes) {
+  unsigned long long limit[2] = {bytes, bytes};
+  return syscall(SYS_prlimit64, process, 2, limit, (void *)0);
+}

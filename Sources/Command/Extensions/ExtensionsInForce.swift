@@ -14,17 +14,18 @@ struct ExtensionsInForce: Sendable {
   /// Reads the file that the settings name; nothing where they name none.
   init(_ values: SettingValues, _ logger: Logger) throws(Failure) {
     path = values[TransformOptions.extensions]
-    source = ExtensionsSource(try path.map(Self.read) ?? ExtensionsFile())
+    source = ExtensionsSource(try path.map { path throws(Failure) in try Self.read(path) } ?? ExtensionsFile())
     thread = path.map { _ in EventLoop(name: "extensions") }
     self.logger = logger.with(component: "extensions")
   }
 
   /// Reads a file.
   ///
+  /// - Parameter own: what it may use beside the built-in extensions.
   /// - Throws: what is wrong first, with the file's name, the place and the rule.
-  static func read(_ path: String) throws(Failure) -> ExtensionsFile {
+  static func read(_ path: String, own: [OwnExtension] = Program.extensions) throws(Failure) -> ExtensionsFile {
     do throws(FieldError) {
-      return try ExtensionsFile(path: path)
+      return try ExtensionsFile(path: path, own: own)
     } catch {
       throw Failure(.wrongUsage, "\(error)")
     }
@@ -33,10 +34,10 @@ struct ExtensionsInForce: Sendable {
   /// Reads the file again; nil where there is none. A wrong one changes nothing, and is told.
   var reload: (@Sendable () -> Void)? {
     guard let path, let thread else { return nil }
-    return { [source, logger] in
+    return { [source, logger, own = Program.extensions] in
       thread.execute {
         do throws(Failure) {
-          let extensions = try Self.read(path)
+          let extensions = try Self.read(path, own: own)
           source.replace(with: extensions)
           logger.info("the extensions' file is in force", ["file": path, "applications": extensions.all.count])
         } catch {

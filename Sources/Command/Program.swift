@@ -1,25 +1,44 @@
 import EventLoop
+public import Extensions
+import Glibc
 import Kafka
 import Redis
 import Worker
 
 /// The program: its commands, and how it ends.
-enum Program {
+public enum Program {
   static let version = "0.1.0"
 
-  static let commandLine: CommandLineProgram = CommandLineProgram(
-    name: "carillon", summary: "delivers notifications to a fleet of devices, over Kafka and Redis", version: version,
-    sections: [
-      .init("Roles", [UpCommand.command, TransformCommand.command, FanOutCommand.command]),
-      .init(
-        "Tools",
-        [
-          TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-          AuditCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
-          TokenCommand.command, TokenCommand.createKey,
-        ]),
-      .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
-    ])
+  /// The service extensions that this binary brings along.
+  @TaskLocal static var extensions: [OwnExtension] = []
+
+  /// Runs what this process was called for, and ends it; the first thing that a process does.
+  ///
+  /// - Parameter extensions: service extensions of a team's own, which its binary brings along; their names differ.
+  public static func main(extensions: [OwnExtension] = []) async -> Never {
+    StandardStreams.prepare()
+    precondition(Set(extensions.map(\.name)).count == extensions.count, "two extensions have the same name")
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    exit(await Self.$extensions.withValue(extensions) { await run(arguments) }.rawValue)
+  }
+
+  static var commandLine: CommandLineProgram {
+    CommandLineProgram(
+      name: "carillon", summary: "delivers notifications to a fleet of devices, over Kafka and Redis", version: version,
+      sections: sections + (extensions.isEmpty ? [] : [.init("Service extensions of this binary", [OwnExtensionCommand.command])]))
+  }
+
+  private static let sections: [CommandLineProgram.Section] = [
+    .init("Roles", [UpCommand.command, TransformCommand.command, FanOutCommand.command]),
+    .init(
+      "Tools",
+      [
+        TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
+        AuditCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
+        TokenCommand.command, TokenCommand.createKey,
+      ]),
+    .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
+  ]
 
   /// Runs what the arguments ask for and says how it ended.
   static func run(_ arguments: [String]) async -> ExitCode {

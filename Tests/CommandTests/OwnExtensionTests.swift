@@ -1,0 +1,88 @@
+import JSON
+import TestSupport
+import Testing
+
+/// A team's own worker binary, with service extensions in Swift compiled in: whatever one does, it costs a fallback and not the worker.
+@Suite struct OwnExtensionTests {
+  private static let mutable = #"{"aps":{"alert":{"title":"News","body":"Hello"},"mutable-content":1}}"#
+
+  /// What `extensions try` says of a payload, in a binary with extensions of its own.
+  private static func attempt(
+    _ product: String, _ extensions: String, _ payload: String = mutable
+  ) async throws -> (status: Int32, lines: [JSONValue], errors: String) {
+    try await CarillonCommand.with { carillon in
+      let file = try carillon.file("extensions.json", #"{"applications":{"com.example.shop":[\#(extensions)]}}"#)
+      let result = try await carillon.run(
+        ["extensions", "try", file, "--app", "com.example.shop", "--payload", try carillon.file("payload.json", payload), "--json"],
+        program: CarillonCommand.product(product))
+      return (result.status, try result.lines.map { try JSONValue(parsing: $0) }, result.errors)
+    }
+  }
+
+  @Test(arguments: [
+    ("fine", 30_000, "modified", "com.example.shop fine", ""), ("print", 30_000, "modified", "com.example.shop print", ""),
+    ("throw", 30_000, "failed", "News", "its program says: it does not want to"),
+    ("trap", 30_000, "failed", "News", "its program has ended by the signal"), ("loop", 2_000, "timed-out", "News", "its time was up"),
+  ])
+  func whateverItDoesTheNotificationIsShown(
+    _ mode: String, _ budget: Int, _ state: String, _ title: String, _ reason: String
+  ) async throws {
+    let told = #"{"name":"own","use":"told","budget":\#(budget),"settings":{"mode":"\#(mode)"}}"#
+    let other = #"{"name":"mark","use":"set-and-copy","set":{"/aps/thread-id":"t"}}"#
+    let (status, lines, errors) = try await Self.attempt("OwnExtensions", "\(told),\(other)")
+    #expect(lines.map { $0["state"] } == [.string(state), "modified"], "it said: \(errors)")
+    #expect(lines.last?["payload"]?["aps"]?["alert"]?["title"] == .string(title))
+    #expect(lines.last?["payload"]?["aps"]?["thread-id"] == "t")
+    #expect(lines.first?["reason"]?.stringValue?.contains(reason) ?? reason.isEmpty, "\(lines)")
+    #expect(status == (reason.isEmpty ? 0 : 1))
+  }
+
+  /// It has a second between the warning and the end: a machine that stands still then may take it, so it gets some chances.
+  @Test(arguments: [("wait", "modified", "in a hurry"), ("half", "best-attempt", "half 1000")])
+  func whatItHasWhenItsTimeExpiresIsShown(_ mode: String, _ state: String, _ title: String) async throws {
+    let told = #"{"name":"own","use":"told","budget":10000,"settings":{"mode":"\#(mode)"}}"#
+    var seen: [[JSONValue?]] = []
+    while seen.count < 4, seen.last != [.string(state), .string(title)] {
+      let line = try await Self.attempt("OwnExtensions", told).lines.first
+      seen.append([line?["state"], line?["payload"]?["aps"]?["alert"]?["title"]])
+    }
+    #expect(seen.last == [.string(state), .string(title)], "\(seen)")
+  }
+
+  @Test func settingsThatItRefusesAreItsFailure() async throws {
+    let (status, lines, _) = try await Self.attempt("OwnExtensions", #"{"name":"own","use":"told"}"#)
+    #expect(status == 1)
+    #expect(lines.first?["reason"] == "its program says: it refuses its settings: there is no mode")
+  }
+
+  @Test func onlyTheBinaryThatBringsItKnowsIt() async throws {
+    let own = #"{"name":"own","use":"told"}"#
+    let (status, _, errors) = try await Self.attempt("carillon", own)
+    #expect(status == 2)
+    #expect(errors.contains("This is one of: set-and-copy, decrypt, localize, webhook, child."), "it said: \(errors)")
+    try await CarillonCommand.with { carillon in
+      #expect(try await carillon.run(["--help"]).output.contains("Service extensions of this binary") == false)
+      let help = try await carillon.run(["--help"], program: CarillonCommand.product("OwnExtensions"))
+      #expect(help.output.contains("Service extensions of this binary"))
+      let other = try await carillon.run(["extension", "other"], program: CarillonCommand.product("OwnExtensions"))
+      #expect(other.status == 2)
+      #expect(other.errors.contains("this binary has no extension other; it has: told"), "it said: \(other.errors)")
+    }
+  }
+
+  /// The sample of Apple's documentation; sealed by Python's `http-ece`, with the key of sixteen zeros and no key id.
+  @Test func theSampleShowsWhatWasEncrypted() async throws {
+    let sealed = "K9y5dFnWoLLmNBsGjINfaQAAEAAAS9V7MhcDp7K/TlJSDOdp0XRDxF+TbhwVnT5lNuE2huw="
+    let key = #"{"name":"open","use":"encrypted-message","settings":{"key":"AAAAAAAAAAAAAAAAAAAAAA"}}"#
+    func payload(_ sealed: String) -> String {
+      #"{"aps":{"alert":{"title":"News","body":"You have a message"},"mutable-content":1},"ENCRYPTED":"\#(sealed)"}"#
+    }
+    let opened = try await Self.attempt("EncryptedMessage", key, payload(sealed))
+    #expect(opened.lines.map { $0["state"] } == ["modified"], "it said: \(opened.errors)")
+    #expect(opened.lines.last?["payload"]?["aps"]?["alert"]?["body"] == "Meet me at nine")
+    #expect(opened.lines.last?["payload"]?["ENCRYPTED"] == nil)
+    let cut = try await Self.attempt("EncryptedMessage", key, payload(String(sealed.dropLast(4))))
+    #expect(cut.lines.map { $0["state"] } == ["best-attempt"])
+    #expect(cut.lines.last?["payload"]?["aps"]?["alert"] == ["title": "News", "body": "You have a message", "subtitle": "(Encrypted)"])
+  }
+}
