@@ -44,6 +44,10 @@ extension ClusterTests {
       try await holds("rebuilt", of: "webhook.py", [])
     }
 
+    @Test func aProgramThatHangsFailsEndsAndFloodsLosesNothingAndOutlivesNoWorker() async throws {
+      try await holds("rough", of: "child.py", [])
+    }
+
     @Test func whatIsRebuiltHasPassedItsExtensions() async throws { try await holds("rebuilt") }
   }
 }
