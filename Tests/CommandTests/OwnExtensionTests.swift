@@ -21,7 +21,7 @@ import Testing
 
   @Test(arguments: [
     ("fine", 30_000, "modified", "com.example.shop fine", ""), ("print", 30_000, "modified", "com.example.shop print", ""),
-    ("throw", 30_000, "failed", "News", "its program says: it does not want to"),
+    ("throw", 30_000, "failed", "News", "its program says that it has failed: it does not want to"),
     ("trap", 30_000, "failed", "News", "its program has ended by the signal"), ("loop", 2_000, "timed-out", "News", "its time was up"),
   ])
   func whateverItDoesTheNotificationIsShown(
@@ -52,7 +52,7 @@ import Testing
   @Test func settingsThatItRefusesAreItsFailure() async throws {
     let (status, lines, _) = try await Self.attempt("OwnExtensions", #"{"name":"own","use":"told"}"#)
     #expect(status == 1)
-    #expect(lines.first?["reason"] == "its program says: it refuses its settings: there is no mode")
+    #expect(lines.first?["reason"] == "its program says that it has failed: it refuses its settings: there is no mode")
   }
 
   @Test func onlyTheBinaryThatBringsItKnowsIt() async throws {

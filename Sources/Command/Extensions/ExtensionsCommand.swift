@@ -107,11 +107,11 @@ private struct ExtensionAttempt {
           "extension": .string(outcome.name), "state": .string("\(outcome.state.word)"), "microseconds": .integer(outcome.microseconds),
           "payload": payload,
         ]
-        if let failure = outcome.failure { line.set("reason", .string(failure.reason)) }
+        if let failure = outcome.failure { line.set("reason", .string("\(failure)")) }
         StandardOutput.line(line.text)
       } else {
         StandardOutput.line("\(outcome.name): \(outcome.state.word), \(outcome.microseconds) µs")
-        if let failure = outcome.failure { StandardOutput.line("  \(failure.reason)") }
+        if let failure = outcome.failure { StandardOutput.line("  \(failure)") }
         if outcome.state == .modified { StandardOutput.line("  \(payload.text)") }
       }
     }

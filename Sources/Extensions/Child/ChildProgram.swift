@@ -176,7 +176,7 @@ final class ChildProgram: ChildRunOwner {
   func said(_ answer: ChildMessage.Answer) {
     switch answer {
     case .result(let number, let result): end(number) { .success(result) }
-    case .failure(let number, let text): end(number) { .failure(ExtensionFailure("its program says: \(text.prefix(200))")) }
+    case .failure(let number, let text): end(number) { .failure(ExtensionFailure("its program says that it has failed", said: String(text.prefix(200)))) }
     case .bestAttempt(let number, let payload):
       guard let call = calls[number] else {
         if !abandoned.contains(number) { refuse() }

@@ -68,12 +68,14 @@ extension UnsafeRawBufferPointer {
 
 /// Why an extension has not finished with a content of its own. The text is the program's own, and has nothing of a payload.
 public struct ExtensionFailure: Error, Sendable, Hashable, CustomStringConvertible {
-  /// A sentence without its beginning and its end.
+  /// A sentence without its beginning and its end, in words of the program's own: it may be logged.
   public let reason: String
+  /// What somebody else says of it, where there is that: it may have anything in it, and is for whoever tries the extension.
+  public let said: String?
 
   /// A failure for this reason.
-  public init(_ reason: String) { self.reason = reason }
+  public init(_ reason: String, said: String? = nil) { (self.reason, self.said) = (reason, said) }
 
-  /// The reason.
-  public var description: String { reason }
+  /// The reason, and what somebody else says of it.
+  public var description: String { said.map { "\(reason): \($0)" } ?? reason }
 }

@@ -57,7 +57,7 @@ final class Pipeline {
     stages = StageSequence(
       [
         registry, CallStage(on: loop, extensions, rules, isRebuilding ? nil : Results(shards, on: loop)),
-        ExtensionStage(extensions, rules, locales, metrics),
+        ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
       ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
     let persons = Recipients(shards)

@@ -1,14 +1,16 @@
 import Extensions
 import Notifications
 import Store
+import Worker
 
 /// Writes what the service extensions have left of a request, and what became of it at each. Loop-confined.
 final class ExtendedEntryWriter {
   private let metrics: TransformMetrics
+  private let logger: Logger
   private var states = ByteBuffer()
   private var entry = ByteBuffer(capacity: 8192)
 
-  init(_ metrics: TransformMetrics) { self.metrics = metrics }
+  init(_ metrics: TransformMetrics, _ logger: Logger) { (self.metrics, self.logger) = (metrics, logger) }
 
   /// The content with what a run has left of it; as it was where its entry cannot be written.
   func write(_ run: ExtensionRun, _ content: RequestContent) -> RequestContent {
@@ -17,6 +19,7 @@ final class ExtendedEntryWriter {
       metrics.count(outcome.state)
       ExtensionStates.append(outcome.state, name: outcome.name, to: &states)
     }
+    if content.called?.isGuess != true { log(run, content) }
     let isWritten = content.arena.bytes.withUnsafeBytes { arena in
       guard let published = DeliveryEntryView(arena[content.entry.span]) else { return false }
       return write(published, run.written)
@@ -32,6 +35,19 @@ final class ExtendedEntryWriter {
       }
     }
     return content
+  }
+
+  /// The log is limited by its writer: an extension may fail for each request.
+  private func log(_ run: ExtensionRun, _ content: RequestContent) {
+    for outcome in run.outcomes {
+      guard let failure = outcome.failure else { continue }
+      logger.warning(
+        "a service extension has failed",
+        [
+          "extension": outcome.name, "application": content.withPublished { String(decoding: $0.application, as: UTF8.self) } ?? "",
+          "state": "\(outcome.state.word)", "reason": failure.reason,
+        ])
+    }
   }
 
   /// - Parameter written: nil: the payload stays that of the entry.

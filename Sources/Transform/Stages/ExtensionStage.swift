@@ -15,11 +15,11 @@ final class ExtensionStage: Stage {
   private var unasked: [Flow.Parked] = []
   weak var owner: (any StageOwner)?
 
-  init(_ extensions: LaneExtensions, _ rules: ContentRules, _ locales: Locales, _ metrics: TransformMetrics) {
+  init(_ extensions: LaneExtensions, _ rules: ContentRules, _ locales: Locales, _ writer: ExtendedEntryWriter) {
     self.extensions = extensions
     self.rules = rules
     self.locales = locales
-    writer = ExtendedEntryWriter(metrics)
+    self.writer = writer
   }
 
   private struct Waiting {

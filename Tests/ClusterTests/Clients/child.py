@@ -11,7 +11,7 @@ import signal
 import sys
 
 from clients import APPLICATION, Reader, expect, say, until
-from extensions import File, Publisher, RememberingDevice, audit, start, states
+from extensions import File, Log, Publisher, RememberingDevice, audit, start, states
 from healing import on_one_redis, run_part
 
 PROGRAM = '''
@@ -32,7 +32,7 @@ for line in sys.stdin:
     if do == "hang":
         continue
     if do == "fail":
-        say({"id": call, "error": {"code": 1, "message": "it fails"}})
+        say({"id": call, "error": {"code": 1, "message": "plaintext of it"}})
     elif do == "end":
         sys.exit(9)
     elif do == "flood":
@@ -127,6 +127,9 @@ async def rough(arguments, folder):
         worker.send_signal(signal.SIGTERM)
         await asyncio.to_thread(worker.wait)
         expect(not running(path), "a worker that ends leaves no program behind", running(path))
+        log = Log(folder).text()
+        expect('its program says that it has failed' in log and "com.example" in log, "the log says why", log[-1000:])
+        expect("plaintext of it" not in log, "without what the program says", log[-1000:])
         reading.cancel()
         say(states={" ".join(key): number for key, number in sorted(seen.items())}, audit=audit(arguments))
 

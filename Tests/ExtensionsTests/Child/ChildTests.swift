@@ -120,7 +120,7 @@ import Testing
     ), ("while True: sys.stdout.write('x' * 65536)", "a line of more than 131072 bytes"),
     ("print('[' * 100000, flush=True)", "no answer by JSON-RPC 2.0"), ("sys.exit(3)", "ended with the code 3"),
     ("os.kill(os.getpid(), signal.SIGSEGV)", "ended by the signal 11"), ("os.close(0); os.close(1); time.sleep(600)", "closed its output"),
-    (#"say({"id": call, "error": {"code": 1, "message": "no idea"}})"#, "its program says: no idea"),
+    (#"say({"id": call, "error": {"code": 1, "message": "no idea"}})"#, "its program says that it has failed: no idea"),
     (#"say({"id": call, "result": {"payload": {}}})"#, "the result"), (#"say({"id": call, "result": 7})"#, "something else"),
     (#"say({"id": call, "result": {"patch": {"x": "x" * 20000}}})"#, "16384"),
   ])
@@ -129,7 +129,7 @@ import Testing
     try await Self.with(once + body) { lane, child in
       let run = await lane.pass([child])
       #expect(run.outcomes.map(\.state) == [.failed])
-      #expect(run.outcomes[0].failure?.reason.contains(reason) == true, "\(run.outcomes)")
+      #expect(run.outcomes[0].failure?.description.contains(reason) == true, "\(run.outcomes)")
       #expect(run.content.title == "News")
       #expect(await lane.pass([child]).content.title == "again")
     }
