@@ -58,7 +58,7 @@ public final class ChildProcess: HandleOwner {
   ///   - environment: `NAME=value` each; nil: as the parent's.
   ///   - endsWithParent: whether the kernel kills it when the thread of this loop has ended, so that it does not outlive a parent that is
   ///     killed. That takes `setpriv` of util-linux, which Debian always has; where it is missing the child has to see by itself that it is
-  ///     alone. A program that cannot be run then ends with the code 127 where this call would throw.
+  ///     alone. A program that cannot be run then ends with the code 126 or 127 where this call would throw.
   ///   - onExit: called once on the loop when it has ended.
   public static func spawn(
     on loop: EventLoop, executable: String, arguments: [String], environment: [String]? = nil, output: ChildOutput = .inherited,
@@ -67,6 +67,8 @@ public final class ChildProcess: HandleOwner {
     loop.preconditionOnLoop()
     var words = [executable] + arguments
     if endsWithParent, let guardian { words = [guardian, "--pdeathsig", "KILL", "--"] + words }
+    // C libraries make descriptors that a child would have too; what it is given is copied.
+    carillon_close_others_on_exec()
     let child = ChildProcess(on: loop, onExit)
     let result = child.start(words[0], words, environment, output)
     child.handle.adopt(by: child)
@@ -145,17 +147,20 @@ public final class ChildProcess: HandleOwner {
     if isRunning { uv_process_kill(handle.pointer, signal) }
   }
 
-  /// Sends a signal to the process and to all that it has started and that have not left its group.
+  /// Sends a signal to the process and to all that it has started and that have not left its group; where it has ended, to those that are
+  /// left, no later than in `onExit`.
   public func killGroup(_ signal: Int32) {
     loop.preconditionOnLoop()
-    if isRunning { Glibc.kill(-pid, signal) }
+    if lastPid > 0 { Glibc.kill(-lastPid, signal) }
   }
 
   /// Bounds the memory that the process may allocate from now on, in bytes: its private writable pages (`RLIMIT_DATA` of prlimit(2)).
-  /// Beyond that an allocation fails, with which most programs end.
-  public func limitMemory(bytes: Int) {
+  /// Beyond that an allocation fails, with which most programs end. The stacks of its threads count.
+  ///
+  /// - Returns: false where the system does not take the limit.
+  public func limitMemory(bytes: Int) -> Bool {
     loop.preconditionOnLoop()
-    if isRunning { carillon_limit_data(pid, UInt64(bytes)) }
+    return isRunning && carillon_limit_data(pid, UInt64(bytes)) == 0
   }
 
   func handleClosed() {

@@ -37,6 +37,8 @@ final class RedisSocket {
     }
     reader.pointee.privdata = UnsafeMutableRawPointer(original)
     reader.pointee.fn = functions
+    // hiredis leaves it open in programs that this one starts, and what it speaks is authenticated.
+    if made.pointee.fd >= 0 { _ = fcntl(made.pointee.fd, F_SETFD, FD_CLOEXEC) }
     if made.pointee.err != 0 { throw RedisError(.unreachable, failureText) }
     if case .tcp = endpoint { redisEnableKeepAlive(made) }
   }

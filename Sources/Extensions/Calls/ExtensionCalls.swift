@@ -1,4 +1,5 @@
 public import EventLoop
+import Synchronization
 
 /// The calls of the extensions that may take their time, in one lane: bounded in number and bytes. Loop-confined.
 ///
@@ -20,6 +21,10 @@ public final class ExtensionCalls {
   let loop: EventLoop
   private let bounds: Bounds
   private var instances: [ObjectIdentifier: Instance] = [:]
+  /// Those that were replaced and still have calls.
+  private var retired: [ObjectIdentifier: Instance] = [:]
+  /// Those that are let go of.
+  private var closings: [Closing] = []
   /// What is under way, calls included that were given up and whose task has not come to its end.
   private var calls: [ObjectIdentifier: ExtensionCall] = [:]
   private var bytes = 0
@@ -32,7 +37,14 @@ public final class ExtensionCalls {
     let work: any ServiceExtension
     var breaker: CircuitBreaker
     var running = 0
-    var isRetired = false
+    var phase = Phase.inForce
+
+    enum Phase {
+      case inForce
+      /// Another file is in force; its calls come to their end.
+      case retired
+      case closed
+    }
 
     init(_ definition: ExtensionDefinition, on loop: EventLoop) {
       self.definition = definition
@@ -100,7 +112,7 @@ public final class ExtensionCalls {
     calls[ObjectIdentifier(call)] = nil
     instance.running -= 1
     self.bytes -= bytes
-    if instance.isRetired, instance.running == 0 { close(instance) }
+    if case .retired = instance.phase, instance.running == 0 { close(instance) }
   }
 
   /// Another file is in force: of the extensions that there are, no call begins any more, unless somebody still holds their chain.
@@ -108,14 +120,34 @@ public final class ExtensionCalls {
     let retired = instances.values
     instances = [:]
     for instance in retired {
-      instance.isRetired = true
+      instance.phase = .retired
+      self.retired[ObjectIdentifier(instance.definition)] = instance
       if instance.running == 0 { close(instance) }
     }
   }
 
   private func close(_ instance: Instance) {
-    let work = instance.work
-    Task(executorPreference: loop) { await work.close() }
+    instance.phase = .closed
+    retired[ObjectIdentifier(instance.definition)] = nil
+    closings.removeAll { $0.isDone.load(ordering: .relaxed) }
+    closings.append(Closing(instance.work, on: loop))
+  }
+
+  /// An extension that is let go of.
+  private final class Closing: Sendable {
+    let isDone = Atomic(false)
+    private let task: Mutex<Task<Void, Never>?> = Mutex(nil)
+
+    init(_ work: any ServiceExtension, on loop: EventLoop) {
+      task.withLock {
+        $0 = Task(executorPreference: loop) { [self] in
+          await work.close()
+          isDone.store(true, ordering: .relaxed)
+        }
+      }
+    }
+
+    func wait() async { await task.withLock { $0 }?.value }
   }
 
   /// Gives up what is under way, without telling anybody, and lets go of the extensions.
@@ -123,9 +155,9 @@ public final class ExtensionCalls {
     guard !isClosed else { return }
     isClosed = true
     for call in calls.values { call.cancel() }
-    let all = instances.values.map(\.work)
+    for instance in Array(instances.values) + Array(retired.values) { close(instance) }
     instances = [:]
-    for work in all { await work.close() }
+    for closing in closings { await closing.wait() }
   }
 }
 

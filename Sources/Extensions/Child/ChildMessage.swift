@@ -11,6 +11,9 @@ enum ChildMessage {
     case failure(call: Int64, String)
     /// What is to be shown if it does not come to its end.
     case bestAttempt(call: Int64, JSONValue)
+
+    /// Whether it ends a call.
+    var isFinal: Bool { if case .bestAttempt = self { false } else { true } }
   }
 
   /// What a worker has said.
@@ -57,9 +60,9 @@ enum ChildMessage {
   }
 
   private static func line(_ message: JSONValue) -> SharedBytes {
-    let whole = JSONValue.object([JSONValue.Member(key: "jsonrpc", value: "2.0")] + (message.members ?? []))
+    let complete = JSONValue.object([JSONValue.Member(key: "jsonrpc", value: "2.0")] + (message.members ?? []))
     var writer = JSONWriter(capacity: 1024)
-    whole.write(to: &writer)
+    complete.write(to: &writer)
     return writer.withUnsafeBytes { text in
       SharedBytes.make(count: text.count + 1) { line in
         line.copyMemory(from: text)

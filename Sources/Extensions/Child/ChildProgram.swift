@@ -25,28 +25,28 @@ final class ChildProgram: ChildRunOwner {
   private var calls: [Int64: ChildCall] = [:]
   /// Their numbers, by their best attempts.
   private var numbers: [ObjectIdentifier: Int64] = [:]
-  /// The numbers of those that nobody waits for any more, as long as it has not answered: it may say something of each yet.
-  private var abandoned: Set<Int64> = []
-  /// Since when it owes an answer and has said nothing.
-  private var silentSince: UInt64?
+  /// Of the program that runs.
+  private var hanging: HangDetector
   private var last: Int64 = 0
+  /// When it was asked last: the loop's milliseconds.
+  private var used: UInt64
   private var whenClosed: CheckedContinuation<Void, Never>?
 
   /// What it may be sent and not read, in bytes: it does not keep up.
   private static let longestBacklog = 8 << 20
   /// A rest for which calls wait; in a longer one they fail.
   private static let shortRest = 1_000
-  /// A program that owes an answer and has said nothing for so long hangs, when a call's time expires.
-  private static let longestSilence: UInt64 = 5_000
   /// How often it may say what is to be shown if a call does not come to its end.
-  static let mostAttempts = 100
-  /// The calls that nobody waits for any more, and that it may answer.
-  private static let mostAbandoned = 100_000
+  static let maximumAttempts = 100
+  /// A program that nobody has asked for so long is ended.
+  private static let longestIdle: UInt64 = 300_000
 
   init(_ settings: ChildSettings, on loop: EventLoop) {
     (self.settings, self.loop) = (settings, loop)
+    hanging = HangDetector(at: loop.milliseconds())
+    used = loop.milliseconds()
     timer = Timer(on: loop)
-    timer.handler = { [unowned self] in rested() }
+    timer.handler = { [unowned self] in fired() }
   }
 
   // MARK: Calls
@@ -63,6 +63,8 @@ final class ChildProgram: ChildRunOwner {
   /// - Throws: why it cannot be asked now.
   private func begin(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) throws(ExtensionFailure) -> ChildCall {
     let now = loop.milliseconds()
+    used = now
+    if case .running(let run) = phase, let reason = hanging.reason(at: now, hasExpired: false) { run.kill(reason) }
     switch phase {
     case .running(let run) where run.pendingBytes > Self.longestBacklog: throw ExtensionFailure("its program does not read what it is sent")
     case .resting(let end) where end > now + UInt64(Self.shortRest):
@@ -86,7 +88,7 @@ final class ChildProgram: ChildRunOwner {
 
   private func ask(_ run: ChildRun, _ call: ChildCall) {
     call.isAsked = true
-    if silentSince == nil { silentSince = loop.milliseconds() }
+    hanging.asked(call.number, at: loop.milliseconds())
     run.write(ChildMessage.didReceive(call.request, call.bestAttempt.content, call: call.number))
   }
 
@@ -102,11 +104,10 @@ final class ChildProgram: ChildRunOwner {
     guard take(call.number) != nil else { return }
     call.finish(.failure(ExtensionFailure("its time was up")))
     guard call.isAsked, case .running(let run) = phase else { return }
-    if call.isWarned, let silentSince, loop.milliseconds() >= silentSince + Self.longestSilence {
-      return run.kill(ExtensionFailure("its program hangs"))
-    }
-    guard abandoned.count < Self.mostAbandoned else { return run.kill(ExtensionFailure("its program leaves calls without an answer")) }
-    abandoned.insert(call.number)
+    let now = loop.milliseconds()
+    hanging.gaveUp(call.number, at: now)
+    // One that was not warned is given up for another reason.
+    if let reason = hanging.reason(at: now, hasExpired: call.isWarned) { return run.kill(reason) }
     run.write(ChildMessage.cancel(call: call.number))
   }
 
@@ -116,6 +117,8 @@ final class ChildProgram: ChildRunOwner {
     do throws(EventLoopError) {
       let run = try ChildRun(settings, on: loop, owner: self)
       phase = .running(run)
+      hanging = HangDetector(at: loop.milliseconds())
+      timer.start(after: Int(Self.longestIdle), repeating: Int(Self.longestIdle))
       for call in calls.values.sorted(by: { $0.number < $1.number }) { ask(run, call) }
     } catch {
       fail(ExtensionFailure("its program cannot be started: \(error)")) { _ in true }
@@ -134,8 +137,16 @@ final class ChildProgram: ChildRunOwner {
     ExtensionFailure("its program has ended, and is started again in \(milliseconds) ms")
   }
 
-  private func rested() {
-    guard case .resting = phase else { return }
+  private func fired() {
+    switch phase {
+    case .resting: restart()
+    case .running(let run): if calls.isEmpty, loop.milliseconds() >= used + Self.longestIdle { run.finish() }
+    case .idle, .closed: break
+    }
+  }
+
+  private func restart() {
+    timer.stop()
     phase = .idle
     if !calls.isEmpty { start() }
   }
@@ -145,8 +156,6 @@ final class ChildProgram: ChildRunOwner {
   }
 
   func ended(_ run: ChildRun, _ reason: ExtensionFailure) {
-    abandoned = []
-    silentSince = nil
     if case .closed = phase {
       phase = .closed(nil)
       whenClosed?.resume()
@@ -155,6 +164,8 @@ final class ChildProgram: ChildRunOwner {
     }
     // Those that came when it was ending already are asked of the next one.
     fail(reason) { $0.isAsked }
+    // One that nobody has asked for long has done nothing wrong.
+    if run.isFinished { return restart() }
     rest(answers: run.answers, lived: loop.milliseconds() - run.began)
   }
 
@@ -176,22 +187,22 @@ final class ChildProgram: ChildRunOwner {
   func said(_ answer: ChildMessage.Answer) {
     switch answer {
     case .result(let number, let result): end(number) { .success(result) }
-    case .failure(let number, let text): end(number) { .failure(ExtensionFailure("its program says that it has failed", said: String(text.prefix(200)))) }
+    case .failure(let number, let text):
+      end(number) { .failure(ExtensionFailure("its program says that it has failed", said: String(text.prefix(200)))) }
     case .bestAttempt(let number, let payload):
-      guard let call = calls[number] else {
-        if !abandoned.contains(number) { refuse() }
-        return
-      }
+      guard (1...max(1, last)).contains(number) else { return refuse() }
+      hanging.spoke(at: loop.milliseconds())
+      // It may have come too late.
+      guard let call = calls[number] else { return }
       call.attempts += 1
-      guard call.attempts <= Self.mostAttempts else { return refuse() }
+      guard call.attempts <= Self.maximumAttempts else { return refuse() }
       call.bestAttempt.content = MutableContent(payload: payload)
     }
-    silentSince = calls.isEmpty ? nil : loop.milliseconds()
   }
 
   private func end(_ number: Int64, _ result: () -> Result<JSONValue, ExtensionFailure>) {
-    if let call = take(number) { return call.finish(result()) }
-    if abandoned.remove(number) == nil { refuse() }
+    guard hanging.answered(number, at: loop.milliseconds()) else { return refuse() }
+    take(number)?.finish(result())
   }
 
   private func take(_ number: Int64) -> ChildCall? {

@@ -20,8 +20,10 @@ final class ChildRun: StreamHandler {
 
   /// When it was started: the loop's milliseconds.
   let began: UInt64
-  /// What it has said so often.
+  /// The calls that it has answered.
   private(set) var answers = 0
+  /// Whether it was asked to end.
+  private(set) var isFinished = false
   private let stream: Stream
   private var process: ChildProcess?
   private var phase = Phase.running
@@ -53,8 +55,10 @@ final class ChildRun: StreamHandler {
       stream.close()
       throw error
     }
-    process?.limitMemory(bytes: settings.memoryBytes)
     stream.handler = self
+    if process?.limitMemory(bytes: settings.memoryBytes) == false {
+      kill(ExtensionFailure("the memory of its program cannot be limited"))
+    }
     stream.startReading()
     stream.write(ChildMessage.configure(settings.settings))
   }
@@ -71,6 +75,7 @@ final class ChildRun: StreamHandler {
   func finish() {
     guard case .running = phase else { return }
     phase = .ending
+    isFinished = true
     stream.finish(withinMilliseconds: Self.graceMilliseconds)
     limit()
   }
@@ -78,7 +83,8 @@ final class ChildRun: StreamHandler {
   /// Ends it at once.
   func kill(_ reason: ExtensionFailure) {
     guard case .over = phase else {
-      if self.reason == nil { self.reason = reason }
+      // One that has ended already says so itself.
+      if self.reason == nil, exit == nil { self.reason = reason }
       phase = .ending
       stream.close()
       process?.killGroup(SIGKILL)
@@ -95,7 +101,7 @@ final class ChildRun: StreamHandler {
         kill(ExtensionFailure("its program has written a line that is no answer by JSON-RPC 2.0"))
         return false
       }
-      answers += 1
+      if answer.isFinal { answers += 1 }
       owner?.said(answer)
       if case .running = phase { return true } else { return false }
     }
@@ -111,6 +117,8 @@ final class ChildRun: StreamHandler {
 
   private func exited(_ exit: ChildExit) {
     self.exit = exit
+    // What it has started does not outlive it.
+    process?.killGroup(SIGKILL)
     settle()
   }
 

@@ -30,7 +30,7 @@ struct ChildSettings: Sendable {
   init(_ program: String, _ arguments: [String], _ object: inout SettingsObject) throws(FieldError) {
     (self.program, self.arguments) = (program, arguments)
     environment = Self.inherited + (try Self.variables(&object))
-    memoryBytes = Int(try object.integer("memory", in: 16...65_536) ?? 512) << 20
+    memoryBytes = Int(try object.integer("memory", in: 16...65_536) ?? 1_024) << 20
     settings = object.take("settings") ?? [:]
     guard settings.members != nil else { throw object.wrong("settings", "This is an object.") }
   }

@@ -22,7 +22,7 @@ public final class ExtensionRunner: Sendable {
   private let state = Mutex(State())
 
   /// How many changes of a best attempt are told at once; a later one when the time is about to expire.
-  private static let mostAttempts = ChildProgram.mostAttempts / 2
+  private static let maximumAttempts = ChildProgram.maximumAttempts / 2
 
   /// Takes over standard output; once in a process.
   public init(_ own: OwnExtension) {
@@ -78,8 +78,9 @@ public final class ExtensionRunner: Sendable {
 
   private func begin(_ number: Int64, _ request: ExtensionRequest, _ content: MutableContent) {
     let told = Atomic(0)
+    output.open(number)
     let attempt = BestAttempt(content) { [output, told] content in
-      if told.add(1, ordering: .relaxed).newValue <= Self.mostAttempts { output.write(ChildMessage.bestAttempt(content, call: number)) }
+      if told.add(1, ordering: .relaxed).newValue <= Self.maximumAttempts { output.attempt(content, of: number) }
     }
     // The task finds its call when it ends: the call is there before the task is.
     state.withLock { state in
@@ -88,9 +89,9 @@ public final class ExtensionRunner: Sendable {
         request: request, bestAttempt: attempt,
         task: Task {
           do {
-            answer(number, ChildMessage.result(try await work.get().didReceive(request, attempt), call: number))
+            answer(number, .success(try await work.get().didReceive(request, attempt)))
           } catch {
-            answer(number, ChildMessage.failure("\(error)", call: number))
+            answer(number, .failure(error))
           }
         })
     }
@@ -101,42 +102,62 @@ public final class ExtensionRunner: Sendable {
     guard let call, let work else { return }
     Task {
       if let content = await work.serviceExtensionTimeWillExpire(call.request, call.bestAttempt) {
-        answer(number, ChildMessage.result(content, call: number))
+        answer(number, .success(content))
       } else {
-        state.withLock { state in
-          if state.calls[number] != nil { output.write(ChildMessage.bestAttempt(call.bestAttempt.content, call: number)) }
-        }
+        output.attempt(call.bestAttempt.content, of: number)
       }
     }
   }
 
-  /// Each call is answered once.
-  private func answer(_ number: Int64, _ line: SharedBytes) {
+  private func answer(_ number: Int64, _ result: Result<MutableContent, any Error>) {
     guard let call = state.withLock({ $0.calls.removeValue(forKey: number) }) else { return }
     call.task.cancel()
-    output.write(line)
+    switch result {
+    case .success(let content): output.end(number, ChildMessage.result(content, call: number))
+    case .failure(let error): output.end(number, ChildMessage.failure(String("\(error)".prefix(1_000)), call: number))
+    }
   }
 
-  /// Where answers go: a descriptor of its own, so that nothing else that is printed stands among them.
+  /// Where answers go: a descriptor of its own, so that nothing else that is printed stands among them. What is said of a call comes before
+  /// its end, and nothing after it.
   private final class Output: Sendable {
-    private let descriptor: Mutex<Int32>
+    private struct State {
+      let descriptor: Int32
+      var open: Set<Int64> = []
+    }
+
+    private let state: Mutex<State>
 
     init() {
-      descriptor = Mutex(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3))
+      state = Mutex(State(descriptor: fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)))
       dup2(STDERR_FILENO, STDOUT_FILENO)
     }
 
-    /// Writes a whole line; when nobody reads any more the input has ended, too.
-    func write(_ line: SharedBytes) {
-      descriptor.withLock { descriptor in
-        line.withUnsafeBytes { bytes in
-          var rest = bytes[...]
-          while !rest.isEmpty {
-            let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return }
-            rest = rest.dropFirst(count)
-          }
+    func open(_ number: Int64) { state.withLock { _ = $0.open.insert(number) } }
+
+    /// What is to be shown if a call does not come to its end; one that is too long is left out.
+    func attempt(_ content: MutableContent, of number: Int64) {
+      let line = ChildMessage.bestAttempt(content, call: number)
+      guard line.count <= ExtensionMessage.longestAnswer else { return }
+      state.withLock { if $0.open.contains(number) { Self.write(line, to: $0.descriptor) } }
+    }
+
+    /// The end of a call; once.
+    func end(_ number: Int64, _ line: SharedBytes) {
+      let isInBounds = line.count <= ExtensionMessage.longestAnswer
+      let line = isInBounds ? line : ChildMessage.failure("its result has more than \(ExtensionMessage.longestAnswer) bytes", call: number)
+      state.withLock { if $0.open.remove(number) != nil { Self.write(line, to: $0.descriptor) } }
+    }
+
+    /// When nobody reads any more the input has ended, too.
+    private static func write(_ line: SharedBytes, to descriptor: Int32) {
+      line.withUnsafeBytes { bytes in
+        var rest = bytes[...]
+        while !rest.isEmpty {
+          let count = Glibc.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+          if count < 0, errno == EINTR { continue }
+          guard count > 0 else { return }
+          rest = rest.dropFirst(count)
         }
       }
     }

@@ -61,12 +61,13 @@ public struct ExtensionsFile: Sendable {
       throw FieldError(field: "applications", rule: "There are at most \(Self.maximumApplications) applications.")
     }
     var chains: [UInt64: ExtensionChain] = [:]
+    var programs = Programs(own)
     for application in applications {
       let place = "applications[\(JSONValue.string(application.key).text)]"
       guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
         throw FieldError(field: place, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
       }
-      let chain = try Self.chain(application.key, application.value, at: place, in: folder, own)
+      let chain = try Self.chain(application.key, application.value, at: place, in: folder, &programs)
       guard chains.updateValue(chain, forKey: StableHash.hash(application.key)) == nil else {
         throw FieldError(field: place, rule: "An application stands once.")
       }
@@ -89,7 +90,7 @@ public struct ExtensionsFile: Sendable {
   }
 
   private static func chain(
-    _ application: String, _ value: JSONValue, at place: String, in folder: String, _ own: [OwnExtension]
+    _ application: String, _ value: JSONValue, at place: String, in folder: String, _ programs: inout Programs
   ) throws(FieldError) -> ExtensionChain {
     guard let elements = value.elements, (1...ExtensionStates.maximum).contains(elements.count) else {
       throw FieldError(field: place, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.maximum) objects.")
@@ -103,7 +104,7 @@ public struct ExtensionsFile: Sendable {
       guard !steps.contains(where: { $0.name == name }) else {
         throw object.wrong("name", "The extensions of an application have different names.")
       }
-      let work = try work(&object, own)
+      let work = try work(&object, element, &programs)
       try object.finish()
       steps.append(ExtensionChain.Step(name: name, work: work))
       guard ExtensionChain.isInOrder(steps) else {
@@ -114,14 +115,43 @@ public struct ExtensionsFile: Sendable {
   }
 
   /// What an extension does, by its member `use`.
-  private static func work(_ object: inout SettingsObject, _ own: [OwnExtension]) throws(FieldError) -> ExtensionChain.Step.Work {
+  private static func work(
+    _ object: inout SettingsObject, _ element: JSONValue, _ programs: inout Programs
+  ) throws(FieldError) -> ExtensionChain.Step.Work {
     let use = try object.requiredText("use", longest: 64)
-    if let kind = ExtensionKind(rawValue: use) { return try kind.make(&object) }
-    guard let work = own.first(where: { $0.name == use }) else {
-      let names = ExtensionKind.allCases.map(\.rawValue) + own.map(\.name)
+    if let kind = ExtensionKind(rawValue: use) {
+      return kind == .child ? .called(try programs.definition(&object, element, nil)) : try kind.make(&object)
+    }
+    guard let work = programs.own.first(where: { $0.name == use }) else {
+      let names = ExtensionKind.allCases.map(\.rawValue) + programs.own.map(\.name)
       throw object.wrong("use", "This is one of: \(names.joined(separator: ", ")).")
     }
-    return .called(try work.definition(&object))
+    return .called(try programs.definition(&object, element, work))
+  }
+
+  /// The programs that a file has run: extensions with the same settings, whatever their names, have one of them together.
+  private struct Programs {
+    /// Each lane runs all of them.
+    static let maximum = 64
+    let own: [OwnExtension]
+    private var definitions: [String: ExtensionDefinition] = [:]
+
+    init(_ own: [OwnExtension]) { self.own = own }
+
+    /// - Parameter work: nil for a program that the file names.
+    mutating func definition(
+      _ object: inout SettingsObject, _ element: JSONValue, _ work: OwnExtension?
+    ) throws(FieldError) -> ExtensionDefinition {
+      let definition = if let work { try work.definition(&object) } else { try ExtensionDefinition(child: &object) }
+      var settings = element
+      settings.set("name", nil)
+      if let known = definitions[settings.text] { return known }
+      guard definitions.count < Self.maximum else {
+        throw object.wrong("use", "A file has at most \(Self.maximum) programs with different settings.")
+      }
+      definitions[settings.text] = definition
+      return definition
+    }
   }
 
   /// Whether no application has extensions.
@@ -152,11 +182,17 @@ enum ExtensionKind: String, CaseIterable {
       let limits = try ExtensionDefinition.Limits(&settings)
       let webhook = try WebhookSettings(&settings, concurrency: limits.concurrency)
       return .called(ExtensionDefinition(limits) { Webhook(webhook, on: $0) })
-    case .child:
-      let limits = try ExtensionDefinition.Limits(&settings)
-      let child = try ChildSettings(&settings)
-      return .called(ExtensionDefinition(limits) { Child(child, on: $0) })
+    case .child: return .called(try ExtensionDefinition(child: &settings))
     }
+  }
+}
+
+extension ExtensionDefinition {
+  /// Of what the file says of a child.
+  convenience init(child settings: inout SettingsObject) throws(FieldError) {
+    let limits = try Limits(&settings)
+    let child = try ChildSettings(&settings)
+    self.init(limits) { Child(child, on: $0) }
   }
 }
 

@@ -1,7 +1,7 @@
 """The service extension 'child': real workers, and a program in Python beside each that hangs, fails, ends and floods.
 
-  rough   a fifth of the notifications hangs it, a tenth makes it fail, some end it or have it write without end, and a worker is killed:
-          nothing is lost or shown twice, each says what became of it, other targets do not wait, and no program is left behind
+  rough   a fifth of the notifications gets no answer in time, a tenth a failure, some end the program, have it write without end, or have it
+          do nothing any more; and a worker is killed over one of these: nothing is lost or shown twice, each says what became of it, other targets do not wait, and no program is left behind
 """
 import asyncio
 import collections
@@ -25,6 +25,8 @@ def say(message):
 
 for line in sys.stdin:
     message = json.loads(line)
+    if message["method"] == "cancel":
+        say({"id": message["params"]["call"], "result": None})
     if message["method"] != "didReceive":
         continue
     call, payload = message["id"], message["params"]["payload"]
@@ -35,6 +37,9 @@ for line in sys.stdin:
         say({"id": call, "error": {"code": 1, "message": "plaintext of it"}})
     elif do == "end":
         sys.exit(9)
+    elif do == "stuck":
+        while True:
+            pass
     elif do == "flood":
         while True:
             sys.stdout.write("x" * 65536)
@@ -43,12 +48,12 @@ for line in sys.stdin:
 '''
 # What may become of a notification; what another one does to the program ends those that it has in hand.
 POSSIBLE = {
-    "hang": {"timed-out", "failed", "overloaded"}, "fail": {"failed", "overloaded"}, "end": {"failed", "overloaded"},
-    "flood": {"failed", "overloaded"}, "well": {"modified", "failed", "timed-out", "overloaded"}}
+    **{do: {"timed-out", "failed", "overloaded"} for do in ("hang", "fail", "end", "flood", "stuck")},
+    "well": {"modified", "failed", "timed-out", "overloaded"}}
 
 
 def choose():
-    return random.choices(["hang", "fail", "end", "flood", "well"], [200, 100, 4, 2, 694])[0]
+    return random.choices(["hang", "fail", "end", "flood", "stuck", "well"], [200, 100, 4, 2, 1, 693])[0]
 
 
 def running(path):
@@ -93,6 +98,10 @@ async def rough(arguments, folder):
                 await publisher.flush()
                 await asyncio.sleep(0.04)
             if number == count // 2:
+                # One that does not see that it is alone.
+                wanted[device.token][publisher.mutable("device:" + device.token, "stuck %d" % count)] = "stuck"
+                await publisher.flush()
+                await asyncio.sleep(0.5)
                 worker.send_signal(signal.SIGKILL)
                 await asyncio.to_thread(worker.wait)
                 await until(lambda: not running(path), "the programs of a worker that was killed are gone", 30, lambda: running(path))

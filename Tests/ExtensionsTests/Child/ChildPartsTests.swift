@@ -32,6 +32,45 @@ import Testing
     }
   }
 
+  /// What changes a value stands outside of the macro.
+  private func expect(_ holds: Bool, _ location: SourceLocation = #_sourceLocation) { #expect(holds, sourceLocation: location) }
+
+  @Test func aProgramHangsThatOwesAnAnswerAndSaysNothing() {
+    var program = HangDetector(at: 0)
+    expect(program.reason(at: 1 << 40, hasExpired: true) == nil)
+    // It may take its time to start, once.
+    program.asked(1, at: 100)
+    expect(program.reason(at: 59_999, hasExpired: true) == nil)
+    expect(program.reason(at: 60_000, hasExpired: true) != nil)
+    expect(program.answered(1, at: 60_000))
+    expect(!program.answered(1, at: 60_000))
+    // From then on silence counts, as long as it owes something, and when a call's time ends.
+    expect(program.reason(at: 1_000_000, hasExpired: true) == nil)
+    program.asked(2, at: 1_000_000)
+    expect(program.reason(at: 1_005_000, hasExpired: false) == nil)
+    expect(program.reason(at: 1_004_999, hasExpired: true) == nil)
+    expect(program.reason(at: 1_005_000, hasExpired: true) != nil)
+    program.spoke(at: 1_005_000)
+    expect(program.reason(at: 1_009_999, hasExpired: true) == nil)
+  }
+
+  @Test func aProgramAnswersAlsoWhatWasGivenUp() {
+    var program = HangDetector(at: 0)
+    for call in 1...Int64(10_000) {
+      let now = UInt64(call) * 10
+      program.asked(call, at: now)
+      program.gaveUp(call, at: now)
+      // All but the last one of each thousand are answered soon.
+      if call % 1_000 != 0 || call < 9_000 { expect(program.answered(call, at: now)) }
+      expect(program.reason(at: now, hasExpired: true) == nil)
+    }
+    expect(program.reason(at: 90_000 + 29_999, hasExpired: false) == nil)
+    expect(program.reason(at: 90_000 + 30_000, hasExpired: false) != nil)
+    expect(program.answered(9_000, at: 120_000))
+    expect(program.reason(at: 120_000, hasExpired: false) == nil)
+    expect(program.reason(at: 130_000, hasExpired: false) != nil)
+  }
+
   @Test func whoHasWorkedIsStartedAtOnceAndOthersLaterAndLater() {
     var backoff = RestartBackoff()
     let waits = (0..<12).map { _ in backoff.ended(answers: 99, lived: 9_999) }

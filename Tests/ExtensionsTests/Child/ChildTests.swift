@@ -73,9 +73,12 @@ import Testing
   }
 
   @Test func itIsToldWhatItNeedsAndNothingElseOfTheWorker() async throws {
-    setenv("CARILLON_TEST_SECRET", "s3cret", 1)
-    let body = #"answer(call, json.dumps([settings, sorted(params), params["extension"], dict(os.environ), sys.argv[1:]]))"#
+    let body =
+      #"answer(call, json.dumps([settings, sorted(params), params["extension"], dict(os.environ), sys.argv[1:], [os.readlink('/proc/self/fd/' + n) for n in os.listdir('/proc/self/fd') if os.path.lexists('/proc/self/fd/' + n)]]))"#
     let settings = #""settings":{"color":"red"},"environment":{"COLOR":"blue"},"arguments":["a","b c"]"#
+    // As C libraries open what is theirs.
+    let file = open("/etc/passwd", O_RDONLY)
+    defer { close(file) }
     try await Self.with(body, settings) { lane, child in
       let title = try #require(await lane.pass([child]).content.title)
       let told = try JSONValue(parsing: title)
@@ -83,9 +86,12 @@ import Testing
       #expect(told[1] == ["application", "expiration", "extension", "id", "identifier", "payload"])
       #expect(told[2] == "0")
       #expect(told[3]?["COLOR"] == "blue")
-      #expect(told[3]?["PATH"] != nil)
-      #expect(told[3]?["CARILLON_TEST_SECRET"] == nil)
+      // Python adds LC_CTYPE itself.
+      let names = Set(told[3]?.members?.map(\.key) ?? [])
+      #expect(names.isSubset(of: ["COLOR", "PATH", "HOME", "LANG", "LC_ALL", "TZ", "LC_CTYPE"]), "\(names)")
       #expect(told[4] == ["a", "b c"])
+      let files = told[5]?.elements?.compactMap(\.stringValue) ?? []
+      #expect(files.count >= 3 && !files.contains("/etc/passwd"), "\(files)")
     }
   }
 
@@ -157,6 +163,9 @@ import Testing
   @Test func oneThatHangsIsKilledWithAllThatItHasStartedAndStartedAgain() async throws {
     let body = """
       import subprocess
+      seen = globals().setdefault("seen", [])
+      seen.append(call)
+      if len(seen) == 1: answer(call, "first"); continue
       helper = subprocess.Popen(["sleep", "600"])
       open(sys.argv[0] + ".helper", "w").write(str(helper.pid))
       while True: pass
@@ -165,11 +174,12 @@ import Testing
       let again = "if os.path.exists(sys.argv[0] + '.helper'): answer(call, 'again'); continue\n"
       let child = try Self.definition(folder, again + body, #""budget":9000"#)
       try await ExtensionCallsTests.Lane.with { lane in
+        #expect(await lane.pass([child]).content.title == "first")
         #expect(await lane.pass([child]).outcomes.map(\.state) == [.timedOut])
         let run = await lane.pass([child])
         #expect(run.content.title == "again", "\(run.outcomes)")
         let helper = try #require(Int32(try String(contentsOfFile: folder.path + "/child.py.helper", encoding: .utf8)))
-        await lane.eventually("what it has started is gone") { kill(helper, 0) != 0 }
+        await lane.eventually("what it has started is gone") { Self.isGone(helper) }
       }
     }
   }
@@ -207,7 +217,7 @@ import Testing
 
   @Test(arguments: ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nanswer(call, os.getpid())\nwhile True: time.sleep(60)\n"])
   func itIsGoneWhenItsLaneIs(_ more: String) async throws {
-    let pid = Counter()
+    let pid = ProcessID()
     try await Self.with(more + "answer(call, os.getpid())") { lane, child in
       let title = try #require(await lane.pass([child]).content.title)
       pid.value.withLock { $0 = Int32(title) ?? 0 }
@@ -216,5 +226,44 @@ import Testing
     #expect(kill(pid.value.withLock { $0 }, 0) != 0)
   }
 
-  private final class Counter: Sendable { let value = Mutex<Int32>(0) }
+  /// Whether a process has ended; nobody may have asked for its exit code yet.
+  private static func isGone(_ process: Int32) -> Bool {
+    guard let facts = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
+    return facts.split(separator: ")").last?.hasPrefix(" Z") ?? true
+  }
+
+  @Test func whatOneHasStartedThatEndsByItselfIsGoneWithIt() async throws {
+    let body = """
+      import subprocess
+      helper = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+      open(sys.argv[0] + ".helper", "w").write(str(helper.pid))
+      sys.exit(3)
+      """
+    try await TestFolder.with { folder in
+      let child = try Self.definition(folder, body)
+      try await ExtensionCallsTests.Lane.with { lane in
+        let run = await lane.pass([child])
+        #expect(run.outcomes[0].failure?.reason.contains("ended with the code 3") == true, "\(run.outcomes)")
+        let helper = try #require(Int32(try String(contentsOfFile: folder.path + "/child.py.helper", encoding: .utf8)))
+        await lane.eventually("what it has started is gone") { Self.isGone(helper) }
+      }
+    }
+  }
+
+  @Test func extensionsWithTheSameSettingsHaveOneProgramTogether() throws {
+    func definitions(_ extensions: [String]) throws -> [ExtensionDefinition] {
+      let text = #"{"applications":{\#(extensions.enumerated().map { #""a\#($0)":[\#($1)]"# }.joined(separator: ","))}}"#
+      return try ExtensionsFile(parsing: Array(text.utf8)).all.compactMap {
+        if case .called(let definition) = $0.steps[0].work { definition } else { nil }
+      }
+    }
+    func child(_ name: String, _ memory: Int) -> String { #"{"name":"\#(name)","use":"child","program":"/bin/sh","memory":\#(memory)}"# }
+    let made = try definitions([child("a", 64), child("b", 64), child("a", 65)])
+    #expect(made[0] === made[1])
+    #expect(made[0] !== made[2])
+    #expect(try definitions((0..<64).map { child("a", 16 + $0) }).count == 64)
+    #expect(throws: FieldError.self) { try definitions((0..<65).map { child("a", 16 + $0) }) }
+  }
+
+  private final class ProcessID: Sendable { let value = Mutex<Int32>(0) }
 }

@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import sys
+import time
 
 import confluent_kafka
 from devices import token_of, users_of
@@ -18,6 +19,8 @@ TOLD = {"delivered": 1, "updated": 2, "collapsed": 4, "expired": 8, "evicted": 1
         "unregistered": 256, "rejected": 512, "kept": 1024}
 HAS_IT = TOLD["delivered"] | TOLD["updated"] | TOLD["collapsed"] | TOLD["evicted"] | TOLD["filtered"] | TOLD["expired"]
 ENDED = TOLD["evicted"]
+# What a broker says of a partition that it does not lead any more, or not yet.
+MOVED = {confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION, confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE}
 # How much later than it was sent a notification may arrive, in seconds: a worker or a connection may stand still in between.
 ON_THE_WAY = 60
 # Between a device's look at the clock and the line in its log, in seconds.
@@ -52,8 +55,7 @@ class Topics:
         """How many records of the topic have not been read yet."""
         consumer, left = self.consumers[name], 0
         for place in consumer.position(consumer.assignment()):
-            _, end = consumer.get_watermark_offsets(place, timeout=30)
-            left += end - max(place.offset, 0)
+            left += end_of(consumer, place) - max(place.offset, 0)
         return left
 
     def unfinished(self, group, applied):
@@ -77,6 +79,17 @@ class Topics:
         while self.unread(name):
             found += [message for message in self.read(name) if wanted(message)]
         return found
+
+
+def end_of(consumer, place):
+    """The end of a partition, whose leader may have just changed."""
+    for attempt in range(60):
+        try:
+            return consumer.get_watermark_offsets(place, timeout=30)[1]
+        except confluent_kafka.KafkaException as error:
+            if attempt == 59 or not error.args[0].retriable() and error.args[0].code() not in MOVED:
+                raise
+            time.sleep(1)
 
 
 class Shown:
