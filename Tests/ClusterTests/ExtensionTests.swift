@@ -28,6 +28,8 @@ extension ClusterTests {
 
     @Test func whatOthersHaveEncryptedIsShownDecryptedAndItsPlaintextStandsNowhereElse() async throws { try await holds("opened") }
 
+    @Test func whatOnlyTheDeviceHasTheKeyForIsOpenedThere() async throws { try await holds("unopened") }
+
     @Test func aSignalPutsAnotherFileInForceAndABrokenOneChangesNothing() async throws { try await holds("reloaded") }
 
     @Test func killedWorkersLoseAndRepeatNothingAndShowNothingUnchanged() async throws { try await holds("killed") }

@@ -41,7 +41,8 @@ import Testing
     try await CarillonCommand.with { carillon in
       let result = try await carillon.run(["extensions", "check", try carillon.file("extensions.json", "{}")])
       #expect(result.status == 0 && result.lines.isEmpty)
-      #expect(result.errors.contains("the file is in order, and no application has extensions"), "it said: \(result.errors)")
+      let said = "the file is in order, and no application has extensions that run in the place workers"
+      #expect(result.errors.contains(said), "it said: \(result.errors)")
     }
   }
 

@@ -26,6 +26,26 @@ import Testing
     #expect(try ExtensionsFile(parsing: Array("{}".utf8)).isEmpty)
   }
 
+  /// Each place reads its own: the workers have no key of the device's.
+  @Test func anExtensionRunsInOnePlaceAndTheOtherReadsNoneOfItsFiles() throws {
+    let device = #"{"name":"open","use":"decrypt","keys":"/no/such/keys.json","place":"device"}"#
+    let text = #"{"applications":{"a":[\#(device),\#(Self.mark)],"b":[\#(device)]}}"#
+    let workers = try ExtensionsFile(parsing: Array(text.utf8))
+    #expect(workers.all.map(\.application) == ["a"])
+    #expect(workers.all.first?.steps.map(\.name) == ["mark"])
+    do {
+      _ = try ExtensionsFile(parsing: Array(text.utf8), at: .device)
+      Issue.record("the device has no such key file")
+    } catch { #expect("\(error)".contains(#"applications["a"][0].keys: /no/such/keys.json: there is no such file"#), "\(error)") }
+    let onDevice = Self.mark.replacing("}}", with: #"},"place":"device"}"#)
+    let both = #"{"applications":{"a":[\#(Self.mark.replacing("mark", with: "first")),\#(onDevice)]}}"#
+    #expect(try ExtensionsFile(parsing: Array(both.utf8)).all.first?.steps.map(\.name) == ["first"])
+    #expect(try ExtensionsFile(parsing: Array(both.utf8), at: .device).all.first?.steps.map(\.name) == ["mark"])
+    let child = #"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","place":"device"}]}}"#
+    #expect(try ExtensionsFile(parsing: Array(child.utf8)).isEmpty)
+    #expect(throws: FieldError.self) { try ExtensionsFile(parsing: Array(child.utf8), at: .device) }
+  }
+
   @Test(arguments: [
     ("", "line 1, column 1: JSON, byte 0"),
     ("{\n  \"applications\": {,}}", "line 2, column 20"),
@@ -40,6 +60,7 @@ import Testing
     (#"{"applications":{"a":[1]}}"#, #"applications["a"][0]: This is an object."#),
     (#"{"applications":{"a":[{"use":"set-and-copy","set":{"/x":1}}]}}"#, #"applications["a"][0].name: This member is required."#),
     (#"{"applications":{"a":[{"name":"a b","use":"set-and-copy","set":{"/x":1}}]}}"#, "visible ASCII"),
+    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","place":"moon"}]}}"#, "place: This is one of: workers, device."),
     (#"{"applications":{"a":[\#(mark),\#(mark)]}}"#, #"applications["a"][1].name: The extensions of an application have different names."#),
     (
       #"{"applications":{"a":[{"name":"x","use":"sed"}]}}"#,

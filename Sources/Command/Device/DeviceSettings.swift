@@ -48,7 +48,10 @@ enum DeviceSettings {
     "device.decrypt-key", .file,
     "Opens what stands in encrypted-content of mutable notifications: a file of keys as 'decrypt' of the workers has it, which may also have this device's own key. Absent: it is shown as it came."
   )
-  static let behaviour = SettingGroup("Behaviour", [state, decryptionKey, acknowledges, connectTimeout, untilEOF])
+  static let extensions = Setting<String?>(
+    "device.extensions", .file,
+    "The file of service extensions: those of the application that run on the device change what it shows. Absent: none but --decrypt-key.")
+  static let behaviour = SettingGroup("Behaviour", [state, decryptionKey, extensions, acknowledges, connectTimeout, untilEOF])
 
   /// What the settings describe.
   static func configuration(_ values: SettingValues) throws -> DeviceConfiguration {
@@ -65,14 +68,20 @@ enum DeviceSettings {
     var configuration = DeviceConfiguration(urls: urls, hello: hello)
     if values[credentialFile] != nil { configuration.credential = { try? credential(values) } }
     configuration.stateFile = values[state]
-    configuration.extensions = try decrypt(values)
+    configuration.extensions = try decrypt(values) ?? chain(values)
     configuration.acknowledges = values[acknowledges]
     configuration.tracesFrames = values[AnswerSettings.json]
     return configuration
   }
 
+  private static func chain(_ values: SettingValues) throws -> ExtensionChain? {
+    guard let path = values[extensions] else { return nil }
+    return try ExtensionsInForce.read(path, at: .device).chain(application: StableHash.hash(values[app]))
+  }
+
   private static func decrypt(_ values: SettingValues) throws -> ExtensionChain? {
     guard let file = try values.file(decryptionKey, limit: DecryptionKeys.maximumFileBytes) else { return nil }
+    guard values[extensions] == nil else { throw UsageError(.contradiction, "give --decrypt-key or --extensions, not both") }
     if file.mode & 0o077 != 0 { StandardError.line("others can read the device's keys: chmod 600 \(file.path)") }
     let keys: DecryptionKeys
     do {

@@ -13,14 +13,18 @@ enum ExtensionsCommand {
   private static let locale = Setting<String?>(
     "extensions.locale", .string("LOCALE"), "The device's locale, such as de_AT. Absent: it has told none.")
 
+  private static let place = Setting(
+    "extensions.place", .choice, default: ExtensionsFile.Place.workers,
+    "Whose extensions: those that run in the workers, or those that run on the device.")
+
   static let check = Command(
     "extensions check", "says whether a file of service extensions is in order",
     discussion:
       "What is wrong first is said with its place and its rule (exit code 2). What is in order is listed: the extensions of each application, in their order.",
-    arguments: [file], groups: [AnswerSettings.group],
+    arguments: [file], groups: [SettingGroup("Place", [place]), AnswerSettings.group],
     examples: [Example("extensions check extensions.json", "before the workers get it by SIGHUP")]
   ) { values in
-    let extensions = try ExtensionsInForce.read(values[file][0])
+    let extensions = try ExtensionsInForce.read(values[file][0], at: values[place])
     for chain in extensions.all {
       if values[AnswerSettings.json] {
         let names = chain.steps.map { JSONValue.string($0.name) }
@@ -30,7 +34,9 @@ enum ExtensionsCommand {
         StandardOutput.line("\(chain.application): \(chain.steps.map(\.name).joined(separator: ", "))")
       }
     }
-    if extensions.isEmpty { StandardError.line("the file is in order, and no application has extensions") }
+    if extensions.isEmpty {
+      StandardError.line("the file is in order, and no application has extensions that run in the place \(values[place].rawValue)")
+    }
     return .done
   }
 
@@ -38,10 +44,11 @@ enum ExtensionsCommand {
     "extensions try", "shows what an application's service extensions make of a payload",
     discussion:
       "Prints each extension, what became of the notification there, how long it took and what it changed, and the result. Nothing is published. The answer is no (exit code 1) when an extension has failed, or when none would be called.",
-    arguments: [file], groups: [SettingGroup("Notification", [app, payload, locale, RequestSettings.payloadBytes]), AnswerSettings.group],
+    arguments: [file],
+    groups: [SettingGroup("Notification", [app, payload, place, locale, RequestSettings.payloadBytes]), AnswerSettings.group],
     examples: [Example("extensions try extensions.json --app com.example.shop --payload payload.json", "what a device would be shown")]
   ) { values in
-    let extensions = try ExtensionsInForce.read(values[file][0])
+    let extensions = try ExtensionsInForce.read(values[file][0], at: values[place])
     let bytes = try Descriptor.contents(of: values[payload], limit: 1 << 20)
     let flags = try bytes.withUnsafeBytes { source throws -> PayloadFlags in
       do throws(Rejection) {
@@ -55,7 +62,7 @@ enum ExtensionsCommand {
         .answerIsNo, "no extension is called: the payload needs \"mutable-content\": 1 in aps, and an alert with a title, subtitle or body")
     }
     guard let chain = extensions.chain(application: StableHash.hash(values[app])) else {
-      throw Failure(.answerIsNo, "no extension is called: the file has none for \(values[app])")
+      throw Failure(.answerIsNo, "no extension is called: the file has none for \(values[app]) in the place \(values[place].rawValue)")
     }
     let attempt = await ExtensionAttempt(
       try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, chain, locale: values[locale],

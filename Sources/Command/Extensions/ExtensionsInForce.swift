@@ -21,11 +21,15 @@ struct ExtensionsInForce: Sendable {
 
   /// Reads a file.
   ///
-  /// - Parameter own: what it may use beside the built-in extensions.
+  /// - Parameters:
+  ///   - place: whose extensions are wanted.
+  ///   - own: what it may use beside the built-in extensions.
   /// - Throws: what is wrong first, with the file's name, the place and the rule.
-  static func read(_ path: String, own: [OwnExtension] = Program.extensions) throws(Failure) -> ExtensionsFile {
+  static func read(
+    _ path: String, at place: ExtensionsFile.Place = .workers, own: [OwnExtension] = Program.extensions
+  ) throws(Failure) -> ExtensionsFile {
     do throws(FieldError) {
-      return try ExtensionsFile(path: path, own: own)
+      return try ExtensionsFile(path: path, at: place, own: own)
     } catch {
       throw Failure(.wrongUsage, "\(error)")
     }

@@ -7,6 +7,8 @@ import Notifications
 struct ContentExtensions: Sendable {
   /// Nil: payloads are shown as they came.
   let chain: ExtensionChain?
+  /// The device's.
+  let locale: String?
   private static let rules = ContentRules()
 
   /// What a notification says; as it came where it is not mutable, and where its extensions fail.
@@ -16,7 +18,7 @@ struct ContentExtensions: Sendable {
       let id = NotificationID(frame.id)
     else { return NotificationContent(payload: frame.payload) }
     let request = ExtensionRequest(
-      id: id, identifier: frame.identifier, application: chain.application, expiration: frame.expiration)
+      id: id, identifier: frame.identifier, application: chain.application, expiration: frame.expiration, locale: locale)
     var run = ExtensionRun(MutableContent(payload: payload))
     run.pass(chain.immediate, of: request, Self.rules)
     return NotificationContent(run.content.payload)

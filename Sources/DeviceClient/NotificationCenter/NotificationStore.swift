@@ -63,12 +63,15 @@ public struct NotificationStore: Sendable {
 
   /// An empty store.
   ///
-  /// - Parameter extensions: what changes mutable notifications before they are shown.
+  /// - Parameters:
+  ///   - extensions: what changes mutable notifications before they are shown.
+  ///   - locale: the device's, for those that fill in texts.
   public init(
-    authorization: Authorization = Authorization(status: .authorized), limits: Limits = Limits(), extensions: ExtensionChain? = nil
+    authorization: Authorization = Authorization(status: .authorized), limits: Limits = Limits(), extensions: ExtensionChain? = nil,
+    locale: String? = nil
   ) {
     self.authorization = authorization
-    self.extensions = ContentExtensions(chain: extensions)
+    self.extensions = ContentExtensions(chain: extensions, locale: locale)
     self.limits = limits
     ids = AgedTable(limit: limits.ids)
     revisions = AgedTable(limit: limits.identifiers)

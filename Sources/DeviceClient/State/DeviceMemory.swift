@@ -13,7 +13,7 @@ final class DeviceMemory {
     owner = .owner(device: configuration.hello.device.text, application: configuration.hello.application)
     store = NotificationStore(
       authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits,
-      extensions: configuration.extensions)
+      extensions: configuration.extensions, locale: configuration.hello.locale)
     journal = Journal(perform: perform) { [weak self] in self?.snapshot() ?? [] }
   }
 

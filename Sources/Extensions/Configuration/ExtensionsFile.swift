@@ -20,6 +20,14 @@ public struct ExtensionsFile: Sendable {
   /// The chains by the stable hash of their application.
   private let chains: [UInt64: ExtensionChain]
 
+  /// Where an extension runs: in one place, and nobody else reads its keys.
+  public enum Place: String, Sendable, CaseIterable {
+    /// The transform workers.
+    case workers
+    /// The device that shows the notification.
+    case device
+  }
+
   /// No extensions.
   public init() { chains = [:] }
 
@@ -30,15 +38,17 @@ public struct ExtensionsFile: Sendable {
 
   /// Reads a file, and those that it names. The calls block.
   ///
-  /// - Parameter own: extensions that the file may use beside the built-in ones.
+  /// - Parameters:
+  ///   - place: whose extensions are wanted; files of others are not read.
+  ///   - own: extensions that the file may use beside the built-in ones.
   /// - Throws: what is wrong first, with its place; the first part of that is the file's path.
-  public init(path: String, own: [OwnExtension] = []) throws(FieldError) {
+  public init(path: String, at place: Place = .workers, own: [OwnExtension] = []) throws(FieldError) {
     guard let bytes = try BoundedFile.read(path, limit: Self.maximumBytes) else {
       throw FieldError(field: path, rule: "there is no such file")
     }
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ""
     do throws(FieldError) {
-      try self.init(parsing: bytes, in: folder, own: own)
+      try self.init(parsing: bytes, in: folder, at: place, own: own)
     } catch {
       throw FieldError(field: path, rule: "\(error)")
     }
@@ -48,9 +58,10 @@ public struct ExtensionsFile: Sendable {
   ///
   /// - Parameters:
   ///   - folder: where it lies: paths in it are meant from there.
+  ///   - place: whose extensions are wanted; files of others are not read.
   ///   - own: extensions that the file may use beside the built-in ones.
   /// - Throws: what is wrong first, with its place: `applications["com.example.shop"][0].prefix`.
-  public init(parsing bytes: [UInt8], in folder: String = "", own: [OwnExtension] = []) throws(FieldError) {
+  public init(parsing bytes: [UInt8], in folder: String = "", at place: Place = .workers, own: [OwnExtension] = []) throws(FieldError) {
     guard bytes.count <= Self.maximumBytes else {
       throw FieldError(field: "", rule: "The file has \(bytes.count) bytes; it has at most \(Self.maximumBytes).")
     }
@@ -61,16 +72,18 @@ public struct ExtensionsFile: Sendable {
       throw FieldError(field: "applications", rule: "There are at most \(Self.maximumApplications) applications.")
     }
     var chains: [UInt64: ExtensionChain] = [:]
+    var names: Set<String> = []
     var programs = Programs(own)
     for application in applications {
-      let place = "applications[\(JSONValue.string(application.key).text)]"
+      let path = "applications[\(JSONValue.string(application.key).text)]"
       guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
-        throw FieldError(field: place, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
+        throw FieldError(field: path, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
       }
-      let chain = try Self.chain(application.key, application.value, at: place, in: folder, &programs)
-      guard chains.updateValue(chain, forKey: StableHash.hash(application.key)) == nil else {
-        throw FieldError(field: place, rule: "An application stands once.")
-      }
+      guard names.insert(application.key).inserted else { throw FieldError(field: path, rule: "An application stands once.") }
+      let steps = try Self.steps(application.value, at: path, in: folder, place, &programs)
+      guard !steps.isEmpty else { continue }
+      chains[StableHash.hash(application.key)] = ExtensionChain(
+        application: application.key, steps: steps, settings: application.value.text)
     }
     self.chains = chains
   }
@@ -89,38 +102,42 @@ public struct ExtensionsFile: Sendable {
     }
   }
 
-  private static func chain(
-    _ application: String, _ value: JSONValue, at place: String, in folder: String, _ programs: inout Programs
-  ) throws(FieldError) -> ExtensionChain {
+  /// The extensions of an application that run in a place.
+  private static func steps(
+    _ value: JSONValue, at path: String, in folder: String, _ place: Place, _ programs: inout Programs
+  ) throws(FieldError) -> [ExtensionChain.Step] {
     guard let elements = value.elements, (1...ExtensionStates.maximum).contains(elements.count) else {
-      throw FieldError(field: place, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.maximum) objects.")
+      throw FieldError(field: path, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.maximum) objects.")
     }
     var steps: [ExtensionChain.Step] = []
+    var names: Set<String> = []
     for (index, element) in elements.enumerated() {
-      var object = try SettingsObject(element, at: "\(place)[\(index)]", in: folder)
+      var object = try SettingsObject(element, at: "\(path)[\(index)]", in: folder)
       let name = try object.requiredText("name", longest: ExtensionStates.longestName)
       guard name.utf8.allSatisfy({ UInt8(ascii: "!")...UInt8(ascii: "~") ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") })
       else { throw object.wrong("name", "A name has only visible ASCII characters, without quotes and backslashes.") }
-      guard !steps.contains(where: { $0.name == name }) else {
+      guard names.insert(name).inserted else {
         throw object.wrong("name", "The extensions of an application have different names.")
       }
-      let work = try work(&object, element, &programs)
+      guard try object.word("place", default: Place.workers) == place else { continue }
+      let work = try work(&object, element, place, &programs)
       try object.finish()
+      if case .called = work, place == .device { throw object.wrong("place", "An extension of this kind runs in the workers.") }
       steps.append(ExtensionChain.Step(name: name, work: work))
       guard ExtensionChain.isInOrder(steps) else {
         throw object.wrong("use", "An extension that is asked once for a request stands before those that depend on the device's locale.")
       }
     }
-    return ExtensionChain(application: application, steps: steps, settings: value.text)
+    return steps
   }
 
   /// What an extension does, by its member `use`.
   private static func work(
-    _ object: inout SettingsObject, _ element: JSONValue, _ programs: inout Programs
+    _ object: inout SettingsObject, _ element: JSONValue, _ place: Place, _ programs: inout Programs
   ) throws(FieldError) -> ExtensionChain.Step.Work {
     let use = try object.requiredText("use", longest: 64)
     if let kind = ExtensionKind(rawValue: use) {
-      return kind == .child ? .called(try programs.definition(&object, element, nil)) : try kind.make(&object)
+      return kind == .child ? .called(try programs.definition(&object, element, nil)) : try kind.make(&object, at: place)
     }
     guard let work = programs.own.first(where: { $0.name == use }) else {
       let names = ExtensionKind.allCases.map(\.rawValue) + programs.own.map(\.name)
@@ -173,10 +190,10 @@ enum ExtensionKind: String, CaseIterable {
   case child
 
   /// Makes an extension of its settings.
-  func make(_ settings: inout SettingsObject) throws(FieldError) -> ExtensionChain.Step.Work {
+  func make(_ settings: inout SettingsObject, at place: ExtensionsFile.Place) throws(FieldError) -> ExtensionChain.Step.Work {
     switch self {
     case .setAndCopy: return .immediate(try SetAndCopy(&settings))
-    case .decrypt: return .immediate(try Decrypt(&settings))
+    case .decrypt: return .immediate(try Decrypt(&settings, at: place))
     case .localize: return .immediate(try Localize(&settings))
     case .webhook:
       let limits = try ExtensionDefinition.Limits(&settings)

@@ -80,7 +80,7 @@ public struct Decrypt: ImmediateExtension {
 
 extension Decrypt {
   /// Of the members `keys`, the file that has them, and `fallback`.
-  init(_ settings: inout SettingsObject) throws(FieldError) {
+  init(_ settings: inout SettingsObject, at place: ExtensionsFile.Place) throws(FieldError) {
     let fallback = try settings.word("fallback", default: Fallback.content)
     let (path, bytes) = try settings.file("keys", limit: DecryptionKeys.maximumFileBytes)
     let keys = bytes.withUnsafeBytes { text -> Result<DecryptionKeys, FieldError> in
@@ -88,7 +88,9 @@ extension Decrypt {
     }
     do {
       let keys = try keys.get()
-      guard keys.receiver == nil else { throw FieldError(field: "receiver", rule: "A device's private key stays on the device.") }
+      guard keys.receiver == nil || place == .device else {
+        throw FieldError(field: "receiver", rule: "A device's private key stays on the device.")
+      }
       self.init(keys, fallback: fallback)
     } catch {
       throw settings.wrong("keys", "\(path): \(error)")

@@ -132,7 +132,7 @@ async def rough(arguments, folder):
                 expect(frame["payload"]["aps"]["alert"]["title"] == title, "and is shown so", [do, state, frame])
                 seen[do, state] += 1
             await device.__aexit__()
-        expect(seen["well", "modified"] > 0.3 * count / 2, "most of those that do no harm are changed", seen)
+        expect(seen["well", "modified"] > 100, "those that do no harm are changed where the program works", seen)
         worker.send_signal(signal.SIGTERM)
         await asyncio.to_thread(worker.wait)
         expect(not running(path), "a worker that ends leaves no program behind", running(path))

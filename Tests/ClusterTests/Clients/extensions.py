@@ -2,6 +2,7 @@
 
   opened     what is encrypted is shown decrypted, and what cannot be opened is shown without it; each place that tells of a notification
              tells what became of it at its extensions, and none but its mailbox and the deliveries has the plaintext
+  unopened   what only the device has the key for passes the workers as it is, and the device shows it opened, by a file of extensions or of keys
   reloaded   SIGHUP puts another file in force while requests come, none of which sees half of it; a broken file changes nothing
   killed     workers are killed with mutable requests in hand: nothing is lost, shown twice or shown as it was published
   rebuilt    what a rebuilding puts back has passed the extensions
@@ -16,6 +17,8 @@ import subprocess
 import uuid
 
 import http_ece
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 import journal
 from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
@@ -464,7 +467,64 @@ async def after_a_rebuilding(arguments, folder, file, count):
                 yield frame["payload"]["custom"]["body"], frame["payload"]["aps"]["alert"]
 
 
-PARTS = {part.__name__: part for part in (opened, reloaded, killed, rebuilt)}
+async def unopened(arguments, folder):
+    publisher, file = Publisher(arguments), File(folder)
+    # The device's own key pair, and a key that it shares with its senders (RFC 8291; RFC 8188).
+    private, secret, shared = ec.generate_private_key(ec.SECP256R1()), os.urandom(16), os.urandom(16)
+    public = private.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    number = private.private_numbers().private_value.to_bytes(32, "big")
+    keys = {"keys": [{"id": "home", "key": for_urls(shared).decode()}],
+            "receiver": {"privateKey": for_urls(number).decode(), "authenticationSecret": for_urls(secret).decode()}}
+    # The workers have the file, and not the keys that it names.
+    settings = {"applications": {APPLICATION: [
+        {"name": "open", "use": "decrypt", "keys": "device-keys.json", "place": "device"},
+        {"name": "mark", "use": "set-and-copy", "prefix": {"/aps/alert/title": "[workers] "}},
+        {"name": "shown", "use": "set-and-copy", "prefix": {"/aps/alert/title": "[device] "}, "place": "device"}]}}
+    file.write(settings)
+    at_home = os.path.join(folder, "device")
+    os.mkdir(at_home)
+    for name, content in (("extensions.json", settings), ("device-keys.json", keys)):
+        with open(os.path.join(at_home, name), "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
+            json.dump(content, out)
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        await start(cluster, file)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        for flag, name, mark in (("--extensions", "extensions.json", "[device] [workers] "), ("--decrypt-key", "device-keys.json", "[workers] ")):
+            token = os.urandom(32).hex()
+            device = await asyncio.create_subprocess_exec(
+                arguments.binary, "device", "--devices", fan_out.addresses["devices"], "--token", token, "--app", APPLICATION, flag,
+                os.path.join(at_home, name), "--json", stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.PIPE, limit=1 << 20)
+            events = []
+
+            async def read():
+                async for line in device.stdout:
+                    events.append(json.loads(line))
+
+            reading = asyncio.create_task(read())
+            await until(lambda: any(each.get("event") == "connected" for each in events), "the device is connected", 30, lambda: events[-3:])
+            target, text = "device:" + token, "plaintext " + token[:8]
+            sealed = http_ece.encrypt(text.encode(), private_key=ec.generate_private_key(ec.SECP256R1()), dh=public, auth_secret=secret,
+                                      version="aes128gcm")
+            wanted = {publisher.sealed(target, sealed): text, publisher.sealed(target, seal(text, shared, "home")): text,
+                      publisher.sealed(target, seal(text, os.urandom(16), "home")): PUBLISHED["body"]}
+            await publisher.flush()
+
+            def shown():
+                return {each["id"]: each for each in events if each.get("event") == "shown"}
+
+            await until(lambda: set(wanted) <= set(shown()), "the device shows all", 30, lambda: events[-3:])
+            for each, body in wanted.items():
+                expect(shown()[each]["body"] == body and shown()[each]["title"] == mark + PUBLISHED["title"], "as only it can", shown()[each])
+            came = [each["frame"] for each in events if each.get("frame", {}).get("type") == "notify"]
+            expect(len(came) == len(wanted) and all("encrypted-content" in frame["payload"] for frame in came), "and it came sealed", came)
+            expect(text not in json.dumps(came), "with no plaintext in it", came)
+            device.kill()
+            await device.wait()
+            await reading
+        say(audit=audit(arguments))
+
+
+PARTS = {part.__name__: part for part in (opened, unopened, reloaded, killed, rebuilt)}
 
 
 if __name__ == "__main__":
