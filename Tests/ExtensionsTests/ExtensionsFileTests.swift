@@ -42,8 +42,9 @@ import Testing
     #expect(try ExtensionsFile(parsing: Array(both.utf8)).all.first?.steps.map(\.name) == ["first"])
     #expect(try ExtensionsFile(parsing: Array(both.utf8), at: .device).all.first?.steps.map(\.name) == ["mark"])
     let child = #"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","place":"device"}]}}"#
-    #expect(try ExtensionsFile(parsing: Array(child.utf8)).isEmpty)
-    #expect(throws: FieldError.self) { try ExtensionsFile(parsing: Array(child.utf8), at: .device) }
+    for place in ExtensionsFile.Place.allCases {
+      #expect(throws: FieldError.self) { try ExtensionsFile(parsing: Array(child.utf8), at: place) }
+    }
   }
 
   @Test(arguments: [

@@ -121,14 +121,14 @@ public final class ExtensionCalls {
     instances = [:]
     for instance in retired {
       instance.phase = .retired
-      self.retired[ObjectIdentifier(instance.definition)] = instance
+      self.retired[ObjectIdentifier(instance)] = instance
       if instance.running == 0 { close(instance) }
     }
   }
 
   private func close(_ instance: Instance) {
     instance.phase = .closed
-    retired[ObjectIdentifier(instance.definition)] = nil
+    retired[ObjectIdentifier(instance)] = nil
     closings.removeAll { $0.isDone.load(ordering: .relaxed) }
     closings.append(Closing(instance.work, on: loop))
   }

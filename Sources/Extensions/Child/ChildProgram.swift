@@ -21,6 +21,10 @@ final class ChildProgram: ChildRunOwner {
   private var phase = Phase.idle
   private var backoff = RestartBackoff()
   private let timer: Timer
+  /// Runs where the program may hang; what it has said by then was read.
+  private let doubt: Timer
+  /// When it is to fire, and whether a call's time has ended.
+  private var doubting: (time: UInt64, hasExpired: Bool)?
   /// The calls that it has not answered, by their numbers.
   private var calls: [Int64: ChildCall] = [:]
   /// Their numbers, by their best attempts.
@@ -46,7 +50,9 @@ final class ChildProgram: ChildRunOwner {
     hanging = HangDetector(at: loop.milliseconds())
     used = loop.milliseconds()
     timer = Timer(on: loop)
+    doubt = Timer(on: loop)
     timer.handler = { [unowned self] in fired() }
+    doubt.handler = { [unowned self] in judge() }
   }
 
   // MARK: Calls
@@ -64,7 +70,7 @@ final class ChildProgram: ChildRunOwner {
   private func begin(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) throws(ExtensionFailure) -> ChildCall {
     let now = loop.milliseconds()
     used = now
-    if case .running(let run) = phase, let reason = hanging.reason(at: now, hasExpired: false) { run.kill(reason) }
+    if hanging.reason(at: now, hasExpired: false) != nil { suspect(hasExpired: false) }
     switch phase {
     case .running(let run) where run.pendingBytes > Self.longestBacklog: throw ExtensionFailure("its program does not read what it is sent")
     case .resting(let end) where end > now + UInt64(Self.shortRest):
@@ -77,7 +83,7 @@ final class ChildProgram: ChildRunOwner {
     calls[last] = call
     numbers[ObjectIdentifier(bestAttempt)] = last
     switch phase {
-    case .running(let run): if run.isRunning { ask(run, call) }
+    case .running(let run): if run.isRunning, doubting == nil { ask(run, call) }
     case .idle: start()
     case .resting, .closed: break
     }
@@ -92,6 +98,11 @@ final class ChildProgram: ChildRunOwner {
     run.write(ChildMessage.didReceive(call.request, call.bestAttempt.content, call: call.number))
   }
 
+  /// Asks it about those that have waited.
+  private func askAll(_ run: ChildRun) {
+    for call in calls.values.filter({ !$0.isAsked }).sorted(by: { $0.number < $1.number }) { ask(run, call) }
+  }
+
   /// The time of the call with this best attempt is about to expire.
   func warn(_ bestAttempt: BestAttempt) {
     guard let call = numbers[ObjectIdentifier(bestAttempt)].flatMap({ calls[$0] }), case .running(let run) = phase else { return }
@@ -104,11 +115,33 @@ final class ChildProgram: ChildRunOwner {
     guard take(call.number) != nil else { return }
     call.finish(.failure(ExtensionFailure("its time was up")))
     guard call.isAsked, case .running(let run) = phase else { return }
-    let now = loop.milliseconds()
-    hanging.gaveUp(call.number, at: now)
-    // One that was not warned is given up for another reason.
-    if let reason = hanging.reason(at: now, hasExpired: call.isWarned) { return run.kill(reason) }
+    hanging.gaveUp(call.number, at: loop.milliseconds())
     run.write(ChildMessage.cancel(call: call.number))
+    // One that was not warned is given up for another reason.
+    if hanging.reason(at: loop.milliseconds(), hasExpired: call.isWarned) != nil { suspect(hasExpired: call.isWarned) }
+  }
+
+  /// It seems to hang. That is judged in a while, for which new calls wait: where it was the loop that stood still, its answers are read
+  /// first.
+  private func suspect(hasExpired: Bool) {
+    guard doubting == nil else {
+      if hasExpired { doubting?.hasExpired = true }
+      return
+    }
+    doubting = (loop.milliseconds() + Self.doubtMilliseconds, hasExpired)
+    doubt.start(after: Int(Self.doubtMilliseconds))
+  }
+
+  private static let doubtMilliseconds: UInt64 = 500
+
+  private func judge() {
+    guard let (time, hasExpired) = doubting else { return }
+    doubting = nil
+    let now = loop.milliseconds()
+    guard case .running(let run) = phase, run.isRunning else { return }
+    guard let reason = hanging.reason(at: now, hasExpired: hasExpired) else { return askAll(run) }
+    // A timer that is late shows that the loop stood still again.
+    if now > time + Self.doubtMilliseconds { suspect(hasExpired: hasExpired) } else { run.kill(reason) }
   }
 
   // MARK: Its life
@@ -118,8 +151,9 @@ final class ChildProgram: ChildRunOwner {
       let run = try ChildRun(settings, on: loop, owner: self)
       phase = .running(run)
       hanging = HangDetector(at: loop.milliseconds())
-      timer.start(after: Int(Self.longestIdle), repeating: Int(Self.longestIdle))
-      for call in calls.values.sorted(by: { $0.number < $1.number }) { ask(run, call) }
+      doubting = nil
+      timer.start(after: Int(Self.longestIdle))
+      askAll(run)
     } catch {
       fail(ExtensionFailure("its program cannot be started: \(error)")) { _ in true }
       rest(answers: 0, lived: 0)
@@ -140,7 +174,9 @@ final class ChildProgram: ChildRunOwner {
   private func fired() {
     switch phase {
     case .resting: restart()
-    case .running(let run): if calls.isEmpty, loop.milliseconds() >= used + Self.longestIdle { run.finish() }
+    case .running(let run):
+      let idle = loop.milliseconds() - used
+      if calls.isEmpty, idle >= Self.longestIdle { run.finish() } else { timer.start(after: max(1_000, Int(Self.longestIdle) - Int(idle))) }
     case .idle, .closed: break
     }
   }
@@ -173,6 +209,7 @@ final class ChildProgram: ChildRunOwner {
   func close(isolation: isolated (any Actor)? = #isolation) async {
     if case .closed = phase { return }
     timer.close()
+    doubt.close()
     let phase = self.phase
     self.phase = .closed(nil)
     fail(Self.isClosed) { _ in true }
@@ -190,9 +227,9 @@ final class ChildProgram: ChildRunOwner {
     case .failure(let number, let text):
       end(number) { .failure(ExtensionFailure("its program says that it has failed", said: String(text.prefix(200)))) }
     case .bestAttempt(let number, let payload):
-      guard (1...max(1, last)).contains(number) else { return refuse() }
+      guard hanging.owes(number) else { return refuse() }
       hanging.spoke(at: loop.milliseconds())
-      // It may have come too late.
+      // Nobody may wait for it any more.
       guard let call = calls[number] else { return }
       call.attempts += 1
       guard call.attempts <= Self.maximumAttempts else { return refuse() }

@@ -87,7 +87,7 @@ final class ChildRun: StreamHandler {
       if self.reason == nil, exit == nil { self.reason = reason }
       phase = .ending
       stream.close()
-      process?.killGroup(SIGKILL)
+      if exit == nil { process?.killGroup(SIGKILL) }
       return
     }
   }

@@ -104,7 +104,7 @@ public final class ExtensionRunner: Sendable {
       if let content = await work.serviceExtensionTimeWillExpire(call.request, call.bestAttempt) {
         answer(number, .success(content))
       } else {
-        output.attempt(call.bestAttempt.content, of: number)
+        call.bestAttempt.update { output.attempt($0, of: number) }
       }
     }
   }

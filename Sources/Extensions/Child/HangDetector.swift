@@ -10,7 +10,8 @@ struct HangDetector {
   static let maximumDebts = 100_000
 
   private let began: UInt64
-  private var hasSpoken = false
+  /// When it said something for the first time.
+  private var firstWord: UInt64?
   /// Calls that are open.
   private var open: Set<Int64> = []
   /// Calls that were given up and are not answered, and when that was; the same in their order, from `next` on.
@@ -31,7 +32,7 @@ struct HangDetector {
 
   /// It has said something.
   mutating func spoke(at now: UInt64) {
-    hasSpoken = true
+    if firstWord == nil { firstWord = now }
     silentSince = open.isEmpty && debts.isEmpty ? nil : now
   }
 
@@ -43,6 +44,9 @@ struct HangDetector {
     spoke(at: now)
     return true
   }
+
+  /// Whether it may say something of a call.
+  func owes(_ call: Int64) -> Bool { open.contains(call) || debts.contains(call) }
 
   /// Nobody waits for a call any more.
   mutating func gaveUp(_ call: Int64, at now: UInt64) {
@@ -60,12 +64,15 @@ struct HangDetector {
       order.removeFirst(next)
       next = 0
     }
-    if next < order.count, now >= order[next].time + Self.longestDebt {
+    if debts.count > Self.maximumDebts { return ExtensionFailure("its program leaves too many calls without an answer") }
+    guard let firstWord else {
+      let isLate = silentSince != nil && hasExpired && now >= began + Self.longestStart
+      return isLate ? ExtensionFailure("its program has said nothing since it was started") : nil
+    }
+    if next < order.count, now >= max(order[next].time, firstWord) + Self.longestDebt {
       return ExtensionFailure("its program has not answered a call that was given up")
     }
-    if debts.count > Self.maximumDebts { return ExtensionFailure("its program leaves too many calls without an answer") }
-    guard hasExpired, let silentSince else { return nil }
-    if hasSpoken { return now >= silentSince + Self.longestSilence ? ExtensionFailure("its program hangs") : nil }
-    return now >= began + Self.longestStart ? ExtensionFailure("its program has said nothing since it was started") : nil
+    let hangs = silentSince.map { now >= $0 + Self.longestSilence } ?? false
+    return hasExpired && hangs ? ExtensionFailure("its program hangs") : nil
   }
 }

@@ -119,10 +119,16 @@ public struct ExtensionsFile: Sendable {
       guard names.insert(name).inserted else {
         throw object.wrong("name", "The extensions of an application have different names.")
       }
-      guard try object.word("place", default: Place.workers) == place else { continue }
-      let work = try work(&object, element, place, &programs)
+      let written = try object.word("place", default: Place.workers)
+      let use = try object.requiredText("use", longest: 64)
+      if let kind = ExtensionKind(rawValue: use) ?? (programs.own.contains { $0.name == use } ? .child : nil), kind.isCalled,
+        written == .device
+      {
+        throw object.wrong("place", "An extension of this kind runs in the workers.")
+      }
+      guard written == place else { continue }
+      let work = try work(use, &object, element, place, &programs)
       try object.finish()
-      if case .called = work, place == .device { throw object.wrong("place", "An extension of this kind runs in the workers.") }
       steps.append(ExtensionChain.Step(name: name, work: work))
       guard ExtensionChain.isInOrder(steps) else {
         throw object.wrong("use", "An extension that is asked once for a request stands before those that depend on the device's locale.")
@@ -133,9 +139,8 @@ public struct ExtensionsFile: Sendable {
 
   /// What an extension does, by its member `use`.
   private static func work(
-    _ object: inout SettingsObject, _ element: JSONValue, _ place: Place, _ programs: inout Programs
+    _ use: String, _ object: inout SettingsObject, _ element: JSONValue, _ place: Place, _ programs: inout Programs
   ) throws(FieldError) -> ExtensionChain.Step.Work {
-    let use = try object.requiredText("use", longest: 64)
     if let kind = ExtensionKind(rawValue: use) {
       return kind == .child ? .called(try programs.definition(&object, element, nil)) : try kind.make(&object, at: place)
     }
@@ -188,6 +193,9 @@ enum ExtensionKind: String, CaseIterable {
   case localize
   case webhook
   case child
+
+  /// Whether it may take its time.
+  var isCalled: Bool { self == .webhook || self == .child }
 
   /// Makes an extension of its settings.
   func make(_ settings: inout SettingsObject, at place: ExtensionsFile.Place) throws(FieldError) -> ExtensionChain.Step.Work {

@@ -18,12 +18,15 @@ from .transform import PAYLOAD
 PROGRAM = '''
 import hashlib, json, sys
 
+hanging = set()
+
 def say(message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 for line in sys.stdin:
     message = json.loads(line)
-    if message["method"] == "cancel":
+    if message["method"] == "cancel" and message["params"]["call"] in hanging:
+        hanging.remove(message["params"]["call"])
         say({"id": message["params"]["call"], "result": None})
     if message["method"] != "didReceive":
         continue
@@ -33,7 +36,9 @@ for line in sys.stdin:
         sys.exit(1)
     elif kind < 101:
         say({"id": message["id"], "error": {"code": 1, "message": "no"}})
-    elif kind >= 301:
+    elif kind < 301:
+        hanging.add(message["id"])
+    else:
         say({"id": message["id"], "result": {"patch": {"aps": {"thread-id": "t"}}}})
 '''
 

@@ -17,7 +17,7 @@ from healing import on_one_redis, run_part
 PROGRAM = '''
 import json, sys, threading, time
 
-lock = threading.Lock()
+lock, hanging = threading.Lock(), set()
 
 def say(message):
     with lock:
@@ -25,13 +25,15 @@ def say(message):
 
 for line in sys.stdin:
     message = json.loads(line)
-    if message["method"] == "cancel":
+    if message["method"] == "cancel" and message["params"]["call"] in hanging:
+        hanging.remove(message["params"]["call"])
         say({"id": message["params"]["call"], "result": None})
     if message["method"] != "didReceive":
         continue
     call, payload = message["id"], message["params"]["payload"]
     do = payload["custom"]["body"].split()[0]
     if do == "hang":
+        hanging.add(call)
         continue
     if do == "fail":
         say({"id": call, "error": {"code": 1, "message": "plaintext of it"}})

@@ -501,26 +501,29 @@ async def unopened(arguments, folder):
                     events.append(json.loads(line))
 
             reading = asyncio.create_task(read())
-            await until(lambda: any(each.get("event") == "connected" for each in events), "the device is connected", 30, lambda: events[-3:])
-            target, text = "device:" + token, "plaintext " + token[:8]
-            sealed = http_ece.encrypt(text.encode(), private_key=ec.generate_private_key(ec.SECP256R1()), dh=public, auth_secret=secret,
-                                      version="aes128gcm")
-            wanted = {publisher.sealed(target, sealed): text, publisher.sealed(target, seal(text, shared, "home")): text,
-                      publisher.sealed(target, seal(text, os.urandom(16), "home")): PUBLISHED["body"]}
-            await publisher.flush()
+            try:
+                await until(lambda: any(each.get("event") == "connected" for each in events), "the device is connected", 30, lambda: events[-3:])
+                target, text = "device:" + token, "plaintext " + token[:8]
+                sealed = http_ece.encrypt(text.encode(), private_key=ec.generate_private_key(ec.SECP256R1()), dh=public, auth_secret=secret,
+                                          version="aes128gcm")
+                wanted = {publisher.sealed(target, sealed): text, publisher.sealed(target, seal(text, shared, "home")): text,
+                          publisher.sealed(target, seal(text, os.urandom(16), "home")): PUBLISHED["body"]}
+                await publisher.flush()
 
-            def shown():
-                return {each["id"]: each for each in events if each.get("event") == "shown"}
+                def shown():
+                    return {each["id"]: each for each in events if each.get("event") == "shown"}
 
-            await until(lambda: set(wanted) <= set(shown()), "the device shows all", 30, lambda: events[-3:])
-            for each, body in wanted.items():
-                expect(shown()[each]["body"] == body and shown()[each]["title"] == mark + PUBLISHED["title"], "as only it can", shown()[each])
-            came = [each["frame"] for each in events if each.get("frame", {}).get("type") == "notify"]
-            expect(len(came) == len(wanted) and all("encrypted-content" in frame["payload"] for frame in came), "and it came sealed", came)
-            expect(text not in json.dumps(came), "with no plaintext in it", came)
-            device.kill()
-            await device.wait()
-            await reading
+                await until(lambda: set(wanted) <= set(shown()), "the device shows all", 30, lambda: events[-3:])
+                for each, body in wanted.items():
+                    expect(shown()[each]["body"] == body and shown()[each]["title"] == mark + PUBLISHED["title"], "as only it can", shown()[each])
+                came = [each["frame"] for each in events if each.get("frame", {}).get("type") == "notify"]
+                expect({frame["id"] for frame in came} == set(wanted), "and nothing else came", came)
+                expect(all("encrypted-content" in frame["payload"] for frame in came), "and it came sealed", came)
+                expect(text not in json.dumps(came), "with no plaintext in it", came)
+            finally:
+                device.kill()
+                await device.wait()
+                await reading
         say(audit=audit(arguments))
 
 

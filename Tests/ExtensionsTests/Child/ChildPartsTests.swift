@@ -42,6 +42,16 @@ import Testing
     program.asked(1, at: 100)
     expect(program.reason(at: 59_999, hasExpired: true) == nil)
     expect(program.reason(at: 60_000, hasExpired: true) != nil)
+    // What is given up meanwhile is owed only from its first word on.
+    var slow = HangDetector(at: 0)
+    slow.asked(1, at: 0)
+    slow.gaveUp(1, at: 10_000)
+    expect(slow.reason(at: 59_999, hasExpired: true) == nil)
+    slow.asked(2, at: 50_000)
+    expect(slow.answered(2, at: 55_000))
+    expect(slow.reason(at: 59_999, hasExpired: true) == nil)
+    expect(slow.reason(at: 84_999, hasExpired: false) == nil)
+    expect(slow.reason(at: 85_000, hasExpired: false) != nil)
     expect(program.answered(1, at: 60_000))
     expect(!program.answered(1, at: 60_000))
     // From then on silence counts, as long as it owes something, and when a call's time ends.
@@ -56,6 +66,7 @@ import Testing
 
   @Test func aProgramAnswersAlsoWhatWasGivenUp() {
     var program = HangDetector(at: 0)
+    program.spoke(at: 0)
     for call in 1...Int64(10_000) {
       let now = UInt64(call) * 10
       program.asked(call, at: now)
