@@ -1,7 +1,7 @@
 """The service extension 'child': real workers, and a program in Python beside each that hangs, fails, ends and floods.
 
   rough   a fifth of the notifications gets no answer in time, a tenth a failure, some end the program, have it write without end, or have it
-          do nothing any more; and a worker is killed over one of these: nothing is lost or shown twice, each says what became of it, other targets do not wait, and no program is left behind
+          do nothing any more, and a worker is killed over one of these: nothing is lost or shown twice, each says what became of it, other targets do not wait, and no program is left behind
 """
 import asyncio
 import collections
@@ -55,7 +55,7 @@ POSSIBLE = {
 
 
 def choose():
-    return random.choices(["hang", "fail", "end", "flood", "stuck", "well"], [200, 100, 4, 2, 1, 693])[0]
+    return random.choices(["hang", "fail", "end", "flood", "well"], [200, 100, 4, 2, 694])[0]
 
 
 def running(path):
@@ -99,10 +99,11 @@ async def rough(arguments, folder):
             if number % 20 == 0:
                 await publisher.flush()
                 await asyncio.sleep(0.04)
-            if number == count // 2:
-                # One that does not see that it is alone.
+            if number in (count // 4, count // 2):
                 wanted[device.token][publisher.mutable("device:" + device.token, "stuck %d" % count)] = "stuck"
                 await publisher.flush()
+            if number == count // 2:
+                # The program works on that, and does not see that it is alone.
                 await asyncio.sleep(0.5)
                 worker.send_signal(signal.SIGKILL)
                 await asyncio.to_thread(worker.wait)
