@@ -333,8 +333,9 @@ class Verdict:
             self.judge_collapsing(device, requests, found)
         for device in range(self.count):
             for number in self.shown[device]:
-                # What is lost with Redis may expire before the device hears of it again.
-                if self.told[number, device] & HAS_IT or self.has_losses and self.plan.requests[number].kind == "may":
+                # What is lost with Redis may expire before the device hears of it again, or somebody else may have signed in there.
+                is_optional = self.must(self.plan.requests[number], device) == "may"
+                if self.told[number, device] & HAS_IT or self.has_losses and is_optional:
                     continue
                 # A killed worker may not say of the former of several revisions that it is replaced; what is said of the newer ones tells.
                 if not self.is_replaced(number, newest.get((device, self.plan.requests[number].collapse), ()), device):
