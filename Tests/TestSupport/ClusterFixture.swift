@@ -182,10 +182,8 @@ public actor ClusterProcess {
     guard descriptor >= 0 else { throw ClusterFailure("cannot write \(log)") }
     defer { close(descriptor) }
     // It must not outlive a test process that is killed; a parent's thread counts as the parent, and the loop's lives long enough.
-    let wrapper = access("/usr/bin/setpriv", X_OK) == 0 ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : []
-    let words = wrapper + [program] + arguments
     child = try ChildProcess.spawn(
-      on: loop, executable: words[0], arguments: Array(words.dropFirst()), output: .descriptor(descriptor)
+      on: loop, executable: program, arguments: arguments, output: .descriptor(descriptor), endsWithParent: true
     ) { [self] exit in assumeIsolated { $0.ended = exit } }
   }
 

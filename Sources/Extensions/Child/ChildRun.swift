@@ -82,14 +82,13 @@ final class ChildRun: StreamHandler {
 
   /// Ends it at once.
   func kill(_ reason: ExtensionFailure) {
-    guard case .over = phase else {
-      // One that has ended already says so itself.
-      if self.reason == nil, exit == nil { self.reason = reason }
-      phase = .ending
-      stream.close()
-      if exit == nil { process?.killGroup(SIGKILL) }
-      return
-    }
+    if case .over = phase { return }
+    phase = .ending
+    stream.close()
+    // One that has ended already says so itself, and what it had started was ended with it.
+    guard exit == nil else { return }
+    if self.reason == nil { self.reason = reason }
+    process?.killGroup(SIGKILL)
   }
 
   // MARK: What it does

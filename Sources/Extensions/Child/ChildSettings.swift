@@ -26,8 +26,14 @@ struct ChildSettings: Sendable {
     try self.init(program, try object.texts("arguments", atMost: 64), &object)
   }
 
-  /// Of the members `environment`, `memory` and `settings`, for a program that the file does not name.
-  init(_ program: String, _ arguments: [String], _ object: inout SettingsObject) throws(FieldError) {
+  /// Of the members that all children have, for an extension that this binary brings along.
+  init(_ own: OwnExtension, _ object: inout SettingsObject) throws(FieldError) {
+    // Also when the binary was replaced meanwhile, or another program runs before it in the child.
+    try self.init("/proc/\(getpid())/exe", [OwnExtension.command, own.name], &object)
+  }
+
+  /// Of the members `environment`, `memory` and `settings`, which all children have.
+  private init(_ program: String, _ arguments: [String], _ object: inout SettingsObject) throws(FieldError) {
     (self.program, self.arguments) = (program, arguments)
     environment = Self.inherited + (try Self.variables(&object))
     memoryBytes = Int(try object.integer("memory", in: 16...65_536) ?? 1_024) << 20

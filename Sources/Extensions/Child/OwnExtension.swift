@@ -1,6 +1,4 @@
-internal import Glibc
 public import JSON
-import Notifications
 
 /// A service extension in Swift that a team has written, and that its own worker binary brings along. The extensions' file names it in `use`.
 ///
@@ -18,18 +16,10 @@ public struct OwnExtension: Sendable {
   ///   - name: 1 to 64 bytes, and none of the built-in ones; else that is the caller's mistake.
   ///   - make: makes it in the child, once; what it throws is the failure of each call.
   public init(_ name: String, _ make: @escaping @Sendable (_ settings: JSONValue) throws -> any ServiceExtension) {
-    precondition((1...64).contains(name.utf8.count) && ExtensionKind(rawValue: name) == nil, "an own extension has a name of its own")
+    precondition((1...64).contains(name.utf8.count) && ExtensionKind(name) == nil, "an own extension has a name of its own")
     (self.name, self.make) = (name, make)
   }
 
   /// The words of the command that a binary understands which brings this extension: it runs it as a child.
   public static let command = "extension"
-
-  /// How a worker has it run.
-  func definition(_ settings: inout SettingsObject) throws(FieldError) -> ExtensionDefinition {
-    let limits = try ExtensionDefinition.Limits(&settings)
-    // Also when the binary was replaced meanwhile, or another program runs before it in the child.
-    let child = try ChildSettings("/proc/\(getpid())/exe", [Self.command, name], &settings)
-    return ExtensionDefinition(limits) { Child(child, on: $0) }
-  }
 }

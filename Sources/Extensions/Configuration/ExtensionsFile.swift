@@ -73,7 +73,7 @@ public struct ExtensionsFile: Sendable {
     }
     var chains: [UInt64: ExtensionChain] = [:]
     var names: Set<String> = []
-    var programs = Programs(own)
+    var programs = ExtensionPrograms(own)
     for application in applications {
       let path = "applications[\(JSONValue.string(application.key).text)]"
       guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
@@ -104,7 +104,7 @@ public struct ExtensionsFile: Sendable {
 
   /// The extensions of an application that run in a place.
   private static func steps(
-    _ value: JSONValue, at path: String, in folder: String, _ place: Place, _ programs: inout Programs
+    _ value: JSONValue, at path: String, in folder: String, _ place: Place, _ programs: inout ExtensionPrograms
   ) throws(FieldError) -> [ExtensionChain.Step] {
     guard let elements = value.elements, (1...ExtensionStates.maximum).contains(elements.count) else {
       throw FieldError(field: path, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.maximum) objects.")
@@ -121,13 +121,12 @@ public struct ExtensionsFile: Sendable {
       }
       let written = try object.word("place", default: Place.workers)
       let use = try object.requiredText("use", longest: 64)
-      if let kind = ExtensionKind(rawValue: use) ?? (programs.own.contains { $0.name == use } ? .child : nil), kind.isCalled,
-        written == .device
-      {
-        throw object.wrong("place", "An extension of this kind runs in the workers.")
-      }
+      let kind = ExtensionKind(use, own: programs.own)
+      if written == .device, kind?.isCalled == true { throw object.wrong("place", "An extension of this kind runs in the workers.") }
+      // What another place knows by this name need not be known here.
       guard written == place else { continue }
-      let work = try work(use, &object, element, place, &programs)
+      guard let kind else { throw object.wrong("use", "This is one of: \(ExtensionKind.names(programs.own).joined(separator: ", ")).") }
+      let work = try kind.make(&object, of: element, at: place, &programs)
       try object.finish()
       steps.append(ExtensionChain.Step(name: name, work: work))
       guard ExtensionChain.isInOrder(steps) else {
@@ -135,45 +134,6 @@ public struct ExtensionsFile: Sendable {
       }
     }
     return steps
-  }
-
-  /// What an extension does, by its member `use`.
-  private static func work(
-    _ use: String, _ object: inout SettingsObject, _ element: JSONValue, _ place: Place, _ programs: inout Programs
-  ) throws(FieldError) -> ExtensionChain.Step.Work {
-    if let kind = ExtensionKind(rawValue: use) {
-      return kind == .child ? .called(try programs.definition(&object, element, nil)) : try kind.make(&object, at: place)
-    }
-    guard let work = programs.own.first(where: { $0.name == use }) else {
-      let names = ExtensionKind.allCases.map(\.rawValue) + programs.own.map(\.name)
-      throw object.wrong("use", "This is one of: \(names.joined(separator: ", ")).")
-    }
-    return .called(try programs.definition(&object, element, work))
-  }
-
-  /// The programs that a file has run: extensions with the same settings, whatever their names, have one of them together.
-  private struct Programs {
-    /// Each lane runs all of them.
-    static let maximum = 64
-    let own: [OwnExtension]
-    private var definitions: [String: ExtensionDefinition] = [:]
-
-    init(_ own: [OwnExtension]) { self.own = own }
-
-    /// - Parameter work: nil for a program that the file names.
-    mutating func definition(
-      _ object: inout SettingsObject, _ element: JSONValue, _ work: OwnExtension?
-    ) throws(FieldError) -> ExtensionDefinition {
-      let definition = if let work { try work.definition(&object) } else { try ExtensionDefinition(child: &object) }
-      var settings = element
-      settings.set("name", nil)
-      if let known = definitions[settings.text] { return known }
-      guard definitions.count < Self.maximum else {
-        throw object.wrong("use", "A file has at most \(Self.maximum) programs with different settings.")
-      }
-      definitions[settings.text] = definition
-      return definition
-    }
   }
 
   /// Whether no application has extensions.
@@ -184,50 +144,4 @@ public struct ExtensionsFile: Sendable {
 
   /// The chain of the application with this stable hash.
   public func chain(application hash: UInt64) -> ExtensionChain? { chains[hash] }
-}
-
-/// The built-in extensions by what the file calls them.
-enum ExtensionKind: String, CaseIterable {
-  case setAndCopy = "set-and-copy"
-  case decrypt
-  case localize
-  case webhook
-  case child
-
-  /// Whether it may take its time.
-  var isCalled: Bool { self == .webhook || self == .child }
-
-  /// Makes an extension of its settings.
-  func make(_ settings: inout SettingsObject, at place: ExtensionsFile.Place) throws(FieldError) -> ExtensionChain.Step.Work {
-    switch self {
-    case .setAndCopy: return .immediate(try SetAndCopy(&settings))
-    case .decrypt: return .immediate(try Decrypt(&settings, at: place))
-    case .localize: return .immediate(try Localize(&settings))
-    case .webhook:
-      let limits = try ExtensionDefinition.Limits(&settings)
-      let webhook = try WebhookSettings(&settings, concurrency: limits.concurrency)
-      return .called(ExtensionDefinition(limits) { Webhook(webhook, on: $0) })
-    case .child: return .called(try ExtensionDefinition(child: &settings))
-    }
-  }
-}
-
-extension ExtensionDefinition {
-  /// Of what the file says of a child.
-  convenience init(child settings: inout SettingsObject) throws(FieldError) {
-    let limits = try Limits(&settings)
-    let child = try ChildSettings(&settings)
-    self.init(limits) { Child(child, on: $0) }
-  }
-}
-
-extension ExtensionDefinition.Limits {
-  /// Of the members `budget`, `concurrency`, `breaker` and `unfinished`, which all extensions have that may take their time.
-  init(_ settings: inout SettingsObject) throws(FieldError) {
-    self.init()
-    if let budget = try settings.integer("budget", in: 10...Int64(CallBudget.longestMilliseconds)) { budgetMilliseconds = Int(budget) }
-    if let concurrency = try settings.integer("concurrency", in: 1...10_000) { self.concurrency = Int(concurrency) }
-    if let breaker = try settings.integer("breaker", in: 0...1_000) { self.breaker = Int(breaker) }
-    unfinished = try settings.word("unfinished", default: .bestAttempt)
-  }
 }
