@@ -1,6 +1,7 @@
 /// Which handler answers which method and path.
 ///
-/// Paths match exactly. A path that is known with another method is answered with 405 and `Allow`, an unknown one with 404.
+/// A path that was added matches exactly, whatever the method; any other belongs to the longest prefix that it begins with. Where only
+/// other methods are known the answer is 405 with `Allow`, and 404 where none is.
 public struct HTTPRoutes {
   /// Answers a request; called on the loop, and may keep the responder to answer later on the loop.
   public typealias Handler = (HTTPRequest, HTTPResponder) -> Void
@@ -17,6 +18,8 @@ public struct HTTPRoutes {
   }
 
   private var paths: [String: [HTTPMethod: Endpoint]] = [:]
+  /// The longest first.
+  private var prefixes: [(prefix: String, endpoints: [HTTPMethod: Endpoint])] = []
 
   /// Makes routes that answer everything with 404.
   public init() {}
@@ -24,6 +27,18 @@ public struct HTTPRoutes {
   /// Adds a handler; one for GET answers HEAD too.
   public mutating func add(_ method: HTTPMethod, _ path: String, _ handler: @escaping Handler) {
     paths[path, default: [:]][method] = .plain(handler)
+  }
+
+  /// Adds a handler of every path that begins with `prefix` and goes on behind it; one for GET answers HEAD too.
+  ///
+  /// What goes on is the handler's to read, out of the request's path: any bytes of a path, as sent, slashes and dots among them.
+  public mutating func add(_ method: HTTPMethod, prefix: String, _ handler: @escaping Handler) {
+    if let index = prefixes.firstIndex(where: { $0.prefix == prefix }) {
+      prefixes[index].endpoints[method] = .plain(handler)
+    } else {
+      let index = prefixes.firstIndex { $0.prefix.utf8.count < prefix.utf8.count } ?? prefixes.endIndex
+      prefixes.insert((prefix, [method: .plain(handler)]), at: index)
+    }
   }
 
   /// Adds a WebSocket endpoint (RFC 6455).
@@ -36,7 +51,7 @@ public struct HTTPRoutes {
   }
 
   func match(_ method: HTTPMethod, _ path: String) -> Match {
-    guard let endpoints = paths[path] else { return .unknown }
+    guard let endpoints = paths[path] ?? prefixes.first(where: { path.goesOn(behind: $0.prefix) })?.endpoints else { return .unknown }
     if let endpoint = endpoints[method] { return .found(endpoint) }
     if method == .head, let endpoint = endpoints[.get], case .plain = endpoint { return .found(endpoint) }
     var names = Set(endpoints.keys.map(\.rawValue))
@@ -53,4 +68,9 @@ public struct HTTPRoutes {
       }
     }
   }
+}
+
+extension String {
+  /// Whether it begins with `prefix`, byte by byte, and is longer.
+  fileprivate func goesOn(behind prefix: String) -> Bool { utf8.count > prefix.utf8.count && utf8.starts(with: prefix.utf8) }
 }

@@ -68,6 +68,7 @@ actor ServerFixture {
       responder.respond(
         HTTPResponse(.ok, body: .make(count: count) { for index in $0.indices { $0[index] = UInt8(truncatingIfNeeded: index) } }))
     }
+    Self.addPrefixes(&routes)
     let log = self.log
     routes.addWebSocket("/ws", webSocket) { request in
       switch request.queryParameter("refuse") {
@@ -83,6 +84,18 @@ actor ServerFixture {
     let server = try HTTPServer(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0), configuration: configuration, routes: routes)
     self.server = server
     return server.localAddress.port
+  }
+
+  /// Routes that say which of them answers.
+  private static func addPrefixes(_ routes: inout HTTPRoutes) {
+    func addNamed(_ name: String, _ add: (@escaping HTTPRoutes.Handler) -> Void) {
+      add { request, responder in responder.respond(HTTPResponse(.ok, text: "\(name) \(request.path)")) }
+    }
+    // The shorter one first, to be found last.
+    addNamed("prefix") { routes.add(.get, prefix: "/media/", $0) }
+    addNamed("deep prefix") { routes.add(.get, prefix: "/media/deep/", $0) }
+    addNamed("deep prefix, put") { routes.add(.put, prefix: "/media/deep/", $0) }
+    addNamed("path") { routes.add(.post, "/media/path", $0) }
   }
 
   private func stop() async {
