@@ -14,6 +14,10 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let accepted = HTTPStatus(rawValue: 202)
   /// 204: never with a body.
   public static let noContent = HTTPStatus(rawValue: 204)
+  /// 206: with `Content-Range`.
+  public static let partialContent = HTTPStatus(rawValue: 206)
+  /// 304: never with a body.
+  public static let notModified = HTTPStatus(rawValue: 304)
   /// 400.
   public static let badRequest = HTTPStatus(rawValue: 400)
   /// 401.
@@ -28,8 +32,14 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let requestTimeout = HTTPStatus(rawValue: 408)
   /// 409.
   public static let conflict = HTTPStatus(rawValue: 409)
+  /// 410.
+  public static let gone = HTTPStatus(rawValue: 410)
+  /// 412.
+  public static let preconditionFailed = HTTPStatus(rawValue: 412)
   /// 413.
   public static let contentTooLarge = HTTPStatus(rawValue: 413)
+  /// 416: with `Content-Range`.
+  public static let rangeNotSatisfiable = HTTPStatus(rawValue: 416)
   /// 417.
   public static let expectationFailed = HTTPStatus(rawValue: 417)
   /// 426: with `Upgrade`.
@@ -56,6 +66,7 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
     case 201: "Created"
     case 202: "Accepted"
     case 204: "No Content"
+    case 206: "Partial Content"
     case 304: "Not Modified"
     case 400: "Bad Request"
     case 401: "Unauthorized"
@@ -64,7 +75,10 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
     case 405: "Method Not Allowed"
     case 408: "Request Timeout"
     case 409: "Conflict"
+    case 410: "Gone"
+    case 412: "Precondition Failed"
     case 413: "Content Too Large"
+    case 416: "Range Not Satisfiable"
     case 417: "Expectation Failed"
     case 426: "Upgrade Required"
     case 429: "Too Many Requests"
