@@ -12,6 +12,8 @@ final class HTTPConnection: StreamHandler, SweepMember {
     case head, body
     /// A handler has the request.
     case handling
+    /// The response's body is read piece by piece, the next piece when the client has taken the one before.
+    case streaming(StreamedBody)
     /// The last response has not gone out far enough to take another request.
     case congested
     /// The last response is on its way, nothing more is read.
@@ -59,7 +61,15 @@ final class HTTPConnection: StreamHandler, SweepMember {
     finish(with: response)
   }
 
-  var awaitsResponse: Bool { phase == .handling }
+  var awaitsResponse: Bool { if case .handling = phase { true } else { false } }
+
+  /// Whether a request may begin or go on.
+  private var takesRequest: Bool {
+    switch phase {
+    case .idle, .head, .body: true
+    case .handling, .streaming, .congested, .closing, .ended: false
+    }
+  }
 
   private var now: UInt64 { server.loop.milliseconds() }
 
@@ -77,7 +87,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
       switch phase {
       case .idle: beginRequest()
       case .head, .body: break
-      case .handling, .congested:
+      case .handling, .streaming, .congested:
         pipelined.append(contentsOf: rest)
         stream.stopReading()
         return
@@ -108,7 +118,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   private func requestGrew(_ parser: MessageParser) {
     guard parser.isHeadComplete else { return }
-    if phase == .head {
+    if case .head = phase {
       phase = .body
       setDeadline(after: server.configuration.bodyMilliseconds)
     }
@@ -149,21 +159,68 @@ final class HTTPConnection: StreamHandler, SweepMember {
   /// Sends the response to the request at hand and goes on with the next one.
   func respond(_ response: HTTPResponse) {
     server.loop.preconditionOnLoop()
-    guard phase == .handling else { return }
-    if server.isDraining { persistence = .closed }
-    stream.write(response.head(date: server.date(), persistence))
-    if let body = response.body, !isHead, !response.status.forbidsBody, body.count > 0 { stream.write(body) }
-    if persistence == .closed {
-      phase = .closing
-      stream.finish(withinMilliseconds: server.configuration.writeMilliseconds)
+    guard awaitsResponse else {
+      response.body?.close()
       return
     }
-    if stream.pendingBytes > Self.congestionBytes {
-      phase = .congested
-      setDeadline(after: server.configuration.writeMilliseconds)
+    if server.isDraining { persistence = .closed }
+    let hasRoom = stream.pendingBytes == 0
+    stream.write(response.head(date: server.date(), persistence))
+    if !isHead, !response.status.forbidsBody, let body = response.body, body.count > 0 {
+      switch body {
+      case .bytes(let bytes): stream.write(bytes)
+      case .streamed(let body): return startStreaming(body, hasRoom: hasRoom)
+      }
+    }
+    response.body?.close()
+    if persistence == .closed {
+      finishResponse()
+    } else if stream.pendingBytes > Self.congestionBytes {
+      becomeCongested()
     } else {
       becomeIdle()
     }
+  }
+
+  /// - Parameter hasRoom: nothing is pending but the head; else the first piece waits like every other.
+  private func startStreaming(_ body: StreamedBody, hasRoom: Bool) {
+    phase = .streaming(body)
+    body.start(on: server.loop) { [weak self] in self?.sendPiece() }
+    // Nothing is read meanwhile: a client that has closed its half would be taken for gone, and is still to get everything.
+    stream.stopReading()
+    if hasRoom { sendPiece() } else { setDeadline(after: server.configuration.writeMilliseconds) }
+  }
+
+  private func sendPiece() {
+    guard case .streaming(let body) = phase else { return }
+    guard let piece = body.read() else { return cut() }
+    stream.write(piece)
+    if body.remaining > 0 {
+      setDeadline(after: server.configuration.writeMilliseconds)
+    } else if persistence == .closed || server.isDraining {
+      finishResponse()
+    } else {
+      becomeCongested()
+    }
+  }
+
+  /// The last response is queued: closes when it has gone out.
+  private func finishResponse() {
+    phase = .closing
+    stream.finish(withinMilliseconds: server.configuration.writeMilliseconds)
+  }
+
+  /// The response is queued: waits until the client has taken it.
+  private func becomeCongested() {
+    phase = .congested
+    setDeadline(after: server.configuration.writeMilliseconds)
+  }
+
+  /// Closes in the middle of a response.
+  private func cut() {
+    if case .streaming(let body) = phase { body.close() }
+    phase = .closing
+    stream.close()
   }
 
   private func becomeIdle() {
@@ -177,7 +234,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     let waiting = pipelined
     pipelined = []
     waiting.withUnsafeBytes { feed($0) }
-    if phase == .idle || phase == .head || phase == .body { stream.startReading() }
+    if takesRequest { stream.startReading() }
   }
 
   private func refuse(_ failure: MessageFailure) {
@@ -194,7 +251,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
     phase = .closing
     stream.write(response.head(date: server.date(), .closed))
-    if let body = response.body, !isHead { stream.write(body) }
+    if case .bytes(let bytes) = response.body, !isHead { stream.write(bytes) }
     stream.finish(withinMilliseconds: server.configuration.lingerMilliseconds)
   }
 
@@ -209,7 +266,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
       respond(response)
       return nil
     case .accept(let response, let handler):
-      guard let endpoint = route.endpoint, phase == .handling else { return nil }
+      guard let endpoint = route.endpoint, awaitsResponse else { return nil }
       phase = .ended
       server.sweep.remove(self)
       server.statistics.upgraded += 1
@@ -230,7 +287,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     case .head, .body:
       server.statistics.timedOut += 1
       finish(with: HTTPResponse(.requestTimeout, text: "The request took too long.\n"))
-    case .congested: stream.close()
+    case .streaming, .congested: cut()
     case .handling, .closing, .ended: break
     }
   }
@@ -239,10 +296,8 @@ final class HTTPConnection: StreamHandler, SweepMember {
   func drain() {
     switch phase {
     case .idle: finishIdle()
-    case .congested:
-      phase = .closing
-      stream.finish(withinMilliseconds: server.configuration.writeMilliseconds)
-    case .head, .body, .handling, .closing, .ended: break
+    case .congested: finishResponse()
+    case .head, .body, .handling, .streaming, .closing, .ended: break
     }
   }
 
@@ -255,11 +310,15 @@ final class HTTPConnection: StreamHandler, SweepMember {
   func abort() { stream.close() }
 
   func streamDrained() {
-    guard phase == .congested else { return }
-    becomeIdle()
+    switch phase {
+    case .streaming(let body): body.waitForTurn()
+    case .congested: becomeIdle()
+    case .idle, .head, .body, .handling, .closing, .ended: break
+    }
   }
 
   func streamEnded(_ end: StreamEnd) {
+    if case .streaming(let body) = phase { body.close() }
     phase = .ended
     if let parser {
       self.parser = nil

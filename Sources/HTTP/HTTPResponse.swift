@@ -2,20 +2,29 @@ public import EventLoop
 
 /// What a handler answers: a status, header fields and a body.
 ///
-/// `Content-Length`, `Date` and `Connection` are the server's to add.
-public struct HTTPResponse: Sendable {
+/// `Content-Length`, `Date` and `Connection` are the server's to add. It is not `Sendable`: a body's source is confined to its loop.
+public struct HTTPResponse {
   /// The status.
   public var status: HTTPStatus
   /// Further header fields, in order; line breaks in them are replaced by spaces.
   public var headers: [(name: String, value: String)]
   /// The body; of a request by HEAD only its length is sent.
-  public var body: SharedBytes?
+  let body: HTTPBody?
 
   /// Makes a response from bytes.
   public init(_ status: HTTPStatus, headers: [(name: String, value: String)] = [], body: SharedBytes? = nil) {
     self.status = status
     self.headers = headers
-    self.body = body
+    self.body = body.map { .bytes($0) }
+  }
+
+  /// Makes a response whose body is read piece by piece while it is sent; it can be sent once.
+  ///
+  /// - Parameter source: closed by the server, or with the response when that is never sent.
+  public init(_ status: HTTPStatus, headers: [(name: String, value: String)] = [], source: any HTTPBodySource) {
+    self.status = status
+    self.headers = headers
+    body = .streamed(StreamedBody(source))
   }
 
   /// Makes a response from a text.

@@ -17,7 +17,7 @@ public struct HTTPServerConfiguration: Sendable {
   public var bodyMilliseconds = 30_000
   /// How long a connection without a request is kept.
   public var idleMilliseconds = 60_000
-  /// How long a client may take to read a response.
+  /// How long a client may take to read a response; of a body that is read piece by piece, each piece of at most 131,072 bytes.
   public var writeMilliseconds = 30_000
   /// How long an erring client is read on after its error response, so that it can still see it.
   public var lingerMilliseconds = 2_000

@@ -9,6 +9,7 @@ actor ServerFixture {
   private var server: HTTPServer?
   private let held = HeldResponders()
   private let log = WebSocketLog()
+  private let sourceLog = SourceLog()
 
   private init(_ loop: EventLoop) { self.loop = loop }
 
@@ -69,6 +70,7 @@ actor ServerFixture {
         HTTPResponse(.ok, body: .make(count: count) { for index in $0.indices { $0[index] = UInt8(truncatingIfNeeded: index) } }))
     }
     Self.addPrefixes(&routes)
+    addStreamed(&routes)
     let log = self.log
     routes.addWebSocket("/ws", webSocket) { request in
       switch request.queryParameter("refuse") {
@@ -98,6 +100,27 @@ actor ServerFixture {
     addNamed("path") { routes.add(.post, "/media/path", $0) }
   }
 
+  /// Routes whose bodies are read piece by piece.
+  private func addStreamed(_ routes: inout HTTPRoutes) {
+    routes.add(.get, prefix: "/streamed/") { [loop, sourceLog] request, responder in
+      let count = Int(request.path.dropFirst("/streamed/".count)) ?? 0
+      let at = request.queryParameter("at").flatMap { Int($0) } ?? 0
+      let fault = request.queryParameter("fault").flatMap { PatternSource.Fault(rawValue: $0) }.map { (kind: $0, at: at) }
+      let status = request.queryParameter("status").flatMap { Int($0) } ?? 200
+      let source = PatternSource(0..<count, fault: fault, on: loop, sourceLog)
+      let response = HTTPResponse(HTTPStatus(rawValue: status), source: source)
+      if request.queryParameter("forgotten") == nil { responder.respond(response) }
+    }
+    let file = HTTPRepresentation(entityTag: "the-file", count: 1_000_000)
+    routes.add(.get, "/file") { [loop, sourceLog] request, responder in
+      let selection = file.selection(for: request)
+      guard let range = selection.range else {
+        return responder.respond(HTTPResponse(selection.status, headers: selection.headers))
+      }
+      responder.respond(HTTPResponse(selection.status, headers: selection.headers, source: PatternSource(range, on: loop, sourceLog)))
+    }
+  }
+
   private func stop() async {
     held.all = []
     await closeServer(withinMilliseconds: 0)
@@ -108,6 +131,7 @@ actor ServerFixture {
   var statistics: HTTPServerStatistics { server?.statistics ?? HTTPServerStatistics() }
   var ends: [WebSocketEnd] { log.ends }
   var opened: Int { log.opened }
+  var sources: SourceLog.Counts { sourceLog.counts }
   var heldCount: Int { held.all.count }
   var heldAreOpen: Bool { held.all.allSatisfy(\.isOpen) }
 
@@ -116,6 +140,15 @@ actor ServerFixture {
     let waiting = held.all
     held.all = []
     for responder in waiting { responder.respond(HTTPResponse(.ok, text: text)) }
+  }
+
+  /// Answers what waits at `/held` with a body that is read piece by piece, each twice.
+  func releaseStreamed(_ count: Int) {
+    let waiting = held.all
+    held.all = []
+    for responder in waiting {
+      for _ in 0..<2 { responder.respond(HTTPResponse(.ok, source: PatternSource(0..<count, on: loop, sourceLog))) }
+    }
   }
 
   /// Does something with every open connection.
