@@ -185,21 +185,33 @@ class Kafka:
     def admin(self):
         return confluent_kafka.admin.AdminClient({"bootstrap.servers": self.servers, "logger": None, "log_level": 0})
 
+    async def ask(self, question, done=None):
+        """What the question answers of an administration client; asked again for a minute, for a broker may just have gone or come back.
+        An error of this code means that it is done."""
+        end = time.monotonic() + 60
+        while True:
+            # Its answers come as long as it lives.
+            admin = self.admin()
+            try:
+                return await asyncio.get_running_loop().run_in_executor(None, question, admin)
+            except confluent_kafka.KafkaException as error:
+                if done is not None and error.args[0].code() == done:
+                    return None
+                if time.monotonic() > end:
+                    raise
+            await asyncio.sleep(0.5)
+
     async def configure(self, topic, name, value):
         """Changes a setting of a topic; without a value to what it is by default."""
         operation = confluent_kafka.admin.AlterConfigOpType.DELETE if value is None else confluent_kafka.admin.AlterConfigOpType.SET
         entry = confluent_kafka.admin.ConfigEntry(name, value, incremental_operation=operation)
         resource = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, topic, incremental_configs=[entry])
-        # Its answers come as long as it lives.
-        admin = self.admin()
-        await asyncio.get_running_loop().run_in_executor(None, admin.incremental_alter_configs([resource])[resource].result, 60)
+        await self.ask(lambda admin: admin.incremental_alter_configs([resource])[resource].result(60))
 
     async def place(self, topic, brokers):
         """Moves all partitions of a topic to these brokers, which lead them in turn, and answers when each of them has its copies."""
-        admin, loop = self.admin(), asyncio.get_running_loop()
-
         async def partitions():
-            return (await loop.run_in_executor(None, admin.list_topics, topic, 30)).topics[topic].partitions.values()
+            return (await self.ask(lambda admin: admin.list_topics(topic, 30))).topics[topic].partitions.values()
 
         moves = [
             {"topic": topic, "partition": each.id, "replicas": brokers[each.id % len(brokers):] + brokers[:each.id % len(brokers)]}
@@ -220,10 +232,9 @@ class Kafka:
 
     async def delete(self, topic):
         """Deletes a topic, and answers when no broker knows it any more."""
-        admin = self.admin()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, admin.delete_topics([topic], operation_timeout=30)[topic].result, 60)
-        while topic in (await loop.run_in_executor(None, admin.list_topics, None, 30)).topics:
+        await self.ask(
+            lambda admin: admin.delete_topics([topic], operation_timeout=30)[topic].result(60), done=confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART)
+        while topic in (await self.ask(lambda admin: admin.list_topics(None, 30))).topics:
             await asyncio.sleep(0.1)
 
     async def end(self):
