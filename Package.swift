@@ -66,7 +66,7 @@ let package = Package(
     module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications"]),
 
     module("Transform", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
-    module("FanOut", ["Worker", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
+    module("FanOut", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("Operations", ["Worker", "EventLoop", "JSON", "Kafka", "Notifications"]),
 
     module(
@@ -77,6 +77,7 @@ let package = Package(
       ]),
     .executableTarget(name: "carillon", dependencies: ["Command"], swiftSettings: settings),
     sample("EncryptedMessage", ["Command", "Extensions", "Cryptography", "JSON"]),
+    sample("MyAttachment", ["Command", "Extensions", "JSON"]),
 
     .target(
       name: "TestSupport", dependencies: ["EventLoop", "Kafka", "JSON", "HTTP", "Redis"], path: "Tests/TestSupport", swiftSettings: settings
@@ -96,7 +97,10 @@ let package = Package(
       ["Transform", "Extensions", "Worker", "Store", "Redis", "Kafka", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests(
       "FanOutTests",
-      ["FanOut", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
+      [
+        "FanOut", "Extensions", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications",
+        "TestSupport",
+      ]),
     tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     .executableTarget(
@@ -104,7 +108,8 @@ let package = Package(
     tests(
       "CommandTests",
       [
-        "Command", "carillon", "EncryptedMessage", "OwnExtensions", "Worker", "TestSupport", "EventLoop", "JSON", "Cryptography", "Kafka",
+        "Command", "carillon", "EncryptedMessage", "MyAttachment", "OwnExtensions", "Worker", "TestSupport", "EventLoop", "JSON",
+        "Cryptography", "Kafka",
         "Notifications", "Redis",
       ]),
     tests(

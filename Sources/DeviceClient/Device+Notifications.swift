@@ -89,6 +89,21 @@ extension Device {
   @discardableResult
   public func fire(_ identifier: String) -> Bool { connection?.fire(identifier) ?? false }
 
+  /// Asks for new links to the attachments of a delivered notification: those that it came with are good for a while.
+  ///
+  /// Nothing of it is remembered: where the connection is lost before the answers come, they are asked for again.
+  /// - Returns: of each attachment the request's id, which the events `linked` and `refused` name.
+  @discardableResult
+  public func renewLinks(of identifier: String) throws(DeviceError) -> [String] {
+    let (connection, notification) = try delivered(identifier)
+    guard !notification.attachments.isEmpty else {
+      throw DeviceError(.noAttachments, "the notification '\(identifier)' has no attachments")
+    }
+    let frames = notification.attachments.map { LinkFrame(hash: $0.attachment.media.hash, request: Self.uniqueID()) }
+    try connection.askForLinks(frames)
+    return frames.map(\.request)
+  }
+
   // MARK: Parts
 
   private func running() throws(DeviceError) -> DeviceConnection {
@@ -125,7 +140,7 @@ extension Device {
     case .missingUserText: throw DeviceError(.wrongText, "the action '\(action)' takes text: say which")
     case .unexpectedUserText: throw DeviceError(.wrongText, "the action '\(action)' takes no text")
     case .userTextTooLong: throw DeviceError(.wrongText, "the text has more than \(Registration.userTextBytes) bytes")
-    case .badFrame, .badReceipt, .notForThisDevice: break
+    case .badFrame, .badReceipt, .notForThisDevice, .unknownMedia: break
     }
   }
 

@@ -8,6 +8,10 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
     case notRunning
     /// No notification of this identifier is in the list.
     case noSuchNotification
+    /// The notification has no attachments.
+    case noAttachments
+    /// There is no connection at the moment.
+    case notConnected
     /// The notification has no category that the device has registered.
     case noCategory
     /// The category has no such action.
@@ -34,5 +38,5 @@ public struct DeviceError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Whether the same call may succeed later without a change.
-  public var isRetriable: Bool { code == .tooManyWaiting || code == .stateInUse }
+  public var isRetriable: Bool { [.tooManyWaiting, .stateInUse, .notConnected].contains(code) }
 }

@@ -34,6 +34,8 @@ public enum DeviceEvent: Sendable {
   case accepted(FrameSubject)
   /// A response or a request was refused, and is not sent again.
   case refused(RefusedFrame)
+  /// A new link to an attachment.
+  case linked(LinkedFrame)
   /// Something cannot be delivered any more.
   case gap(GapFrame)
   /// The connection will end soon.

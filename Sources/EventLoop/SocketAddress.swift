@@ -41,6 +41,15 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     } ?? false
   }
 
+  /// Whether it stands for every address of this machine: 0.0.0.0 or ::.
+  public var isAnyAddress: Bool {
+    withNumeric { address in
+      let raw = UnsafeRawPointer(address)
+      guard Int32(address.pointee.sa_family) == AF_INET6 else { return raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self) == 0 }
+      return (8..<24).allSatisfy { raw.load(fromByteOffset: $0, as: UInt8.self) == 0 }
+    } ?? false
+  }
+
   /// Lends the address in the kernel's form; nil where the host is a name.
   func withNumeric<R>(_ body: (UnsafePointer<sockaddr>) -> R) -> R? {
     var storage = sockaddr_storage()

@@ -70,6 +70,20 @@ public enum MetricNames {
   public static let latency = Metric<Histogram>(
     "carillon_transform_record_seconds", "From a record's arrival at the worker until its outcomes are durable.")
 
+  // The media that notifications come with.
+
+  /// Bytes in the media folder.
+  public static let mediaStoredBytes = Metric<Gauge>(
+    "carillon_media_stored_bytes", "What the media folder had when this worker last looked through it, in bytes.")
+  /// Files in the media folder.
+  public static let mediaStoredFiles = Metric<Gauge>(
+    "carillon_media_stored_files", "Files that the media folder had when this worker last looked through it.")
+  /// Requests for media.
+  public static let mediaServed = Metric<Counter>(
+    "carillon_media_served_total", "Requests for media, by the status that they were answered with.", labels: ["status"])
+  /// Bytes of media that were sent.
+  public static let mediaServedBytes = Metric<Counter>("carillon_media_served_bytes_total", "Bytes of media that were read to be sent.")
+
   // The fan-out stage.
 
   /// Connections now.

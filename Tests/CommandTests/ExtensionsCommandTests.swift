@@ -58,7 +58,7 @@ import Testing
       ),
       (
         file(#"{"name":"a","use":"none"}"#),
-        #"applications["com.example.shop"][0].use: This is one of: set-and-copy, decrypt, localize, webhook, child."#
+        #"applications["com.example.shop"][0].use: This is one of: set-and-copy, decrypt, localize, attach, webhook, child."#
       ),
       (
         file(#"{"name":"a","use":"webhook"}"#), #"applications["com.example.shop"][0].url: This member is required."#

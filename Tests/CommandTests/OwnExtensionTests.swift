@@ -8,12 +8,12 @@ import Testing
 
   /// What `extensions try` says of a payload, in a binary with extensions of its own.
   private static func attempt(
-    _ product: String, _ extensions: String, _ payload: String = mutable
+    _ product: String, _ extensions: String, _ payload: String = mutable, _ flags: [String] = []
   ) async throws -> (status: Int32, lines: [JSONValue], errors: String) {
     try await CarillonCommand.with { carillon in
       let file = try carillon.file("extensions.json", #"{"applications":{"com.example.shop":[\#(extensions)]}}"#)
       let result = try await carillon.run(
-        ["extensions", "try", file, "--app", "com.example.shop", "--payload", try carillon.file("payload.json", payload), "--json"],
+        ["extensions", "try", file, "--app", "com.example.shop", "--payload", try carillon.file("payload.json", payload), "--json"] + flags,
         program: CarillonCommand.product(product))
       return (result.status, try result.lines.map { try JSONValue(parsing: $0) }, result.errors)
     }
@@ -59,7 +59,7 @@ import Testing
     let own = #"{"name":"own","use":"told"}"#
     let (status, _, errors) = try await Self.attempt("carillon", own)
     #expect(status == 2)
-    #expect(errors.contains("This is one of: set-and-copy, decrypt, localize, webhook, child."), "it said: \(errors)")
+    #expect(errors.contains("This is one of: set-and-copy, decrypt, localize, attach, webhook, child."), "it said: \(errors)")
     try await CarillonCommand.with { carillon in
       #expect(try await carillon.run(["--help"]).output.contains("Service extensions of this binary") == false)
       let help = try await carillon.run(["--help"], program: CarillonCommand.product("OwnExtensions"))
@@ -67,6 +67,26 @@ import Testing
       let other = try await carillon.run(["extension", "other"], program: CarillonCommand.product("OwnExtensions"))
       #expect(other.status == 2)
       #expect(other.errors.contains("this binary has no extension other; it has: told"), "it said: \(other.errors)")
+    }
+  }
+
+  /// The sample of Apple's documentation: it says where the file is, and the extension behind it fetches that.
+  @Test func theSampleAttachesWhatItsPayloadNames() async throws {
+    let gif = "GIF89a" + String(repeating: "x", count: 100)
+    try await TestFolder.with { folder in
+      try await ScriptedServer.with({ _ in .reply("HTTP/1.1 200 OK\r\ncontent-length: \(gif.utf8.count)\r\n\r\n\(gif)") }) { server, port in
+        let extensions = #"""
+          {"name":"own","use":"my-attachment"},
+          {"name":"fetch","use":"attach","hosts":["127.0.0.1:\#(port)"],"networks":["127.0.0.0/8"],"plaintext":true}
+          """#
+        let payload = #"{"aps":{"alert":"News","mutable-content":1},"my-attachment":"http://127.0.0.1:\#(port)/cat.gif"}"#
+        let (status, lines, errors) = try await Self.attempt("MyAttachment", extensions, payload, ["--media", "\(folder.path)/media"])
+        #expect(status == 0 && lines.map { $0["state"] } == ["modified", "modified"], "it said: \(errors) \(lines)")
+        let attachment = lines.last?["attachments"]?[0]
+        #expect(attachment?["identifier"] == "myAttachment" && attachment?["type"] == "image/gif" && attachment?["size"] == 106)
+        #expect(lines.last?["payload"]?["my-attachment"] == nil)
+        #expect(TestFolder.count(of: "\(folder.path)/media/\(attachment?["hash"]?.stringValue?.prefix(2) ?? "")") > 0)
+      }
     }
   }
 

@@ -24,6 +24,18 @@ import Testing
     }
   }
 
+  @Test func bytesThatComePieceByPieceHaveTheSameDigest() {
+    let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+    for size in [1, 3, 64, 65, 1000] {
+      let digest = RunningDigest()
+      for start in stride(from: 0, to: bytes.count, by: size) {
+        bytes[start..<min(start + size, bytes.count)].withUnsafeBytes { digest.append($0) }
+      }
+      #expect(digest.finish() == bytes.withUnsafeBytes { Digest.sha256($0) })
+    }
+    #expect(RunningDigest().finish() == Digest.sha256(""))
+  }
+
   @Test func theAcceptKeyOfRFC6455IsMade() {
     let digest = Digest.sha1("dGhlIHNhbXBsZSBub25jZQ==258EAFA5-E914-47DA-95CA-C5AB0DC85B11")
     #expect(digest.withUnsafeBytes { Base64.encode($0) } == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")

@@ -78,26 +78,30 @@ import Testing
     }
 
     /// What becomes of a notification that passes these.
-    func pass(_ definitions: [ExtensionDefinition], lifetime: Int64 = 3_600_000) async -> ExtensionRun {
-      await passage(definitions, lifetime).result()
+    func pass(
+      _ definitions: [ExtensionDefinition], of content: MutableContent = news, lifetime: Int64 = 3_600_000
+    ) async -> ExtensionRun {
+      await passage(definitions, of: content, lifetime).result()
     }
+
+    static let news = MutableContent(payload: ["aps": ["alert": ["title": "News", "body": "Hello"]]])
 
     /// Begins one, and gives it up when so much is at work.
     func giveUp(_ definition: ExtensionDefinition, when isAtWork: @Sendable () -> Bool) async {
-      let passage = passage([definition], 3_600_000)
+      let passage = passage([definition], of: Self.news, 3_600_000)
       #expect(passage.start { _ in Issue.record("nobody wants to know") } == nil)
       await eventually("it is at work") { isAtWork() }
       passage.cancel()
     }
 
-    private func passage(_ definitions: [ExtensionDefinition], _ lifetime: Int64) -> ExtensionPassage {
+    private func passage(_ definitions: [ExtensionDefinition], of content: MutableContent, _ lifetime: Int64) -> ExtensionPassage {
       guard let calls else { preconditionFailure("the lane is open") }
       let steps = definitions.enumerated().map { ExtensionChain.Step(name: "\($0.offset)", work: .called($0.element)) }
       let request = ExtensionRequest(
         id: NotificationID(high: 1, low: 2), identifier: "i", application: "com.example.shop", expiration: 0)
       return ExtensionPassage(
-        ExtensionRun(MutableContent(payload: ["aps": ["alert": ["title": "News", "body": "Hello"]]])), bytes: 100, of: request,
-        through: steps[...], within: calls.budget(lifetime: lifetime), ContentRules(), calls)
+        ExtensionRun(content), bytes: 100, of: request, through: steps[...], within: calls.budget(lifetime: lifetime), ContentRules(), calls
+      )
     }
   }
 

@@ -65,7 +65,7 @@ import Testing
     (#"{"applications":{"a":[\#(mark),\#(mark)]}}"#, #"applications["a"][1].name: The extensions of an application have different names."#),
     (
       #"{"applications":{"a":[{"name":"x","use":"sed"}]}}"#,
-      #"applications["a"][0].use: This is one of: set-and-copy, decrypt, localize, webhook, child."#
+      #"applications["a"][0].use: This is one of: set-and-copy, decrypt, localize, attach, webhook, child."#
     ),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy"}]}}"#, "have 1 to 64 changes together"),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"x":1}}]}}"#, #"set["x"]: A place is a JSON pointer"#),

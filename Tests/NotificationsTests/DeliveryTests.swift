@@ -53,13 +53,17 @@ import Testing
     var states = ByteBuffer(capacity: 64)
     ExtensionStates.append(.modified, name: "mark", to: &states)
     ExtensionStates.append(.timedOut, name: String(repeating: "x", count: 30), to: &states)
+    let attachments = AttachmentTests.field([AttachmentTests.photo])
     var changed = ByteBuffer(capacity: 64)
     try published.withUnsafeBytes { published in
       let entry = try #require(DeliveryEntryView(published))
-      #expect(entry.extensions.isEmpty)
+      #expect(entry.extensions.isEmpty && entry.attachments.isEmpty)
       try payload.withUnsafeBytes { payload in
         try states.withUnsafeBytes { states in
-          try DeliveryEntry(entry, payload: payload, PayloadFacts(checking: payload), extensions: states).append(to: &changed)
+          try attachments.withUnsafeBytes { attachments in
+            try DeliveryEntry(entry, payload: payload, PayloadFacts(checking: payload), extensions: states, attachments: attachments)
+              .append(to: &changed)
+          }
         }
       }
       try changed.withUnsafeBytes { changed in
@@ -69,6 +73,7 @@ import Testing
         #expect(new.id == entry.id && new.source == entry.source && new.expiration == entry.expiration && new.userHash == entry.userHash)
         #expect(new.collapseID.text == "score" && new.sourceTopic.text == "old" && new.traceparent.text == Self.trace)
         #expect(new.trigger.text == entry.trigger.text && new.priority == 5 && new.application.text == "com.example.shop")
+        #expect(NotificationAttachment.list(new.attachments) == [AttachmentTests.photo])
         var told: [String] = []
         ExtensionStates(new.extensions).forEach { told.append("\($0.text) \($1.word)") }
         #expect(told == ["mark modified", String(repeating: "x", count: 24) + " timed-out"])

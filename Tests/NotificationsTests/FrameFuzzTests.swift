@@ -53,6 +53,7 @@ import Testing
     case .settings(let frame): JSONWriter.text { frame.write(to: &$0) }
     case .categories(let frame): JSONWriter.text { frame.write(to: &$0) }
     case .unregister(let frame): JSONWriter.text { frame.write(to: &$0) }
+    case .link(let frame): JSONWriter.text { frame.write(to: &$0) }
     case .unknown: nil
     }
   }
@@ -75,6 +76,7 @@ import Testing
     case .settings(let frame): "\(frame.request ?? "-") \(sorted(frame.authorization)) \(frame.locale ?? "-") \(frame.timeZone ?? "-")"
     case .categories(let frame): "\(frame.request ?? "-") \(frame.categories.map(sorted))"
     case .unregister(let frame): "\(frame)"
+    case .link(let frame): "\(frame)"
     case .unknown: "unknown"
     }
   }

@@ -17,6 +17,19 @@ import Testing
     func entry(_ bytes: [UInt8], _ body: (DeliveryEntryView) -> String) throws -> String {
       try bytes.withUnsafeBytes { body(try #require(DeliveryEntryView($0))) }
     }
+    let attached = try notify.withUnsafeBytes { published in
+      let published = try #require(DeliveryEntryView(published))
+      var buffer = ByteBuffer()
+      try AttachmentTests.field([AttachmentTests.photo]).withUnsafeBytes { attachments in
+        try DeliveryEntry(
+          published, payload: published.payload, PayloadFacts(checking: published.payload), extensions: .none, attachments: attachments
+        ).append(to: &buffer)
+      }
+      return buffer.withUnsafeBytes { Array($0) }
+    }
+    func write(_ entry: DeliveryEntryView, to json: inout JSONWriter, link: (MediaHash) -> MediaLink?) {
+      ServerFrames.notify(entry, revision: revision, delivery: 9, receipt: ("abc_-" as StaticString).bytes, to: &json, link: link)
+    }
     return [
       ("hello", JSONWriter.text { hello.write(to: &$0) }),
       ("hello", JSONWriter.text { Hello(device: hello.device, application: "a.b").write(to: &$0) }),
@@ -25,6 +38,7 @@ import Testing
       ("settings", JSONWriter.text { SettingsFrame(request: "s1", authorization: Authorization(status: .denied)).write(to: &$0) }),
       ("categories", JSONWriter.text { CategoriesFrame(request: "c1", categories: DeviceTests.categories).write(to: &$0) }),
       ("unregister", JSONWriter.text { UnregisterFrame(request: "u1").write(to: &$0) }),
+      ("link", JSONWriter.text { LinkFrame(hash: AttachmentTests.hash, request: "l1").write(to: &$0) }),
       (
         "notify",
         try entry(notify) { entry in
@@ -46,7 +60,14 @@ import Testing
       ),
       ("gap", JSONWriter.text { ServerFrames.mailboxGap(from: revision, to: revision, to: &$0) }),
       ("goaway", JSONWriter.text { ServerFrames.goaway(reconnectAfterMilliseconds: 1200, reason: "draining", to: &$0) }),
+      ("notify", try entry(attached) { entry in JSONWriter.text { write(entry, to: &$0) { link($0) } } }),
+      ("notify", try entry(attached) { entry in JSONWriter.text { write(entry, to: &$0) { _ in nil } } }),
+      ("linked", JSONWriter.text { ServerFrames.linked(request: "l1", link(AttachmentTests.hash), to: &$0) }),
     ]
+  }
+
+  private static func link(_ hash: MediaHash) -> MediaLink {
+    MediaLink(url: "https://push.example.com/v1/media/\(hash)?a=b", expires: 1_764_000_000)
   }
 
   static let hello = Hello(
@@ -75,6 +96,7 @@ import Testing
         #expect(frame == SettingsFrame(request: "s1", authorization: Authorization(status: .denied)))
       case ("categories", .categories(let frame)): #expect(frame == CategoriesFrame(request: "c1", categories: DeviceTests.categories))
       case ("unregister", .unregister(let frame)): #expect(frame == UnregisterFrame(request: "u1"))
+      case ("link", .link(let frame)): #expect(frame == LinkFrame(hash: AttachmentTests.hash, request: "l1"))
       case ("ack", .ack): break
       case (_, .unknown): #expect(ServerFrameType(rawValue: name) != nil)
       default: Issue.record("\(name) was read as another frame")
@@ -110,6 +132,14 @@ import Testing
     #expect(seen[6] == .refused(RefusedFrame(.request("c1"), .badFrame, field: "categories[0]", rule: "No.")))
     #expect(seen[7] == .gap(GapFrame(from: revision, to: revision)))
     #expect(seen[8] == .goaway(GoawayFrame(reconnectAfterMs: 1200, reason: "draining")))
+    let link = Self.link(AttachmentTests.hash)
+    guard case .notify(let linked) = seen[9], case .notify(let unlinked) = seen[10] else {
+      Issue.record("no notify with attachments")
+      return
+    }
+    #expect(linked.attachments == [LinkedAttachment(AttachmentTests.photo, link: link)] && linked.payload == notify.payload)
+    #expect(unlinked.attachments == [LinkedAttachment(AttachmentTests.photo, link: nil)] && notify.attachments.isEmpty)
+    #expect(seen[11] == .linked(LinkedFrame(request: "l1", link: link)))
   }
 
   @Test func theDeliveryStandsRightBehindTheType() throws {
@@ -153,7 +183,8 @@ import Testing
     (#"{"type":"response","response":"r","receipt":"x","identifier":"i"}"#, "response", "action"),
     (#"{"type":"response","response":"r","receipt":"x","identifier":"i","action":"a","at":"noon"}"#, "response", "at"),
     (#"{"type":"settings"}"#, "settings", "authorization"), (#"{"type":"categories"}"#, "categories", "categories"),
-    (#"{"type":"unregister","request":""}"#, "unregister", "request"),
+    (#"{"type":"unregister","request":""}"#, "unregister", "request"), (#"{"type":"link","request":"l"}"#, "link", "hash"),
+    (#"{"type":"link","hash":"00","request":"l"}"#, "link", "hash"), (#"{"type":"link","hash":"00"}"#, "link", "request"),
   ])
   func aWrongFrameIsNamed(_ text: String, _ frame: String, _ field: String) {
     let error = fault(of: text.replacing("TOKEN", with: RequestFixture.token))

@@ -29,6 +29,9 @@ public struct TestFolder: Sendable {
     return try await body(folder)
   }
 
+  /// How many names a folder has; none where it is not there.
+  public static func count(of path: String) -> Int { (try? FileManager.default.contentsOfDirectory(atPath: path))?.count ?? 0 }
+
   /// Writes a file, and answers its path.
   @discardableResult public func write(_ name: String, _ text: String, isExecutable: Bool = false) throws -> String {
     let file = "\(path)/\(name)"

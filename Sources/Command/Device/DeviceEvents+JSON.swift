@@ -50,6 +50,9 @@ extension DeviceEvent {
       Self.event(
         "refused",
         [frame.subject.member, ("reason", .string(frame.reason)), ("field", .string(frame.field)), ("rule", .string(frame.rule))])
+    case .linked(let frame):
+      Self.event(
+        "linked", [("request", .string(frame.request)), ("url", .string(frame.link.url)), ("expires", .integer(frame.link.expires))])
     case .gap(let gap):
       Self.event("gap", [("channel", gap.channel.map { .string($0) }), ("from", .string(gap.from)), ("to", .string(gap.to))])
     case .goaway(let goaway):
@@ -84,6 +87,7 @@ extension DeliveredNotification {
       ("category", content.categoryIdentifier.map { .string($0) }), ("threadIdentifier", content.threadIdentifier.map { .string($0) }),
       ("pushType", .string(frame.pushType)), ("priority", .integer(Int64(frame.priority))), ("expiration", .integer(frame.expiration)),
       ("presentation", .array(presentation.names.map { .string($0) })), ("at", .integer(takenAt)), ("payload", content.payload),
+      ("attachments", attachments.isEmpty ? nil : .array(attachments.map(\.object))),
     ]
   }
 }

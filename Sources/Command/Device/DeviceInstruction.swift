@@ -28,6 +28,8 @@ enum DeviceInstruction: Sendable, Equatable {
   case remove([Reference])
   case removeAll
   case fire(Reference)
+  /// New links to its attachments.
+  case links(Reference)
   case settings([Setting])
   case showSettings
   case categories([NotificationCategory])
@@ -68,6 +70,7 @@ extension DeviceInstruction {
       _ = try reference("remove N…, or remove all")
       self = rest == ["all"] ? .removeAll : .remove(rest.map { Reference($0) })
     case "fire": self = .fire(try reference("fire IDENTIFIER"))
+    case "links": self = .links(try reference("links N"))
     case "settings", "set": self = rest.isEmpty ? .showSettings : .settings([try Self.setting(rest)])
     case "unregister": self = .unregister
     case "connect": self = .connect
@@ -134,6 +137,7 @@ extension DeviceInstruction {
       self = .remove(identifiers.compactMap(\.stringValue).map { .identifier($0) })
     case "remove-all": self = .removeAll
     case "fire": self = .fire(try identifier())
+    case "links": self = .links(try identifier())
     case "settings": self = .settings(try Self.settings(value))
     case "categories":
       do throws(FieldError) {
@@ -145,7 +149,8 @@ extension DeviceInstruction {
     default:
       throw InstructionError(
         description:
-          "command: one of list, open, act, reply, dismiss, remove, remove-all, fire, settings, categories, unregister, connect, quit")
+          "command: one of list, open, act, reply, dismiss, remove, remove-all, fire, links, settings, categories, unregister, connect, quit"
+      )
     }
   }
 

@@ -188,6 +188,8 @@ actor DeviceSession {
       let identifier = try identifier(reference)
       guard await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits for a place") }
       return [("identifier", .string(identifier))]
+    case .links(let reference):
+      return [("requests", .array(try await device.renewLinks(of: try identifier(reference)).map { .string($0) }))]
     case .settings(let settings): return [("requests", .array(try await change(settings, device).map { .string($0) }))]
     case .showSettings: await showSettings(device)
     case .categories(let new):

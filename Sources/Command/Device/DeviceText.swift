@@ -22,6 +22,7 @@ struct DeviceText {
     dismiss N                dismisses it; told only if its category asks for that
     remove N… | remove all   takes it off the list; nothing is told
     fire IDENTIFIER          a notification that waits for a place: the device is there
+    links N                  new links to its attachments: those that it came with are good for a while
     settings [NAME VALUE]    shows or changes what notifications may do, the locale, the time zone
     connect                  comes back after the cluster has told it to stay away
     unregister               signs out, and ends
@@ -65,8 +66,16 @@ struct DeviceText {
     if let category = content.categoryIdentifier { facts.append(actions(category, categories)) }
     facts.append(Self.plain(notification.identifier))
     let indent = String(repeating: " ", count: number.count)
+    lines += notification.attachments.map(Self.attachment)
     return number + (mark.isEmpty ? "" : "\(mark) ") + lines.joined(separator: "\n" + indent) + "\n" + indent
       + facts.joined(separator: " · ")
+  }
+
+  /// An attachment, with where it is.
+  private static func attachment(_ linked: LinkedAttachment) -> String {
+    let media = linked.attachment.media
+    return "\(plain(linked.attachment.identifier)) (\(media.type.name), \(media.size) bytes)"
+      + (linked.link.map { ": \(plain($0.url))" } ?? "")
   }
 
   private func actions(_ category: String, _ categories: [NotificationCategory]) -> String {
@@ -100,6 +109,7 @@ struct DeviceText {
     case .accepted(.request): "the cluster has the change"
     case .refused(let frame):
       "refused: \(Self.plain(frame.reason))\(frame.field.isEmpty ? "" : ", \(Self.plain(frame.field))")\(frame.rule.isEmpty ? "" : ": \(Self.plain(frame.rule))")"
+    case .linked(let frame): "a new link: \(Self.plain(frame.link.url))"
     case .gap(let gap):
       "what came between \(Self.plain(gap.from)) and \(Self.plain(gap.to)) cannot be delivered any more\(gap.channel.map { " (channel \(Self.plain($0)))" } ?? "")"
     case .goaway(let goaway):

@@ -45,10 +45,13 @@ enum ExtensionsCommand {
     discussion:
       "Prints each extension, what became of the notification there, how long it took and what it changed, and the result. Nothing is published. The answer is no (exit code 1) when an extension has failed, or when none would be called.",
     arguments: [file],
-    groups: [SettingGroup("Notification", [app, payload, place, locale, RequestSettings.payloadBytes]), AnswerSettings.group],
+    groups: [
+      SettingGroup("Notification", [app, payload, place, locale, RequestSettings.payloadBytes]), MediaOptions.keeping, AnswerSettings.group,
+    ],
     examples: [Example("extensions try extensions.json --app com.example.shop --payload payload.json", "what a device would be shown")]
   ) { values in
-    let extensions = try ExtensionsInForce.read(values[file][0], at: values[place])
+    let media = try await MediaOptions.store(values)
+    let extensions = try ExtensionsInForce.read(values[file][0], at: values[place], media: media)
     let bytes = try Descriptor.contents(of: values[payload], limit: 1 << 20)
     let flags = try bytes.withUnsafeBytes { source throws -> PayloadFlags in
       do throws(Rejection) {
@@ -67,6 +70,7 @@ enum ExtensionsCommand {
     let attempt = await ExtensionAttempt(
       try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, chain, locale: values[locale],
       ContentRules(RequestLimits(payloadBytes: values[RequestSettings.payloadBytes])))
+    await media?.close()
     attempt.print(isJSON: values[AnswerSettings.json])
     return attempt.hasFailed ? .answerIsNo : .done
   }
@@ -74,8 +78,8 @@ enum ExtensionsCommand {
 
 /// A payload that an application's extensions are tried on.
 private struct ExtensionAttempt {
-  private let steps: [(outcome: ExtensionRun.Outcome, payload: JSONValue)]
-  private let result: JSONValue
+  private let steps: [(outcome: ExtensionRun.Outcome, content: MutableContent)]
+  private let result: MutableContent
 
   init(_ payload: JSONValue, _ chain: ExtensionChain, locale: String?, _ rules: ContentRules) async {
     let id = NotificationID.random()
@@ -84,8 +88,8 @@ private struct ExtensionAttempt {
     let loop = EventLoop(name: "extensions")
     let runs = await Task(executorPreference: loop) { await Self.runs(of: payload, request, chain, rules, on: loop) }.value
     await loop.close()
-    steps = runs.compactMap { run in run.outcomes.last.map { ($0, run.content.payload) } }
-    result = runs.last?.content.payload ?? payload
+    steps = runs.compactMap { run in run.outcomes.last.map { ($0, run.content) } }
+    result = runs.last?.content ?? MutableContent(payload: payload)
   }
 
   /// How the notification stands behind each extension.
@@ -108,20 +112,25 @@ private struct ExtensionAttempt {
   var hasFailed: Bool { steps.contains { $0.outcome.failure != nil } }
 
   func print(isJSON: Bool) {
-    for (outcome, payload) in steps {
+    for (outcome, content) in steps {
       if isJSON {
         var line: JSONValue = [
           "extension": .string(outcome.name), "state": .string("\(outcome.state.word)"), "microseconds": .integer(outcome.microseconds),
-          "payload": payload,
+          "payload": content.payload,
         ]
+        if !content.attachments.isEmpty { line.set("attachments", .array(content.attachments.map(\.object))) }
         if let failure = outcome.failure { line.set("reason", .string("\(failure)")) }
         StandardOutput.line(line.text)
       } else {
         StandardOutput.line("\(outcome.name): \(outcome.state.word), \(outcome.microseconds) µs")
         if let failure = outcome.failure { StandardOutput.line("  \(failure)") }
-        if outcome.state == .modified { StandardOutput.line("  \(payload.text)") }
+        if outcome.state == .modified { StandardOutput.line("  \(Self.text(content))") }
       }
     }
-    if !isJSON { StandardOutput.line("result: \(result.text)") }
+    if !isJSON { StandardOutput.line("result: \(Self.text(result))") }
+  }
+
+  private static func text(_ content: MutableContent) -> String {
+    ([content.payload.text] + content.attachments.map { "attachment \($0.object.text)" }).joined(separator: "\n  ")
   }
 }

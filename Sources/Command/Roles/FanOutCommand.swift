@@ -10,6 +10,7 @@ enum FanOutCommand {
       "Runs until SIGTERM or SIGINT; then devices are told when to come back. Kafka or Redis may come later: it waits, is not ready, and says what is missing. With --json one line on standard output says where devices connect and where its admin server is, when it is ready.",
     groups: [
       SettingGroup("Devices", [FanOutOptions.listen]), RoleSettings.process, ClusterSettings.group, FanOutOptions.sessions,
+      MediaOptions.serving,
       SettingGroup("Requests", [], advanced: [RequestSettings.longestLifetime, RequestSettings.oneAttempt]), LogSettings.group,
     ],
     examples: [
@@ -23,16 +24,21 @@ enum FanOutCommand {
     let process = RoleProcess("fan-out", values)
     if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
     if key == nil { process.logger.warning("any device may connect, for no --key-file is given: this is for development") }
-    return try await process.run(place) { process, number, first in
+    let media = try await MediaOptions.serve(
+      values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.logger, process.metrics)
+    let code = try await process.run(place) { process, number, first in
       let metrics = FanOutMetrics(process.metrics)
       return LaneHost("fan-out-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         var settings = FanOutSettings(
           process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], key: key?.bytes,
           worker: process.worker(number))
+        settings.media = media?.links
         settings.sharesPort = process.values[RoleSettings.lanes] > 1
         return FanOutLane(
           settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
     }
+    await media?.server.close(withinMilliseconds: values[RoleSettings.drain].wholeMilliseconds)
+    return code
   }
 }

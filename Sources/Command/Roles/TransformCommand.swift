@@ -9,14 +9,14 @@ enum TransformCommand {
     discussion:
       "Runs until SIGTERM or SIGINT. Kafka or Redis may come later: it waits, is not ready, and says what is missing. With --json one line on standard output says where its admin server is, when it is ready.",
     groups: [
-      RoleSettings.process, ClusterSettings.group, TransformOptions.stage, RequestSettings.group, LogSettings.group,
+      RoleSettings.process, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping, RequestSettings.group, LogSettings.group,
     ],
     examples: [Example("transform --kafka broker:9092 --redis redis:6379 --lanes 4 --admin 0.0.0.0:9464", "a worker of a cluster")]
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-transform")
     let role = RoleProcess("transform", values)
-    let extensions = try ExtensionsInForce(values, role.logger)
-    return try await role.run(place, reload: extensions.reload) { process, number, _ in
+    let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
+    let code = try await role.run(place, reload: extensions.reload) { process, number, _ in
       let metrics = TransformMetrics(process.metrics)
       return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         TransformLane(
@@ -25,5 +25,7 @@ enum TransformCommand {
           health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
     }
+    await extensions.close()
+    return code
   }
 }

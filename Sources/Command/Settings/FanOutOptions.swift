@@ -74,7 +74,8 @@ extension FanOutSettings {
   init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, key: [UInt8]?, worker: String) {
     self.init(
       topics: place.topics, kafka: place.kafka, store: place.store, listen: listen,
-      admission: key.map { .credential(key: $0) } ?? .anyone, receiptKey: Self.receiptKey(key, cluster: place.name), worker: worker)
+      admission: key.map { .credential(key: $0) } ?? .anyone, receiptKey: DerivedKey.receipts.bytes(of: key, cluster: place.name),
+      worker: worker)
     func seconds(_ setting: Setting<Duration>) -> Int { values[setting].wholeMilliseconds / 1000 }
     window = values[FanOutOptions.window]
     longestLifetime = Int64(seconds(RequestSettings.longestLifetime))
@@ -94,11 +95,18 @@ extension FanOutSettings {
     laneMilliseconds = values[FanOutOptions.silence].wholeMilliseconds
     cluster = place.name
   }
+}
 
-  /// Receipts have a key of their own, derived, so that neither kind of signature can stand for the other. Without a key the cluster's
-  /// name has to do: any device may connect then anyway.
-  private static func receiptKey(_ key: [UInt8]?, cluster: String) -> [UInt8] {
-    Array("carillon receipt".utf8).withUnsafeBytes { HMACKey(key ?? Array("development \(cluster)".utf8)).authenticationCode($0) }
+/// What is signed with a key of its own, derived from the cluster's, so that no kind of signature can stand for another.
+enum DerivedKey: String {
+  /// What devices return with a response.
+  case receipts = "carillon receipt"
+  /// Links to media.
+  case media = "carillon media"
+
+  /// The key. Without the cluster's the cluster's name has to do: any device may connect then anyway.
+  func bytes(of key: [UInt8]?, cluster: String) -> [UInt8] {
+    Array(rawValue.utf8).withUnsafeBytes { HMACKey(key ?? Array("development \(cluster)".utf8)).authenticationCode($0) }
   }
 }
 

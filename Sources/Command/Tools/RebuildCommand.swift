@@ -14,8 +14,8 @@ enum RebuildCommand {
     discussion:
       "For a Redis that came back empty: the workers say so, are not ready, and wait. It reads the registrations, then requests and events of the longest lifetime in step by their times, puts what is still to be delivered back into the mailboxes, and writes the markers last; then the workers go on by themselves. They may run meanwhile, and it may be ended and begun again at any time. Give it the same settings as the transform workers. Where there is nothing to rebuild it says so, with exit code 0; the answer is no (exit code 1) while another one is under way.",
     groups: [
-      SettingGroup("Rebuild", [dryRun]), AnswerSettings.group, ClusterSettings.group, TransformOptions.stage, RequestSettings.group,
-      LogSettings.group,
+      SettingGroup("Rebuild", [dryRun]), AnswerSettings.group, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping,
+      RequestSettings.group, LogSettings.group,
     ],
     examples: [Example("rebuild --kafka broker:9092 --redis redis:6379 --dry-run", "how much there is to do")]
   ) { values in
@@ -23,7 +23,7 @@ enum RebuildCommand {
     let log = LogSettings.writer(values)
     defer { log.close() }
     let logger = Logger(log, component: "rebuild")
-    let extensions = try ExtensionsInForce(values, logger)
+    let extensions = try await ExtensionsInForce(values, logger)
     let settings = TransformSettings(values, place, worker: "rebuild@\(Machine.hostName)", extensions: extensions.source)
     let loop = EventLoop(name: "rebuild")
     let lane = RebuildLane(settings, on: loop, logger: logger)

@@ -23,7 +23,7 @@ enum UpCommand {
       "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. It keeps nothing after it ends (SIGINT or SIGTERM). The tools on the same machine find it without flags. With --json one line on standard output says where everything is, when it is ready. The exit code is 1 when one runs already.",
     groups: [
       SettingGroup("Up", [listen, admin, kafkaPort, redisPort, isNew, AnswerSettings.json]),
-      FanOutOptions.sessions, TransformOptions.stage, RequestSettings.group, LogSettings.group,
+      FanOutOptions.sessions, TransformOptions.stage, MediaOptions.group, RequestSettings.group, LogSettings.group,
     ],
     examples: [
       Example("up", "everything, on this terminal"),
@@ -35,7 +35,8 @@ enum UpCommand {
     if claim == nil, !values[isNew] { return alreadyRuns() }
     defer { claim?.release() }
     let places = UpProcess.Places(
-      listen: address(values, listen), admin: address(values, admin), kafkaPort: values[kafkaPort], redisPort: values[redisPort])
+      listen: address(values, listen), admin: address(values, admin), media: address(values, MediaOptions.listen),
+      kafkaPort: values[kafkaPort], redisPort: values[redisPort])
     return try await UpProcess(values, places, key: key, claim: claim).run()
   }
 

@@ -13,6 +13,7 @@ struct UpProcess: Sendable {
   struct Places: Sendable {
     var listen: UpAddress
     var admin: UpAddress
+    var media: UpAddress
     /// Nil takes a free one.
     var kafkaPort: Int?
     /// Nil takes a free one.
@@ -55,7 +56,7 @@ struct UpProcess: Sendable {
     if let file = key?.exposedFile { logger.warning(ClusterKey.exposure, ["file": file]) }
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)
-    let extensions = try ExtensionsInForce(values, logger)
+    let extensions = try await ExtensionsInForce(values, logger, metrics)
     try await signals.watch(reload: extensions.reload)
     let parts = UpParts()
     let work = Task {
@@ -73,6 +74,7 @@ struct UpProcess: Sendable {
     if case .signal = ending { progress("ending; nothing is kept") }
     await parts.stop(withinMilliseconds: Self.drainMilliseconds, logger)
     await work.value
+    await extensions.close()
     if case .failure(let error) = ending { throw error }
     return .done
   }
@@ -96,11 +98,17 @@ struct UpProcess: Sendable {
 
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
+    let media = try await MediaOptions.serve(
+      values, at: try await places.media.free(on: control), key: key?.bytes, cluster: place.name, logger, metrics)
+    if let media {
+      try await parts.keep(media.server)
+      progress("media at \(media.links.base)")
+    }
     let listen = try await places.listen.free(on: control)
     let failures = LaneFailures(drainMilliseconds: Self.drainMilliseconds, restarts: metrics.make(MetricNames.laneRestarts)) { error in
       Task { await signals.end(.failure(error)) }
     }
-    let address = try await startLanes(place, at: listen, parts, failures, extensions)
+    let address = try await startLanes(place, at: listen, media?.links, parts, failures, extensions)
     let isOther = !places.listen.isFixed && address != places.listen.wanted
     progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
     progress("waiting for the transform worker's partitions, about 3 s")
@@ -120,7 +128,8 @@ struct UpProcess: Sendable {
   }
 
   private func startLanes(
-    _ place: ClusterPlace, at listen: SocketAddress, _ parts: UpParts, _ failures: LaneFailures, _ extensions: ExtensionsSource
+    _ place: ClusterPlace, at listen: SocketAddress, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures,
+    _ extensions: ExtensionsSource
   ) async throws -> SocketAddress {
     let (values, key) = (values, key)
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
@@ -132,9 +141,10 @@ struct UpProcess: Sendable {
     guard await parts.lanes.add(transform) else { throw CancellationError() }
     _ = try await transform.start()
     let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health, failures: failures) { lane in
-      FanOutLane(
-        FanOutSettings(values, place, listen: lane.address ?? listen, key: key?.bytes, worker: "up/fan-out"), on: lane.loop,
-        logger: lane.logger, health: lane.health, metrics: fanOutMetrics, onFatal: lane.onFatal)
+      var settings = FanOutSettings(values, place, listen: lane.address ?? listen, key: key?.bytes, worker: "up/fan-out")
+      settings.media = media
+      return FanOutLane(
+        settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: fanOutMetrics, onFatal: lane.onFatal)
     }
     guard await parts.lanes.add(fanOut), let address = try await fanOut.start() else { throw CancellationError() }
     return address
@@ -150,6 +160,7 @@ private actor UpParts {
   private var port: EmbeddedBrokerPort?
   private var redis: PrivateServer?
   private var admin: AdminServer?
+  private var media: MediaServer?
   private var isStopping = false
 
   func keep(_ broker: EmbeddedBroker) async throws {
@@ -172,6 +183,11 @@ private actor UpParts {
     try await stopIfEnding { await admin.close() }
   }
 
+  func keep(_ media: MediaServer) async throws {
+    self.media = media
+    try await stopIfEnding { await media.close(withinMilliseconds: 0) }
+  }
+
   /// A part that was started while the process was told to end is ended here, for `stop` has not seen it.
   private func stopIfEnding(_ stop: () async -> Void) async throws {
     guard isStopping else { return }
@@ -181,8 +197,9 @@ private actor UpParts {
 
   func stop(withinMilliseconds milliseconds: Int, _ logger: Logger) async {
     isStopping = true
-    let (broker, port, redis, admin) = (broker, port, redis, admin)
+    let (broker, port, redis, admin, media) = (broker, port, redis, admin, media)
     await lanes.stop(withinMilliseconds: milliseconds, logger)
+    await media?.close(withinMilliseconds: milliseconds)
     await admin?.close()
     await redis?.stop()
     await port?.close()

@@ -30,6 +30,8 @@ final class DeviceConnection {
   /// What outlives connections, and with a state file the device.
   let memory: DeviceMemory
   private var changes = RegistrationChanges()
+  /// Requests for links that are not answered yet, of this session.
+  private var links: Set<String> = []
   private var clock = ClusterClock()
   private var plan: ReconnectionPlan
   private var phase = Phase.idle
@@ -181,6 +183,7 @@ final class DeviceConnection {
     if unansweredHello != nil, !isAnswered { plan.helloAbandoned() }
     unansweredHello = nil
     acknowledgements = Acknowledgements()
+    links = []
     memory.outbox.sessionEnded()
     let isGone = code == CloseCode.unregistered.rawValue
     let wait = plan.ended(code: code, sessionMilliseconds: stood, jitter: .random(in: 0...1))
@@ -214,6 +217,7 @@ final class DeviceConnection {
     case .remove(let frame): remove(frame)
     case .accepted(let frame): settle(frame.subject) { .accepted(frame.subject) }
     case .refused(let frame): settle(frame.subject) { .refused(frame) }
+    case .linked(let frame): if links.remove(frame.request) != nil { tell?(.linked(frame)) }
     case .gap(let frame): tell?(.gap(frame))
     case .goaway(let frame):
       if let milliseconds = frame.reconnectAfterMs { plan.goaway(milliseconds) }
@@ -276,6 +280,7 @@ final class DeviceConnection {
       tell?(event())
       sendResponses()
     case .request(let id):
+      if links.remove(id) != nil { tell?(event()) }
       guard let change = changes.settle(id) else { return }
       tell?(event())
       if change == .unregister, case .accepted = event(), case .open(let connection, _, _) = phase {
@@ -382,6 +387,24 @@ final class DeviceConnection {
     }
     sendChanges()
   }
+
+  /// Asks for links; what is lost with the connection is not asked for again.
+  func askForLinks(_ frames: [LinkFrame]) throws(DeviceError) {
+    guard case .open(let connection, _, _) = phase else {
+      throw DeviceError(.notConnected, "there is no connection to the cluster at the moment: ask again when there is")
+    }
+    guard links.count + frames.count <= Self.maximumLinks else {
+      throw DeviceError(.tooManyWaiting, "too many requests for links wait for the cluster's answer already: try again when it has come")
+    }
+    for frame in frames {
+      links.insert(frame.request)
+      json.reset()
+      frame.write(to: &json)
+      send(connection)
+    }
+  }
+
+  private static let maximumLinks = 64
 
   /// A waiting notification's place was reached; false when none of this identifier waits.
   func fire(_ identifier: String) -> Bool {

@@ -138,6 +138,10 @@ enum StateRecord: Equatable {
     json.member("priority", frame.priority)
     json.member("pushType", frame.pushType)
     if var trigger = frame.trigger { trigger.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
+    if !frame.attachments.isEmpty {
+      json.key("attachments")
+      JSONValue.array(frame.attachments.map(\.object)).write(to: &json)
+    }
     frame.payload.withUnsafeBytes { json.member("payload", raw: $0) }
     // Without one it was sent without one.
     if !frame.receipt.isEmpty { json.member("receipt", frame.receipt) }

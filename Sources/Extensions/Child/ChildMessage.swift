@@ -46,7 +46,7 @@ enum ChildMessage {
 
   /// What is to be shown.
   static func result(_ content: MutableContent, call: Int64) -> SharedBytes {
-    line(["id": .integer(call), "result": ["payload": content.payload]])
+    line(["id": .integer(call), "result": ExtensionMessage.answer(content)])
   }
 
   /// Why nothing has come of it.
@@ -56,7 +56,9 @@ enum ChildMessage {
 
   /// What is to be shown if the call does not come to its end.
   static func bestAttempt(_ content: MutableContent, call: Int64) -> SharedBytes {
-    line(["method": "bestAttempt", "params": ["call": .integer(call), "payload": content.payload]])
+    var params = ExtensionMessage.answer(content)
+    params.set("call", .integer(call))
+    return line(["method": "bestAttempt", "params": params])
   }
 
   private static func line(_ message: JSONValue) -> SharedBytes {
@@ -77,10 +79,11 @@ enum ChildMessage {
   static func answer(_ line: UnsafeRawBufferPointer) -> Answer? {
     guard let message = message(line) else { return nil }
     if let method = message["method"] {
-      guard method == "bestAttempt", let call = message["params"]?["call"]?.integerValue, let payload = message["params"]?["payload"],
-        payload.members != nil
+      guard method == "bestAttempt", var content = message["params"], let call = content["call"]?.integerValue,
+        content["payload"]?.members != nil
       else { return nil }
-      return .bestAttempt(call: call, payload)
+      content.set("call", nil)
+      return .bestAttempt(call: call, content)
     }
     guard let call = message["id"]?.integerValue else { return nil }
     switch (message["result"], message["error"]) {

@@ -226,14 +226,14 @@ final class ChildProgram: ChildRunOwner {
     case .result(let number, let result): end(number) { .success(result) }
     case .failure(let number, let text):
       end(number) { .failure(ExtensionFailure("its program says that it has failed", said: String(text.prefix(200)))) }
-    case .bestAttempt(let number, let payload):
+    case .bestAttempt(let number, let answer):
       guard hanging.owes(number) else { return refuse() }
       hanging.spoke(at: loop.milliseconds())
       // Nobody may wait for it any more.
       guard let call = calls[number] else { return }
       call.attempts += 1
       guard call.attempts <= Self.maximumAttempts else { return refuse() }
-      call.bestAttempt.content = MutableContent(payload: payload)
+      if let content = try? ExtensionMessage.content(answer, of: call.bestAttempt.content) { call.bestAttempt.content = content }
     }
   }
 

@@ -6,12 +6,14 @@ enum ExtensionKind {
   case setAndCopy
   case decrypt
   case localize
+  case attach
   case webhook
   case child
   case own(OwnExtension)
 
   private static let builtIn: [(name: String, kind: ExtensionKind)] = [
-    ("set-and-copy", .setAndCopy), ("decrypt", .decrypt), ("localize", .localize), ("webhook", .webhook), ("child", .child),
+    ("set-and-copy", .setAndCopy), ("decrypt", .decrypt), ("localize", .localize), ("attach", .attach), ("webhook", .webhook),
+    ("child", .child),
   ]
 
   /// Nil where nothing has this name.
@@ -29,7 +31,7 @@ enum ExtensionKind {
   var isCalled: Bool {
     switch self {
     case .setAndCopy, .decrypt, .localize: false
-    case .webhook, .child, .own: true
+    case .attach, .webhook, .child, .own: true
     }
   }
 
@@ -37,54 +39,68 @@ enum ExtensionKind {
   ///
   /// - Parameter element: all that the file says of it.
   func make(
-    _ settings: inout SettingsObject, of element: JSONValue, at place: ExtensionsFile.Place, _ programs: inout ExtensionPrograms
+    _ settings: inout SettingsObject, of element: JSONValue, at place: ExtensionsFile.Place, _ resources: inout ExtensionResources
   ) throws(FieldError) -> ExtensionChain.Step.Work {
     switch self {
     case .setAndCopy: return .immediate(try SetAndCopy(&settings))
     case .decrypt: return .immediate(try Decrypt(&settings, at: place))
     case .localize: return .immediate(try Localize(&settings))
+    case .attach:
+      resources.usesMedia = true
+      // What one server does not give says nothing of others.
+      let limits = try ExtensionDefinition.Limits(&settings, breaker: 0)
+      let attach = try AttachSettings(&settings, concurrency: limits.concurrency)
+      return .called(ExtensionDefinition(limits) { [media = resources.media] in Attach(attach, media, on: $0) })
     case .webhook:
       let limits = try ExtensionDefinition.Limits(&settings)
       let webhook = try WebhookSettings(&settings, concurrency: limits.concurrency)
       return .called(ExtensionDefinition(limits) { Webhook(webhook, on: $0) })
-    case .child: return .called(try programs.definition(&settings, of: element, nil))
-    case .own(let own): return .called(try programs.definition(&settings, of: element, own))
+    case .child: return .called(try resources.program(&settings, of: element, nil))
+    case .own(let own): return .called(try resources.program(&settings, of: element, own))
     }
   }
 }
 
-/// The programs that a file has run: extensions with the same settings, whatever their names, have one of them together.
-struct ExtensionPrograms {
+/// What the extensions of a file are made with.
+struct ExtensionResources {
   /// Each lane runs all of them.
-  private static let maximum = 64
-  /// Those that the binary brings along.
+  private static let maximumPrograms = 64
+  /// Extensions that the binary brings along.
   let own: [OwnExtension]
-  private var definitions: [String: ExtensionDefinition] = [:]
+  /// Nil where the process has none.
+  let media: MediaStore?
+  /// Whether an extension puts something there.
+  fileprivate(set) var usesMedia = false
+  /// The programs that the file has run: extensions with the same settings, whatever their names, have one of them together.
+  private var programs: [String: ExtensionDefinition] = [:]
 
-  init(_ own: [OwnExtension]) { self.own = own }
+  init(_ own: [OwnExtension], _ media: MediaStore?) { (self.own, self.media) = (own, media) }
 
   /// - Parameter own: nil for a program that the file names.
-  fileprivate mutating func definition(
+  fileprivate mutating func program(
     _ object: inout SettingsObject, of element: JSONValue, _ own: OwnExtension?
   ) throws(FieldError) -> ExtensionDefinition {
     let limits = try ExtensionDefinition.Limits(&object)
     let child = if let own { try ChildSettings(own, &object) } else { try ChildSettings(&object) }
     var settings = element
     settings.set("name", nil)
-    if let known = definitions[settings.text] { return known }
-    guard definitions.count < Self.maximum else {
-      throw object.wrong("use", "A file has at most \(Self.maximum) programs with different settings.")
+    if let known = programs[settings.text] { return known }
+    guard programs.count < Self.maximumPrograms else {
+      throw object.wrong("use", "A file has at most \(Self.maximumPrograms) programs with different settings.")
     }
     let definition = ExtensionDefinition(limits) { Child(child, on: $0) }
-    definitions[settings.text] = definition
+    programs[settings.text] = definition
     return definition
   }
 }
 
 extension ExtensionDefinition.Limits {
   /// Of the members `budget`, `concurrency`, `breaker` and `unfinished`, which all extensions have that may take their time.
-  init(_ settings: inout SettingsObject) throws(FieldError) {
+  ///
+  /// - Parameter breaker: what holds where nothing is said.
+  init(_ settings: inout SettingsObject, breaker: Int = Self().breaker) throws(FieldError) {
     self.init()
+    self.breaker = breaker
     if let budget = try settings.integer("budget", in: 10...Int64(CallBudget.longestMilliseconds)) { budgetMilliseconds = Int(budget) }
     if let concurrency = try settings.integer("concurrency", in: 1...10_000) { self.concurrency = Int(concurrency) }
     if let breaker = try settings.integer("breaker", in: 0...1_000) { self.breaker = Int(breaker) }

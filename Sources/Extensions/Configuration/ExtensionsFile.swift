@@ -19,6 +19,8 @@ public struct ExtensionsFile: Sendable {
 
   /// The chains by the stable hash of their application.
   private let chains: [UInt64: ExtensionChain]
+  /// Whether an extension puts something into the media store.
+  public let usesMedia: Bool
 
   /// Where an extension runs: in one place, and nobody else reads its keys.
   public enum Place: String, Sendable, CaseIterable {
@@ -29,11 +31,12 @@ public struct ExtensionsFile: Sendable {
   }
 
   /// No extensions.
-  public init() { chains = [:] }
+  public init() { (chains, usesMedia) = ([:], false) }
 
   /// These, one for each application: what a file would say. Two of the same application are the caller's mistake.
   public init(_ chains: [ExtensionChain]) {
     self.chains = Dictionary(uniqueKeysWithValues: chains.map { (StableHash.hash($0.application), $0) })
+    usesMedia = false
   }
 
   /// Reads a file, and those that it names. The calls block.
@@ -41,14 +44,15 @@ public struct ExtensionsFile: Sendable {
   /// - Parameters:
   ///   - place: whose extensions are wanted; files of others are not read.
   ///   - own: extensions that the file may use beside the built-in ones.
+  ///   - media: where attachments are kept; without it their extensions fail.
   /// - Throws: what is wrong first, with its place; the first part of that is the file's path.
-  public init(path: String, at place: Place = .workers, own: [OwnExtension] = []) throws(FieldError) {
+  public init(path: String, at place: Place = .workers, own: [OwnExtension] = [], media: MediaStore? = nil) throws(FieldError) {
     guard let bytes = try BoundedFile.read(path, limit: Self.maximumBytes) else {
       throw FieldError(field: path, rule: "there is no such file")
     }
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ""
     do throws(FieldError) {
-      try self.init(parsing: bytes, in: folder, at: place, own: own)
+      try self.init(parsing: bytes, in: folder, at: place, own: own, media: media)
     } catch {
       throw FieldError(field: path, rule: "\(error)")
     }
@@ -60,8 +64,11 @@ public struct ExtensionsFile: Sendable {
   ///   - folder: where it lies: paths in it are meant from there.
   ///   - place: whose extensions are wanted; files of others are not read.
   ///   - own: extensions that the file may use beside the built-in ones.
+  ///   - media: where attachments are kept; without it their extensions fail.
   /// - Throws: what is wrong first, with its place: `applications["com.example.shop"][0].prefix`.
-  public init(parsing bytes: [UInt8], in folder: String = "", at place: Place = .workers, own: [OwnExtension] = []) throws(FieldError) {
+  public init(
+    parsing bytes: [UInt8], in folder: String = "", at place: Place = .workers, own: [OwnExtension] = [], media: MediaStore? = nil
+  ) throws(FieldError) {
     guard bytes.count <= Self.maximumBytes else {
       throw FieldError(field: "", rule: "The file has \(bytes.count) bytes; it has at most \(Self.maximumBytes).")
     }
@@ -73,19 +80,20 @@ public struct ExtensionsFile: Sendable {
     }
     var chains: [UInt64: ExtensionChain] = [:]
     var names: Set<String> = []
-    var programs = ExtensionPrograms(own)
+    var resources = ExtensionResources(own, media)
     for application in applications {
       let path = "applications[\(JSONValue.string(application.key).text)]"
       guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
         throw FieldError(field: path, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
       }
       guard names.insert(application.key).inserted else { throw FieldError(field: path, rule: "An application stands once.") }
-      let steps = try Self.steps(application.value, at: path, in: folder, place, &programs)
+      let steps = try Self.steps(application.value, at: path, in: folder, place, &resources)
       guard !steps.isEmpty else { continue }
       chains[StableHash.hash(application.key)] = ExtensionChain(
         application: application.key, steps: steps, settings: application.value.text)
     }
     self.chains = chains
+    usesMedia = resources.usesMedia
   }
 
   private static func json(_ bytes: [UInt8]) throws(FieldError) -> JSONValue {
@@ -104,7 +112,7 @@ public struct ExtensionsFile: Sendable {
 
   /// The extensions of an application that run in a place.
   private static func steps(
-    _ value: JSONValue, at path: String, in folder: String, _ place: Place, _ programs: inout ExtensionPrograms
+    _ value: JSONValue, at path: String, in folder: String, _ place: Place, _ resources: inout ExtensionResources
   ) throws(FieldError) -> [ExtensionChain.Step] {
     guard let elements = value.elements, (1...ExtensionStates.maximum).contains(elements.count) else {
       throw FieldError(field: path, rule: "The extensions of an application are a list of 1 to \(ExtensionStates.maximum) objects.")
@@ -121,12 +129,12 @@ public struct ExtensionsFile: Sendable {
       }
       let written = try object.word("place", default: Place.workers)
       let use = try object.requiredText("use", longest: 64)
-      let kind = ExtensionKind(use, own: programs.own)
+      let kind = ExtensionKind(use, own: resources.own)
       if written == .device, kind?.isCalled == true { throw object.wrong("place", "An extension of this kind runs in the workers.") }
       // What another place knows by this name need not be known here.
       guard written == place else { continue }
-      guard let kind else { throw object.wrong("use", "This is one of: \(ExtensionKind.names(programs.own).joined(separator: ", ")).") }
-      let work = try kind.make(&object, of: element, at: place, &programs)
+      guard let kind else { throw object.wrong("use", "This is one of: \(ExtensionKind.names(resources.own).joined(separator: ", ")).") }
+      let work = try kind.make(&object, of: element, at: place, &resources)
       try object.finish()
       steps.append(ExtensionChain.Step(name: name, work: work))
       guard ExtensionChain.isInOrder(steps) else {

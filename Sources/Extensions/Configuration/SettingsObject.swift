@@ -21,6 +21,11 @@ struct SettingsObject {
     }
   }
 
+  /// An object inside it.
+  func object(_ value: JSONValue, at name: String) throws(FieldError) -> SettingsObject {
+    try SettingsObject(value, at: place(name), in: folder)
+  }
+
   /// Where a member stands.
   func place(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
 

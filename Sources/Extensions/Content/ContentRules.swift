@@ -38,7 +38,11 @@ public struct ContentRules: Sendable {
     guard flags.contains(.alert) else {
       throw ExtensionFailure("the result has no title, subtitle or body any more; no extension suppresses a notification")
     }
-    return WrittenContent(payload: bytes, flags: flags, category: category)
+    try ContentAttachment.check(content.attachments)
+    var attachments = ByteBuffer(capacity: 64)
+    NotificationAttachment.append(content.attachments.compactMap(\.attachment), to: &attachments)
+    return WrittenContent(
+      payload: bytes, attachments: attachments.withUnsafeBytes { Array($0) }, flags: flags, category: category)
   }
 }
 
@@ -46,6 +50,8 @@ public struct ContentRules: Sendable {
 public struct WrittenContent: Sendable {
   /// The payload: one JSON object.
   public let payload: [UInt8]
+  /// The attachments that are in the media store, as ``NotificationAttachment/append(_:to:)`` writes them.
+  public let attachments: [UInt8]
   fileprivate let flags: PayloadFlags
   /// Where the category stands in the payload; empty when there is none.
   fileprivate let category: Range<Int>

@@ -5,10 +5,12 @@ import Notifications
 enum ExtensionMessage {
   /// The notification as a JSON object.
   static func object(_ request: ExtensionRequest, _ content: MutableContent) -> JSONValue {
-    [
+    var object: JSONValue = [
       "id": .string("\(request.id)"), "identifier": .string(request.identifier), "application": .string(request.application),
       "extension": .string(request.extensionName), "expiration": .integer(request.expiration), "payload": content.payload,
     ]
+    if !content.attachments.isEmpty { object.set("attachments", attachments(content)) }
+    return object
   }
 
   /// The notification of such an object; nil where it is none.
@@ -18,26 +20,51 @@ enum ExtensionMessage {
       let expiration = object["expiration"]?.integerValue, let payload = object["payload"], payload.members != nil
     else { return nil }
     let request = ExtensionRequest(id: id, identifier: identifier, application: application, expiration: expiration)
-    return (request.named(name), MutableContent(payload: payload))
+    let attachments = object["attachments"].flatMap { try? ContentAttachment.list($0) } ?? []
+    return (request.named(name), MutableContent(payload: payload, attachments: attachments))
   }
 
   /// The longest answer, in bytes: a payload in which every character is escaped.
   static let longestAnswer = 128 << 10
 
-  /// The content that an answer leaves: an object with `payload` or `patch` (RFC 7396), either an object.
+  /// A content as a child that brings extensions along answers it.
+  static func answer(_ content: MutableContent) -> JSONValue { ["payload": content.payload, "attachments": attachments(content)] }
+
+  private static func attachments(_ content: MutableContent) -> JSONValue { .array(content.attachments.map(\.object)) }
+
+  /// The content that an answer leaves: an object with `payload` or `patch` (RFC 7396), either an object, with `attachments`, or with both.
   ///
   /// - Throws: which rule it breaks.
   static func content(_ answer: JSONValue?, of given: MutableContent) throws(ExtensionFailure) -> MutableContent {
-    guard let members = answer?.members, members.count == 1, let member = members.first, member.value.members != nil else {
-      throw ExtensionFailure("it answers with something else than a JSON object that has payload or patch, an object")
+    var content = given
+    var keys: Set<String> = []
+    for member in answer?.members ?? [] {
+      keys.insert(member.key)
+      switch member.key {
+      case "payload" where member.value.members != nil: content.payload = member.value
+      case "patch" where member.value.members != nil: content.payload.merge(member.value)
+      case "attachments": content.attachments = try attachments(member.value, of: given)
+      default: throw notAnAnswer
+      }
     }
-    switch member.key {
-    case "payload": return MutableContent(payload: member.value)
-    case "patch":
-      var content = given
-      content.payload.merge(member.value)
-      return content
-    default: throw ExtensionFailure("it answers with a JSON object that has neither payload nor patch")
+    guard !keys.isEmpty, keys.count == answer?.members?.count, keys.isDisjoint(with: ["payload"]) || !keys.contains("patch") else {
+      throw notAnAnswer
     }
+    return content
+  }
+
+  private static let notAnAnswer = ExtensionFailure(
+    "it answers with something else than a JSON object that has payload or patch, an object, or attachments, a list")
+
+  /// Files of the media store are none but those that it was given: what it has made itself it gives by a URL.
+  private static func attachments(_ value: JSONValue, of given: MutableContent) throws(ExtensionFailure) -> [ContentAttachment] {
+    let list: [ContentAttachment]
+    do throws(FieldError) { list = try ContentAttachment.list(value) } catch {
+      throw ExtensionFailure("it answers with attachments that break a rule: \(error)")
+    }
+    for case .stored(let media) in list.map(\.source) where !given.attachments.contains(where: { $0.source == .stored(media) }) {
+      throw ExtensionFailure("it answers with an attachment by a hash that it was not given: what is to be fetched has a url")
+    }
+    return list
   }
 }

@@ -7,9 +7,11 @@ public import JSON
 public struct MutableContent: Sendable, Equatable {
   /// The payload: an object with the member `aps`.
   public var payload: JSONValue
+  /// What it comes with, in the order in which it is shown.
+  public var attachments: [ContentAttachment]
 
-  /// The content of a payload.
-  public init(payload: JSONValue) { self.payload = payload }
+  /// A content.
+  public init(payload: JSONValue, attachments: [ContentAttachment] = []) { (self.payload, self.attachments) = (payload, attachments) }
 
   /// `aps.alert.title`
   public var title: String? {

@@ -4,9 +4,10 @@ import Notifications
 /// What a run has left, in bytes: so it is remembered for whoever is given the notification again.
 ///
 /// The layout's number (1 byte), the digest of the chain that has left it (8), how many outcomes (1); of each the state (1), the name behind its length (1) and how long it took in
-/// microseconds (8); then the payload, where it is not what was published.
+/// microseconds (8); the attachments that are in the media store, behind their length (4); then the payload, where the content is not what
+/// was published.
 extension ExtensionRun {
-  private static let layout: UInt8 = 1
+  private static let layout: UInt8 = 2
 
   /// The bytes of a run through this chain.
   public func bytes(of chain: ExtensionChain) -> [UInt8] {
@@ -20,6 +21,8 @@ extension ExtensionRun {
       buffer.append(outcome.name)
       buffer.append(UInt64(max(0, outcome.microseconds)))
     }
+    buffer.append(UInt32(written?.attachments.count ?? 0))
+    written?.attachments.withUnsafeBytes { buffer.append($0) }
     written?.withPayload { payload, _ in buffer.append(payload) }
     return buffer.withUnsafeBytes { Array($0) }
   }
@@ -38,10 +41,14 @@ extension ExtensionRun {
         else { return false }
         note(String(decoding: name, as: UTF8.self), state, nil, microseconds: microseconds)
       }
+      guard let count = reader.integer(UInt32.self), let attachments = reader.bytes(Int(count)).flatMap(NotificationAttachment.list) else {
+        return false
+      }
       let payload = reader.rest
-      if payload.isEmpty { return true }
+      if payload.isEmpty { return attachments.isEmpty }
       guard let value = try? JSONValue(parsing: payload) else { return false }
-      return (try? take(MutableContent(payload: value), rules)) != nil
+      let content = MutableContent(payload: value, attachments: attachments.map { ContentAttachment($0) })
+      return (try? take(content, rules)) != nil
     }
     guard isRead else { return nil }
   }

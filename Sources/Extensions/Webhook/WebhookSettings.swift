@@ -26,13 +26,8 @@ struct WebhookSettings: Sendable {
     keys = try Self.keys(&settings)
     timeoutMilliseconds = Int(try settings.integer("timeout", in: 1...Int64(CallBudget.longestMilliseconds)) ?? 5_000)
     attempts = Int(try settings.integer("attempts", in: 1...10) ?? 3)
-    var configuration = HTTPClientConfiguration(hosts: try Self.host(of: url, settings))
-    configuration.addresses = HTTPAddressRule(admitting: try Self.networks(&settings))
-    if try settings.flag("plaintext") { configuration.schemes = [.http] }
-    configuration.maximumConnections = min(concurrency, configuration.maximumConnections)
-    configuration.maximumConnectionsPerHost = configuration.maximumConnections
-    configuration.maximumInFlight = concurrency
-    configuration.certificateFile = try Self.certificates(&settings)
+    let configuration = try HTTPClientConfiguration(
+      &settings, hosts: try Self.host(of: url, settings), plaintext: [.http], concurrency: concurrency)
     do throws(HTTPClientError) { try configuration.check(url) } catch { throw settings.wrong("url", error.message) }
     self.configuration = configuration
   }
@@ -58,17 +53,5 @@ struct WebhookSettings: Sendable {
       } catch { return .failure(error) }
     }
     do { return try keys.get() } catch { throw settings.wrong("keys", "\(path): \(error)") }
-  }
-
-  private static func networks(_ settings: inout SettingsObject) throws(FieldError) -> [IPNetwork] {
-    var networks: [IPNetwork] = []
-    for text in try settings.texts("networks", atMost: 64) {
-      do throws(IPNetwork.Failure) { networks.append(try IPNetwork(text)) } catch { throw settings.wrong("networks", error.description) }
-    }
-    return networks
-  }
-
-  private static func certificates(_ settings: inout SettingsObject) throws(FieldError) -> String? {
-    try settings.optionalFile("certificates", limit: 1 << 20)?.path
   }
 }

@@ -27,6 +27,8 @@ public struct FanOutSettings: Sendable {
   public var admission: Admission
   /// The key that receipts are signed with: the same in the whole cluster.
   public var receiptKey: [UInt8]
+  /// Where devices find the media that notifications come with; nil where the cluster serves none.
+  public var media: MediaLinkSettings?
   /// Notifications unacknowledged at most per session.
   public var window = 32
   /// How long a device remembers ids and revisions: the longest lifetime, in seconds.

@@ -128,13 +128,25 @@ final class OpenSession {
     switch entry.kind {
     case .notify:
       sessions.receipts.withText(of: entry, revision: revision, deviceHash: tokenHash) { receipt in
-        session.sendDelivery { ServerFrames.notify(entry, revision: revision, delivery: number, receipt: receipt, to: &$0) }
+        session.sendDelivery { json in
+          ServerFrames.notify(entry, revision: revision, delivery: number, receipt: receipt, to: &json) {
+            sessions.link(to: $0, deviceHash: tokenHash)
+          }
+        }
       }
       sessions.metrics.sent.increment()
     case .remove:
       session.sendDelivery { ServerFrames.remove(entry, revision: revision, delivery: number, to: &$0) }
       sessions.metrics.removals.increment()
     }
+  }
+
+  /// The device asks for a new link to an attachment. Who knows the hash of its content has been given it, or has the content.
+  func link(_ frame: LinkFrame) {
+    guard let link = sessions.link(to: frame.hash, deviceHash: tokenHash) else {
+      return session.send { ServerFrames.refused(request: frame.request, reason: .unknownMedia, field: "hash", to: &$0) }
+    }
+    session.send { ServerFrames.linked(request: frame.request, link, to: &$0) }
   }
 
   // MARK: By pages

@@ -181,6 +181,7 @@ final class Session: WebSocketHandler {
     case (.entering, _): throw DeviceFrameError(frame: "", field: "type", rule: "The device waits for welcome before it sends more.")
     case (.open(let open), .ack(let ack)): open.acknowledge(ack)
     case (.open(let open), .response(let response)): sessions.owner?.responded(response, in: open)
+    case (.open(let open), .link(let link)): open.link(link)
     case (.open(let open), .settings(let settings)): begin(.change(generation, .settings(settings)), of: open)
     case (.open(let open), .categories(let categories)): begin(.change(generation, .categories(categories)), of: open)
     case (.open(let open), .unregister(let unregister)): begin(.unregister(generation, unregister.request), of: open)

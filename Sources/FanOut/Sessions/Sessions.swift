@@ -27,6 +27,8 @@ final class Sessions {
   let mailboxes: Mailboxes
   let presences: Presences
   let receipts: Receipts
+  /// Nil where the cluster serves no media.
+  private let mediaLinks: MediaLinks?
   let acknowledgements: Acknowledgements
   let expiration: ExpirationRule
   let events: EventProducer
@@ -52,6 +54,7 @@ final class Sessions {
     self.shards = shards
     self.events = events
     self.receipts = receipts
+    mediaLinks = settings.media.map { MediaLinks($0) }
     mailboxes = Mailboxes(shards)
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)
     acknowledgements = Acknowledgements(events, mailboxes)
@@ -96,6 +99,11 @@ final class Sessions {
 
   /// A session is over: its presence goes, unless a newer one stands.
   func leave(_ token: String, _ generation: UInt64) { presences.leave(token, presence(generation)) }
+
+  /// A link to a file for the device of a token with this hash; nil where the cluster serves no media.
+  func link(to hash: MediaHash, deviceHash: UInt64) -> MediaLink? {
+    mediaLinks?.link(to: hash, deviceHash: deviceHash, now: WallClock.seconds())
+  }
 
   /// Whether Redis takes calls.
   var isRedisUp: Bool { shards.isUp }

@@ -7,7 +7,7 @@ internal import JSON
 /// | bytes | field |
 /// |---|---|
 /// | 16 | apns-id: first, the Redis script takes it from there |
-/// | 1 | version in the upper half (3), kind in the lower |
+/// | 1 | version in the upper half (4), kind in the lower |
 /// | 1 | what the payload asks for |
 /// | 1, 1 | priority, push type |
 /// | 8 | expiration, in seconds since 1970; 0 is one attempt |
@@ -22,6 +22,7 @@ internal import JSON
 /// | 2 + n | category |
 /// | 2 + n | trigger, as JSON |
 /// | 1 + n | service extensions that it has passed: ``ExtensionStates`` |
+/// | 2 + n | attachments: ``NotificationAttachment/list(_:)`` |
 /// | rest | payload |
 ///
 /// The checksums tell bytes that were changed where they were kept: of an entry whose head is intact it can at least be told what became of
@@ -36,7 +37,7 @@ public struct DeliveryEntry {
   }
 
   /// The version that is written.
-  static let version: UInt8 = 3
+  static let version: UInt8 = 4
   /// The bytes before the first field of variable length.
   static let fixedBytes = 64
   /// Where the head's checksum stands.
@@ -72,6 +73,8 @@ public struct DeliveryEntry {
   public var trigger: UnsafeRawBufferPointer
   /// The service extensions that it has passed, as ``ExtensionStates``; none where it has passed none.
   public var extensions: UnsafeRawBufferPointer
+  /// The attachments, as ``NotificationAttachment/append(_:to:)`` writes them; none where it has none.
+  public var attachments: UnsafeRawBufferPointer
   /// The payload; none for a remove.
   public var payload: UnsafeRawBufferPointer
 
@@ -92,6 +95,7 @@ public struct DeliveryEntry {
     categorySource = request.facts.categorySource
     trigger = request.trigger
     extensions = .none
+    attachments = .none
     payload = request.payload
   }
 
@@ -102,7 +106,11 @@ public struct DeliveryEntry {
   ///   - payload: what they have left.
   ///   - facts: of that payload.
   ///   - extensions: what became of it at each, as ``ExtensionStates``.
-  public init(_ entry: DeliveryEntryView, payload: UnsafeRawBufferPointer, _ facts: PayloadFacts, extensions: UnsafeRawBufferPointer) {
+  ///   - attachments: what they have attached, as ``NotificationAttachment/append(_:to:)`` writes it.
+  public init(
+    _ entry: DeliveryEntryView, payload: UnsafeRawBufferPointer, _ facts: PayloadFacts, extensions: UnsafeRawBufferPointer,
+    attachments: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+  ) {
     id = entry.id
     kind = entry.kind
     flags = facts.flags
@@ -118,6 +126,7 @@ public struct DeliveryEntry {
     categorySource = facts.categorySource
     trigger = entry.trigger
     self.extensions = extensions
+    self.attachments = attachments
     self.payload = payload
   }
 
@@ -153,6 +162,7 @@ public struct DeliveryEntry {
       try appendCategory(to: &buffer)
       try Self.appendLong(trigger, "trigger", to: &buffer)
       try Self.appendShort(extensions, "extensions", to: &buffer)
+      try Self.appendLong(attachments, "attachments", to: &buffer)
     } catch {
       buffer.truncate(to: start)
       throw error

@@ -30,6 +30,8 @@ public struct DeliveryEntryView {
   public let trigger: UnsafeRawBufferPointer
   /// The service extensions that it has passed, as ``ExtensionStates``.
   public let extensions: UnsafeRawBufferPointer
+  /// The attachments: ``NotificationAttachment/list(_:)``.
+  public let attachments: UnsafeRawBufferPointer
   /// The payload; none for a remove.
   public let payload: UnsafeRawBufferPointer
   private let payloadChecksum: UInt32
@@ -60,13 +62,15 @@ public struct DeliveryEntryView {
       reader.integer(UInt32.self) != nil, let collapseID = reader.shortField(), let application = reader.shortField(),
       let sourceTopic = reader.shortField(), let traceparent = reader.shortField(), let category = reader.longField(),
       let trigger = reader.longField(), let extensions = reader.shortField(),
+      let attachments = reader.longField(),
       traceparent.isEmpty || traceparent.count == TraceParent.textCount
     else { return nil }
     (self.id, self.kind, self.flags, self.priority, self.pushType) = (id, kind, PayloadFlags(rawValue: flags), priority, pushType)
     (self.expiration, self.userHash, self.payloadChecksum) = (expiration, userHash, payloadChecksum)
     source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
     (self.collapseID, self.application, self.sourceTopic, self.traceparent) = (collapseID, application, sourceTopic, traceparent)
-    (self.category, self.trigger, self.extensions, payload) = (category, trigger, extensions, reader.rest)
+    (self.category, self.trigger, self.extensions) = (category, trigger, extensions)
+    (self.attachments, payload) = (attachments, reader.rest)
   }
 
   /// The request's identifier, valid during the call: the collapse id, or the id's text.

@@ -14,6 +14,8 @@ public enum DeviceFrame {
   case categories(CategoriesFrame)
   /// It is leaving.
   case unregister(UnregisterFrame)
+  /// It asks for a new link to an attachment.
+  case link(LinkFrame)
   /// A type that this version does not know: passed over.
   case unknown
 
@@ -48,6 +50,7 @@ public enum DeviceFrame {
       case .settings: self = .settings(try SettingsFrame(reader))
       case .categories: self = .categories(try CategoriesFrame(reader))
       case .unregister: self = .unregister(try UnregisterFrame(reader))
+      case .link: self = .link(try LinkFrame(reader))
       case .ack: self = .unknown
       }
     } catch {

@@ -12,6 +12,8 @@ public enum DeviceFrameType: String, Sendable, CaseIterable {
   case categories
   /// The person signed out, or the application was removed.
   case unregister
+  /// A new link to an attachment.
+  case link
 }
 
 /// The frames that the cluster sends, by the word of their member `type`.
@@ -26,6 +28,8 @@ public enum ServerFrameType: String, Sendable, CaseIterable {
   case accepted
   /// A response or a request was not taken, and is not to be sent again.
   case refused
+  /// A link to an attachment.
+  case linked
   /// What cannot be delivered any more.
   case gap
   /// The connection ends soon.

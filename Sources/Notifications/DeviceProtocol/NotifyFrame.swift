@@ -16,6 +16,8 @@ public struct NotifyFrame: Sendable, Equatable {
   public var pushType: String
   /// When or where it is due, as JSON; `nil` when now.
   public var trigger: String?
+  /// What it comes with.
+  public var attachments: [LinkedAttachment]
   /// The payload, byte for byte.
   public var payload: [UInt8]
   /// What a response gives back.
@@ -30,6 +32,10 @@ public struct NotifyFrame: Sendable, Equatable {
     expiration = try reader.integer("expiration") ?? 0
     priority = Int(try reader.integer("priority", in: 0...100) ?? 10)
     pushType = try reader.text("pushType", longest: FrameLimits.idBytes) ?? PushType.alert.name.description
+    attachments = []
+    for (value, path) in try reader.elements("attachments", atMost: NotificationAttachment.maximum) ?? [] {
+      attachments.append(try LinkedAttachment(value, path: path))
+    }
     receipt = try reader.text("receipt", longest: FrameLimits.receiptBytes) ?? ""
     guard let payload else { throw reader.error("payload", "This member is required.") }
     self.payload = Array(payload)

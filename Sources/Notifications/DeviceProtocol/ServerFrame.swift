@@ -12,6 +12,8 @@ public enum ServerFrame: Sendable, Equatable {
   case accepted(AcceptedFrame)
   /// A response or a request was not taken.
   case refused(RefusedFrame)
+  /// A link to an attachment.
+  case linked(LinkedFrame)
   /// What cannot be delivered any more.
   case gap(GapFrame)
   /// The connection ends soon.
@@ -37,6 +39,7 @@ public enum ServerFrame: Sendable, Equatable {
       case .remove: self = .remove(try RemoveFrame(reader))
       case .accepted: self = .accepted(try AcceptedFrame(reader))
       case .refused: self = .refused(try RefusedFrame(reader))
+      case .linked: self = .linked(try LinkedFrame(reader))
       case .gap: self = .gap(try GapFrame(reader))
       case .goaway: self = .goaway(try GoawayFrame(reader))
       }

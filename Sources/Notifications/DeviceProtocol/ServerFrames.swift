@@ -4,14 +4,16 @@ public import JSON
 public enum ServerFrames {
   // MARK: Deliveries
 
-  /// Appends `notify` for an entry; nothing is allocated, and payload and trigger are taken over byte for byte.
+  /// Appends `notify` for an entry; payload and trigger are taken over byte for byte, and without attachments nothing is allocated.
   ///
   /// - Parameters:
   ///   - entry: the entry of a notification, whose JSON was checked when its request was.
   ///   - delivery: the number in this session, at most ``FrameLimits/largestDelivery``.
   ///   - receipt: the signed receipt as text.
+  ///   - link: where the device finds a file; nil where the cluster serves no media.
   public static func notify(
-    _ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, receipt: UnsafeRawBufferPointer, to json: inout JSONWriter
+    _ entry: DeliveryEntryView, revision: Revision, delivery: UInt64, receipt: UnsafeRawBufferPointer, to json: inout JSONWriter,
+    link: (MediaHash) -> MediaLink? = { _ in nil }
   ) {
     begin("notify", &json)
     json.key("delivery")
@@ -26,6 +28,10 @@ public enum ServerFrames {
     json.member("priority", Int(entry.priority))
     json.member("pushType", word: entry.pushType.name)
     if !entry.trigger.isEmpty { json.member("trigger", raw: entry.trigger) }
+    if !entry.attachments.isEmpty, let attachments = NotificationAttachment.list(entry.attachments) {
+      json.key("attachments")
+      JSONValue.array(attachments.map { LinkedAttachment($0, link: link($0.media.hash)).object }).write(to: &json)
+    }
     json.key("payload")
     if entry.payload.isEmpty {
       json.openObject()
@@ -147,6 +153,15 @@ public enum ServerFrames {
     json.member("reason", reason.rawValue)
     json.member("field", field)
     if !rule.isEmpty { json.member("rule", rule) }
+    json.closeObject()
+  }
+
+  /// Appends `linked`: the answer to `link`.
+  public static func linked(request: String, _ link: MediaLink, to json: inout JSONWriter) {
+    begin("linked", &json)
+    json.member("request", request)
+    json.member("url", link.url)
+    json.member("expires", link.expires)
     json.closeObject()
   }
 

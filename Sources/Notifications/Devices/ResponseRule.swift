@@ -18,6 +18,8 @@ public enum RefusalReason: String, Sendable, CaseIterable {
   case missingUserText = "MissingUserText"
   /// The text is longer than the limit.
   case userTextTooLong = "UserTextTooLong"
+  /// The cluster serves no media.
+  case unknownMedia = "UnknownMedia"
 }
 
 /// What the cluster makes of a response whose receipt it has checked.

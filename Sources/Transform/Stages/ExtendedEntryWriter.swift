@@ -53,14 +53,20 @@ final class ExtendedEntryWriter {
   /// - Parameter written: nil: the payload stays that of the entry.
   private func write(_ published: DeliveryEntryView, _ written: WrittenContent?) -> Bool {
     entry.reset()
-    if let written { return written.withPayload { append(published, $0, $1) } }
+    if let written {
+      return written.attachments.withUnsafeBytes { attachments in
+        written.withPayload { append(published, $0, $1, attachments) }
+      }
+    }
     guard let facts = try? PayloadFacts(checking: published.payload) else { return false }
-    return append(published, published.payload, facts)
+    return append(published, published.payload, facts, UnsafeRawBufferPointer(start: nil, count: 0))
   }
 
-  private func append(_ published: DeliveryEntryView, _ payload: UnsafeRawBufferPointer, _ facts: PayloadFacts) -> Bool {
+  private func append(
+    _ published: DeliveryEntryView, _ payload: UnsafeRawBufferPointer, _ facts: PayloadFacts, _ attachments: UnsafeRawBufferPointer
+  ) -> Bool {
     states.withUnsafeBytes { states in
-      (try? DeliveryEntry(published, payload: payload, facts, extensions: states).append(to: &entry)) != nil
+      (try? DeliveryEntry(published, payload: payload, facts, extensions: states, attachments: attachments).append(to: &entry)) != nil
     }
   }
 }

@@ -103,7 +103,7 @@ extension RequestContent {
 
 extension DeliveryEntryView {
   /// What was published; it was checked when the request was read.
-  var content: MutableContent? { (try? JSONValue(parsing: payload)).map(MutableContent.init) }
+  var content: MutableContent? { (try? JSONValue(parsing: payload)).map { MutableContent(payload: $0) } }
 }
 
 extension ExtensionRequest {

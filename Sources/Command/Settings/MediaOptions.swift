@@ -1,0 +1,80 @@
+import EventLoop
+import Extensions
+import FanOut
+import HTTP
+import Worker
+
+/// The settings of the media that notifications come with.
+enum MediaOptions {
+  static let folder = Setting<String?>(
+    "media.folder", flag: "media", .folder,
+    "Where media are kept that the extension attach has fetched: a folder that all workers of the cluster share. Absent: there are none.")
+  static let bytes = Setting(
+    "media.bytes", flag: "media-bytes", .size((1 << 20)...(1 << 50)), default: 10 << 30,
+    "What the media may have together, in bytes; when they have it, nothing more is attached until some have expired.")
+  static let listen = Setting(
+    "media.listen", flag: "media-listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7173),
+    "Where devices fetch media by HTTP, with --media; port 0 takes a free one and says which.")
+  static let url = Setting<String?>(
+    "media.url", flag: "media-url", .base,
+    "What links to media begin with: the proxy with TLS in front of --media-listen. Absent: http://, and the address of --media-listen.")
+  static let link = Setting(
+    "media.link", flag: "media-link", .duration(.seconds(60)...(.seconds(604_800))), default: .seconds(3600),
+    "How long a link to a file is good; a device asks for another by the frame link.")
+
+  /// What keeps media.
+  static let keeping = SettingGroup("Media", [folder], advanced: [bytes])
+  /// What serves media.
+  static let serving = SettingGroup("Media", [folder, url], advanced: [listen, link])
+  /// What does both.
+  static let group = SettingGroup("Media", [folder, url], advanced: [bytes, listen, link])
+
+  /// The store of a process; nil where it has none.
+  static func store(_ values: SettingValues, _ logger: Logger? = nil, _ metrics: MetricRegistry? = nil) async throws(Failure) -> MediaStore?
+  {
+    guard let folder = values[folder] else { return nil }
+    let (bytes, files) = (metrics?.make(MetricNames.mediaStoredBytes), metrics?.make(MetricNames.mediaStoredFiles))
+    do throws(MediaError) {
+      return try await MediaStore.open(MediaFolder(folder), limit: values[Self.bytes]) { report in
+        switch report {
+        case .stored(let storedBytes, let storedFiles):
+          bytes?.set(Double(storedBytes))
+          files?.set(Double(storedFiles))
+        case .failed(let error): logger?.warning("the media folder cannot be looked through", ["error": "\(error)"])
+        }
+      }
+    } catch { throw Failure(.wrongUsage, "--media: \(error)") }
+  }
+
+  /// What serves the media of a process, and how links to it are made; nil where it has none.
+  ///
+  /// - Parameters:
+  ///   - address: where it listens.
+  ///   - key: the cluster's; nil lets any device in.
+  ///   - cluster: the cluster's name.
+  static func serve(
+    _ values: SettingValues, at address: SocketAddress, key: [UInt8]?, cluster: String, _ logger: Logger, _ metrics: MetricRegistry
+  ) async throws(EventLoopError) -> (server: MediaServer, links: MediaLinkSettings)? {
+    guard let folder = values[folder] else { return nil }
+    let key = DerivedKey.media.bytes(of: key, cluster: cluster)
+    let server = try await MediaServer.start(at: address, MediaFolder(folder), key: key, metrics: metrics)
+    let place = await server.address
+    let host = place.isAnyAddress ? SocketAddress(host: Machine.hostName, port: place.port) : place
+    let base = values[url] ?? "http://\(host)"
+    logger.info("devices may fetch media", ["address": "\(place)", "links": base])
+    return (server, MediaLinkSettings(key: key, base: base, seconds: Int64(values[link].wholeMilliseconds / 1000)))
+  }
+}
+
+extension SettingKind where Value == String {
+  /// What the URLs of a server begin with.
+  fileprivate static var base: SettingKind {
+    SettingKind(
+      placeholder: "URL", allowed: "http:// or https://, a host, and where it has one a path, without a slash at the end",
+      read: { text in
+        let isOrigin = (text.hasPrefix("https://") || text.hasPrefix("http://")) && !text.hasSuffix("/") && text.utf8.count <= 512
+        return isOrigin && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+          ? text : nil
+      }, write: { $0 })
+  }
+}

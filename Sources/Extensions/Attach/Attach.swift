@@ -1,0 +1,158 @@
+import EventLoop
+import HTTP
+import JSON
+import Notifications
+
+/// The built-in extension `attach`: fetches the media that a notification comes with into the media store. Each lane has its own, with
+/// connections that it uses again; a file is fetched once for all the notifications that come with it at about the same time.
+actor Attach: ServiceExtension {
+  private let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let settings: AttachSettings
+  private let store: MediaStore?
+  private let client: HTTPClient
+  private var recent: RecentMedia
+  private var fetches: [String: Fetch] = [:]
+  private var lastWaiter = 0
+
+  /// A file that is being fetched, and who waits for it.
+  private final class Fetch {
+    let download: MediaDownload
+    var waiters: [Int: CheckedContinuation<RecentMedia.Outcome, Never>] = [:]
+
+    init(_ download: MediaDownload) { self.download = download }
+  }
+
+  /// Call it on the loop.
+  ///
+  /// - Parameter store: nil where the process has none: then it fails.
+  init(_ settings: AttachSettings, _ store: MediaStore?, on loop: EventLoop) {
+    self.loop = loop
+    self.settings = settings
+    self.store = store
+    client = HTTPClient(on: loop, configuration: settings.configuration)
+    recent = RecentMedia(milliseconds: settings.reuseMilliseconds)
+  }
+
+  func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
+    let given = bestAttempt.content
+    let wanted = try settings.wanted(in: given)
+    guard !wanted.isEmpty else { return given }
+    guard store != nil else { throw ExtensionFailure("this process has no media store: it was started without --media") }
+    let until = max(request.expiration, WallClock.seconds())
+    var failure: ExtensionFailure?
+    await withTaskGroup(of: (ContentAttachment, RecentMedia.Outcome).self) { group in
+      for (attachment, url) in wanted {
+        group.addTask { (attachment, await self.media(url, until: until)) }
+      }
+      for await (attachment, outcome) in group {
+        switch outcome {
+        case .success(let media):
+          var stored = attachment
+          stored.source = .stored(media)
+          bestAttempt.update { $0.put(stored, inOrderOf: given.attachments + wanted.map(\.attachment)) }
+        case .failure(let error): failure = failure ?? error
+        }
+      }
+    }
+    try Task.checkCancellation()
+    if let failure { throw failure }
+    return bestAttempt.content
+  }
+
+  /// A file of the store, which stays there until a day after this.
+  private func media(_ url: String, until: Int64) async -> RecentMedia.Outcome {
+    guard let store else { return .failure(Self.gone) }
+    for _ in 0..<2 {
+      let outcome = await fetched(url)
+      guard case .success(let media) = outcome else { return outcome }
+      do throws(MediaError) {
+        if try await store.keep(media.hash, until: until) { return outcome }
+      } catch { return .failure(ExtensionFailure(error.message)) }
+      recent.forget(url)
+    }
+    return .failure(Self.gone)
+  }
+
+  private static let gone = ExtensionFailure("its file is gone from the media store")
+  private static let canceled = ExtensionFailure("its file was not waited for")
+
+  /// What has come from a URL, fetched where that is not known.
+  private func fetched(_ url: String) async -> RecentMedia.Outcome {
+    if let known = recent.outcome(url, at: loop.milliseconds()) { return known }
+    lastWaiter += 1
+    let waiter = lastWaiter
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        guard !Task.isCancelled else { return continuation.resume(returning: .failure(Self.canceled)) }
+        fetch(url).waiters[waiter] = continuation
+      }
+    } onCancel: {
+      loop.execute { self.assumeIsolated { $0.leave(url, waiter) } }
+    }
+  }
+
+  private func fetch(_ url: String) -> Fetch {
+    if let fetch = fetches[url] { return fetch }
+    let fetch = Fetch(MediaDownload(url, timeoutMilliseconds: settings.timeoutMilliseconds))
+    fetches[url] = fetch
+    Task(executorPreference: loop) { await self.run(url) }
+    return fetch
+  }
+
+  private func run(_ url: String) async {
+    guard let fetch = fetches[url], let store else { return }
+    let outcome = await fetch.download.run(client, into: store, until: WallClock.seconds())
+    // Those who waited may all have left, and others may have come.
+    guard fetches[url] === fetch else { return }
+    fetches[url] = nil
+    recent.remember(url, outcome, at: loop.milliseconds())
+    for continuation in fetch.waiters.values { continuation.resume(returning: outcome) }
+  }
+
+  /// Somebody waits no longer; when nobody does the file is not fetched to its end.
+  private func leave(_ url: String, _ waiter: Int) {
+    guard let fetch = fetches[url], let continuation = fetch.waiters.removeValue(forKey: waiter) else { return }
+    continuation.resume(returning: .failure(Self.canceled))
+    guard fetch.waiters.isEmpty else { return }
+    fetches[url] = nil
+    fetch.download.cancel()
+  }
+
+  func close() {
+    for (url, fetch) in fetches { for waiter in Array(fetch.waiters.keys) { leave(url, waiter) } }
+    client.close()
+  }
+}
+
+extension AttachSettings {
+  /// What is to be fetched for a content: what has only a URL so far, and what the payload names.
+  ///
+  /// - Throws: where the payload has something else than a URL in such a place.
+  fileprivate func wanted(in content: MutableContent) throws(ExtensionFailure) -> [(attachment: ContentAttachment, url: String)] {
+    var wanted: [(attachment: ContentAttachment, url: String)] = []
+    for attachment in content.attachments {
+      if case .url(let url) = attachment.source { wanted.append((attachment, url)) }
+    }
+    for place in places {
+      guard let value = content.payload[place.pointer], value != .null else { continue }
+      guard let url = value.stringValue, (1...ContentAttachment.urlBytes).contains(url.utf8.count) else {
+        throw ExtensionFailure("the payload's \(place.pointer) is no URL of 1 to \(ContentAttachment.urlBytes) bytes")
+      }
+      guard !content.attachments.contains(where: { $0.identifier == place.identifier }) else { continue }
+      wanted.append((ContentAttachment(identifier: place.identifier, url: url, options: place.options), url))
+    }
+    return wanted
+  }
+}
+
+extension MutableContent {
+  /// Puts an attachment where it is to stand among others, or in the place of the one with its identifier.
+  fileprivate mutating func put(_ attachment: ContentAttachment, inOrderOf all: [ContentAttachment]) {
+    attachments.removeAll { $0.identifier == attachment.identifier }
+    let order = Dictionary(all.enumerated().map { ($0.element.identifier, $0.offset) }, uniquingKeysWith: { first, _ in first })
+    let place = order[attachment.identifier] ?? .max
+    let end = attachments.firstIndex { order[$0.identifier] ?? .max > place } ?? attachments.endIndex
+    attachments.insert(attachment, at: end)
+  }
+}

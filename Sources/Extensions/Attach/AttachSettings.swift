@@ -1,0 +1,69 @@
+import HTTP
+import JSON
+import Notifications
+
+/// What the extensions' file says of `attach`.
+struct AttachSettings: Sendable {
+  /// A place of the payload that may have a URL.
+  struct Place: Sendable {
+    let pointer: JSONPointer
+    let identifier: String
+    let options: AttachmentOptions
+  }
+
+  /// Where URLs stand.
+  let places: [Place]
+  /// How long a file may take to come, in milliseconds.
+  let timeoutMilliseconds: Int
+  /// For how long a file that has come is not fetched again, in milliseconds.
+  let reuseMilliseconds: Int
+  let configuration: HTTPClientConfiguration
+
+  /// Redirects that are followed; each is judged as the first URL is.
+  static let redirects = 3
+
+  /// Of the members `attachments`, `hosts`, `timeout`, `reuse`, `networks`, `plaintext` and `certificates`.
+  init(_ settings: inout SettingsObject, concurrency: Int) throws(FieldError) {
+    places = try Self.places(&settings)
+    let hosts = try settings.texts("hosts", atMost: 64)
+    guard !hosts.isEmpty else { throw settings.wrong("hosts", "This member is required: a list of the hosts that media come from.") }
+    let rule: HTTPHostRule
+    do throws(HTTPHostRule.Failure) { rule = try HTTPHostRule(hosts) } catch { throw settings.wrong("hosts", error.description) }
+    timeoutMilliseconds = Int(try settings.integer("timeout", in: 1...Int64(CallBudget.longestMilliseconds)) ?? 8_000)
+    reuseMilliseconds = Int(try settings.integer("reuse", in: 0...86_400) ?? 300) * 1000
+    var configuration = try HTTPClientConfiguration(
+      &settings, hosts: rule, plaintext: [.https, .http], concurrency: concurrency * NotificationAttachment.maximum)
+    configuration.maximumConnections = 64
+    configuration.maximumConnectionsPerHost = 16
+    self.configuration = configuration
+  }
+
+  private static func places(_ settings: inout SettingsObject) throws(FieldError) -> [Place] {
+    guard let value = settings.take("attachments") else { return [] }
+    guard let elements = value.elements, (1...NotificationAttachment.maximum).contains(elements.count) else {
+      throw settings.wrong("attachments", "This is a list of 1 to \(NotificationAttachment.maximum) objects.")
+    }
+    var places: [Place] = []
+    for (index, element) in elements.enumerated() {
+      var object = try settings.object(element, at: "attachments[\(index)]")
+      let text = try object.requiredText("url", longest: 1_024)
+      guard let pointer = JSONPointer(text), let last = pointer.tokens.last else {
+        throw object.wrong("url", "The place of a URL in the payload is a JSON pointer like /my-attachment.")
+      }
+      let identifier = try object.text("identifier", longest: NotificationAttachment.identifierBytes) ?? last
+      guard NotificationAttachment.isIdentifier(identifier) else {
+        throw object.wrong(
+          "identifier", "An identifier is text of 1 to \(NotificationAttachment.identifierBytes) bytes without control characters.")
+      }
+      guard !places.contains(where: { $0.identifier == identifier }) else {
+        throw object.wrong("identifier", "The attachments of a notification have different identifiers.")
+      }
+      let options = try object.take("options").map { value throws(FieldError) in
+        try AttachmentOptions(value, path: object.place("options"))
+      }
+      try object.finish()
+      places.append(Place(pointer: pointer, identifier: identifier, options: options ?? AttachmentOptions()))
+    }
+    return places
+  }
+}

@@ -1,0 +1,23 @@
+/// Why the media store cannot do what is asked of it.
+public struct MediaError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The kind of failure.
+  public enum Code: Sendable, Hashable {
+    /// It has as much as it may have.
+    case full
+    /// The file system refuses.
+    case unavailable
+  }
+
+  /// The kind of failure.
+  public let code: Code
+  /// The reason in one line, with the operator's own path and the system's words.
+  public let message: String
+
+  init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
+
+  /// The same may succeed later without a change by the user.
+  public var isRetriable: Bool { true }
+
+  /// The message.
+  public var description: String { message }
+}

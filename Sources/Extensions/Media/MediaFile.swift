@@ -1,0 +1,41 @@
+public import EventLoop
+internal import Glibc
+public import Notifications
+
+/// A file of the media store that is being read. All calls block.
+public final class MediaFile {
+  private let descriptor: Int32
+  /// Its bytes.
+  public let size: Int
+  /// What it is.
+  public let type: MediaType
+  private var isClosed = false
+
+  /// Takes over an open file; nil where it is none of the types.
+  init?(_ descriptor: Int32, size: Int) {
+    var beginning = [UInt8](repeating: 0, count: MediaType.tellingBytes)
+    let count = pread(descriptor, &beginning, beginning.count, 0)
+    guard count > 0, let type = MediaType(beginning: beginning.prefix(count)) else { return nil }
+    (self.descriptor, self.size, self.type) = (descriptor, size, type)
+  }
+
+  /// Reads up to `count` bytes from a place on; none at the end, and where they cannot be read.
+  public func read(at place: Int, atMost count: Int) -> SharedBytes {
+    SharedBytes.make(capacity: count) { buffer in
+      while true {
+        let count = pread(descriptor, buffer.baseAddress, count, off_t(place))
+        if count < 0, errno == EINTR { continue }
+        return max(0, count)
+      }
+    }
+  }
+
+  /// Lets go of the file.
+  public func close() {
+    guard !isClosed else { return }
+    isClosed = true
+    Glibc.close(descriptor)
+  }
+
+  deinit { close() }
+}

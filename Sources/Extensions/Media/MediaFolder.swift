@@ -1,0 +1,203 @@
+internal import Glibc
+public import Notifications
+
+/// The folder of the media store, which the workers of a cluster share. All calls block.
+///
+/// | path | what |
+/// |---|---|
+/// | `ab/abcd…` | a file by its content's hash, whole and never changed |
+/// | `ab/abcd….1764000000` | an empty file: it is kept until then, in seconds since 1970; the latest counts |
+/// | `ab/abcd….removed` | a file that is being removed |
+/// | `new/…` | a file on its way, by whoever writes it |
+///
+/// So no worker needs another, nor Redis, to know what is kept: a file is there by one name from one moment on, and its end is extended by
+/// one more name.
+public struct MediaFolder: Sendable {
+  /// Its path.
+  public let path: String
+
+  /// A folder, which need not be there yet.
+  public init(_ path: String) { self.path = path }
+
+  /// Opens a file; nil where there is none.
+  public func open(_ hash: MediaHash) throws(MediaError) -> MediaFile? {
+    let descriptor = Glibc.open(file(hash), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else {
+      if errno == ENOENT { return nil }
+      throw failure("open a file of", errno)
+    }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, let file = MediaFile(descriptor, size: Int(status.st_size)) else {
+      let reason = errno
+      close(descriptor)
+      throw failure("read a file of", reason)
+    }
+    return file
+  }
+
+  // MARK: Names
+
+  private func part(_ hash: MediaHash) -> String { "\(path)/\(hash.description.prefix(2))" }
+  func file(_ hash: MediaHash) -> String { "\(part(hash))/\(hash)" }
+  private func mark(_ hash: MediaHash, _ until: Int64) -> String { "\(file(hash)).\(until)" }
+  private func removed(_ hash: MediaHash) -> String { "\(file(hash)).removed" }
+  private var incoming: String { "\(path)/new" }
+
+  // MARK: Writing
+
+  /// Makes what is not there, and finds out whether files can be made.
+  func prepare() throws(MediaError) {
+    for folder in [path, incoming] {
+      guard mkdir(folder, 0o750) == 0 || errno == EEXIST else { throw failure("make", errno) }
+    }
+    let (descriptor, path) = try begin()
+    close(descriptor)
+    unlink(path)
+  }
+
+  /// A new file to be written.
+  func begin() throws(MediaError) -> (descriptor: Int32, path: String) {
+    let path = "\(incoming)/\(UInt64.random(in: 0...(.max)))"
+    let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o640)
+    guard descriptor >= 0 else { throw failure("write to", errno) }
+    return (descriptor, path)
+  }
+
+  /// Writes all of the bytes.
+  func write(_ bytes: [UInt8], to descriptor: Int32) throws(MediaError) {
+    var written = 0
+    while written < bytes.count {
+      let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, $0.count - written) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw failure("write to", errno) }
+      written += count
+    }
+  }
+
+  /// Gives a file that is written its name, durably.
+  func finish(_ descriptor: Int32, at written: String, as hash: MediaHash, until: Int64) throws(MediaError) {
+    guard fsync(descriptor) == 0 else { throw failure("write to", errno) }
+    guard mkdir(part(hash), 0o750) == 0 || errno == EEXIST else { throw failure("write to", errno) }
+    // The mark is first: whoever cleans finds no file that nobody wants.
+    try mark(hash, until: until)
+    guard rename(written, file(hash)) == 0 else { throw failure("write to", errno) }
+    try sync(part(hash))
+  }
+
+  /// Says until when a file is kept.
+  ///
+  /// - Returns: whether it is there; looked for after the mark was made, so that it stays.
+  func keep(_ hash: MediaHash, until: Int64) throws(MediaError) -> Bool {
+    guard access(part(hash), F_OK) == 0 else { return false }
+    try mark(hash, until: until)
+    try sync(part(hash))
+    return access(file(hash), F_OK) == 0
+  }
+
+  private func mark(_ hash: MediaHash, until: Int64) throws(MediaError) {
+    let descriptor = Glibc.open(mark(hash, until), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o640)
+    guard descriptor >= 0 else { throw failure("write to", errno) }
+    close(descriptor)
+  }
+
+  private func sync(_ folder: String) throws(MediaError) {
+    let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure("write to", errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw failure("write to", errno) }
+  }
+
+  // MARK: Cleaning
+
+  /// The parts that it is divided into: the first two digits of the hashes.
+  static let parts = (0..<256).map { number in (number < 16 ? "0" : "") + String(number, radix: 16) }
+
+  /// What a part has.
+  private struct Part {
+    /// Of each file its latest mark; 0 where it has none.
+    var files: [MediaHash: Int64] = [:]
+    var marks: [MediaHash: [Int64]] = [:]
+    var removed: Set<MediaHash> = []
+  }
+
+  private func read(_ part: String) throws(MediaError) -> Part {
+    var found = Part()
+    for name in try names(in: "\(path)/\(part)") {
+      let pieces = name.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let hash = pieces.first.flatMap({ MediaHash($0) }) else { continue }
+      switch pieces.count {
+      case 1: found.files[hash] = found.files[hash] ?? 0
+      case _ where pieces[1] == "removed": found.removed.insert(hash)
+      default: if let until = Int64(pieces[1]) { found.marks[hash, default: []].append(until) }
+      }
+    }
+    for hash in found.files.keys { found.files[hash] = found.marks[hash]?.max() ?? 0 }
+    return found
+  }
+
+  /// Removes from a part what is kept no longer.
+  ///
+  /// - Parameters:
+  ///   - now: in seconds since 1970.
+  ///   - unmarked: for how long a file without a mark is kept after it was written, in seconds: nothing of ours leaves one.
+  /// - Returns: the bytes and the files that are left.
+  func clean(_ part: String, now: Int64, unmarked: Int64) throws(MediaError) -> (bytes: Int, files: Int) {
+    let before = try read(part)
+    var left = (bytes: 0, files: 0)
+    var leaving = before.removed
+    for (hash, until) in before.files {
+      var status = stat()
+      guard stat(file(hash), &status) == 0 else { continue }
+      if until >= now || until == 0 && Int64(status.st_mtim.tv_sec) >= now - unmarked {
+        left.bytes += Int(status.st_size)
+        left.files += 1
+      } else if rename(file(hash), removed(hash)) == 0 {
+        leaving.insert(hash)
+      }
+    }
+    guard !leaving.isEmpty || before.marks.contains(where: { $0.value.count > 1 || before.files[$0.key] == nil }) else { return left }
+    // Somebody may have asked meanwhile that a file be kept: who does, looks afterwards whether it is there.
+    let after = try read(part)
+    for hash in leaving {
+      if let until = after.marks[hash]?.max(), until >= now, after.files[hash] == nil {
+        rename(removed(hash), file(hash))
+      } else {
+        unlink(removed(hash))
+      }
+    }
+    for (hash, marks) in after.marks {
+      let latest = marks.max() ?? 0
+      for until in marks where until < now || until < latest { unlink(mark(hash, until)) }
+    }
+    return left
+  }
+
+  /// Removes what was begun and not finished so long ago that nobody writes it any more.
+  func cleanIncoming(before time: Int64) throws(MediaError) {
+    for name in try names(in: incoming) {
+      var status = stat()
+      if stat("\(incoming)/\(name)", &status) == 0, Int64(status.st_mtim.tv_sec) < time { unlink("\(incoming)/\(name)") }
+    }
+  }
+
+  /// The names in a folder; none where it is not there.
+  private func names(in folder: String) throws(MediaError) -> [String] {
+    guard let stream = opendir(folder) else {
+      if errno == ENOENT { return [] }
+      throw failure("read", errno)
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: entry.pointee.d_name)) { String(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  private func failure(_ operation: String, _ reason: Int32) -> MediaError {
+    MediaError(.unavailable, "cannot \(operation) the media folder \(path): \(String(cString: strerror(reason)))")
+  }
+}

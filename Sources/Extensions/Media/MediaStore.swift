@@ -1,0 +1,193 @@
+import Cryptography
+import EventLoop
+internal import Glibc
+import Notifications
+
+/// The media that notifications come with: files in a folder that the workers share, by the hash of their content, each kept until a day
+/// after the last notification that comes with it has expired.
+///
+/// The file system may block, so the store has a thread of its own: no lane waits for it.
+public actor MediaStore {
+  /// How long a file is kept beyond the expiration of its last notification, in seconds.
+  public static var keptSeconds: Int64 { 86_400 }
+
+  private nonisolated let loop: EventLoop
+  /// The store's thread runs everything of it.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let folder: MediaFolder
+  private let limit: Int
+  private var writing: [Int: Writing] = [:]
+  private var lastNumber = 0
+  /// What the folder had when it was last looked through, and what was added here since.
+  private var stored = (bytes: 0, files: 0)
+  /// Until when this process has said that a file is kept.
+  private var marks: [MediaHash: Int64] = [:]
+  private var cleaning: Timer?
+  private var tell: (@Sendable (Report) -> Void)?
+
+  /// What was found when the folder was looked through.
+  public enum Report: Sendable {
+    /// It has so much.
+    case stored(bytes: Int, files: Int)
+    /// It could not be looked through.
+    case failed(MediaError)
+  }
+
+  /// A file on its way.
+  private struct Writing {
+    let descriptor: Int32
+    let path: String
+    let digest = RunningDigest()
+    var size = 0
+    var beginning: [UInt8] = []
+  }
+
+  /// Opens the store.
+  ///
+  /// - Parameters:
+  ///   - limit: the most bytes that it may have. Workers count what they add themselves, and all of it every ten minutes.
+  ///   - tell: told each time that the folder was looked through, on the store's thread.
+  /// - Throws: where the folder cannot be made or written to; nothing is left running then.
+  public static func open(
+    _ folder: MediaFolder, limit: Int, tell: (@Sendable (Report) -> Void)? = nil
+  ) async throws(MediaError) -> MediaStore {
+    let store = MediaStore(folder, limit: limit, tell)
+    do {
+      try await store.start()
+    } catch {
+      await store.close()
+      throw error
+    }
+    return store
+  }
+
+  private init(_ folder: MediaFolder, limit: Int, _ tell: (@Sendable (Report) -> Void)?) {
+    loop = EventLoop(name: "media-store")
+    (self.folder, self.limit, self.tell) = (folder, limit, tell)
+  }
+
+  private func start() throws(MediaError) {
+    try folder.prepare()
+    let timer = Timer(on: loop) { [weak self] in
+      guard let self else { return }
+      Task(executorPreference: loop) { await self.clean(now: WallClock.seconds()) }
+    }
+    // Not all workers at once.
+    timer.start(after: .random(in: 0...5_000), repeating: .random(in: 540_000...660_000))
+    cleaning = timer
+  }
+
+  /// Ends, with its thread. Nothing of it may be called afterwards.
+  public nonisolated func close() async {
+    await stop()
+    await loop.close()
+  }
+
+  private func stop() {
+    cleaning?.close()
+    cleaning = nil
+    tell = nil
+    for number in writing.keys { discard(number) }
+  }
+
+  // MARK: Writing
+
+  /// Begins a file; `finish` or `discard` follows.
+  func begin() throws(MediaError) -> Int {
+    guard stored.bytes < limit else { throw full }
+    let (descriptor, path) = try folder.begin()
+    lastNumber += 1
+    writing[lastNumber] = Writing(descriptor: descriptor, path: path)
+    return lastNumber
+  }
+
+  /// Takes the next bytes of a file; where that fails the file is discarded.
+  func append(_ bytes: [UInt8], to number: Int) throws(MediaError) {
+    guard var file = writing[number] else { return }
+    do throws(MediaError) {
+      guard stored.bytes + writing.values.reduce(bytes.count, { $0 + $1.size }) <= limit else { throw full }
+      try folder.write(bytes, to: file.descriptor)
+    } catch {
+      discard(number)
+      throw error
+    }
+    bytes.withUnsafeBytes { file.digest.append($0) }
+    file.size += bytes.count
+    if file.beginning.count < MediaType.tellingBytes { file.beginning += bytes.prefix(MediaType.tellingBytes) }
+    writing[number] = file
+  }
+
+  /// Ends a file and keeps it.
+  ///
+  /// - Parameter until: in seconds since 1970.
+  /// - Returns: nil where it is none of the types; it is discarded then.
+  func finish(_ number: Int, until: Int64) throws(MediaError) -> Media? {
+    guard let file = writing[number] else { return nil }
+    defer { discard(number) }
+    guard let type = MediaType(beginning: file.beginning), let hash = file.digest.finish().withUnsafeBytes({ MediaHash(bytes: $0) }) else {
+      return nil
+    }
+    let end = Self.mark(until)
+    try folder.finish(file.descriptor, at: file.path, as: hash, until: end)
+    remember(hash, end)
+    stored = (stored.bytes + file.size, stored.files + 1)
+    return Media(hash: hash, type: type, size: file.size)
+  }
+
+  /// Lets go of a file that is not kept; one that was finished stays.
+  func discard(_ number: Int) {
+    guard let file = writing.removeValue(forKey: number) else { return }
+    Glibc.close(file.descriptor)
+    unlink(file.path)
+  }
+
+  private var full: MediaError {
+    MediaError(.full, "the media folder \(folder.path) has \(limit) bytes, which is all that it may have")
+  }
+
+  // MARK: Keeping
+
+  /// Has a file kept until a day after this, in seconds since 1970.
+  ///
+  /// - Returns: whether it is there.
+  func keep(_ hash: MediaHash, until: Int64) throws(MediaError) -> Bool {
+    let end = Self.mark(until)
+    // Nobody removes what is marked.
+    if let known = marks[hash], known >= end { return true }
+    guard try folder.keep(hash, until: end) else {
+      marks[hash] = nil
+      return false
+    }
+    remember(hash, end)
+    return true
+  }
+
+  private func remember(_ hash: MediaHash, _ end: Int64) {
+    if marks.count >= 10_000 { marks.removeAll(keepingCapacity: true) }
+    marks[hash] = end
+  }
+
+  /// The end of a file that is wanted until then: one mark serves an hour.
+  private static func mark(_ until: Int64) -> Int64 {
+    let end = min(max(until, 0), .max / 2) + keptSeconds
+    return (end + 3_599) / 3_600 * 3_600
+  }
+
+  // MARK: Cleaning
+
+  /// Removes what is kept no longer, part by part, so that others have their turn in between.
+  func clean(now: Int64) async {
+    do throws(MediaError) {
+      var found = (bytes: 0, files: 0)
+      for part in MediaFolder.parts {
+        let left = try folder.clean(part, now: now, unmarked: Self.keptSeconds)
+        found = (found.bytes + left.bytes, found.files + left.files)
+        await Task.yield()
+      }
+      try folder.cleanIncoming(before: now - 3_600)
+      stored = found
+      marks = marks.filter { $0.value >= now }
+      tell?(.stored(bytes: found.bytes, files: found.files))
+    } catch { tell?(.failed(error)) }
+  }
+}

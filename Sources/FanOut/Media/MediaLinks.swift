@@ -1,0 +1,70 @@
+import Cryptography
+import Notifications
+
+/// Where devices find media, and how their links are signed.
+public struct MediaLinkSettings: Sendable {
+  /// The key that links are signed with: the same in the whole cluster.
+  public var key: [UInt8]
+  /// What links begin with: `https://push.example.com`.
+  public var base: String
+  /// How long a link is good, in seconds.
+  public var seconds: Int64
+
+  /// Settings of a cluster.
+  public init(key: [UInt8], base: String, seconds: Int64) { (self.key, self.base, self.seconds) = (key, base, seconds) }
+}
+
+/// Signs and checks links to media: `BASE/v1/media/HASH?device=…&expires=…&signature=…`, each for one device and a while. Confined to one
+/// thread at a time.
+///
+/// The signature is base64url of the first 16 bytes of the HMAC-SHA256 of the rest (RFC 2104, section 5: truncation to half the hash).
+final class MediaLinks {
+  /// What the path of a link begins with.
+  static let path = "/v1/media/"
+  private static let tagBytes = 16
+  /// As a device's clock may be behind that of the worker which has signed its link.
+  private static let leewaySeconds: Int64 = 60
+
+  private let base: String
+  private let seconds: Int64
+  private let key: HMACKey
+
+  init(_ settings: MediaLinkSettings) {
+    (base, seconds) = (settings.base, settings.seconds)
+    key = HMACKey(settings.key)
+  }
+
+  /// Of somebody who only checks links.
+  convenience init(key: [UInt8]) { self.init(MediaLinkSettings(key: key, base: "", seconds: 0)) }
+
+  /// A link for a device, good from now on.
+  func link(to hash: MediaHash, deviceHash: UInt64, now: Int64) -> MediaLink {
+    let expires = now + seconds
+    let device = String(deviceHash, radix: 16)
+    let tag = Array("\(hash) \(device) \(expires)".utf8).withUnsafeBytes { key.authenticationCode($0) }
+    let signature = tag.prefix(Self.tagBytes).withUnsafeBytes { Base64.encode(url: $0) }
+    return MediaLink(
+      url: "\(base)\(Self.path)\(hash)?device=\(device)&expires=\(expires)&signature=\(signature)", expires: expires)
+  }
+
+  /// What a link is worth.
+  enum Verdict: Equatable {
+    /// It is good for so many seconds.
+    case good(seconds: Int64)
+    case expired
+    /// Nobody here has signed it.
+    case wrong
+  }
+
+  /// Judges a link by its parts, as they stand in it.
+  func judge(_ hash: MediaHash, device: String?, expires: String?, signature: String?, now: Int64) -> Verdict {
+    guard let device, let expires, let signature, device.utf8.count <= 16, expires.utf8.count <= 20, signature.utf8.count <= 64,
+      let end = Int64(expires), let tag = Base64.decode(url: signature), tag.count == Self.tagBytes
+    else { return .wrong }
+    let isGenuine = tag.withUnsafeBytes { tag in
+      Array("\(hash) \(device) \(expires)".utf8).withUnsafeBytes { key.verify(tag, of: $0) }
+    }
+    guard isGenuine else { return .wrong }
+    return end + Self.leewaySeconds > now ? .good(seconds: max(0, end - now)) : .expired
+  }
+}

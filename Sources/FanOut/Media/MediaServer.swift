@@ -1,0 +1,151 @@
+public import EventLoop
+public import Extensions
+import HTTP
+import Notifications
+public import Worker
+
+/// Serves the media that notifications come with to devices, at the links that they were given. On a loop of its own: the file system may
+/// block, and no lane waits for it.
+///
+/// | answer | when |
+/// |---|---|
+/// | 200, 206 | the file or a part of it (RFC 9110, section 14), with `ETag` |
+/// | 304, 412, 416 | the device has it already, or asks for a part that there is not |
+/// | 403 | the link is none of this cluster's, or has expired |
+/// | 404 | the file is not there, or not any more |
+/// | 500 | the folder cannot be read |
+public actor MediaServer {
+  private nonisolated let loop: EventLoop
+  private nonisolated let folder: MediaFolder
+  private nonisolated let key: [UInt8]
+  private nonisolated let metrics: MetricRegistry
+  private var server: HTTPServer?
+
+  /// The server's loop runs everything of it.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+  /// Where it listens, with the port that was taken for 0.
+  public private(set) var address: SocketAddress
+
+  /// Starts its loop and listens.
+  ///
+  /// - Parameter key: what links are signed with.
+  /// - Throws: when the address is in use or is none of this machine's; nothing is left running then.
+  public static func start(
+    at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], metrics: MetricRegistry
+  ) async throws(EventLoopError) -> MediaServer {
+    let server = MediaServer(address, folder, key, metrics)
+    do {
+      try await server.listen()
+    } catch {
+      await server.close(withinMilliseconds: 0)
+      throw error
+    }
+    return server
+  }
+
+  private init(_ address: SocketAddress, _ folder: MediaFolder, _ key: [UInt8], _ metrics: MetricRegistry) {
+    loop = EventLoop(name: "media")
+    (self.address, self.folder, self.key, self.metrics) = (address, folder, key, metrics)
+  }
+
+  private func listen() throws(EventLoopError) {
+    var configuration = HTTPServerConfiguration()
+    configuration.maximumConnections = 4_096
+    configuration.maximumBodyBytes = 0
+    var routes = HTTPRoutes()
+    let media = MediaResponses(folder, MediaLinks(key: key), metrics)
+    routes.add(.get, prefix: MediaLinks.path) { request, responder in responder.respond(media.response(to: request)) }
+    let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes)
+    self.server = server
+    address = server.localAddress
+  }
+
+  /// Lets what is being sent come to its end, and ends with its loop. Nothing of it may be called afterwards.
+  public nonisolated func close(withinMilliseconds milliseconds: Int) async {
+    await stop(withinMilliseconds: milliseconds)
+    await loop.close()
+  }
+
+  private func stop(withinMilliseconds milliseconds: Int) async {
+    let server = server
+    self.server = nil
+    await server?.close(withinMilliseconds: milliseconds)
+  }
+}
+
+/// What requests for media are answered. Loop-confined; it blocks.
+private final class MediaResponses {
+  private let folder: MediaFolder
+  private let links: MediaLinks
+  private let metrics: MetricRegistry
+  private let bytes: Counter
+  private var answers: [Int: Counter] = [:]
+
+  init(_ folder: MediaFolder, _ links: MediaLinks, _ metrics: MetricRegistry) {
+    (self.folder, self.links, self.metrics) = (folder, links, metrics)
+    bytes = metrics.make(MetricNames.mediaServedBytes)
+  }
+
+  func response(to request: HTTPRequest) -> HTTPResponse {
+    let response = answer(to: request)
+    let status = response.status.rawValue
+    let counter = answers[status] ?? metrics.make(MetricNames.mediaServed, "\(status)")
+    answers[status] = counter
+    counter.increment()
+    return response
+  }
+
+  private func answer(to request: HTTPRequest) -> HTTPResponse {
+    guard let hash = MediaHash(request.path.dropFirst(MediaLinks.path.count)) else {
+      return HTTPResponse(.notFound, text: "There is nothing at this path.\n")
+    }
+    let verdict = links.judge(
+      hash, device: request.queryParameter("device"), expires: request.queryParameter("expires"),
+      signature: request.queryParameter("signature"), now: WallClock.seconds())
+    switch verdict {
+    case .wrong: return HTTPResponse(.forbidden, text: "This link is none that the cluster has given.\n")
+    case .expired: return HTTPResponse(.forbidden, text: "This link has expired; the frame link asks for another.\n")
+    case .good(let seconds):
+      do throws(MediaError) {
+        guard let file = try folder.open(hash) else {
+          return HTTPResponse(.notFound, text: "The cluster does not have this file any more.\n")
+        }
+        return response(to: request, hash, file, seconds: seconds)
+      } catch { return HTTPResponse(.internalServerError, text: "The file cannot be read.\n") }
+    }
+  }
+
+  private func response(to request: HTTPRequest, _ hash: MediaHash, _ file: MediaFile, seconds: Int64) -> HTTPResponse {
+    let selection = HTTPRepresentation(entityTag: hash.description, count: file.size).selection(for: request)
+    guard let range = selection.range else { return HTTPResponse(selection.status, headers: selection.headers) }
+    // A browser is to take it for nothing else than it is.
+    let headers = [
+      ("Content-Type", file.type.name.description), ("Cache-Control", "private, max-age=\(seconds), immutable"),
+      ("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox; default-src 'none'"),
+    ]
+    return HTTPResponse(selection.status, headers: headers + selection.headers, source: MediaBody(file, range, bytes))
+  }
+}
+
+/// A part of a file on its way to a device.
+private final class MediaBody: HTTPBodySource {
+  private let file: MediaFile
+  private let served: Counter
+  private var place: Int
+  let count: Int
+
+  init(_ file: MediaFile, _ range: Range<Int>, _ served: Counter) {
+    (self.file, self.served) = (file, served)
+    (place, count) = (range.lowerBound, range.count)
+  }
+
+  func read(atMost maximum: Int) -> SharedBytes {
+    let piece = file.read(at: place, atMost: maximum)
+    place += piece.count
+    served.increment(by: piece.count)
+    return piece
+  }
+
+  func close() { file.close() }
+}

@@ -1,0 +1,112 @@
+public import JSON
+
+/// A file in the cluster's media store.
+public struct Media: Sendable, Hashable {
+  /// Its content's hash.
+  public var hash: MediaHash
+  /// What it is, by its content.
+  public var type: MediaType
+  /// Its bytes.
+  public var size: Int
+
+  /// A file.
+  public init(hash: MediaHash, type: MediaType, size: Int) { (self.hash, self.type, self.size) = (hash, type, size) }
+}
+
+/// A file that a notification comes with: an image, a piece of music, a video (`UNNotificationAttachment`).
+public struct NotificationAttachment: Sendable, Equatable {
+  /// The most attachments of a notification.
+  public static var maximum: Int { 10 }
+  /// The longest identifier, in bytes.
+  public static var identifierBytes: Int { 64 }
+
+  /// What the application knows it by, unique in its notification.
+  public var identifier: String
+  /// The file.
+  public var media: Media
+  /// How it is shown.
+  public var options: AttachmentOptions
+
+  /// An attachment.
+  public init(identifier: String, media: Media, options: AttachmentOptions = AttachmentOptions()) {
+    (self.identifier, self.media, self.options) = (identifier, media, options)
+  }
+
+  /// Whether a text may be an identifier.
+  public static func isIdentifier(_ text: String) -> Bool { ObjectReader.isPlain(text, longest: identifierBytes) }
+
+  /// Reads the members `identifier`, `hash`, `type`, `size` and `options`.
+  ///
+  /// - Parameter path: where the object stands, for errors.
+  public init(_ value: JSONValue, path: String) throws(FieldError) {
+    let reader = try ObjectReader(value, path: path)
+    identifier = try reader.requiredText("identifier", longest: Self.identifierBytes)
+    guard let hash = MediaHash(try reader.requiredText("hash", longest: MediaHash.textCount)) else {
+      throw reader.error("hash", "This is a SHA-256: \(MediaHash.textCount) hexadecimal digits in lower case.")
+    }
+    guard let type = MediaType(name: try reader.requiredText("type", longest: FrameLimits.idBytes)) else {
+      throw reader.error("type", "This is one of: \(MediaType.allCases.map(\.name.description).joined(separator: ", ")).")
+    }
+    guard let size = try reader.integer("size", in: 0...Int64(MediaType.largestBytes)) else {
+      throw reader.error("size", "This member is required.")
+    }
+    media = Media(hash: hash, type: type, size: Int(size))
+    options =
+      try reader["options"].map { value throws(FieldError) in try AttachmentOptions(value, path: reader.path + "options") }
+      ?? AttachmentOptions()
+  }
+
+  /// As a JSON object.
+  public var object: JSONValue {
+    var object: JSONValue = [
+      "identifier": .string(identifier), "hash": .string(media.hash.description), "type": .string(media.type.name.description),
+      "size": .integer(Int64(media.size)),
+    ]
+    if options != AttachmentOptions() { object.set("options", options.object) }
+    return object
+  }
+}
+
+/// The attachments of a notification, as an entry has them: how many (1 byte); of each the identifier behind its length (1), the hash
+/// (32), the type (1), the size (8), and the options as JSON behind their length (2).
+extension NotificationAttachment {
+  /// Appends a list of at most ``maximum``; an empty one is no bytes.
+  public static func append(_ attachments: [NotificationAttachment], to buffer: inout ByteBuffer) {
+    precondition(attachments.count <= maximum, "there are at most \(maximum) attachments")
+    guard !attachments.isEmpty else { return }
+    buffer.append(UInt8(attachments.count))
+    for attachment in attachments {
+      let identifier = attachment.identifier.utf8.prefix(identifierBytes)
+      buffer.append(UInt8(identifier.count))
+      for byte in identifier { buffer.append(byte) }
+      attachment.media.hash.append(to: &buffer)
+      buffer.append(attachment.media.type.rawValue)
+      buffer.append(UInt64(attachment.media.size))
+      let options = attachment.options == AttachmentOptions() ? "" : attachment.options.object.text
+      buffer.append(UInt16(options.utf8.count))
+      buffer.append(options)
+    }
+  }
+
+  /// The attachments in an entry's field; nil where no worker has written it.
+  public static func list(_ field: UnsafeRawBufferPointer) -> [NotificationAttachment]? {
+    if field.isEmpty { return [] }
+    var reader = ByteReader(field)
+    guard let count = reader.byte(), count <= maximum else { return nil }
+    var list: [NotificationAttachment] = []
+    for _ in 0..<count {
+      guard let identifier = reader.shortField(), let hash = reader.bytes(MediaHash.byteCount).flatMap(MediaHash.init(bytes:)),
+        let type = reader.byte().flatMap(MediaType.init(rawValue:)), let size = reader.integer(Int64.self), size >= 0,
+        let text = reader.longField(), let options = options(text)
+      else { return nil }
+      list.append(
+        NotificationAttachment(identifier: identifier.text, media: Media(hash: hash, type: type, size: Int(size)), options: options))
+    }
+    return reader.rest.isEmpty ? list : nil
+  }
+
+  private static func options(_ text: UnsafeRawBufferPointer) -> AttachmentOptions? {
+    if text.isEmpty { return AttachmentOptions() }
+    return (try? JSONValue(parsing: text)).flatMap { try? AttachmentOptions($0, path: "") }
+  }
+}

@@ -1,0 +1,92 @@
+public import JSON
+
+/// Where a device finds a file of the media store, for a while.
+public struct MediaLink: Sendable, Equatable {
+  /// The URL, signed for one device.
+  public var url: String
+  /// Until when it is good, in seconds since 1970 by the cluster's clock.
+  public var expires: Int64
+
+  /// A link.
+  public init(url: String, expires: Int64) { (self.url, self.expires) = (url, expires) }
+
+  /// The longest URL, in bytes.
+  static var urlBytes: Int { 2_048 }
+
+  /// Of the members `url` and `expires`; nil where there is no `url`.
+  init?(_ reader: ObjectReader) throws(FieldError) {
+    guard let url = try reader.text("url", longest: Self.urlBytes) else { return nil }
+    self.init(url: url, expires: try reader.requiredInteger("expires"))
+  }
+}
+
+/// An attachment as a device is given it: with a link, where the cluster serves its media.
+public struct LinkedAttachment: Sendable, Equatable {
+  /// The attachment.
+  public var attachment: NotificationAttachment
+  /// Where it is; nil where the cluster serves no media.
+  public var link: MediaLink?
+
+  /// An attachment with its link.
+  public init(_ attachment: NotificationAttachment, link: MediaLink?) { (self.attachment, self.link) = (attachment, link) }
+
+  init(_ value: JSONValue, path: String) throws(FieldError) {
+    attachment = try NotificationAttachment(value, path: path)
+    link = try MediaLink(try ObjectReader(value, path: path))
+  }
+
+  /// As a JSON object: the attachment's members, `url` and `expires`.
+  public var object: JSONValue {
+    var object = attachment.object
+    if let link {
+      object.set("url", .string(link.url))
+      object.set("expires", .integer(link.expires))
+    }
+    return object
+  }
+}
+
+/// The frame `link`: a device asks for a new link to an attachment.
+public struct LinkFrame: Sendable, Equatable {
+  /// The file.
+  public var hash: MediaHash
+  /// The device's own id for the request.
+  public var request: String
+
+  /// A request for a link.
+  public init(hash: MediaHash, request: String) { (self.hash, self.request) = (hash, request) }
+
+  init(_ reader: ObjectReader) throws(FieldError) {
+    request = try reader.requiredText("request", longest: FrameLimits.idBytes)
+    guard let hash = MediaHash(try reader.requiredText("hash", longest: MediaHash.textCount)) else {
+      throw reader.error("hash", "This is a SHA-256: \(MediaHash.textCount) hexadecimal digits in lower case.")
+    }
+    self.hash = hash
+  }
+
+  /// Appends the frame.
+  public func write(to json: inout JSONWriter) {
+    json.openObject()
+    json.member("type", DeviceFrameType.link.rawValue)
+    json.member("hash", hash.description)
+    json.member("request", request)
+    json.closeObject()
+  }
+}
+
+/// The frame `linked`: the answer to `link`.
+public struct LinkedFrame: Sendable, Equatable {
+  /// The device's own id for its request.
+  public var request: String
+  /// The link.
+  public var link: MediaLink
+
+  /// An answer.
+  public init(request: String, link: MediaLink) { (self.request, self.link) = (request, link) }
+
+  init(_ reader: ObjectReader) throws(FieldError) {
+    request = try reader.requiredText("request", longest: FrameLimits.idBytes)
+    guard let link = try MediaLink(reader) else { throw reader.error("url", "This member is required.") }
+    self.link = link
+  }
+}
