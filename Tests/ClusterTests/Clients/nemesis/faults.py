@@ -193,7 +193,12 @@ class Nemesis:
             redis = self.cluster.redis
             self.copies += 1
             source, copy = os.path.join(redis.folder, "appendonlydir"), os.path.join(self.cluster.folder, "copy-%d" % self.copies)
-            shutil.copytree(source, copy)
+            # It stands still for that, for it takes files away that it has written anew.
+            redis.server.send(signal.SIGSTOP)
+            try:
+                shutil.copytree(source, copy)
+            finally:
+                redis.server.send(signal.SIGCONT)
             # Younger than the markers are raised, or older.
             age = dice.choice([dice.uniform(0.05, 1), dice.uniform(0.5, 6)])
             await asyncio.sleep(age)
