@@ -272,6 +272,36 @@ func pinned(_ host: String, _ port: Int, _ addresses: [String]) throws -> HTTPPi
     }
   }
 
+  /// What has come meanwhile is handed over inside the call that goes on: an end that is found there has no event of its own.
+  @Test(arguments: [false, true]) func whatIsRefusedAfterAPauseEndsTheRequestAtOnce(byItsSize: Bool) async throws {
+    try await ScriptedServer.with({ _ in
+      .endless("HTTP/1.1 200 OK\r\n\r\n", then: String(repeating: "x", count: 100_000))
+    }) { server, port in
+      try await HTTPClientLane.with(try HTTPClientLane.local("127.0.0.1:\(port)")) { lane in
+        var request = patient(.get, "http://127.0.0.1:\(port)/")
+        request.maximumBodyBytes = byItsSize ? 252_000 : .max
+        for _ in 0..<20 {
+          await lane.collect(request) { body in
+            if body.pauses == 1 { return byItsSize ? .more : .stop }
+            guard body.bytes.count > 250_000 - 16_384 else { return .more }
+            body.pauses += 1
+            // Long enough that more has come, which is kept.
+            let timer = Timer(on: lane.loop)
+            timer.handler = {
+              timer.close()
+              body.call?.resumeBody()
+            }
+            timer.start(after: 300)
+            return .pause
+          }
+        }
+        #expect(await lane.wait { $0.codes.count == 20 })
+        #expect(await lane.codes == Array(repeating: byItsSize ? .bodyTooLarge : .canceled, count: 20))
+        #expect(await server.wait { $0.open == 0 })
+      }
+    }
+  }
+
   // MARK: Where it goes
 
   @Test func whatCannotBeSentIsToldAtOnceAndWithoutSecrets() async throws {

@@ -12,7 +12,7 @@ final class CurlMulti {
     case remove(CurlTransfer)
     case resume(CurlTransfer)
     /// The transfer has a failure that libcurl does not know of.
-    case conclude(CurlTransfer)
+    case conclude(CurlTransfer, CURLcode)
     case cleanUp
   }
 
@@ -91,7 +91,7 @@ final class CurlMulti {
       // Saying so to libcurl would end every transfer.
       guard let easy, let transfer = transfers[easy] else { return }
       transfer.failToConnect(error.message)
-      actions.append(.conclude(transfer))
+      actions.append(.conclude(transfer, CURLE_COULDNT_CONNECT))
     }
   }
 
@@ -131,7 +131,7 @@ final class CurlMulti {
   /// Begins a request.
   func add(_ call: HTTPClientCall, _ configuration: HTTPClientConfiguration) -> CurlTransfer {
     let transfer = CurlTransfer(call, easies.take(), configuration)
-    transfer.whenHopeless = { [unowned self, unowned transfer] in actions.append(.conclude(transfer)) }
+    transfer.whenHopeless = { [unowned self, unowned transfer] in actions.append(.conclude(transfer, CURLE_COULDNT_CONNECT)) }
     submit(.add(transfer))
     return transfer
   }
@@ -165,9 +165,12 @@ final class CurlMulti {
     case .remove(let transfer): detach(transfer)
     case .resume(let transfer):
       guard transfers[transfer.easy.handle] === transfer, transfer.resume() else { return }
-      // It may deliver at once what had come before.
-      enter { curl_easy_pause(transfer.easy.handle, CURLPAUSE_CONT) }
-    case .conclude(let transfer): conclude(transfer, CURLE_COULDNT_CONNECT)
+      // It may deliver at once what had come before; what is refused then it says here, and to nobody else.
+      enter {
+        let result = curl_easy_pause(transfer.easy.handle, CURLPAUSE_CONT)
+        if result != CURLE_OK { actions.append(.conclude(transfer, result)) }
+      }
+    case .conclude(let transfer, let result): conclude(transfer, result)
     case .cleanUp: cleanUp()
     }
   }
