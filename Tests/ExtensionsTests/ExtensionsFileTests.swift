@@ -47,6 +47,29 @@ import Testing
     }
   }
 
+  /// Once for a request, and for some of those who get it only behind that.
+  @Test func anExtensionThatIsCalledForSomeStandsBehindThoseThatAreCalledForAll() throws {
+    func file(_ scopes: String...) throws -> ExtensionsFile {
+      let steps = scopes.enumerated().map { number, scope in
+        #"{"name":"\#(number)","use":"child","program":"/bin/sh","per":"\#(scope)"}"#
+      }
+      return try ExtensionsFile(parsing: Array(#"{"applications":{"a":[\#(steps.joined(separator: ","))]}}"#.utf8))
+    }
+    let chain = try #require(try file("request", "locale", "device", "locale").all.first)
+    #expect(chain.called.map(\.name) == ["0"] && chain.varied.map(\.name) == ["1", "2", "3"] && chain.scope == .device)
+    #expect(chain.variant(of: "x", "de") != chain.variant(of: "y", "de"))
+    let locales = try #require(try file("locale").all.first)
+    #expect(locales.variant(of: "x", "de") == locales.variant(of: "y", "de"))
+    #expect(locales.variant(of: "x", "de") != locales.variant(of: "x", nil))
+    #expect(try file("request").all.first?.variant(of: "x", "de") == nil)
+    for wrong in ["locale", "device"] {
+      let error = #expect(throws: FieldError.self) { try file(wrong, "request") }
+      #expect(error?.field == #"applications["a"][1].use"#)
+    }
+    let error = #expect(throws: FieldError.self) { try file("person") }
+    #expect(error?.description == #"applications["a"][0].per: This is one of: request, locale, device."#)
+  }
+
   @Test(arguments: [
     ("", "line 1, column 1: JSON, byte 0"),
     ("{\n  \"applications\": {,}}", "line 2, column 20"),

@@ -18,14 +18,17 @@ import Worker
     private var isOpen = false
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private(set) var calls: [String] = []
+    private(set) var keys: Set<String> = []
     private(set) var cancelled = 0
 
     func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
       var content = bestAttempt.content
       let body = content.body ?? ""
       calls.append(body)
-      if body.hasPrefix("wait") { await wait() }
+      keys.insert(request.idempotencyKey)
+      if body.contains("wait") { await wait() }
       content.body = "seen: \(body)"
+      if let locale = request.locale { content.subtitle = "\(locale)\(request.device.map { " \($0.suffix(2))" } ?? "")" }
       return content
     }
 
@@ -50,11 +53,17 @@ import Worker
     }
   }
 
-  private static func source(_ work: Marking, _ more: [ExtensionChain.Step] = []) -> ExtensionsSource {
+  private static func source(_ work: Marking, _ more: [ExtensionChain.Step] = []) -> ExtensionsSource { source([step(work)] + more) }
+
+  private static func source(_ steps: [ExtensionChain.Step]) -> ExtensionsSource {
+    ExtensionsSource(ExtensionsFile([ExtensionChain(application: TransformFixture.application, steps: steps)]))
+  }
+
+  private static func step(_ work: Marking, per scope: ExtensionDefinition.Scope = .request) -> ExtensionChain.Step {
     var limits = ExtensionDefinition.Limits()
     limits.budgetMilliseconds = CallBudget.longestMilliseconds
-    let step = ExtensionChain.Step(name: "ask", work: .called(ExtensionDefinition(limits) { _ in work }))
-    return ExtensionsSource(ExtensionsFile([ExtensionChain(application: TransformFixture.application, steps: [step] + more)]))
+    limits.scope = scope
+    return ExtensionChain.Step(name: "ask-\(scope)", work: .called(ExtensionDefinition(limits) { _ in work }))
   }
 
   private static func payload(_ body: String) -> String { #"{"aps":{"alert":{"body":"\#(body)"},"mutable-content":1}}"# }
@@ -189,18 +198,107 @@ import Worker
       for token in tokens { try await lane.connect(token) }
       try await lane.request("user:ada", payload: Self.payload("hello"))
       try await lane.request("device:" + tokens[1], payload: Self.payload("bonjour"))
-      var shown: [String: [String]] = [:]
-      for record in try await lane.kafka.records(of: lane.topics.deliveries, count: 5) {
-        try (record.value ?? []).withUnsafeBytes { bytes in
-          let alert = try JSONValue(parsing: try #require(DeliveryRecord(bytes)?.entry?.payload))["aps"]?["alert"]
-          let said = "\(alert?["body"]?.stringValue ?? "") \(alert?["subtitle"]?.stringValue ?? "")"
-          shown[String(decoding: record.key ?? [], as: UTF8.self), default: []].append(said)
-        }
-      }
+      let shown = try await Self.shown(lane, count: 5)
       #expect(shown[tokens[0]] == ["seen: hello de_AT"] && shown[tokens[2]] == ["seen: hello de_AT"])
       #expect(shown[tokens[1]]?.sorted() == ["seen: bonjour fr_FR", "seen: hello fr_FR"], "two targets, whose order is anything")
       #expect(shown[tokens[3]] == ["seen: hello none"])
       #expect(await work.calls.count == 2)
+    }
+  }
+
+  /// What a lane has delivered to each device: body and subtitle.
+  private static func shown(_ lane: TransformFixture, count: Int) async throws -> [String: [String]] {
+    var shown: [String: [String]] = [:]
+    for record in try await lane.kafka.records(of: lane.topics.deliveries, count: count) {
+      try (record.value ?? []).withUnsafeBytes { bytes in
+        let alert = try JSONValue(parsing: try #require(DeliveryRecord(bytes)?.entry?.payload))["aps"]?["alert"]
+        let said = "\(alert?["body"]?.stringValue ?? "") \(alert?["subtitle"]?.stringValue ?? "")"
+        shown[String(decoding: record.key ?? [], as: UTF8.self), default: []].append(said)
+      }
+    }
+    return shown
+  }
+
+  /// A person with four devices, of which two have the same language.
+  private static func withPerson(
+    _ source: ExtensionsSource, _ body: @escaping @Sendable (TransformFixture, [String]) async throws -> Void
+  ) async throws {
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2), (1, 2)])
+      try await lane.register(tokens, for: "ada", locales: [tokens[0]: "de", tokens[1]: "fr", tokens[2]: "de", tokens[3]: "it"])
+      for token in tokens { try await lane.connect(token) }
+      try await body(lane, tokens)
+    }
+  }
+
+  @Test func oneThatAsksForItIsCalledOnceForEachLocaleBehindThoseThatAreCalledOnce() async throws {
+    let (first, second) = (Marking(), Marking())
+    try await Self.withPerson(Self.source([Self.step(first), Self.step(second, per: .locale)])) { lane, tokens in
+      try await lane.request("user:ada", payload: Self.payload("hello"))
+      try await lane.request("device:" + tokens[1], payload: Self.payload("bonjour"))
+      let shown = try await Self.shown(lane, count: 5)
+      #expect(shown[tokens[0]] == ["seen: seen: hello de"] && shown[tokens[2]] == ["seen: seen: hello de"])
+      #expect(shown[tokens[1]]?.sorted() == ["seen: seen: bonjour fr", "seen: seen: hello fr"])
+      #expect(shown[tokens[3]] == ["seen: seen: hello it"])
+      #expect(await first.calls.count == 2)
+      #expect(await second.calls.count == 4, "three languages of the person, and one of the device")
+      #expect(await second.keys.count == 4, "each can tell whether it was asked before")
+    }
+  }
+
+  @Test func oneThatAsksForItIsCalledForEachDevice() async throws {
+    let work = Marking()
+    try await Self.withPerson(Self.source([Self.step(work, per: .device), ExtensionChain.Step(name: "texts", work: Mark())])) {
+      lane, tokens in
+      try await lane.request("user:ada", payload: Self.payload("hello"))
+      let shown = try await Self.shown(lane, count: 4)
+      for (token, locale) in zip(tokens, ["de", "fr", "de", "it"]) {
+        #expect(shown[token] == ["marked seen: hello \(locale) \(token.suffix(2))"])
+      }
+      #expect(await work.calls.count == 4)
+      #expect(await work.keys.count == 4)
+    }
+  }
+
+  private struct Mark: ImmediateExtension {
+    func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
+      content.body = "marked \(content.body ?? "")"
+      return nil
+    }
+  }
+
+  /// A bucket is lost while devices are called for, so that the lane reads the request again.
+  @Test func whatWasAnsweredForADeviceIsNotAskedAgainWhereTheRequestIsReadAgain() async throws {
+    let work = Marking()
+    try await Self.withPerson(Self.source([Self.step(work, per: .device)])) { lane, tokens in
+      try await lane.request("user:ada", payload: Self.payload("wait"))
+      await lane.eventually("all are called") { await work.calls.count == 4 }
+      try await lane.lose(0)
+      await work.open()
+      await lane.eventually("the lane knows that Redis is not as it should be") { !lane.health.isReady }
+      try await lane.putBack(0)
+      await lane.eventually("it is judged", withinSeconds: 40) { lane.count(.addressed) == 1 }
+      #expect(await work.calls.count == 4)
+      let shown = try await Self.shown(lane, count: 4)
+      #expect(Set(shown.keys) == Set(tokens))
+    }
+  }
+
+  @Test func aDeviceThatComesMeanwhileIsShownWhatTheOthersGotBefore() async throws {
+    let (first, second) = (Marking(), Marking())
+    try await Self.withPerson(Self.source([Self.step(first), Self.step(second, per: .locale)])) { lane, tokens in
+      try await lane.request("user:ada", payload: Self.payload("wait"))
+      await lane.eventually("the first one is called") { await first.calls.count == 1 }
+      await first.open()
+      await lane.eventually("and those for the locales") { await second.calls.count == 3 }
+      let late = TransformFixture.tokens(in: [(2, 1)])
+      try await lane.register(late, for: "ada", locales: [late[0]: "es"], after: 4)
+      try await lane.connect(late[0])
+      await second.open()
+      let shown = try await Self.shown(lane, count: 5)
+      #expect(shown[late[0]] == ["seen: wait "], "nobody has asked for its language")
+      #expect(shown[tokens[3]] == ["seen: seen: wait it"])
+      #expect(lane.metric(#"carillon_transform_extensions_total{state="overloaded"}"#) == 1)
     }
   }
 

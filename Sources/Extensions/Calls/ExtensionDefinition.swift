@@ -10,6 +10,16 @@ public final class ExtensionDefinition: Sendable {
     case original
   }
 
+  /// For whom of those who get a notification it is called.
+  public enum Scope: String, Sendable, CaseIterable {
+    /// Once for all of them.
+    case request
+    /// Once for all devices with the same locale.
+    case locale
+    /// For each device.
+    case device
+  }
+
   /// What holds for its calls.
   public struct Limits: Sendable, Equatable {
     /// How long one may take, in milliseconds: 1 to ``CallBudget/longestMilliseconds``.
@@ -18,6 +28,8 @@ public final class ExtensionDefinition: Sendable {
     public var concurrency = 256
     /// After how many failures in a row it is not asked for a while; 0: it is always asked.
     public var breaker = 10
+    /// For whom it is called.
+    public var scope = Scope.request
     /// What is shown where it does not come to its end.
     public var unfinished = Unfinished.bestAttempt
 

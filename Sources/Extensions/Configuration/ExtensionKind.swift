@@ -95,7 +95,7 @@ struct ExtensionResources {
 }
 
 extension ExtensionDefinition.Limits {
-  /// Of the members `budget`, `concurrency`, `breaker` and `unfinished`, which all extensions have that may take their time.
+  /// Of the members `budget`, `concurrency`, `breaker`, `per` and `unfinished`, which all extensions have that may take their time.
   ///
   /// - Parameter breaker: what holds where nothing is said.
   init(_ settings: inout SettingsObject, breaker: Int = Self().breaker) throws(FieldError) {
@@ -104,6 +104,7 @@ extension ExtensionDefinition.Limits {
     if let budget = try settings.integer("budget", in: 10...Int64(CallBudget.longestMilliseconds)) { budgetMilliseconds = Int(budget) }
     if let concurrency = try settings.integer("concurrency", in: 1...10_000) { self.concurrency = Int(concurrency) }
     if let breaker = try settings.integer("breaker", in: 0...1_000) { self.breaker = Int(breaker) }
+    scope = try settings.word("per", default: .request)
     unfinished = try settings.word("unfinished", default: .bestAttempt)
   }
 }

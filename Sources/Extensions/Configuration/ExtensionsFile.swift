@@ -138,7 +138,8 @@ public struct ExtensionsFile: Sendable {
       try object.finish()
       steps.append(ExtensionChain.Step(name: name, work: work))
       guard ExtensionChain.isInOrder(steps) else {
-        throw object.wrong("use", "An extension that is asked once for a request stands before those that depend on the device's locale.")
+        throw object.wrong(
+          "use", "An extension that is asked once for a request stands before those that depend on the device or its locale.")
       }
     }
     return steps

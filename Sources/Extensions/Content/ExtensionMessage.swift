@@ -9,6 +9,8 @@ enum ExtensionMessage {
       "id": .string("\(request.id)"), "identifier": .string(request.identifier), "application": .string(request.application),
       "extension": .string(request.extensionName), "expiration": .integer(request.expiration), "payload": content.payload,
     ]
+    if let locale = request.locale { object.set("locale", .string(locale)) }
+    if let device = request.device { object.set("device", .string(device)) }
     if !content.attachments.isEmpty { object.set("attachments", attachments(content)) }
     return object
   }
@@ -19,7 +21,9 @@ enum ExtensionMessage {
       let application = object["application"]?.stringValue, let name = object["extension"]?.stringValue,
       let expiration = object["expiration"]?.integerValue, let payload = object["payload"], payload.members != nil
     else { return nil }
-    let request = ExtensionRequest(id: id, identifier: identifier, application: application, expiration: expiration)
+    var request = ExtensionRequest(
+      id: id, identifier: identifier, application: application, expiration: expiration, locale: object["locale"]?.stringValue)
+    request.device = object["device"]?.stringValue
     let attachments = object["attachments"].flatMap { try? ContentAttachment.list($0) } ?? []
     return (request.named(name), MutableContent(payload: payload, attachments: attachments))
   }

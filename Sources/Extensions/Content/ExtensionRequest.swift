@@ -12,6 +12,10 @@ public struct ExtensionRequest: Sendable {
   public var expiration: Int64
   /// The device's locale, as it registered it: `de_AT`; nil where it has none.
   public var locale: String?
+  /// The device's token, where the extension is called for each device.
+  public internal(set) var device: String?
+  /// Tells the calls for different locales or devices apart; nil where it is called once.
+  private var variant: String?
   /// What the file calls the extension that is told of it.
   public internal(set) var extensionName = ""
 
@@ -22,7 +26,21 @@ public struct ExtensionRequest: Sendable {
   }
 
   /// The same whenever the extension is called for this notification, so that whoever is asked can answer the same again.
-  public var idempotencyKey: String { "\(id)_\(extensionName)" }
+  public var idempotencyKey: String {
+    let key = "\(id)_\(extensionName)"
+    return variant.map { "\(key)_\(String(StableHash.hash($0), radix: 16))" } ?? key
+  }
+
+  /// The same for one of the variants of a chain.
+  ///
+  /// - Parameters:
+  ///   - variant: ``ExtensionChain/variant(of:_:)``.
+  ///   - device: its token, where it is a device's own.
+  public func varied(_ variant: String, device: String?) -> ExtensionRequest {
+    var request = self
+    (request.variant, request.device) = (variant, device)
+    return request
+  }
 
   func named(_ name: String) -> ExtensionRequest {
     var request = self

@@ -14,6 +14,9 @@ public final class Arena {
     return keep { $0.append(bytes) }
   }
 
+  /// A stretch of it as text.
+  public func text(_ span: ArenaSpan) -> String { bytes.withUnsafeBytes { String(decoding: $0[span], as: UTF8.self) } }
+
   /// Writes into the arena, and answers where.
   public func keep(_ write: (inout ByteBuffer) -> Void) -> ArenaSpan {
     let start = bytes.count

@@ -40,6 +40,17 @@ public final class Results {
   public struct Place: Sendable, Hashable {
     fileprivate let bucket: Int
     fileprivate let revision: Revision
+    /// 0: of the request, whoever gets it.
+    fileprivate var variant: UInt64 = 0
+
+    /// The place of what was made for some of those who get the request.
+    ///
+    /// - Parameter variant: tells it from the others of the request.
+    public func of(_ variant: UInt64) -> Place {
+      var place = self
+      place.variant = variant
+      return place
+    }
   }
 
   /// What one lane has Redis keep at most, in bytes; what comes beyond it is not remembered.
@@ -135,6 +146,15 @@ public final class Results {
     }
   }
 
+  /// What is remembered at a place; nil also where Redis has lost it.
+  ///
+  /// - Parameter then: may be called during this call, where it cannot be sent.
+  public func recall(_ place: Place, _ then: @escaping (Result<[UInt8]?, StoreError>) -> Void) {
+    calls.command.begin("GET")
+    append(place)
+    calls.send(over: shards.shard(of: place.bucket)) { answer in then(answer.map { $0.bytes.map { Array($0) } }) }
+  }
+
   /// Has Redis keep a result for a while; what does not fit is not kept.
   ///
   /// What is asked of the same server later finds it there.
@@ -172,6 +192,7 @@ public final class Results {
   private func append(_ place: Place) {
     calls.command.beginKey("x", place.bucket)
     place.revision.withBytes { calls.command.extend($0) }
+    if place.variant != 0 { withUnsafeBytes(of: place.variant.bigEndian) { calls.command.extend($0) } }
     calls.command.endArgument()
   }
 }

@@ -51,16 +51,15 @@ final class Pipeline {
     rejections = Rejections(inFlight, outcomes, reader)
     registry = RegistryWait(state)
     // What may answer later, in the order in which requests pass it.
-    let locales = Locales(shards)
+    let (persons, locales) = (Recipients(shards), Locales(shards))
     let rules = ContentRules(settings.limits)
     let extensions = LaneExtensions(settings.extensions)
     stages = StageSequence(
       [
-        registry, CallStage(on: loop, extensions, rules, isRebuilding ? nil : Results(shards, on: loop)),
+        registry, CallStage(on: loop, extensions, rules, isRebuilding ? nil : Results(shards, on: loop), persons, locales),
         ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
       ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
-    let persons = Recipients(shards)
     recipients = RecipientStage(persons, locales, inFlight, judge, reader, outcomes, journal: journal, metrics: metrics, logger: logger)
     registrations = RegistrationStage(
       Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), inFlight, logger)

@@ -5,7 +5,7 @@ import Notifications
 import Store
 
 /// Where mutable notifications pass those service extensions of their application that may take their time: once for a request, whoever
-/// gets it. Loop-confined.
+/// gets it, and then those that ask for that once for each locale, or each device, of those who get it. Loop-confined.
 ///
 /// What Redis knows of a request is looked up first: what they have left before is used again, and what nobody would see calls nobody.
 final class CallStage: Stage {
@@ -15,6 +15,7 @@ final class CallStage: Stage {
   /// Nil: nothing is looked up, and nothing remembered.
   private let results: Results?
   private let calls: ExtensionCalls
+  private let tools: VariantPassages.Tools
   private var requests: [Flow.Parked: Request] = [:]
   /// Those that are not looked up yet.
   private var unasked: [Flow.Parked] = []
@@ -23,6 +24,8 @@ final class CallStage: Stage {
   /// Those that wait for a place, from `next` on.
   private var held: [Flow.Parked] = []
   private var next = 0
+  /// Those that have begun, while each waits for a place.
+  private var begun = 0
   private var turnEnd: TurnEnd?
   weak var owner: (any StageOwner)?
 
@@ -30,12 +33,33 @@ final class CallStage: Stage {
     let content: RequestContent
     let chain: ExtensionChain
     let place: Results.Place?
-    /// Nil as long as it is looked up.
-    var passage: ExtensionPassage?
+    /// It has the place that it has waited for.
+    var isBegun = false
+    var phase = Phase.looking
+
+    enum Phase {
+      /// What is known of it is looked up, or it waits for a place.
+      case looking
+      /// It passes those that are called once for it.
+      case calling(ExtensionPassage)
+      /// It passes those that are called for some of those who get it.
+      case varying(VariantPassages)
+    }
+
+    func cancel() {
+      switch phase {
+      case .looking: break
+      case .calling(let passage): passage.cancel()
+      case .varying(let passages): passages.cancel()
+      }
+    }
   }
 
   /// - Parameter results: nil where Redis is rebuilt: then nothing is looked up, and no call is refused, for whoever rebuilds has time.
-  init(on loop: EventLoop, _ extensions: LaneExtensions, _ rules: ContentRules, _ results: Results?) {
+  init(
+    on loop: EventLoop, _ extensions: LaneExtensions, _ rules: ContentRules, _ results: Results?, _ recipients: Recipients,
+    _ locales: Locales
+  ) {
     self.loop = loop
     self.extensions = extensions
     self.rules = rules
@@ -43,6 +67,7 @@ final class CallStage: Stage {
     var bounds = ExtensionCalls.Bounds()
     bounds.hasBreakers = results != nil
     calls = ExtensionCalls(on: loop, bounds: bounds)
+    tools = VariantPassages.Tools(recipients: recipients, locales: locales, results: results, calls: calls, rules: rules)
     turnEnd = loop.onTurnEnd { [unowned self] in goOn() }
   }
 
@@ -56,7 +81,9 @@ final class CallStage: Stage {
   func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
     if extensions.update() { calls.retire() }
     guard content.mutability == .mutable, content.called == nil else { return .pass(content) }
-    guard let chain = extensions.chain(application: content.entry.application), !chain.called.isEmpty else { return .pass(content) }
+    guard let chain = extensions.chain(application: content.entry.application), !chain.called.isEmpty || !chain.varied.isEmpty else {
+      return .pass(content)
+    }
     let place = results.map { $0.place(of: Results.Request(content)) }
     requests[record] = Request(content: content, chain: chain, place: place)
     unasked.append(record)
@@ -64,7 +91,7 @@ final class CallStage: Stage {
   }
 
   func drop(_ records: Set<Flow.Parked>) {
-    for record in records { requests.removeValue(forKey: record)?.passage?.cancel() }
+    for record in records { forget(record)?.cancel() }
     if !ready.isEmpty { ready.removeAll { records.contains($0.record) } }
   }
 
@@ -87,46 +114,85 @@ final class CallStage: Stage {
         let run = request.content.withPublished { entry in
           entry.content.flatMap { ExtensionRun(bytes, of: request.chain, published: $0, self.rules) }
         }
-        if let run { passed(record, run, isNew: false) } else { begin(record, request) }
+        if let run { vary(record, run, within: budget(request)) } else { begin(record, request) }
       case .success(.settled):
         let run = request.content.withPublished { entry -> ExtensionRun? in
           guard var run = entry.content.map(ExtensionRun.init) else { return nil }
-          run.pass(request.chain.called, of: ExtensionRequest(entry, locale: nil), self.rules, callingNone: Self.settled)
+          run.pass(request.chain.called, of: ExtensionRequest(entry, locale: nil), self.rules, callingNone: .settled)
           return run
         }
-        if let run { passed(record, run, isNew: false, isGuess: true) } else { begin(record, request) }
+        if let run {
+          passed(record, CalledExtensions(request.chain, run, at: loop.milliseconds(), isGuess: true))
+        } else {
+          begin(record, request)
+        }
       case .success(.open): begin(record, request)
       case .failure(let error):
-        requests[record] = nil
+        _ = forget(record)
         owner?.failed(record, error)
       }
     }
   }
 
-  private static let settled = ExtensionFailure("it was not called: nobody was going to be shown the notification")
-
   // MARK: Calls
 
+  private func budget(_ request: Request) -> CallBudget {
+    calls.budget(lifetime: request.content.entry.end * 1000 - WallClock.milliseconds())
+  }
+
   private func begin(_ record: Flow.Parked, _ request: Request) {
+    let budget = budget(request)
     let passage = request.content.withPublished { entry in
       entry.content.map { content in
         ExtensionPassage(
           ExtensionRun(content), bytes: entry.payload.count, of: ExtensionRequest(entry, locale: nil), through: request.chain.called,
-          within: calls.budget(lifetime: request.content.entry.end * 1000 - WallClock.milliseconds()), rules, calls)
+          within: budget, rules, calls)
       }
     }
     // It was checked when it was read, so it is there.
-    guard let passage else { return passed(record, ExtensionRun(MutableContent(payload: .null)), isNew: false) }
-    requests[record]?.passage = passage
-    if let run = passage.start(whenDone: { [weak self] in self?.passed(record, $0, isNew: true) }) { passed(record, run, isNew: true) }
+    guard let passage else { return vary(record, ExtensionRun(MutableContent(payload: .null)), within: budget) }
+    requests[record]?.phase = .calling(passage)
+    if let run = passage.start(whenDone: { [weak self] in self?.called(record, $0, within: budget) }) {
+      called(record, run, within: budget)
+    }
   }
 
-  private func passed(_ record: Flow.Parked, _ run: ExtensionRun, isNew: Bool, isGuess: Bool = false) {
-    guard let request = requests.removeValue(forKey: record) else { return }
-    if isNew, let place = request.place { results?.remember(run.bytes(of: request.chain), at: place) }
+  /// Those have been called that are called once for a request.
+  private func called(_ record: Flow.Parked, _ run: ExtensionRun, within budget: CallBudget) {
+    guard let request = requests[record] else { return }
+    if let place = request.place { results?.remember(run.bytes(of: request.chain), at: place) }
+    vary(record, run, within: budget)
+  }
+
+  /// Calls those that are called for some of those who get it, where there are any.
+  private func vary(_ record: Flow.Parked, _ run: ExtensionRun, within budget: CallBudget) {
+    guard let request = requests[record] else { return }
+    let chain = request.chain
+    guard !chain.varied.isEmpty else { return passed(record, CalledExtensions(chain, run, at: loop.milliseconds())) }
+    let passages = VariantPassages(tools, request.content, chain, run, within: budget, at: request.place)
+    requests[record]?.phase = .varying(passages)
+    passages.start { [weak self] result in
+      guard let self else { return }
+      switch result {
+      case .success(let runs): passed(record, CalledExtensions(chain, run, runs, at: loop.milliseconds()))
+      case .failure(let error):
+        _ = forget(record)
+        owner?.failed(record, error)
+      }
+    }
+  }
+
+  private func passed(_ record: Flow.Parked, _ called: CalledExtensions) {
+    guard let request = forget(record) else { return }
     var content = request.content
-    content.called = CalledExtensions(request.chain, run, at: loop.milliseconds(), isGuess: isGuess)
+    content.called = called
     ready.append((record, content))
+  }
+
+  private func forget(_ record: Flow.Parked) -> Request? {
+    guard let request = requests.removeValue(forKey: record) else { return nil }
+    if request.isBegun { begun -= 1 }
+    return request
   }
 
   // MARK: Without haste
@@ -143,8 +209,11 @@ final class CallStage: Stage {
         next += 1
         continue
       }
-      guard calls.count < min(Self.heldMaximum, request.chain.concurrency) else { return }
+      // Each has one call under way at most.
+      guard begun < min(Self.heldMaximum, request.chain.concurrency) else { return }
       next += 1
+      begun += 1
+      requests[held[next - 1]]?.isBegun = true
       begin(held[next - 1], request)
     }
     held.removeAll(keepingCapacity: true)
@@ -170,21 +239,41 @@ final class CallStage: Stage {
 final class CalledExtensions {
   /// The extensions of the file that was in force then.
   let chain: ExtensionChain
+  /// Of those that are called once for a request.
   let run: ExtensionRun
+  /// Of all that are called, for each variant that there was.
+  private let runs: VariantPassages.Runs
   /// They were not called, since nobody was going to be shown the notification: that may change.
   let isGuess: Bool
   /// When that was: the loop's milliseconds.
   private let time: UInt64
 
-  init(_ chain: ExtensionChain, _ run: ExtensionRun, at time: UInt64, isGuess: Bool) {
-    (self.chain, self.run, self.time, self.isGuess) = (chain, run, time, isGuess)
+  init(
+    _ chain: ExtensionChain, _ run: ExtensionRun, _ runs: VariantPassages.Runs = [:], at time: UInt64, isGuess: Bool = false
+  ) {
+    (self.chain, self.run, self.runs, self.time, self.isGuess) = (chain, run, runs, time, isGuess)
+  }
+
+  /// What was made for a device; those that were not called for it say so.
+  ///
+  /// - Parameter device: its token.
+  func run(
+    for device: @autoclosure () -> String, _ locale: String?, of request: ExtensionRequest, _ rules: ContentRules
+  ) -> ExtensionRun {
+    guard let variant = chain.variant(of: device(), locale) else { return run }
+    if let run = runs[variant] { return run }
+    var run = run
+    run.pass(chain.varied, of: request, rules, callingNone: isGuess ? .settled : .unknown)
+    return run
   }
 
   /// Whether it has to be found out again who is shown the notification.
   func isOutdated(at now: UInt64) -> Bool { isGuess && now > time + 1_000 }
 
   /// What it holds, about: the payload, and the tree that it was made of.
-  var bytes: Int { 256 + 4 * (run.written?.payload.count ?? 0) }
+  var bytes: Int { runs.values.reduce(Self.bytes(of: run)) { $0 + Self.bytes(of: $1) } }
+
+  private static func bytes(of run: ExtensionRun) -> Int { 256 + 4 * (run.written?.payload.count ?? 0) }
 }
 
 extension Results.Request {
@@ -196,4 +285,9 @@ extension Results.Request {
       }
     self.init(in: content.arena, target, content.entry)
   }
+}
+
+extension ExtensionFailure {
+  fileprivate static let settled = ExtensionFailure("it was not called: nobody was going to be shown the notification")
+  fileprivate static let unknown = ExtensionFailure("it was not called: the device was not known yet, or there were too many")
 }

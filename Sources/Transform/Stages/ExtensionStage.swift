@@ -36,13 +36,15 @@ final class ExtensionStage: Stage {
     guard let chain = content.called?.chain ?? extensions.chain(application: content.entry.application) else {
       return .pass(content)
     }
-    guard chain.usesLocale, content.mutability == .mutable else { return .pass(pass(content, chain, locale: nil)) }
+    guard content.mutability == .mutable else { return .pass(pass(content, chain)) }
     switch content.receiver {
+    case .device(let token) where !chain.usesLocale: return .pass(pass(content, chain, for: token, nil))
+    case .person where !chain.usesLocale && chain.scope == .request: return .pass(pass(content, chain))
     case .person:
       // Its devices are not known yet, and each may have a locale of its own.
       var content = content
       let published = content
-      content.variants = ContentVariants(key: chain.variant) { [self] in pass(published, chain, locale: $0) }
+      content.variants = ContentVariants(chain) { [self] in pass(published, chain, for: $0, $1) }
       return .pass(content)
     case .device(let token):
       waiting[record] = Waiting(token: token, content: content, chain: chain)
@@ -70,7 +72,7 @@ final class ExtensionStage: Stage {
       var passed: [(record: Flow.Parked, content: RequestContent)] = []
       for (record, locale) in zip(records, locales) {
         guard let request = waiting.removeValue(forKey: record) else { continue }
-        passed.append((record, pass(request.content, request.chain, locale: locale)))
+        passed.append((record, pass(request.content, request.chain, for: request.token, locale)))
       }
       if !passed.isEmpty { owner?.passed(passed) }
     case .failure(let error):
@@ -78,14 +80,22 @@ final class ExtensionStage: Stage {
     }
   }
 
-  private func pass(_ content: RequestContent, _ chain: ExtensionChain, locale: String?) -> RequestContent {
+  /// - Parameter device: the token of the one that gets it, where that matters.
+  private func pass(
+    _ content: RequestContent, _ chain: ExtensionChain, for device: ArenaSpan? = nil, _ locale: String? = nil
+  ) -> RequestContent {
     let run = content.withPublished { entry -> ExtensionRun? in
-      guard var run = content.called?.run ?? entry.content.map(ExtensionRun.init) else { return nil }
       guard content.mutability == .mutable else {
-        for step in chain.steps { run.skip(step, Self.suspicion) }
-        return run
+        return entry.content.map { content in
+          var run = ExtensionRun(content)
+          for step in chain.steps { run.skip(step, Self.suspicion) }
+          return run
+        }
       }
-      run.pass(chain.immediate, of: ExtensionRequest(entry, locale: locale), rules)
+      let request = ExtensionRequest(entry, locale: locale)
+      let called = content.called?.run(for: device.map { content.arena.text($0) } ?? "", locale, of: request, rules)
+      guard var run = called ?? entry.content.map(ExtensionRun.init) else { return nil }
+      run.pass(chain.immediate, of: request, rules)
       return run
     }
     return run.map { writer.write($0, content) } ?? content

@@ -105,7 +105,9 @@ final class RecipientStage {
     locales.read(tokens.map { ($0, arena) }) { [self] answer in
       switch answer {
       case .success(let locales):
-        let entries = locales.map { locale in variants.content(locale) { inFlight.passed(slot, $0) }.entry }
+        let entries = zip(tokens, locales).map { token, locale in
+          variants.content(for: token, in: arena, locale) { inFlight.passed(slot, $0) }.entry
+        }
         paging.holds(entries, &inFlight[slot])
         for (token, entry) in zip(tokens, entries) { judge.take(slot, arena, token, entry) }
         judge.send()

@@ -1,0 +1,187 @@
+import EventLoop
+import Extensions
+import Notifications
+import Store
+
+/// One request on its way through the extensions that are called for each locale, or for each device, of those who get it: finds these, looks
+/// up what is remembered, and calls for the rest. Loop-confined.
+final class VariantPassages {
+  /// What all requests of a lane find their variants with.
+  struct Tools {
+    let recipients: Recipients
+    let locales: Locales
+    /// Nil: nothing is looked up, and nothing remembered.
+    let results: Results?
+    let calls: ExtensionCalls
+    let rules: ContentRules
+  }
+
+  /// What was made of each variant, by its name.
+  typealias Runs = [String: ExtensionRun]
+
+  /// Devices of a person that are looked at, and variants that are made; what is beyond these passes without.
+  private static let (maximumDevices, maximumVariants) = (4_096, 256)
+
+  private struct Variant {
+    let name: String
+    let locale: String?
+    /// The token, where it is a device's own.
+    let device: String?
+  }
+
+  private let tools: Tools
+  private let content: RequestContent
+  private let chain: ExtensionChain
+  private let run: ExtensionRun
+  private let budget: CallBudget
+  private let place: Results.Place?
+  /// The tokens of those who get it.
+  private var devices: [ArenaSpan] = []
+  private let tokens = Arena(capacity: 256)
+  private var waiting: [Variant] = []
+  /// Those that are looked up or called now, and the calls of these.
+  private var open = 0
+  private var passages: [String: ExtensionPassage] = [:]
+  private var runs: Runs = [:]
+  private var isAdvancing = false
+  private var whenDone: ((Result<Runs, StoreError>) -> Void)?
+
+  /// - Parameters:
+  ///   - run: what those have left of the request that are called once for it.
+  ///   - place: where that is remembered.
+  init(
+    _ tools: Tools, _ content: RequestContent, _ chain: ExtensionChain, _ run: ExtensionRun, within budget: CallBudget,
+    at place: Results.Place?
+  ) {
+    (self.tools, self.content, self.chain, self.run) = (tools, content, chain, run)
+    (self.budget, self.place) = (budget, place)
+  }
+
+  /// Sets out.
+  ///
+  /// - Parameter whenDone: told once, perhaps during this call, unless it is cancelled.
+  func start(whenDone: @escaping (Result<Runs, StoreError>) -> Void) {
+    self.whenDone = whenDone
+    switch content.receiver {
+    case .device(let token):
+      devices = content.arena.bytes.withUnsafeBytes { [tokens.keep($0[token])] }
+      askLocales()
+    case .person(let user, let application): askPage(user, application, after: ArenaSpan())
+    }
+  }
+
+  /// Nobody wants to know any more: work on it stops.
+  func cancel() {
+    whenDone = nil
+    for passage in passages.values { passage.cancel() }
+    passages = [:]
+  }
+
+  private func end(_ result: Result<Runs, StoreError>) {
+    let told = whenDone
+    whenDone = nil
+    told?(result)
+  }
+
+  // MARK: Who gets it
+
+  private func askPage(_ user: ArenaSpan, _ application: ArenaSpan, after last: ArenaSpan) {
+    content.arena.bytes.withUnsafeBytes { arena in
+      tokens.bytes.withUnsafeBytes { tokens in
+        tools.recipients.page(user: arena[user], application: arena[application], after: tokens[last]) { [self] answer in
+          switch answer {
+          case .success(let page): came(page, user, application)
+          case .failure(let error): end(.failure(error))
+          }
+        }
+      }
+    }
+  }
+
+  private func came(_ page: Recipients.Page, _ user: ArenaSpan, _ application: ArenaSpan) {
+    guard whenDone != nil else { return }
+    var last = ArenaSpan()
+    page.forEach { member, isToken in
+      last = tokens.keep(member)
+      if isToken { devices.append(last) }
+    }
+    if page.isLast || devices.count >= Self.maximumDevices { askLocales() } else { askPage(user, application, after: last) }
+  }
+
+  private func askLocales() {
+    guard !devices.isEmpty else { return end(.success([:])) }
+    tools.locales.read(devices.map { ($0, tokens) }) { [self] answer in
+      switch answer {
+      case .success(let locales): came(locales)
+      case .failure(let error): end(.failure(error))
+      }
+    }
+  }
+
+  private func came(_ locales: [String?]) {
+    guard whenDone != nil else { return }
+    var names: Set<String> = []
+    for (device, locale) in zip(devices, locales) where names.count < Self.maximumVariants {
+      let token = tokens.text(device)
+      guard let name = chain.variant(of: token, locale), names.insert(name).inserted else { continue }
+      waiting.append(Variant(name: name, locale: locale, device: chain.scope == .device ? token : nil))
+    }
+    waiting.reverse()
+    advance()
+  }
+
+  // MARK: Calls
+
+  /// Begins those that wait; while Redis is rebuilt one at a time.
+  private func advance() {
+    // What is looked up may be answered at once, where the connection is gone.
+    guard !isAdvancing else { return }
+    isAdvancing = true
+    while whenDone != nil, tools.results != nil || open == 0, let variant = waiting.popLast() {
+      open += 1
+      look(variant)
+    }
+    isAdvancing = false
+    if open == 0, waiting.isEmpty { end(.success(runs)) }
+  }
+
+  private func look(_ variant: Variant) {
+    guard let results = tools.results, let place = place?.of(StableHash.hash(variant.name)) else { return call(variant) }
+    results.recall(place) { [self] answer in
+      guard whenDone != nil else { return }
+      switch answer {
+      case .success(let bytes?):
+        let known = content.withPublished { entry in
+          entry.content.flatMap { ExtensionRun(bytes, of: chain, published: $0, tools.rules) }
+        }
+        if let known { passed(variant, known) } else { call(variant) }
+      case .success(nil): call(variant)
+      case .failure(let error): end(.failure(error))
+      }
+    }
+  }
+
+  private func call(_ variant: Variant) {
+    let passage = content.withPublished { entry in
+      ExtensionPassage(
+        run, bytes: run.written?.payload.count ?? entry.payload.count,
+        of: ExtensionRequest(entry, locale: variant.locale).varied(variant.name, device: variant.device),
+        through: chain.varied, within: budget, tools.rules, tools.calls)
+    }
+    // It was checked when it was read, so it is there.
+    guard let passage else { return passed(variant, run) }
+    passages[variant.name] = passage
+    let whenPassed = { [self] (run: ExtensionRun) in
+      passages[variant.name] = nil
+      if let place { tools.results?.remember(run.bytes(of: chain), at: place.of(StableHash.hash(variant.name))) }
+      passed(variant, run)
+    }
+    if let run = passage.start(whenDone: whenPassed) { whenPassed(run) }
+  }
+
+  private func passed(_ variant: Variant, _ run: ExtensionRun) {
+    runs[variant.name] = run
+    open -= 1
+    advance()
+  }
+}
