@@ -50,6 +50,14 @@ extension ClusterTests {
       try await holds("rough", of: "child.py", [])
     }
 
+    @Test func mediaAreAttachedAndServedAndWhateverTheirServerDoesLosesNothing() async throws {
+      try await holds("attached", of: "media.py", [])
+    }
+
+    @Test func killedWorkersLoseNoAttachmentAndAFileIsKeptAsLongAsItsNotification() async throws {
+      try await holds("kept", of: "media.py", [])
+    }
+
     @Test func whatIsRebuiltHasPassedItsExtensions() async throws { try await holds("rebuilt") }
   }
 }

@@ -64,7 +64,8 @@ import Worker
     try await TestFolder.with(["media/ab/\(hash)": content]) { folder in
       let media = MediaFolder(folder.path + "/media")
       let metrics = MetricRegistry()
-      let server = try await MediaServer.start(at: SocketAddress(host: "127.0.0.1", port: 0), media, key: key, metrics: metrics)
+      let server = try await MediaServer.start(
+        at: SocketAddress(host: "127.0.0.1", port: 0), media, key: key, logger: .silent, metrics: metrics)
       let place = await Place(server, metrics)
       let result: Result<Void, any Error>
       do { result = .success(try await body(place, media)) } catch { result = .failure(error) }

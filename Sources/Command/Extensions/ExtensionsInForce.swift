@@ -58,8 +58,10 @@ struct ExtensionsInForce: Sendable {
     return extensions
   }
 
-  /// Lets go of what the extensions have used; after the lanes.
-  func close() async { await media?.close() }
+  /// Lets go of what the extensions have used; after the lanes. A folder that hangs does not keep the process.
+  func close() async {
+    if let media { await Task { await media.close() }.wait(until: .now + .seconds(2)) }
+  }
 
   /// Reads the file again; nil where there is none. A wrong one changes nothing, and is told.
   var reload: (@Sendable () -> Void)? {

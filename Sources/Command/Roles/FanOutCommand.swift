@@ -26,7 +26,9 @@ enum FanOutCommand {
     if key == nil { process.logger.warning("any device may connect, for no --key-file is given: this is for development") }
     let media = try await MediaOptions.serve(
       values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.logger, process.metrics)
-    let code = try await process.run(place) { process, number, first in
+    return try await process.run(
+      place, whenEnding: { await media?.server.close(withinMilliseconds: $0) }
+    ) { process, number, first in
       let metrics = FanOutMetrics(process.metrics)
       return LaneHost("fan-out-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         var settings = FanOutSettings(
@@ -38,7 +40,5 @@ enum FanOutCommand {
           settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }
     }
-    await media?.server.close(withinMilliseconds: values[RoleSettings.drain].wholeMilliseconds)
-    return code
   }
 }

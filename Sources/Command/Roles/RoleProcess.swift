@@ -49,9 +49,10 @@ struct RoleProcess: Sendable {
   ///
   /// - Parameters:
   ///   - reload: reads again what SIGHUP is to have read again; nil where that signal ends the process.
+  ///   - whenEnding: ends what runs beside the lanes while they end, within so many milliseconds.
   ///   - makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
   func run(
-    _ place: ClusterPlace, reload: (@Sendable () -> Void)? = nil,
+    _ place: ClusterPlace, reload: (@Sendable () -> Void)? = nil, whenEnding: (@Sendable (Int) async -> Void)? = nil,
     makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
     defer { log.close() }
@@ -82,7 +83,11 @@ struct RoleProcess: Sendable {
     work.cancel()
     watching.cancel()
     await redis.cancel()
-    await lanes.stop(withinMilliseconds: values[RoleSettings.drain].wholeMilliseconds, logger)
+    let drain = values[RoleSettings.drain].wholeMilliseconds
+    let end = ContinuousClock.now + .milliseconds(drain) + .seconds(1)
+    let others = Task { await whenEnding?(drain) ?? () }
+    await lanes.stop(withinMilliseconds: drain, logger)
+    await others.wait(until: end)
     await work.value
     await watching.value
     await admin.close()

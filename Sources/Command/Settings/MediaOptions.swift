@@ -11,10 +11,11 @@ enum MediaOptions {
     "Where media are kept that the extension attach has fetched: a folder that all workers of the cluster share. Absent: there are none.")
   static let bytes = Setting(
     "media.bytes", flag: "media-bytes", .size((1 << 20)...(1 << 50)), default: 10 << 30,
-    "What the media may have together, in bytes; when they have it, nothing more is attached until some have expired.")
+    "What the media may have together, in bytes, as far as a worker knows; when they have it, nothing more is attached until some have expired."
+  )
   static let listen = Setting(
     "media.listen", flag: "media-listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7173),
-    "Where devices fetch media by HTTP, with --media; port 0 takes a free one and says which.")
+    "Where devices fetch media by HTTP, with --media; port 0 takes a free one, which the log and the links say.")
   static let url = Setting<String?>(
     "media.url", flag: "media-url", .base,
     "What links to media begin with: the proxy with TLS in front of --media-listen. Absent: http://, and the address of --media-listen.")
@@ -35,7 +36,7 @@ enum MediaOptions {
     guard let folder = values[folder] else { return nil }
     let (bytes, files) = (metrics?.make(MetricNames.mediaStoredBytes), metrics?.make(MetricNames.mediaStoredFiles))
     do throws(MediaError) {
-      return try await MediaStore.open(MediaFolder(folder), limit: values[Self.bytes]) { report in
+      return try await MediaStore.open(MediaFolder(folder), limit: values[Self.bytes], isKeeper: metrics != nil) { report in
         switch report {
         case .stored(let storedBytes, let storedFiles):
           bytes?.set(Double(storedBytes))
@@ -43,7 +44,7 @@ enum MediaOptions {
         case .failed(let error): logger?.warning("the media folder cannot be looked through", ["error": "\(error)"])
         }
       }
-    } catch { throw Failure(.wrongUsage, "--media: \(error)") }
+    } catch { throw Failure(.dependencyMissing, "--media: \(error)") }
   }
 
   /// What serves the media of a process, and how links to it are made; nil where it has none.
@@ -57,7 +58,11 @@ enum MediaOptions {
   ) async throws(EventLoopError) -> (server: MediaServer, links: MediaLinkSettings)? {
     guard let folder = values[folder] else { return nil }
     let key = DerivedKey.media.bytes(of: key, cluster: cluster)
-    let server = try await MediaServer.start(at: address, MediaFolder(folder), key: key, metrics: metrics)
+    let server = try await MediaServer.start(at: address, MediaFolder(folder), key: key, logger: logger, metrics: metrics)
+    // It may be there later.
+    do throws(MediaError) { try MediaFolder(folder).check() } catch {
+      logger.warning("no device gets media as long as this lasts", ["error": "\(error)"])
+    }
     let place = await server.address
     let host = place.isAnyAddress ? SocketAddress(host: Machine.hostName, port: place.port) : place
     let base = values[url] ?? "http://\(host)"
@@ -72,9 +77,9 @@ extension SettingKind where Value == String {
     SettingKind(
       placeholder: "URL", allowed: "http:// or https://, a host, and where it has one a path, without a slash at the end",
       read: { text in
-        let isOrigin = (text.hasPrefix("https://") || text.hasPrefix("http://")) && !text.hasSuffix("/") && text.utf8.count <= 512
-        return isOrigin && text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-          ? text : nil
+        let hosts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+        let isBase = hosts.count == 2 && ["https", "http"].contains(hosts[0]) && !text.hasSuffix("/") && text.utf8.count <= 512
+        return isBase && (try? HTTPURL("http://\(hosts[1])")) != nil && !text.contains("?") && !text.contains("#") ? text : nil
       }, write: { $0 })
   }
 }

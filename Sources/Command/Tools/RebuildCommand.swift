@@ -37,6 +37,7 @@ enum RebuildCommand {
         }
       }.value
       await loop.close()
+      await extensions.close()
       values[AnswerSettings.json] ? report.writeJSON() : report.writeText()
       return .done
     } catch let refusal as RebuildRefusal {

@@ -99,7 +99,8 @@ struct UpProcess: Sendable {
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
     let media = try await MediaOptions.serve(
-      values, at: try await places.media.free(on: control), key: key?.bytes, cluster: place.name, logger, metrics)
+      values, at: values[MediaOptions.folder] == nil ? places.media.wanted : try await places.media.free(on: control), key: key?.bytes,
+      cluster: place.name, logger, metrics)
     if let media {
       try await parts.keep(media.server)
       progress("media at \(media.links.base)")
@@ -198,8 +199,10 @@ private actor UpParts {
   func stop(withinMilliseconds milliseconds: Int, _ logger: Logger) async {
     isStopping = true
     let (broker, port, redis, admin, media) = (broker, port, redis, admin, media)
+    let end = ContinuousClock.now + .milliseconds(milliseconds) + .seconds(1)
+    let served = Task { await media?.close(withinMilliseconds: milliseconds) ?? () }
     await lanes.stop(withinMilliseconds: milliseconds, logger)
-    await media?.close(withinMilliseconds: milliseconds)
+    await served.wait(until: end)
     await admin?.close()
     await redis?.stop()
     await port?.close()

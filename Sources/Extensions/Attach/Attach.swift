@@ -14,11 +14,18 @@ actor Attach: ServiceExtension {
   private var recent: RecentMedia
   private var fetches: [String: Fetch] = [:]
   private var lastWaiter = 0
+  /// Questions to the store, and files on their way, that have no end yet.
+  private var asked = 0
+  private var running = 0
+  /// Beyond these the store, or the servers, have come to a halt.
+  private static let (maximumAsked, maximumRunning) = (4_096, 4_096)
 
   /// A file that is being fetched, and who waits for it.
   private final class Fetch {
     let download: MediaDownload
     var waiters: [Int: CheckedContinuation<RecentMedia.Outcome, Never>] = [:]
+    /// Until when those who wait want it.
+    var until: Int64 = 0
 
     init(_ download: MediaDownload) { self.download = download }
   }
@@ -36,11 +43,10 @@ actor Attach: ServiceExtension {
 
   func didReceive(_ request: ExtensionRequest, _ bestAttempt: BestAttempt) async throws -> MutableContent {
     let given = bestAttempt.content
-    let wanted = try settings.wanted(in: given)
-    guard !wanted.isEmpty else { return given }
+    var (wanted, failure) = settings.wanted(in: given)
+    guard !wanted.isEmpty || failure != nil else { return given }
     guard store != nil else { throw ExtensionFailure("this process has no media store: it was started without --media") }
     let until = max(request.expiration, WallClock.seconds())
-    var failure: ExtensionFailure?
     await withTaskGroup(of: (ContentAttachment, RecentMedia.Outcome).self) { group in
       for (attachment, url) in wanted {
         group.addTask { (attachment, await self.media(url, until: until)) }
@@ -62,30 +68,55 @@ actor Attach: ServiceExtension {
 
   /// A file of the store, which stays there until a day after this.
   private func media(_ url: String, until: Int64) async -> RecentMedia.Outcome {
-    guard let store else { return .failure(Self.gone) }
     for _ in 0..<2 {
-      let outcome = await fetched(url)
+      let outcome = await fetched(url, until: until)
       guard case .success(let media) = outcome else { return outcome }
-      do throws(MediaError) {
-        if try await store.keep(media.hash, until: until) { return outcome }
-      } catch { return .failure(ExtensionFailure(error.message)) }
-      recent.forget(url)
+      switch await keep(media, until: until) {
+      case .success(true)?: return outcome
+      case .success(false)?: recent.forget(url)
+      case .failure(let error)?: return .failure(ExtensionFailure(error.message))
+      case nil: return .failure(Self.canceled)
+      }
     }
     return .failure(Self.gone)
+  }
+
+  /// Has a file kept, and answers whether it is there; nil where nobody waits any more: a folder may hang, and with it its answer.
+  private func keep(_ media: Media, until: Int64) async -> Result<Bool, MediaError>? {
+    guard asked < Self.maximumAsked else { return .failure(MediaError(.unavailable, "the media store does not answer")) }
+    asked += 1
+    let (answers, answer) = AsyncStream<Result<Bool, MediaError>>.makeStream()
+    Task(executorPreference: loop) {
+      answer.yield(await self.ask(media, until: until))
+      answer.finish()
+    }
+    // It ends with its task, too.
+    for await kept in answers { return kept }
+    return nil
+  }
+
+  private func ask(_ media: Media, until: Int64) async -> Result<Bool, MediaError> {
+    defer { asked -= 1 }
+    do throws(MediaError) { return .success(try await store?.keep(media.hash, until: until) ?? false) } catch { return .failure(error) }
   }
 
   private static let gone = ExtensionFailure("its file is gone from the media store")
   private static let canceled = ExtensionFailure("its file was not waited for")
 
   /// What has come from a URL, fetched where that is not known.
-  private func fetched(_ url: String) async -> RecentMedia.Outcome {
+  private func fetched(_ url: String, until: Int64) async -> RecentMedia.Outcome {
     if let known = recent.outcome(url, at: loop.milliseconds()) { return known }
+    guard fetches[url] != nil || running < Self.maximumRunning else {
+      return .failure(ExtensionFailure("its file was not fetched: too many are on their way"))
+    }
     lastWaiter += 1
     let waiter = lastWaiter
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         guard !Task.isCancelled else { return continuation.resume(returning: .failure(Self.canceled)) }
-        fetch(url).waiters[waiter] = continuation
+        let fetch = fetch(url)
+        fetch.waiters[waiter] = continuation
+        fetch.until = max(fetch.until, until)
       }
     } onCancel: {
       loop.execute { self.assumeIsolated { $0.leave(url, waiter) } }
@@ -96,13 +127,16 @@ actor Attach: ServiceExtension {
     if let fetch = fetches[url] { return fetch }
     let fetch = Fetch(MediaDownload(url, timeoutMilliseconds: settings.timeoutMilliseconds))
     fetches[url] = fetch
+    running += 1
+    // It begins before anybody can leave, for the loop has nothing else in between.
     Task(executorPreference: loop) { await self.run(url) }
     return fetch
   }
 
   private func run(_ url: String) async {
+    defer { running -= 1 }
     guard let fetch = fetches[url], let store else { return }
-    let outcome = await fetch.download.run(client, into: store, until: WallClock.seconds())
+    let outcome = await fetch.download.run(client, into: store) { fetch.until }
     // Those who waited may all have left, and others may have come.
     guard fetches[url] === fetch else { return }
     fetches[url] = nil
@@ -126,23 +160,24 @@ actor Attach: ServiceExtension {
 }
 
 extension AttachSettings {
-  /// What is to be fetched for a content: what has only a URL so far, and what the payload names.
-  ///
-  /// - Throws: where the payload has something else than a URL in such a place.
-  fileprivate func wanted(in content: MutableContent) throws(ExtensionFailure) -> [(attachment: ContentAttachment, url: String)] {
+  /// What is to be fetched for a content: what has only a URL so far, and what the payload names; and what is wrong with a place of the
+  /// payload, if something is.
+  fileprivate func wanted(in content: MutableContent) -> (wanted: [(attachment: ContentAttachment, url: String)], ExtensionFailure?) {
     var wanted: [(attachment: ContentAttachment, url: String)] = []
+    var failure: ExtensionFailure?
     for attachment in content.attachments {
       if case .url(let url) = attachment.source { wanted.append((attachment, url)) }
     }
     for place in places {
       guard let value = content.payload[place.pointer], value != .null else { continue }
       guard let url = value.stringValue, (1...ContentAttachment.urlBytes).contains(url.utf8.count) else {
-        throw ExtensionFailure("the payload's \(place.pointer) is no URL of 1 to \(ContentAttachment.urlBytes) bytes")
+        failure = failure ?? ExtensionFailure("the payload's \(place.pointer) is no URL of 1 to \(ContentAttachment.urlBytes) bytes")
+        continue
       }
       guard !content.attachments.contains(where: { $0.identifier == place.identifier }) else { continue }
       wanted.append((ContentAttachment(identifier: place.identifier, url: url, options: place.options), url))
     }
-    return wanted
+    return (wanted, failure)
   }
 }
 

@@ -31,11 +31,9 @@ struct AttachSettings: Sendable {
     do throws(HTTPHostRule.Failure) { rule = try HTTPHostRule(hosts) } catch { throw settings.wrong("hosts", error.description) }
     timeoutMilliseconds = Int(try settings.integer("timeout", in: 1...Int64(CallBudget.longestMilliseconds)) ?? 8_000)
     reuseMilliseconds = Int(try settings.integer("reuse", in: 0...86_400) ?? 300) * 1000
-    var configuration = try HTTPClientConfiguration(
-      &settings, hosts: rule, plaintext: [.https, .http], concurrency: concurrency * NotificationAttachment.maximum)
-    configuration.maximumConnections = 64
-    configuration.maximumConnectionsPerHost = 16
-    self.configuration = configuration
+    configuration = try HTTPClientConfiguration(
+      &settings, hosts: rule, plaintext: [.https, .http], connections: (all: 64, perHost: 16),
+      inFlight: concurrency * NotificationAttachment.maximum)
   }
 
   private static func places(_ settings: inout SettingsObject) throws(FieldError) -> [Place] {

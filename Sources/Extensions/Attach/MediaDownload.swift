@@ -24,26 +24,30 @@ final class MediaDownload: HTTPBodyHandler {
   init(_ url: String, timeoutMilliseconds: Int) { (self.url, self.timeoutMilliseconds) = (url, timeoutMilliseconds) }
 
   /// Fetches the file and keeps it; from a task on the client's loop.
-  func run(_ client: HTTPClient, into store: MediaStore, until: Int64) async -> RecentMedia.Outcome {
+  ///
+  /// - Parameter until: until when it is to be kept at least, asked for when it has come.
+  func run(_ client: HTTPClient, into store: MediaStore, until: () -> Int64) async -> RecentMedia.Outcome {
+    var file: Int?
     do {
-      let file = try await store.begin()
-      do {
-        try begin(client)
-        while let piece = await next() { try await store.append(piece, to: file) }
-        try checkResult()
-        guard let media = try await store.finish(file, until: until) else { throw Self.noType }
-        return .success(media)
-      } catch {
-        call?.cancel()
-        await store.discard(file)
-        throw error
+      try begin(client)
+      while let piece = await next() {
+        // Not before something has come: thousands may be in line for their turn.
+        if file == nil { file = try await store.begin() }
+        if let file { try await store.append(piece, to: file) }
       }
-    } catch let error as ExtensionFailure {
-      return .failure(error)
-    } catch let error as HTTPClientError {
-      return .failure(ExtensionFailure(error.message))
+      try checkResult()
+      guard let file, let media = try await store.finish(file, until: until()) else { throw Self.noType }
+      return .success(media)
     } catch {
-      return .failure(ExtensionFailure("\(error)"))
+      call?.cancel()
+      if let file { await store.discard(file) }
+      switch error {
+      case let error as ExtensionFailure: return .failure(error)
+      // Its words name the host, which stands in the payload, and perhaps was encrypted there.
+      case let error as HTTPClientError:
+        return .failure(ExtensionFailure("its file cannot be fetched (\(error.code))", said: error.message))
+      default: return .failure(ExtensionFailure("\(error)"))
+      }
     }
   }
 

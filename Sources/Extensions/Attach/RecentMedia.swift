@@ -16,7 +16,7 @@ struct RecentMedia {
   /// - Parameters:
   ///   - maximum: URLs that are remembered; when there are more, those go first whose time is up, and then all.
   ///   - milliseconds: for how long a file is taken to be the same.
-  init(maximum: Int = 4_096, milliseconds: Int) { (self.maximum, lifetime) = (maximum, UInt64(max(0, milliseconds))) }
+  init(maximum: Int = 1_024, milliseconds: Int) { (self.maximum, lifetime) = (maximum, UInt64(max(0, milliseconds))) }
 
   /// What came from a URL; nil where it is to be fetched.
   func outcome(_ url: String, at now: UInt64) -> Outcome? {

@@ -9,6 +9,8 @@ final class ChildCall: @unchecked Sendable {
   let number: Int64
   let request: ExtensionRequest
   let bestAttempt: BestAttempt
+  /// The content that it was given.
+  let given: MutableContent
   /// It was sent to the program.
   var isAsked = false
   /// It was told that its time will expire.
@@ -21,6 +23,7 @@ final class ChildCall: @unchecked Sendable {
 
   init(_ number: Int64, _ request: ExtensionRequest, _ bestAttempt: BestAttempt, of program: ChildProgram) {
     (self.number, self.request, self.bestAttempt, self.program) = (number, request, bestAttempt, program)
+    given = bestAttempt.content
   }
 
   /// It has come to its end.

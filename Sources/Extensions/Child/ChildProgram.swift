@@ -233,7 +233,10 @@ final class ChildProgram: ChildRunOwner {
       guard let call = calls[number] else { return }
       call.attempts += 1
       guard call.attempts <= Self.maximumAttempts else { return refuse() }
-      if let content = try? ExtensionMessage.content(answer, of: call.bestAttempt.content) { call.bestAttempt.content = content }
+      guard let content = try? ExtensionMessage.content(answer, of: call.given) else {
+        return refuse("its program has written a best attempt that breaks a rule")
+      }
+      call.bestAttempt.content = content
     }
   }
 
@@ -248,8 +251,8 @@ final class ChildProgram: ChildRunOwner {
     return call
   }
 
-  private func refuse() {
+  private func refuse(_ reason: String = "its program has said something of a call that is not open") {
     guard case .running(let run) = phase else { return }
-    run.kill(ExtensionFailure("its program has said something of a call that is not open"))
+    run.kill(ExtensionFailure(reason))
   }
 }

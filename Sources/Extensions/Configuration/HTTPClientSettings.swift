@@ -6,9 +6,11 @@ extension HTTPClientConfiguration {
   ///
   /// - Parameters:
   ///   - schemes: what `plaintext` allows.
-  ///   - concurrency: how many requests there are at most.
+  ///   - connections: how many there are at most.
+  ///   - inFlight: how many requests there are at most, those included that wait for a connection.
   init(
-    _ settings: inout SettingsObject, hosts: HTTPHostRule, plaintext schemes: Set<HTTPScheme>, concurrency: Int
+    _ settings: inout SettingsObject, hosts: HTTPHostRule, plaintext schemes: Set<HTTPScheme>, connections: (all: Int, perHost: Int),
+    inFlight: Int
   ) throws(FieldError) {
     self.init(hosts: hosts)
     var networks: [IPNetwork] = []
@@ -17,9 +19,8 @@ extension HTTPClientConfiguration {
     }
     addresses = HTTPAddressRule(admitting: networks)
     if try settings.flag("plaintext") { self.schemes = schemes }
-    maximumConnections = min(concurrency, maximumConnections)
-    maximumConnectionsPerHost = maximumConnections
-    maximumInFlight = concurrency
+    (maximumConnections, maximumConnectionsPerHost) = connections
+    maximumInFlight = inFlight
     certificateFile = try settings.optionalFile("certificates", limit: 1 << 20)?.path
   }
 }

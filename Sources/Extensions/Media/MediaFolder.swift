@@ -55,9 +55,12 @@ public struct MediaFolder: Sendable {
     unlink(path)
   }
 
+  /// What tells a file on its way from what somebody else has put there.
+  private static let suffix = ".part"
+
   /// A new file to be written.
   func begin() throws(MediaError) -> (descriptor: Int32, path: String) {
-    let path = "\(incoming)/\(UInt64.random(in: 0...(.max)))"
+    let path = "\(incoming)/\(UInt64.random(in: 0...(.max)))\(Self.suffix)"
     let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o640)
     guard descriptor >= 0 else { throw failure("write to", errno) }
     return (descriptor, path)
@@ -75,24 +78,31 @@ public struct MediaFolder: Sendable {
   }
 
   /// Gives a file that is written its name, durably.
-  func finish(_ descriptor: Int32, at written: String, as hash: MediaHash, until: Int64) throws(MediaError) {
+  ///
+  /// - Returns: whether there was none of its content yet.
+  func finish(_ descriptor: Int32, at written: String, as hash: MediaHash, until: Int64) throws(MediaError) -> Bool {
     guard fsync(descriptor) == 0 else { throw failure("write to", errno) }
-    guard mkdir(part(hash), 0o750) == 0 || errno == EEXIST else { throw failure("write to", errno) }
+    if mkdir(part(hash), 0o750) == 0 { try sync(path) } else if errno != EEXIST { throw failure("write to", errno) }
     // The mark is first: whoever cleans finds no file that nobody wants.
     try mark(hash, until: until)
+    let isNew = !has(hash)
     guard rename(written, file(hash)) == 0 else { throw failure("write to", errno) }
     try sync(part(hash))
+    return isNew
   }
 
   /// Says until when a file is kept.
   ///
   /// - Returns: whether it is there; looked for after the mark was made, so that it stays.
   func keep(_ hash: MediaHash, until: Int64) throws(MediaError) -> Bool {
-    guard access(part(hash), F_OK) == 0 else { return false }
+    guard has(hash) else { return false }
     try mark(hash, until: until)
     try sync(part(hash))
-    return access(file(hash), F_OK) == 0
+    return has(hash)
   }
+
+  /// Whether a file is there.
+  func has(_ hash: MediaHash) -> Bool { access(file(hash), F_OK) == 0 }
 
   private func mark(_ hash: MediaHash, until: Int64) throws(MediaError) {
     let descriptor = Glibc.open(mark(hash, until), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o640)
@@ -174,7 +184,7 @@ public struct MediaFolder: Sendable {
 
   /// Removes what was begun and not finished so long ago that nobody writes it any more.
   func cleanIncoming(before time: Int64) throws(MediaError) {
-    for name in try names(in: incoming) {
+    for name in try names(in: incoming) where name.hasSuffix(Self.suffix) && UInt64(name.dropLast(Self.suffix.count)) != nil {
       var status = stat()
       if stat("\(incoming)/\(name)", &status) == 0, Int64(status.st_mtim.tv_sec) < time { unlink("\(incoming)/\(name)") }
     }
@@ -188,13 +198,23 @@ public struct MediaFolder: Sendable {
     }
     defer { closedir(stream) }
     var names: [String] = []
-    while let entry = readdir(stream) {
+    while true {
+      // What breaks off is no end: a file whose mark was not seen would be removed.
+      errno = 0
+      guard let entry = readdir(stream) else {
+        guard errno == 0 else { throw failure("read", errno) }
+        return names
+      }
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: entry.pointee.d_name)) { String(cString: $0) }
       }
       if name != ".", name != ".." { names.append(name) }
     }
-    return names
+  }
+
+  /// Throws where it cannot be read.
+  public func check() throws(MediaError) {
+    guard access(path, R_OK | X_OK) == 0 else { throw failure("read", errno) }
   }
 
   private func failure(_ operation: String, _ reason: Int32) -> MediaError {

@@ -20,6 +20,9 @@ public actor MediaStore {
   private var lastNumber = 0
   /// What the folder had when it was last looked through, and what was added here since.
   private var stored = (bytes: 0, files: 0)
+  /// What was added since it was last begun to look it through; nil while nobody does.
+  private var added: (bytes: Int, files: Int)?
+  private var isLookedThrough: Bool
   /// Until when this process has said that a file is kept.
   private var marks: [MediaHash: Int64] = [:]
   private var cleaning: Timer?
@@ -45,13 +48,14 @@ public actor MediaStore {
   /// Opens the store.
   ///
   /// - Parameters:
-  ///   - limit: the most bytes that it may have. Workers count what they add themselves, and all of it every ten minutes.
+  ///   - limit: the bytes that it may have. A worker counts what it adds itself, and learns of what others have added every ten minutes.
+  ///   - isKeeper: whether it is looked through now and then, and what is kept no longer is removed; a tool leaves that to the workers.
   ///   - tell: told each time that the folder was looked through, on the store's thread.
   /// - Throws: where the folder cannot be made or written to; nothing is left running then.
   public static func open(
-    _ folder: MediaFolder, limit: Int, tell: (@Sendable (Report) -> Void)? = nil
+    _ folder: MediaFolder, limit: Int, isKeeper: Bool = true, tell: (@Sendable (Report) -> Void)? = nil
   ) async throws(MediaError) -> MediaStore {
-    let store = MediaStore(folder, limit: limit, tell)
+    let store = MediaStore(folder, limit: limit, isKeeper: isKeeper, tell)
     do {
       try await store.start()
     } catch {
@@ -61,13 +65,15 @@ public actor MediaStore {
     return store
   }
 
-  private init(_ folder: MediaFolder, limit: Int, _ tell: (@Sendable (Report) -> Void)?) {
+  private init(_ folder: MediaFolder, limit: Int, isKeeper: Bool, _ tell: (@Sendable (Report) -> Void)?) {
+    isLookedThrough = !isKeeper
     loop = EventLoop(name: "media-store")
     (self.folder, self.limit, self.tell) = (folder, limit, tell)
   }
 
   private func start() throws(MediaError) {
     try folder.prepare()
+    guard !isLookedThrough else { return }
     let timer = Timer(on: loop) { [weak self] in
       guard let self else { return }
       Task(executorPreference: loop) { await self.clean(now: WallClock.seconds()) }
@@ -93,7 +99,8 @@ public actor MediaStore {
   // MARK: Writing
 
   /// Begins a file; `finish` or `discard` follows.
-  func begin() throws(MediaError) -> Int {
+  func begin() async throws(MediaError) -> Int {
+    if !isLookedThrough { await clean(now: WallClock.seconds()) }
     guard stored.bytes < limit else { throw full }
     let (descriptor, path) = try folder.begin()
     lastNumber += 1
@@ -128,9 +135,12 @@ public actor MediaStore {
       return nil
     }
     let end = Self.mark(until)
-    try folder.finish(file.descriptor, at: file.path, as: hash, until: end)
+    let isNew = try folder.finish(file.descriptor, at: file.path, as: hash, until: end)
     remember(hash, end)
-    stored = (stored.bytes + file.size, stored.files + 1)
+    if isNew {
+      stored = (stored.bytes + file.size, stored.files + 1)
+      added = added.map { ($0.bytes + file.size, $0.files + 1) }
+    }
     return Media(hash: hash, type: type, size: file.size)
   }
 
@@ -152,8 +162,8 @@ public actor MediaStore {
   /// - Returns: whether it is there.
   func keep(_ hash: MediaHash, until: Int64) throws(MediaError) -> Bool {
     let end = Self.mark(until)
-    // Nobody removes what is marked.
-    if let known = marks[hash], known >= end { return true }
+    // None of us removes what is marked.
+    if let known = marks[hash], known >= end, folder.has(hash) { return true }
     guard try folder.keep(hash, until: end) else {
       marks[hash] = nil
       return false
@@ -175,19 +185,24 @@ public actor MediaStore {
 
   // MARK: Cleaning
 
-  /// Removes what is kept no longer, part by part, so that others have their turn in between.
+  /// Removes what is kept no longer, part by part, so that others have their turn in between. A part that cannot be read costs no other
+  /// part its turn.
   func clean(now: Int64) async {
-    do throws(MediaError) {
-      var found = (bytes: 0, files: 0)
-      for part in MediaFolder.parts {
+    guard added == nil else { return }
+    added = (0, 0)
+    var found = (bytes: 0, files: 0)
+    var failure: MediaError?
+    for part in MediaFolder.parts {
+      do throws(MediaError) {
         let left = try folder.clean(part, now: now, unmarked: Self.keptSeconds)
         found = (found.bytes + left.bytes, found.files + left.files)
-        await Task.yield()
-      }
-      try folder.cleanIncoming(before: now - 3_600)
-      stored = found
-      marks = marks.filter { $0.value >= now }
-      tell?(.stored(bytes: found.bytes, files: found.files))
-    } catch { tell?(.failed(error)) }
+      } catch { failure = failure ?? error }
+      await Task.yield()
+    }
+    do throws(MediaError) { try folder.cleanIncoming(before: now - 3_600) } catch { failure = failure ?? error }
+    stored = (found.bytes + (added?.bytes ?? 0), found.files + (added?.files ?? 0))
+    (added, isLookedThrough) = (nil, true)
+    marks = marks.filter { $0.value >= now }
+    tell?(failure.map { .failed($0) } ?? .stored(bytes: stored.bytes, files: stored.files))
   }
 }

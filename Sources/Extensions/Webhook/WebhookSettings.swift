@@ -26,8 +26,10 @@ struct WebhookSettings: Sendable {
     keys = try Self.keys(&settings)
     timeoutMilliseconds = Int(try settings.integer("timeout", in: 1...Int64(CallBudget.longestMilliseconds)) ?? 5_000)
     attempts = Int(try settings.integer("attempts", in: 1...10) ?? 3)
+    let connections = min(concurrency, 256)
     let configuration = try HTTPClientConfiguration(
-      &settings, hosts: try Self.host(of: url, settings), plaintext: [.http], concurrency: concurrency)
+      &settings, hosts: try Self.host(of: url, settings), plaintext: [.http], connections: (connections, connections), inFlight: concurrency
+    )
     do throws(HTTPClientError) { try configuration.check(url) } catch { throw settings.wrong("url", error.message) }
     self.configuration = configuration
   }

@@ -18,6 +18,7 @@ public actor MediaServer {
   private nonisolated let loop: EventLoop
   private nonisolated let folder: MediaFolder
   private nonisolated let key: [UInt8]
+  private nonisolated let logger: Logger
   private nonisolated let metrics: MetricRegistry
   private var server: HTTPServer?
 
@@ -32,9 +33,9 @@ public actor MediaServer {
   /// - Parameter key: what links are signed with.
   /// - Throws: when the address is in use or is none of this machine's; nothing is left running then.
   public static func start(
-    at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], metrics: MetricRegistry
+    at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], logger: Logger, metrics: MetricRegistry
   ) async throws(EventLoopError) -> MediaServer {
-    let server = MediaServer(address, folder, key, metrics)
+    let server = MediaServer(address, folder, key, logger, metrics)
     do {
       try await server.listen()
     } catch {
@@ -44,9 +45,9 @@ public actor MediaServer {
     return server
   }
 
-  private init(_ address: SocketAddress, _ folder: MediaFolder, _ key: [UInt8], _ metrics: MetricRegistry) {
+  private init(_ address: SocketAddress, _ folder: MediaFolder, _ key: [UInt8], _ logger: Logger, _ metrics: MetricRegistry) {
     loop = EventLoop(name: "media")
-    (self.address, self.folder, self.key, self.metrics) = (address, folder, key, metrics)
+    (self.address, self.folder, self.key, self.logger, self.metrics) = (address, folder, key, logger, metrics)
   }
 
   private func listen() throws(EventLoopError) {
@@ -54,7 +55,7 @@ public actor MediaServer {
     configuration.maximumConnections = 4_096
     configuration.maximumBodyBytes = 0
     var routes = HTTPRoutes()
-    let media = MediaResponses(folder, MediaLinks(key: key), metrics)
+    let media = MediaResponses(folder, MediaLinks(key: key), logger, metrics)
     routes.add(.get, prefix: MediaLinks.path) { request, responder in responder.respond(media.response(to: request)) }
     let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes)
     self.server = server
@@ -78,12 +79,13 @@ public actor MediaServer {
 private final class MediaResponses {
   private let folder: MediaFolder
   private let links: MediaLinks
+  private let logger: Logger
   private let metrics: MetricRegistry
   private let bytes: Counter
   private var answers: [Int: Counter] = [:]
 
-  init(_ folder: MediaFolder, _ links: MediaLinks, _ metrics: MetricRegistry) {
-    (self.folder, self.links, self.metrics) = (folder, links, metrics)
+  init(_ folder: MediaFolder, _ links: MediaLinks, _ logger: Logger, _ metrics: MetricRegistry) {
+    (self.folder, self.links, self.logger, self.metrics) = (folder, links, logger, metrics)
     bytes = metrics.make(MetricNames.mediaServedBytes)
   }
 
@@ -112,18 +114,23 @@ private final class MediaResponses {
           return HTTPResponse(.notFound, text: "The cluster does not have this file any more.\n")
         }
         return response(to: request, hash, file, seconds: seconds)
-      } catch { return HTTPResponse(.internalServerError, text: "The file cannot be read.\n") }
+      } catch {
+        logger.warning("a file of the media folder cannot be read", ["error": "\(error)"])
+        return HTTPResponse(.internalServerError, text: "The file cannot be read.\n")
+      }
     }
   }
 
   private func response(to request: HTTPRequest, _ hash: MediaHash, _ file: MediaFile, seconds: Int64) -> HTTPResponse {
     let selection = HTTPRepresentation(entityTag: hash.description, count: file.size).selection(for: request)
-    guard let range = selection.range else { return HTTPResponse(selection.status, headers: selection.headers) }
+    let caching = [("Cache-Control", "private, max-age=\(seconds), immutable")]
+    guard let range = selection.range else { return HTTPResponse(selection.status, headers: caching + selection.headers) }
     // A browser is to take it for nothing else than it is.
-    let headers = [
-      ("Content-Type", file.type.name.description), ("Cache-Control", "private, max-age=\(seconds), immutable"),
-      ("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox; default-src 'none'"),
-    ]
+    let headers =
+      caching + [
+        ("Content-Type", file.type.name.description),
+        ("X-Content-Type-Options", "nosniff"), ("Content-Security-Policy", "sandbox; default-src 'none'"),
+      ]
     return HTTPResponse(selection.status, headers: headers + selection.headers, source: MediaBody(file, range, bytes))
   }
 }

@@ -34,7 +34,8 @@ public struct NotifyFrame: Sendable, Equatable {
     pushType = try reader.text("pushType", longest: FrameLimits.idBytes) ?? PushType.alert.name.description
     attachments = []
     for (value, path) in try reader.elements("attachments", atMost: NotificationAttachment.maximum) ?? [] {
-      attachments.append(try LinkedAttachment(value, path: path))
+      // One of a kind that this version does not know is passed over, and the notification is shown.
+      if let attachment = try? LinkedAttachment(value, path: path) { attachments.append(attachment) }
     }
     receipt = try reader.text("receipt", longest: FrameLimits.receiptBytes) ?? ""
     guard let payload else { throw reader.error("payload", "This member is required.") }

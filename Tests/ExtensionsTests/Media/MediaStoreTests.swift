@@ -121,12 +121,23 @@ import Testing
       let later = Self.now() + 3 * Self.day
       #expect(rename(folder.file(hash), folder.file(hash) + ".removed") == 0)
       #expect(try await !store.keep(hash, until: later))
+      // Somebody has marked it between its two looks.
+      #expect(FileManager.default.createFile(atPath: "\(folder.file(hash)).\(later + Self.day)", contents: nil))
       await store.clean(now: later)
       #expect(try folder.open(hash).map(Self.content) == bytes, "the cleaner looks again, and puts it back")
       // One that has died in between.
       #expect(rename(folder.file(hash), folder.file(hash) + ".removed") == 0)
       await store.clean(now: later + 3 * Self.day)
       #expect(Self.names(folder) == [])
+    }
+  }
+
+  @Test func whoKeepsAFileThatAnOperatorHasRemovedKnows() async throws {
+    try await Self.with { folder, store in
+      let bytes = Self.png(1)
+      try await Self.put(bytes, store, until: Self.now())
+      try FileManager.default.removeItem(atPath: folder.file(Self.hash(bytes)))
+      #expect(try await !store.keep(Self.hash(bytes), until: Self.now()))
     }
   }
 
@@ -172,17 +183,47 @@ import Testing
     }
   }
 
+  @Test func theSameContentCountsOnce() async throws {
+    try await Self.with(limit: 3_000) { _, store in
+      for _ in 0..<10 { try await Self.put(Self.png(1, bytes: 900), store, until: Self.now()) }
+    }
+  }
+
+  @Test func whatIsThereAlreadyCountsBeforeTheFirstFile() async throws {
+    try await Self.with { folder, store in
+      try await Self.put(Self.png(1, bytes: 1_000), store, until: Self.now())
+      let other = try await MediaStore.open(folder, limit: 1_000)
+      let error = await #expect(throws: MediaError.self) { try await other.begin() }
+      #expect(error?.code == .full)
+      await other.close()
+    }
+  }
+
+  /// A part that cannot be read is one, and not all.
+  @Test func whatCannotBeLookedThroughCostsTheOthersNothing() async throws {
+    try await Self.with { folder, store in
+      let bytes = (0..<20).map { Self.png($0) }
+      for file in bytes { try await Self.put(file, store, until: Self.now()) }
+      let broken = "\(folder.path)/\(Self.hash(bytes[0]).description.prefix(2))"
+      try FileManager.default.moveItem(atPath: broken, toPath: broken + "x")
+      try "no folder".write(toFile: broken, atomically: false, encoding: .utf8)
+      await store.clean(now: Self.now() + 3 * Self.day)
+      for file in bytes where !folder.file(Self.hash(file)).hasPrefix(broken) { #expect(try folder.open(Self.hash(file)) == nil) }
+    }
+  }
+
   @Test func whatAKilledWorkerHasLeftGoes() async throws {
     try await TestFolder.with { folder in
       let media = MediaFolder(folder.path + "/media")
       try await MediaStore.open(media, limit: 1 << 20).close()
-      try folder.write("media/new/1", "half of a file")
+      try folder.write("media/new/1.part", "half of a file")
+      try folder.write("media/new/mail", "somebody else's")
       try folder.write("media/ab/notes.txt", "somebody else's")
       let store = try await MediaStore.open(media, limit: 1 << 20)
       await store.clean(now: Self.now())
-      #expect(Self.names(media) == ["ab/notes.txt", "new/1"], "somebody may write it yet")
+      #expect(Self.names(media) == ["ab/notes.txt", "new/1.part", "new/mail"], "somebody may write it yet")
       await store.clean(now: Self.now() + 4_000)
-      #expect(Self.names(media) == ["ab/notes.txt"])
+      #expect(Self.names(media) == ["ab/notes.txt", "new/mail"])
       await store.close()
     }
   }
