@@ -59,10 +59,12 @@ import Worker
     ExtensionsSource(ExtensionsFile([ExtensionChain(application: TransformFixture.application, steps: steps)]))
   }
 
-  private static func step(_ work: Marking, per scope: ExtensionDefinition.Scope = .request) -> ExtensionChain.Step {
+  private static func step(
+    _ work: Marking, per scope: ExtensionDefinition.Scope = .request, concurrency: Int = 256
+  ) -> ExtensionChain.Step {
     var limits = ExtensionDefinition.Limits()
     limits.budgetMilliseconds = CallBudget.longestMilliseconds
-    limits.scope = scope
+    (limits.scope, limits.concurrency) = (scope, concurrency)
     return ExtensionChain.Step(name: "ask-\(scope)", work: .called(ExtensionDefinition(limits) { _ in work }))
   }
 
@@ -260,6 +262,33 @@ import Worker
     }
   }
 
+  @Test func allAreCalledForHoweverFewCallsItTakesAtATime() async throws {
+    let work = Marking()
+    try await Self.withPerson(Self.source([Self.step(work, per: .device, concurrency: 1)])) { lane, tokens in
+      try await lane.request("user:ada", payload: Self.payload("hello"))
+      let shown = try await Self.shown(lane, count: 4)
+      #expect(shown.values.allSatisfy { $0.count == 1 && $0[0].hasPrefix("seen: hello ") }, "\(shown)")
+      #expect(await work.calls.count == 4)
+    }
+  }
+
+  /// Redis takes nothing that writes while the second one is at work: the request is started again.
+  @Test func theFirstIsNotCalledAgainWhereTheRequestIsStartedAgainBeforeTheSecondHasAnswered() async throws {
+    let (first, second) = (Marking(), Marking())
+    try await Self.withPerson(Self.source([Self.step(first), Self.step(second, per: .locale)])) { lane, tokens in
+      await first.open()
+      try await lane.request("user:ada", payload: Self.payload("wait"))
+      await lane.eventually("the second one is called") { await second.calls.count == 3 }
+      try await lane.probe.command("CONFIG", "SET", "maxmemory", "1")
+      await second.open()
+      await lane.eventually("the lane knows that Redis is not as it should be") { !lane.health.isReady }
+      try await lane.probe.command("CONFIG", "SET", "maxmemory", "0")
+      await lane.eventually("it is judged", withinSeconds: 40) { lane.count(.addressed) == 1 }
+      #expect(await first.calls.count == 1)
+      #expect(await second.calls.count == 3)
+    }
+  }
+
   private struct Mark: ImmediateExtension {
     func change(_ content: inout MutableContent, of request: ExtensionRequest) -> ExtensionFailure? {
       content.body = "marked \(content.body ?? "")"
@@ -280,7 +309,9 @@ import Worker
       await lane.eventually("it is judged", withinSeconds: 40) { lane.count(.addressed) == 1 }
       #expect(await work.calls.count == 4)
       let shown = try await Self.shown(lane, count: 4)
-      #expect(Set(shown.keys) == Set(tokens))
+      for (token, locale) in zip(tokens, ["de", "fr", "de", "it"]) {
+        #expect(shown[token] == ["seen: wait \(locale) \(token.suffix(2))"])
+      }
     }
   }
 

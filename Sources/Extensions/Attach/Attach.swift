@@ -18,7 +18,7 @@ actor Attach: ServiceExtension {
   private var asked = 0
   private var running = 0
   /// Beyond these the store, or the servers, have come to a halt.
-  private static let (maximumAsked, maximumRunning) = (4_096, 4_096)
+  private static let (maximumAsked, maximumRunning) = (16_384, 1_024)
 
   /// A file that is being fetched, and who waits for it.
   private final class Fetch {
@@ -83,9 +83,9 @@ actor Attach: ServiceExtension {
 
   /// Has a file kept, and answers whether it is there; nil where nobody waits any more: a folder may hang, and with it its answer.
   private func keep(_ media: Media, until: Int64) async -> Result<Bool, MediaError>? {
-    guard asked < Self.maximumAsked else { return .failure(MediaError(.unavailable, "the media store does not answer")) }
+    guard asked < Self.maximumAsked else { return .failure(MediaError(.unavailable, "too many questions wait for the media store")) }
     asked += 1
-    let (answers, answer) = AsyncStream<Result<Bool, MediaError>>.makeStream()
+    let (answers, answer) = AsyncStream<Result<Bool, MediaError>>.makeStream(bufferingPolicy: .bufferingNewest(1))
     Task(executorPreference: loop) {
       answer.yield(await self.ask(media, until: until))
       answer.finish()

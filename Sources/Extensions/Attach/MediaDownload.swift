@@ -54,6 +54,7 @@ final class MediaDownload: HTTPBodyHandler {
   /// Nobody wants it any more.
   func cancel() {
     isCanceled = true
+    waiting = []
     call?.cancel()
   }
 

@@ -62,6 +62,18 @@ public final class ExtensionCalls {
   /// The time of the extensions of a notification that may be shown for so long from now on, in milliseconds.
   public func budget(lifetime: Int64) -> CallBudget { CallBudget(at: loop.milliseconds(), lifetime: lifetime) }
 
+  /// Whether none of these would be refused at present because of how many calls there are.
+  public func hasRoom(for steps: ArraySlice<ExtensionChain.Step>) -> Bool {
+    calls.count < bounds.calls
+      && steps.allSatisfy { step in
+        guard case .called(let definition) = step.work else { return true }
+        return (instances[ObjectIdentifier(definition)]?.running ?? 0) < definition.limits.concurrency
+      }
+  }
+
+  /// Whether the time of a notification's extensions is up.
+  public func isOver(_ budget: CallBudget) -> Bool { budget.share(at: loop.milliseconds(), atMost: 1) == nil }
+
   /// Calls under way.
   public var count: Int { calls.count }
 

@@ -137,6 +137,12 @@ public struct ExtensionsFile: Sendable {
       let work = try kind.make(&object, of: element, at: place, &resources)
       try object.finish()
       steps.append(ExtensionChain.Step(name: name, work: work))
+      guard ExtensionChain.hasOneScope(steps) else {
+        throw object.wrong(
+          "per",
+          "What is called for some of those who get a notification is called for each locale, or for each device: all of an application alike."
+        )
+      }
       guard ExtensionChain.isInOrder(steps) else {
         throw object.wrong(
           "use", "An extension that is asked once for a request stands before those that depend on the device or its locale.")

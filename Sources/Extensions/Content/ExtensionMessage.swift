@@ -11,6 +11,7 @@ enum ExtensionMessage {
     ]
     if let locale = request.locale { object.set("locale", .string(locale)) }
     if let device = request.device { object.set("device", .string(device)) }
+    if let variant = request.variant { object.set("variant", .string(variant)) }
     if !content.attachments.isEmpty { object.set("attachments", attachments(content)) }
     return object
   }
@@ -23,7 +24,7 @@ enum ExtensionMessage {
     else { return nil }
     var request = ExtensionRequest(
       id: id, identifier: identifier, application: application, expiration: expiration, locale: object["locale"]?.stringValue)
-    request.device = object["device"]?.stringValue
+    (request.device, request.variant) = (object["device"]?.stringValue, object["variant"]?.stringValue)
     let attachments = object["attachments"].flatMap { try? ContentAttachment.list($0) } ?? []
     return (request.named(name), MutableContent(payload: payload, attachments: attachments))
   }

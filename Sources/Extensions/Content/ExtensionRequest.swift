@@ -15,7 +15,7 @@ public struct ExtensionRequest: Sendable {
   /// The device's token, where the extension is called for each device.
   public internal(set) var device: String?
   /// Tells the calls for different locales or devices apart; nil where it is called once.
-  private var variant: String?
+  var variant: String?
   /// What the file calls the extension that is told of it.
   public internal(set) var extensionName = ""
 
@@ -26,10 +26,7 @@ public struct ExtensionRequest: Sendable {
   }
 
   /// The same whenever the extension is called for this notification, so that whoever is asked can answer the same again.
-  public var idempotencyKey: String {
-    let key = "\(id)_\(extensionName)"
-    return variant.map { "\(key)_\(String(StableHash.hash($0), radix: 16))" } ?? key
-  }
+  public var idempotencyKey: String { "\(id)_\(extensionName)" + (variant.map { "_\($0)" } ?? "") }
 
   /// The same for one of the variants of a chain.
   ///
@@ -38,7 +35,7 @@ public struct ExtensionRequest: Sendable {
   ///   - device: its token, where it is a device's own.
   public func varied(_ variant: String, device: String?) -> ExtensionRequest {
     var request = self
-    (request.variant, request.device) = (variant, device)
+    (request.variant, request.device) = (String(StableHash.hash(variant), radix: 16), device)
     return request
   }
 

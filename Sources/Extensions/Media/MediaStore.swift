@@ -11,18 +11,17 @@ public actor MediaStore {
   /// How long a file is kept beyond the expiration of its last notification, in seconds.
   public static var keptSeconds: Int64 { 86_400 }
 
-  private nonisolated let loop: EventLoop
+  nonisolated let loop: EventLoop
   /// The store's thread runs everything of it.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let folder: MediaFolder
   private let limit: Int
   private var writing: [Int: Writing] = [:]
   private var lastNumber = 0
-  /// What the folder had when it was last looked through, and what was added here since.
-  private var stored = (bytes: 0, files: 0)
-  /// What was added since it was last begun to look it through; nil while nobody does.
-  private var added: (bytes: Int, files: Int)?
+  /// What each part of the folder had when it was last looked through, with what was added here since.
+  private var parts = Array(repeating: (bytes: 0, files: 0), count: MediaFolder.parts.count)
   private var isLookedThrough: Bool
+  private var looking: Task<Void, Never>?
   /// Until when this process has said that a file is kept.
   private var marks: [MediaHash: Int64] = [:]
   private var cleaning: Timer?
@@ -98,6 +97,9 @@ public actor MediaStore {
 
   // MARK: Writing
 
+  /// What the folder has, as far as it is known here.
+  private var stored: (bytes: Int, files: Int) { parts.reduce((0, 0)) { ($0.0 + $1.bytes, $0.1 + $1.files) } }
+
   /// Begins a file; `finish` or `discard` follows.
   func begin() async throws(MediaError) -> Int {
     if !isLookedThrough { await clean(now: WallClock.seconds()) }
@@ -138,8 +140,8 @@ public actor MediaStore {
     let isNew = try folder.finish(file.descriptor, at: file.path, as: hash, until: end)
     remember(hash, end)
     if isNew {
-      stored = (stored.bytes + file.size, stored.files + 1)
-      added = added.map { ($0.bytes + file.size, $0.files + 1) }
+      parts[hash.part].bytes += file.size
+      parts[hash.part].files += 1
     }
     return Media(hash: hash, type: type, size: file.size)
   }
@@ -188,20 +190,20 @@ public actor MediaStore {
   /// Removes what is kept no longer, part by part, so that others have their turn in between. A part that cannot be read costs no other
   /// part its turn.
   func clean(now: Int64) async {
-    guard added == nil else { return }
-    added = (0, 0)
-    var found = (bytes: 0, files: 0)
+    if looking == nil { looking = Task(executorPreference: loop) { await self.lookThrough(now) } }
+    await looking?.value
+  }
+
+  private func lookThrough(_ now: Int64) async {
     var failure: MediaError?
-    for part in MediaFolder.parts {
-      do throws(MediaError) {
-        let left = try folder.clean(part, now: now, unmarked: Self.keptSeconds)
-        found = (found.bytes + left.bytes, found.files + left.files)
-      } catch { failure = failure ?? error }
+    for (number, part) in MediaFolder.parts.enumerated() {
+      do throws(MediaError) { parts[number] = try folder.clean(part, now: now, unmarked: Self.keptSeconds) } catch {
+        failure = failure ?? error
+      }
       await Task.yield()
     }
     do throws(MediaError) { try folder.cleanIncoming(before: now - 3_600) } catch { failure = failure ?? error }
-    stored = (found.bytes + (added?.bytes ?? 0), found.files + (added?.files ?? 0))
-    (added, isLookedThrough) = (nil, true)
+    (looking, isLookedThrough) = (nil, true)
     marks = marks.filter { $0.value >= now }
     tell?(failure.map { .failed($0) } ?? .stored(bytes: stored.bytes, files: stored.files))
   }

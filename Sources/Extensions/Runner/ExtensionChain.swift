@@ -63,7 +63,8 @@ public struct ExtensionChain: Sendable {
   ///
   /// - Parameter settings: what they were made of; nothing where that is code.
   public init(application: String, steps: [Step], settings: String = "") {
-    precondition(Self.isInOrder(steps), "what is called for the request stands before what depends on who gets it")
+    precondition(
+      Self.isInOrder(steps) && Self.hasOneScope(steps), "what is called for the request stands before what depends on who gets it")
     (self.application, self.steps) = (application, steps)
     let end = steps.lastIndex { $0.scope == .request }.map { $0 + 1 } ?? 0
     let last = steps.lastIndex { $0.isCalled }.map { $0 + 1 } ?? 0
@@ -72,6 +73,9 @@ public struct ExtensionChain: Sendable {
     usesLocale = scope == .locale || steps.contains { $0.localized != nil }
     digest = StableHash.hash(([application, settings] + steps.map(\.name)).joined(separator: "\n"))
   }
+
+  /// Whether those that are called for some of those who get a notification are called for the same.
+  static func hasOneScope(_ steps: [Step]) -> Bool { !steps.contains { $0.scope == .locale } || !steps.contains { $0.scope == .device } }
 
   /// Whether what is called once for a request stands before all that depends on who gets it.
   static func isInOrder(_ steps: [Step]) -> Bool {
@@ -97,11 +101,6 @@ public struct ExtensionChain: Sendable {
     }
   }
 
-  /// The same for devices for which all of them do the same.
-  ///
-  /// - Parameter device: its token.
-  public func wholeVariant(of device: @autoclosure () -> String, _ locale: String?) -> String {
-    let texts = steps.lazy.compactMap { $0.localized?.variant(locale) }.joined(separator: "\n")
-    return variant(of: device(), locale).map { "\($0)\n\(texts)" } ?? texts
-  }
+  /// The same for locales for which those that compute do the same.
+  public func texts(_ locale: String?) -> String { steps.lazy.compactMap { $0.localized?.variant(locale) }.joined(separator: "\n") }
 }

@@ -124,7 +124,9 @@ private final class MediaResponses {
   private func response(to request: HTTPRequest, _ hash: MediaHash, _ file: MediaFile, seconds: Int64) -> HTTPResponse {
     let selection = HTTPRepresentation(entityTag: hash.description, count: file.size).selection(for: request)
     let caching = [("Cache-Control", "private, max-age=\(seconds), immutable")]
-    guard let range = selection.range else { return HTTPResponse(selection.status, headers: caching + selection.headers) }
+    guard let range = selection.range else {
+      return HTTPResponse(selection.status, headers: (selection.status == .notModified ? caching : []) + selection.headers)
+    }
     // A browser is to take it for nothing else than it is.
     let headers =
       caching + [

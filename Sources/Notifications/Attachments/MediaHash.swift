@@ -31,6 +31,9 @@ public struct MediaHash: Sendable, Hashable, CustomStringConvertible {
     self.words = words
   }
 
+  /// Its first byte: files are kept apart by it.
+  public var part: Int { Int(words.0 >> 56) }
+
   /// Appends its 32 bytes.
   public func append(to buffer: inout ByteBuffer) {
     buffer.append(words.0)

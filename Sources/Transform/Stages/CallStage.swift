@@ -67,7 +67,9 @@ final class CallStage: Stage {
     var bounds = ExtensionCalls.Bounds()
     bounds.hasBreakers = results != nil
     calls = ExtensionCalls(on: loop, bounds: bounds)
-    tools = VariantPassages.Tools(recipients: recipients, locales: locales, results: results, calls: calls, rules: rules)
+    tools = VariantPassages.Tools(
+      recipients: recipients, locales: locales, results: results, calls: calls, rules: rules,
+      turns: VariantPassages.Turns())
     turnEnd = loop.onTurnEnd { [unowned self] in goOn() }
   }
 
@@ -80,10 +82,10 @@ final class CallStage: Stage {
 
   func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
     if extensions.update() { calls.retire() }
-    guard content.mutability == .mutable, content.called == nil else { return .pass(content) }
-    guard let chain = extensions.chain(application: content.entry.application), !chain.called.isEmpty || !chain.varied.isEmpty else {
-      return .pass(content)
-    }
+    guard content.mutability == .mutable, content.called?.isComplete != true else { return .pass(content) }
+    guard let chain = content.called?.chain ?? extensions.chain(application: content.entry.application),
+      !chain.called.isEmpty || !chain.varied.isEmpty
+    else { return .pass(content) }
     let place = results.map { $0.place(of: Results.Request(content)) }
     requests[record] = Request(content: content, chain: chain, place: place)
     unasked.append(record)
@@ -142,6 +144,8 @@ final class CallStage: Stage {
 
   private func begin(_ record: Flow.Parked, _ request: Request) {
     let budget = budget(request)
+    // It was started again before all were called.
+    if let called = request.content.called { return vary(record, called.run, within: budget) }
     let passage = request.content.withPublished { entry in
       entry.content.map { content in
         ExtensionPassage(
@@ -160,7 +164,7 @@ final class CallStage: Stage {
   /// Those have been called that are called once for a request.
   private func called(_ record: Flow.Parked, _ run: ExtensionRun, within budget: CallBudget) {
     guard let request = requests[record] else { return }
-    if let place = request.place { results?.remember(run.bytes(of: request.chain), at: place) }
+    if let place = request.place, !request.chain.called.isEmpty { results?.remember(run.bytes(of: request.chain), at: place) }
     vary(record, run, within: budget)
   }
 
@@ -169,6 +173,11 @@ final class CallStage: Stage {
     guard let request = requests[record] else { return }
     let chain = request.chain
     guard !chain.varied.isEmpty else { return passed(record, CalledExtensions(chain, run, at: loop.milliseconds())) }
+    if request.content.called == nil {
+      var content = request.content
+      content.called = CalledExtensions(chain, run, nil, at: loop.milliseconds())
+      owner?.keep(record, content)
+    }
     let passages = VariantPassages(tools, request.content, chain, run, within: budget, at: request.place)
     requests[record]?.phase = .varying(passages)
     passages.start { [weak self] result in
@@ -210,7 +219,7 @@ final class CallStage: Stage {
         continue
       }
       // Each has one call under way at most.
-      guard begun < min(Self.heldMaximum, request.chain.concurrency) else { return }
+      guard max(begun, calls.count) < min(Self.heldMaximum, request.chain.concurrency) else { return }
       next += 1
       begun += 1
       requests[held[next - 1]]?.isBegun = true
@@ -225,6 +234,8 @@ final class CallStage: Stage {
   /// The turn ends: those whose extensions have come to their end go on together, and others take their places. Some of these may be done at
   /// once, too.
   private func goOn() {
+    tools.turns.advance()
+    if next < held.count { beginHeld() }
     while !ready.isEmpty {
       let passed = ready
       ready.removeAll(keepingCapacity: true)
@@ -241,15 +252,15 @@ final class CalledExtensions {
   let chain: ExtensionChain
   /// Of those that are called once for a request.
   let run: ExtensionRun
-  /// Of all that are called, for each variant that there was.
-  private let runs: VariantPassages.Runs
+  /// Of all that are called, for each variant that there was; nil where those are not called yet.
+  private let runs: VariantPassages.Runs?
   /// They were not called, since nobody was going to be shown the notification: that may change.
   let isGuess: Bool
   /// When that was: the loop's milliseconds.
   private let time: UInt64
 
   init(
-    _ chain: ExtensionChain, _ run: ExtensionRun, _ runs: VariantPassages.Runs = [:], at time: UInt64, isGuess: Bool = false
+    _ chain: ExtensionChain, _ run: ExtensionRun, _ runs: VariantPassages.Runs? = [:], at time: UInt64, isGuess: Bool = false
   ) {
     (self.chain, self.run, self.runs, self.time, self.isGuess) = (chain, run, runs, time, isGuess)
   }
@@ -261,17 +272,29 @@ final class CalledExtensions {
     for device: @autoclosure () -> String, _ locale: String?, of request: ExtensionRequest, _ rules: ContentRules
   ) -> ExtensionRun {
     guard let variant = chain.variant(of: device(), locale) else { return run }
-    if let run = runs[variant] { return run }
+    if let run = runs?[variant] { return run }
     var run = run
     run.pass(chain.varied, of: request, rules, callingNone: isGuess ? .settled : .unknown)
     return run
+  }
+
+  /// Whether nothing is left to be called.
+  var isComplete: Bool { runs != nil }
+
+  /// The same for devices that get the same, where all extensions are passed.
+  ///
+  /// - Parameter device: its token.
+  func variant(of device: @autoclosure () -> String, _ locale: String?) -> String {
+    let variant = chain.variant(of: device(), locale)
+    // All that were not called for get the same, but for texts in their language.
+    return chain.texts(locale) + "\n" + (variant.map { runs?[$0] == nil ? "" : $0 } ?? "")
   }
 
   /// Whether it has to be found out again who is shown the notification.
   func isOutdated(at now: UInt64) -> Bool { isGuess && now > time + 1_000 }
 
   /// What it holds, about: the payload, and the tree that it was made of.
-  var bytes: Int { runs.values.reduce(Self.bytes(of: run)) { $0 + Self.bytes(of: $1) } }
+  var bytes: Int { (runs ?? [:]).values.reduce(Self.bytes(of: run)) { $0 + Self.bytes(of: $1) } }
 
   private static func bytes(of run: ExtensionRun) -> Int { 256 + 4 * (run.written?.payload.count ?? 0) }
 }

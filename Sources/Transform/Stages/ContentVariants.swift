@@ -1,31 +1,29 @@
-import Extensions
 import Notifications
 import Store
 
 /// What the devices of a person get of one request, where that depends on their locales or on themselves: made when the first device of a
 /// variant comes up, and once for all that get the same. It lives as long as its request is in flight, in the arena of which it writes.
 final class ContentVariants {
-  private let make: (_ device: ArenaSpan, _ locale: String?) -> RequestContent
-  private let chain: ExtensionChain
+  /// A device: its token in the request's arena, and its locale.
+  typealias Device = (token: ArenaSpan, locale: String?)
+
+  private let key: (Device) -> String
+  private let make: (Device) -> RequestContent
   private var made: [String: RequestContent] = [:]
 
   /// - Parameters:
-  ///   - chain: says who gets the same.
+  ///   - key: the same for devices that get the same.
   ///   - make: makes what a device gets.
-  init(_ chain: ExtensionChain, make: @escaping (_ device: ArenaSpan, _ locale: String?) -> RequestContent) {
-    (self.chain, self.make) = (chain, make)
-  }
+  init(key: @escaping (Device) -> String, make: @escaping (Device) -> RequestContent) { (self.key, self.make) = (key, make) }
 
   /// What a device gets.
   ///
-  /// - Parameters:
-  ///   - device: its token, in the request's arena.
-  ///   - isNew: told when it was made now.
-  func content(for device: ArenaSpan, in arena: Arena, _ locale: String?, isNew: (RequestContent) -> Void) -> RequestContent {
-    let variant = chain.wholeVariant(of: arena.text(device), locale)
-    if let content = made[variant] { return content }
-    let content = make(device, locale)
-    made[variant] = content
+  /// - Parameter isNew: told when it was made now.
+  func content(for device: Device, isNew: (RequestContent) -> Void) -> RequestContent {
+    let key = key(device)
+    if let content = made[key] { return content }
+    let content = make(device)
+    made[key] = content
     isNew(content)
     return content
   }

@@ -44,7 +44,10 @@ final class ExtensionStage: Stage {
       // Its devices are not known yet, and each may have a locale of its own.
       var content = content
       let published = content
-      content.variants = ContentVariants(chain) { [self] in pass(published, chain, for: $0, $1) }
+      content.variants = ContentVariants(
+        key: { device in
+          published.called?.variant(of: published.arena.text(device.token), device.locale) ?? chain.texts(device.locale)
+        }, make: { [self] in pass(published, chain, for: $0.token, $0.locale) })
       return .pass(content)
     case .device(let token):
       waiting[record] = Waiting(token: token, content: content, chain: chain)

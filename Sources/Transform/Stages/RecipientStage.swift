@@ -106,7 +106,7 @@ final class RecipientStage {
       switch answer {
       case .success(let locales):
         let entries = zip(tokens, locales).map { token, locale in
-          variants.content(for: token, in: arena, locale) { inFlight.passed(slot, $0) }.entry
+          variants.content(for: (token, locale)) { inFlight.passed(slot, $0) }.entry
         }
         paging.holds(entries, &inFlight[slot])
         for (token, entry) in zip(tokens, entries) { judge.take(slot, arena, token, entry) }

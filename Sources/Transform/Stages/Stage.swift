@@ -44,6 +44,8 @@ enum StageAnswer {
 protocol StageOwner: AnyObject {
   /// Requests that were to be answered later go on with these contents.
   func passed(_ requests: [(record: Flow.Parked, content: RequestContent)])
+  /// What a stage has made of a request that it still has is kept, should the request be started again.
+  func keep(_ record: Flow.Parked, _ content: RequestContent)
   /// A stage has not got what it needs of Redis: the request is started again.
   func failed(_ record: Flow.Parked, _ error: StoreError)
 }

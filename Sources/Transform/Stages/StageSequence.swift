@@ -77,6 +77,10 @@ final class StageSequence: StageOwner {
     flush()
   }
 
+  func keep(_ record: Flow.Parked, _ content: RequestContent) {
+    if inFlight.flow.isParked(record) { inFlight.keep(record.slot, content) }
+  }
+
   func failed(_ record: Flow.Parked, _ error: StoreError) {
     guard inFlight.flow.isParked(record) else { return }
     let released = release(inFlight.flow.stageFailed(record))

@@ -14,13 +14,50 @@ final class VariantPassages {
     let results: Results?
     let calls: ExtensionCalls
     let rules: ContentRules
+    let turns: Turns
+  }
+
+  /// Whose turn it is, of all requests of a lane. Loop-confined.
+  final class Turns {
+    /// Each asks Redis for as many devices as there are, and others ask it, too.
+    private static let maximumFinding = 32
+    private var finding = 0
+    private var waiting: [() -> Void] = []
+    /// Those that have calls to make, and had no room for them.
+    private var stuck: [VariantPassages] = []
+
+    /// Calls `body` when devices may be looked for, perhaps at once; `found` follows.
+    func find(_ body: @escaping () -> Void) {
+      if finding < Self.maximumFinding {
+        finding += 1
+        body()
+      } else {
+        waiting.append(body)
+      }
+    }
+
+    func found() {
+      if waiting.isEmpty { finding -= 1 } else { waiting.removeFirst()() }
+    }
+
+    fileprivate func wait(_ passages: VariantPassages) { stuck.append(passages) }
+
+    /// A turn of the loop ends: there may be room now.
+    func advance() {
+      guard !stuck.isEmpty else { return }
+      let passages = stuck
+      stuck = []
+      for each in passages { each.goOn() }
+    }
   }
 
   /// What was made of each variant, by its name.
   typealias Runs = [String: ExtensionRun]
 
   /// Devices of a person that are looked at, and variants that are made; what is beyond these passes without.
-  private static let (maximumDevices, maximumVariants) = (4_096, 256)
+  private static let (maximumDevices, maximumVariants) = (1_024, 256)
+  /// Variants that are looked up or called at the same time.
+  private static let maximumOpen = 16
 
   private struct Variant {
     let name: String
@@ -39,11 +76,17 @@ final class VariantPassages {
   private var devices: [ArenaSpan] = []
   private let tokens = Arena(capacity: 256)
   private var waiting: [Variant] = []
-  /// Those that are looked up or called now, and the calls of these.
+  /// Those that are not remembered.
+  private var unknown: [Variant] = []
+  /// Those that are begun, and the calls of these.
   private var open = 0
   private var passages: [String: ExtensionPassage] = [:]
   private var runs: Runs = [:]
+  /// Who gets it is found.
+  private var isFound = false
   private var isAdvancing = false
+  /// It waits for room.
+  private var isStuck = false
   private var whenDone: ((Result<Runs, StoreError>) -> Void)?
 
   /// - Parameters:
@@ -62,6 +105,12 @@ final class VariantPassages {
   /// - Parameter whenDone: told once, perhaps during this call, unless it is cancelled.
   func start(whenDone: @escaping (Result<Runs, StoreError>) -> Void) {
     self.whenDone = whenDone
+    tools.turns.find { [self] in
+      if self.whenDone == nil { tools.turns.found() } else { find() }
+    }
+  }
+
+  private func find() {
     switch content.receiver {
     case .device(let token):
       devices = content.arena.bytes.withUnsafeBytes { [tokens.keep($0[token])] }
@@ -78,9 +127,9 @@ final class VariantPassages {
   }
 
   private func end(_ result: Result<Runs, StoreError>) {
-    let told = whenDone
-    whenDone = nil
-    told?(result)
+    guard let told = whenDone else { return }
+    cancel()
+    told(result)
   }
 
   // MARK: Who gets it
@@ -91,7 +140,7 @@ final class VariantPassages {
         tools.recipients.page(user: arena[user], application: arena[application], after: tokens[last]) { [self] answer in
           switch answer {
           case .success(let page): came(page, user, application)
-          case .failure(let error): end(.failure(error))
+          case .failure(let error): found(.failure(error))
           }
         }
       }
@@ -99,7 +148,7 @@ final class VariantPassages {
   }
 
   private func came(_ page: Recipients.Page, _ user: ArenaSpan, _ application: ArenaSpan) {
-    guard whenDone != nil else { return }
+    guard whenDone != nil else { return tools.turns.found() }
     var last = ArenaSpan()
     page.forEach { member, isToken in
       last = tokens.keep(member)
@@ -109,16 +158,19 @@ final class VariantPassages {
   }
 
   private func askLocales() {
-    guard !devices.isEmpty else { return end(.success([:])) }
-    tools.locales.read(devices.map { ($0, tokens) }) { [self] answer in
-      switch answer {
-      case .success(let locales): came(locales)
-      case .failure(let error): end(.failure(error))
-      }
+    guard !devices.isEmpty else { return found(.success([])) }
+    tools.locales.read(devices.map { ($0, tokens) }) { [self] in found($0) }
+  }
+
+  private func found(_ answer: Result<[String?], StoreError>) {
+    tools.turns.found()
+    switch answer {
+    case .success(let locales): found(locales)
+    case .failure(let error): end(.failure(error))
     }
   }
 
-  private func came(_ locales: [String?]) {
+  private func found(_ locales: [String?]) {
     guard whenDone != nil else { return }
     var names: Set<String> = []
     for (device, locale) in zip(devices, locales) where names.count < Self.maximumVariants {
@@ -127,26 +179,47 @@ final class VariantPassages {
       waiting.append(Variant(name: name, locale: locale, device: chain.scope == .device ? token : nil))
     }
     waiting.reverse()
+    isFound = true
     advance()
   }
 
   // MARK: Calls
 
-  /// Begins those that wait; while Redis is rebuilt one at a time.
+  /// Begins those that wait, and calls for those that are looked up, as far as there is room; while Redis is rebuilt one at a time.
   private func advance() {
-    // What is looked up may be answered at once, where the connection is gone.
-    guard !isAdvancing else { return }
+    // What is looked up may be answered at once, where the connection is gone, and a call may be refused at once.
+    guard isFound, !isAdvancing else { return }
     isAdvancing = true
-    while whenDone != nil, tools.results != nil || open == 0, let variant = waiting.popLast() {
-      open += 1
-      look(variant)
+    let atOnce = tools.results == nil ? 1 : Self.maximumOpen
+    while whenDone != nil {
+      if !unknown.isEmpty, mayCall {
+        call(unknown.removeLast())
+      } else if open < atOnce, let variant = waiting.popLast() {
+        open += 1
+        look(variant)
+      } else {
+        break
+      }
     }
     isAdvancing = false
+    if !unknown.isEmpty, !isStuck {
+      isStuck = true
+      tools.turns.wait(self)
+    }
     if open == 0, waiting.isEmpty { end(.success(runs)) }
   }
 
+  /// There may be room now.
+  fileprivate func goOn() {
+    isStuck = false
+    if whenDone != nil { advance() }
+  }
+
+  /// Whether another call would be taken; when the time of all is up it says so.
+  private var mayCall: Bool { tools.calls.hasRoom(for: chain.varied) || tools.calls.isOver(budget) }
+
   private func look(_ variant: Variant) {
-    guard let results = tools.results, let place = place?.of(StableHash.hash(variant.name)) else { return call(variant) }
+    guard let results = tools.results, let place = place?.of(StableHash.hash(variant.name)) else { return isUnknown(variant) }
     results.recall(place) { [self] answer in
       guard whenDone != nil else { return }
       switch answer {
@@ -154,11 +227,16 @@ final class VariantPassages {
         let known = content.withPublished { entry in
           entry.content.flatMap { ExtensionRun(bytes, of: chain, published: $0, tools.rules) }
         }
-        if let known { passed(variant, known) } else { call(variant) }
-      case .success(nil): call(variant)
+        if let known { passed(variant, known) } else { isUnknown(variant) }
+      case .success(nil): isUnknown(variant)
       case .failure(let error): end(.failure(error))
       }
     }
+  }
+
+  private func isUnknown(_ variant: Variant) {
+    unknown.append(variant)
+    advance()
   }
 
   private func call(_ variant: Variant) {
@@ -166,7 +244,7 @@ final class VariantPassages {
       ExtensionPassage(
         run, bytes: run.written?.payload.count ?? entry.payload.count,
         of: ExtensionRequest(entry, locale: variant.locale).varied(variant.name, device: variant.device),
-        through: chain.varied, within: budget, tools.rules, tools.calls)
+        through: chain.varied, within: tools.results == nil ? tools.calls.budget(lifetime: lifetime) : budget, tools.rules, tools.calls)
     }
     // It was checked when it was read, so it is there.
     guard let passage else { return passed(variant, run) }
@@ -178,6 +256,8 @@ final class VariantPassages {
     }
     if let run = passage.start(whenDone: whenPassed) { whenPassed(run) }
   }
+
+  private var lifetime: Int64 { content.entry.end * 1000 - WallClock.milliseconds() }
 
   private func passed(_ variant: Variant, _ run: ExtensionRun) {
     runs[variant.name] = run

@@ -1,3 +1,4 @@
+import Dispatch
 import EventLoop
 import JSON
 import Notifications
@@ -229,6 +230,26 @@ import Testing
       gate.store(true, ordering: .releasing)
       #expect(await Self.states(patient) == [.modified])
       #expect(await place.server.requests.count == 1)
+    }
+  }
+
+  /// A network file system may hang for as long as it likes.
+  @Test func aFolderThatHangsCostsNoMoreThanTheTimeOfTheCall() async throws {
+    let gate = DispatchSemaphore(value: 0)
+    try await Self.with({ _ in Self.reply(Self.gif) }) { place in
+      let attach = try place.attach(budget: 1_500)
+      let known = await place.pass(["photo": place.url("known")], through: attach)
+      #expect(Self.states(known) == [.modified])
+      place.store.loop.execute { gate.wait() }
+      for path in ["known", "new"] {
+        #expect(await Self.states(place.pass(["photo": place.url(path)], through: attach)) == [.timedOut], "\(path)")
+      }
+      let deadline = ContinuousClock.now + .seconds(60)
+      while await place.lane.count > 0, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+      #expect(await place.lane.count == 0, "nothing of it is under way any more")
+      gate.signal()
+      let again = await place.pass(["photo": place.url("new")], through: try place.attach())
+      #expect(Self.states(again) == [.modified])
     }
   }
 
