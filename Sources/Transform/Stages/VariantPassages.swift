@@ -22,22 +22,39 @@ final class VariantPassages {
     /// Each asks Redis for as many devices as there are, and others ask it, too.
     private static let maximumFinding = 32
     private var finding = 0
+    /// Those that wait for that, from `next` on.
     private var waiting: [() -> Void] = []
+    private var next = 0
+    private var isBeginning = false
     /// Those that have calls to make, and had no room for them.
     private var stuck: [VariantPassages] = []
 
     /// Calls `body` when devices may be looked for, perhaps at once; `found` follows.
     func find(_ body: @escaping () -> Void) {
-      if finding < Self.maximumFinding {
-        finding += 1
-        body()
-      } else {
-        waiting.append(body)
-      }
+      waiting.append(body)
+      begin()
     }
 
     func found() {
-      if waiting.isEmpty { finding -= 1 } else { waiting.removeFirst()() }
+      finding -= 1
+      begin()
+    }
+
+    /// A connection that is gone fails each as soon as it asks: the next one begins in the loop below, and not inside that failure, for
+    /// thousands may wait.
+    private func begin() {
+      guard !isBeginning else { return }
+      isBeginning = true
+      while finding < Self.maximumFinding, next < waiting.count {
+        finding += 1
+        next += 1
+        waiting[next - 1]()
+      }
+      if next > waiting.count / 2 {
+        waiting.removeFirst(next)
+        next = 0
+      }
+      isBeginning = false
     }
 
     fileprivate func wait(_ passages: VariantPassages) { stuck.append(passages) }
