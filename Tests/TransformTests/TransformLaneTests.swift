@@ -23,7 +23,10 @@ import Worker
       // All of them are taken before the first is judged.
       try await lane.whileRedisStandsStill {
         try await lane.request("user:ada", count: 60, bytes: Self.payload)
-        await lane.eventually("all requests are taken", withinSeconds: 50) { lane.metric("carillon_transform_requests_total") == 60 }
+        // Unless it has looked for the bucket by itself in between: then it takes none before it has it again.
+        await lane.eventually("all requests are taken", withinSeconds: 50) {
+          lane.metric("carillon_transform_requests_total") == 60 || !lane.health.isReady
+        }
       }
       await lane.eventually("the lane knows that a bucket is lost") { !lane.health.isReady }
       try await lane.settled { try await lane.calls() }
