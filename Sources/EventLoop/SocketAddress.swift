@@ -34,20 +34,19 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
   /// Whether it is a numeric address of this machine alone: 127.0.0.0/8 or ::1.
   public var isLoopback: Bool {
-    withNumeric { address in
-      let raw = UnsafeRawPointer(address)
-      guard Int32(address.pointee.sa_family) == AF_INET6 else { return raw.load(fromByteOffset: 4, as: UInt8.self) == 127 }
-      return (8..<24).map { raw.load(fromByteOffset: $0, as: UInt8.self) } == Array(repeating: 0, count: 15) + [1]
-    } ?? false
+    guard let bytes = numericBytes else { return false }
+    return bytes.count == 4 ? bytes[0] == 127 : bytes == Array(repeating: 0, count: 15) + [1]
   }
 
   /// Whether it stands for every address of this machine: 0.0.0.0 or ::.
-  public var isAnyAddress: Bool {
+  public var isAnyAddress: Bool { numericBytes?.allSatisfy { $0 == 0 } ?? false }
+
+  /// The 4 or 16 bytes of the address, in network order; nil where the host is a name.
+  private var numericBytes: [UInt8]? {
     withNumeric { address in
-      let raw = UnsafeRawPointer(address)
-      guard Int32(address.pointee.sa_family) == AF_INET6 else { return raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self) == 0 }
-      return (8..<24).allSatisfy { raw.load(fromByteOffset: $0, as: UInt8.self) == 0 }
-    } ?? false
+      let places = Int32(address.pointee.sa_family) == AF_INET6 ? 8..<24 : 4..<8
+      return places.map { UnsafeRawPointer(address).load(fromByteOffset: $0, as: UInt8.self) }
+    }
   }
 
   /// Lends the address in the kernel's form; nil where the host is a name.

@@ -16,12 +16,17 @@ actor Lanes {
   }
 
   /// Drains all of them at once.
-  func stop(withinMilliseconds milliseconds: Int, _ logger: Logger) async {
+  ///
+  /// - Parameter others: ends what runs beside them; it is waited for a second longer, for it may hang with a file system.
+  func stop(withinMilliseconds milliseconds: Int, _ logger: Logger, beside others: @escaping @Sendable () async -> Void) async {
     isStopping = true
+    let end = ContinuousClock.now + .milliseconds(milliseconds) + .seconds(1)
+    let beside = Task { await others() }
     logger.info("draining", ["lanes": hosts.count, "withinMs": milliseconds])
     await withTaskGroup { group in
       for host in hosts { group.addTask { await host.stop(withinMilliseconds: milliseconds) } }
     }
     hosts = []
+    await beside.wait(until: end)
   }
 }

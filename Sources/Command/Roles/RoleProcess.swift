@@ -84,10 +84,7 @@ struct RoleProcess: Sendable {
     watching.cancel()
     await redis.cancel()
     let drain = values[RoleSettings.drain].wholeMilliseconds
-    let end = ContinuousClock.now + .milliseconds(drain) + .seconds(1)
-    let others = Task { await whenEnding?(drain) ?? () }
-    await lanes.stop(withinMilliseconds: drain, logger)
-    await others.wait(until: end)
+    await lanes.stop(withinMilliseconds: drain, logger) { await whenEnding?(drain) }
     await work.value
     await watching.value
     await admin.close()

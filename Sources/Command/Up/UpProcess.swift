@@ -199,10 +199,7 @@ private actor UpParts {
   func stop(withinMilliseconds milliseconds: Int, _ logger: Logger) async {
     isStopping = true
     let (broker, port, redis, admin, media) = (broker, port, redis, admin, media)
-    let end = ContinuousClock.now + .milliseconds(milliseconds) + .seconds(1)
-    let served = Task { await media?.close(withinMilliseconds: milliseconds) ?? () }
-    await lanes.stop(withinMilliseconds: milliseconds, logger)
-    await served.wait(until: end)
+    await lanes.stop(withinMilliseconds: milliseconds, logger) { await media?.close(withinMilliseconds: milliseconds) }
     await admin?.close()
     await redis?.stop()
     await port?.close()

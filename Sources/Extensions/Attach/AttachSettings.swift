@@ -56,11 +56,9 @@ struct AttachSettings: Sendable {
       guard !places.contains(where: { $0.identifier == identifier }) else {
         throw object.wrong("identifier", "The attachments of a notification have different identifiers.")
       }
-      let options = try object.take("options").map { value throws(FieldError) in
-        try AttachmentOptions(value, path: object.place("options"))
-      }
+      let options = try AttachmentOptions(object.take("options"), path: object.place("options"))
       try object.finish()
-      places.append(Place(pointer: pointer, identifier: identifier, options: options ?? AttachmentOptions()))
+      places.append(Place(pointer: pointer, identifier: identifier, options: options))
     }
     return places
   }

@@ -91,10 +91,7 @@ extension ContentAttachment {
     guard let identifier = value["identifier"]?.stringValue, let url = url.stringValue else {
       throw FieldError(field: path, rule: "An attachment has identifier and url, which are texts.")
     }
-    self.init(
-      identifier: identifier, .url(url),
-      options: try value["options"].map { options throws(FieldError) in try AttachmentOptions(options, path: path + ".options") }
-        ?? AttachmentOptions())
+    self.init(identifier: identifier, .url(url), options: try AttachmentOptions(value["options"], path: path + ".options"))
   }
 
   /// Reads a list of them.

@@ -52,7 +52,7 @@ enum ExtensionMessage {
       default: throw notAnAnswer
       }
     }
-    guard !keys.isEmpty, keys.count == answer?.members?.count, keys.isDisjoint(with: ["payload"]) || !keys.contains("patch") else {
+    guard !keys.isEmpty, keys.count == answer?.members?.count, !keys.isSuperset(of: ["payload", "patch"]) else {
       throw notAnAnswer
     }
     return content

@@ -39,25 +39,16 @@ extension Localization {
 
   /// The names in a folder, sorted.
   private static func entries(of path: String) throws(LocalizationError) -> [String] {
-    guard let folder = opendir(path) else { throw unreadable(path) }
-    defer { closedir(folder) }
-    var names: [String] = []
-    while true {
-      errno = 0
-      guard let entry = readdir(folder) else {
-        guard errno == 0 else { throw unreadable(path) }
-        return names.sorted()
-      }
-      names.append(
-        withUnsafePointer(to: &entry.pointee.d_name) { String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self)) })
-      guard names.count <= folderEntries else {
-        throw LocalizationError(file: path, rule: "a folder of texts has \(folderEntries) entries at most")
-      }
+    let names: [String]
+    do throws(FolderNames.ReadError) {
+      guard let found = try FolderNames.read(path, atMost: folderEntries) else { throw FolderNames.ReadError(reason: ENOENT) }
+      names = found
+    } catch {
+      throw LocalizationError(file: path, rule: "cannot be read: \(String(cString: strerror(error.reason)))")
     }
-  }
-
-  /// An error by `errno`.
-  private static func unreadable(_ path: String) -> LocalizationError {
-    LocalizationError(file: path, rule: "cannot be read: \(String(cString: strerror(errno)))")
+    guard names.count <= folderEntries else {
+      throw LocalizationError(file: path, rule: "a folder of texts has \(folderEntries) entries at most")
+    }
+    return names.sorted()
   }
 }

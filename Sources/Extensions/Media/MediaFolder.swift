@@ -1,3 +1,4 @@
+internal import Cryptography
 internal import Glibc
 public import Notifications
 
@@ -27,10 +28,14 @@ public struct MediaFolder: Sendable {
       throw failure("open a file of", errno)
     }
     var status = stat()
-    guard fstat(descriptor, &status) == 0, let file = MediaFile(descriptor, size: Int(status.st_size)) else {
+    guard fstat(descriptor, &status) == 0 else {
       let reason = errno
       close(descriptor)
       throw failure("read a file of", reason)
+    }
+    guard let file = MediaFile(descriptor, size: Int(status.st_size)) else {
+      close(descriptor)
+      throw MediaError(.unavailable, "a file of the media folder \(path) is none of the types: \(hash)")
     }
     return file
   }
@@ -120,7 +125,7 @@ public struct MediaFolder: Sendable {
   // MARK: Cleaning
 
   /// The parts that it is divided into: the first two digits of the hashes.
-  static let parts = (0..<256).map { number in (number < 16 ? "0" : "") + String(number, radix: 16) }
+  static let parts = (UInt8.min...UInt8.max).map { Hexadecimal.encode([$0]) }
 
   /// What a part has.
   private struct Part {
@@ -190,26 +195,9 @@ public struct MediaFolder: Sendable {
     }
   }
 
-  /// The names in a folder; none where it is not there.
+  /// The names in a folder; none where it is not there. What breaks off throws: a file whose mark was not seen would be removed.
   private func names(in folder: String) throws(MediaError) -> [String] {
-    guard let stream = opendir(folder) else {
-      if errno == ENOENT { return [] }
-      throw failure("read", errno)
-    }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while true {
-      // What breaks off is no end: a file whose mark was not seen would be removed.
-      errno = 0
-      guard let entry = readdir(stream) else {
-        guard errno == 0 else { throw failure("read", errno) }
-        return names
-      }
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: entry.pointee.d_name)) { String(cString: $0) }
-      }
-      if name != ".", name != ".." { names.append(name) }
-    }
+    do throws(FolderNames.ReadError) { return try FolderNames.read(folder) ?? [] } catch { throw failure("read", error.reason) }
   }
 
   /// Throws where it cannot be read.

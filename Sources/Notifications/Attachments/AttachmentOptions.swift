@@ -28,10 +28,12 @@ public struct AttachmentOptions: Sendable, Equatable {
   /// The latest ``thumbnailTime``: a day.
   public static var longestTime: Double { 86_400 }
 
-  /// Reads the members `typeHint`, `thumbnailHidden`, `thumbnailClipping` and `thumbnailTime`; others are passed over.
+  /// Reads the members `typeHint`, `thumbnailHidden`, `thumbnailClipping` and `thumbnailTime`; others are passed over. No options where there
+  /// is no value.
   ///
   /// - Parameter path: where the object stands, for errors.
-  public init(_ value: JSONValue, path: String) throws(FieldError) {
+  public init(_ value: JSONValue?, path: String) throws(FieldError) {
+    guard let value else { return }
     let reader = try ObjectReader(value, path: path)
     typeHint = try reader.text("typeHint", longest: Self.typeHintBytes)
     if let hidden = reader["thumbnailHidden"] {

@@ -51,9 +51,7 @@ public struct NotificationAttachment: Sendable, Equatable {
       throw reader.error("size", "This member is required.")
     }
     media = Media(hash: hash, type: type, size: Int(size))
-    options =
-      try reader["options"].map { value throws(FieldError) in try AttachmentOptions(value, path: reader.path + "options") }
-      ?? AttachmentOptions()
+    options = try AttachmentOptions(reader["options"], path: reader.path + "options")
   }
 
   /// As a JSON object.

@@ -4,17 +4,22 @@ import Store
 /// What the devices of a person get of one request, where that depends on their locales or on themselves: made when the first device of a
 /// variant comes up, and once for all that get the same. It lives as long as its request is in flight, in the arena of which it writes.
 final class ContentVariants {
-  /// A device: its token in the request's arena, and its locale.
+  /// A device: its token in the request's arena, and its locale, where that is asked for.
   typealias Device = (token: ArenaSpan, locale: String?)
 
+  /// Whether devices' locales are to be asked for.
+  let usesLocale: Bool
   private let key: (Device) -> String
   private let make: (Device) -> RequestContent
   private var made: [String: RequestContent] = [:]
 
   /// - Parameters:
+  ///   - usesLocale: whether one of the others needs a device's locale.
   ///   - key: the same for devices that get the same.
   ///   - make: makes what a device gets.
-  init(key: @escaping (Device) -> String, make: @escaping (Device) -> RequestContent) { (self.key, self.make) = (key, make) }
+  init(usesLocale: Bool, key: @escaping (Device) -> String, make: @escaping (Device) -> RequestContent) {
+    (self.usesLocale, self.key, self.make) = (usesLocale, key, make)
+  }
 
   /// What a device gets.
   ///

@@ -45,6 +45,7 @@ final class ExtensionStage: Stage {
       var content = content
       let published = content
       content.variants = ContentVariants(
+        usesLocale: chain.usesLocale,
         key: { device in
           published.called?.variant(of: published.arena.text(device.token), device.locale) ?? chain.texts(device.locale)
         }, make: { [self] in pass(published, chain, for: $0.token, $0.locale) })

@@ -87,8 +87,10 @@ final class RecipientStage {
     let (tokens, others) = paging.take(page, &inFlight[slot])
     guard let progress = inFlight[slot].recipients else { return inFlight.fail(slot) }
     if !others.isEmpty { remove(others, slot, progress) }
-    if let variants = progress.variants, !tokens.isEmpty {
+    if let variants = progress.variants, variants.usesLocale, !tokens.isEmpty {
       askLocales(of: tokens, slot, variants)
+    } else if let variants = progress.variants {
+      judgeVariants(slot, tokens.map { ($0, nil) }, variants)
     } else {
       let arena = inFlight[slot].batch.arena
       for token in tokens { judge.take(slot, arena, token, progress.entry) }
@@ -105,16 +107,19 @@ final class RecipientStage {
     locales.read(tokens.map { ($0, arena) }) { [self] answer in
       switch answer {
       case .success(let locales):
-        let entries = zip(tokens, locales).map { token, locale in
-          variants.content(for: (token, locale)) { inFlight.passed(slot, $0) }.entry
-        }
-        paging.holds(entries, &inFlight[slot])
-        for (token, entry) in zip(tokens, entries) { judge.take(slot, arena, token, entry) }
-        judge.send()
+        judgeVariants(slot, zip(tokens, locales).map { ($0, $1) }, variants)
         inFlight.answered(slot)
       case .failure(let error): inFlight.failed(slot, error)
       }
     }
+  }
+
+  private func judgeVariants(_ slot: Flow.Slot, _ devices: [ContentVariants.Device], _ variants: ContentVariants) {
+    let entries = devices.map { device in variants.content(for: device) { inFlight.passed(slot, $0) }.entry }
+    paging.holds(entries, &inFlight[slot])
+    let arena = inFlight[slot].batch.arena
+    for (device, entry) in zip(devices, entries) { judge.take(slot, arena, device.token, entry) }
+    judge.send()
   }
 
   /// What is no device's token was put among a person's devices by somebody else.

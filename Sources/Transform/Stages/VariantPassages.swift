@@ -191,9 +191,8 @@ final class VariantPassages {
     guard whenDone != nil else { return }
     var names: Set<String> = []
     for (device, locale) in zip(devices, locales) where names.count < Self.maximumVariants {
-      let token = tokens.text(device)
-      guard let name = chain.variant(of: token, locale), names.insert(name).inserted else { continue }
-      waiting.append(Variant(name: name, locale: locale, device: chain.scope == .device ? token : nil))
+      guard let name = chain.variant(of: tokens.text(device), locale), names.insert(name).inserted else { continue }
+      waiting.append(Variant(name: name, locale: locale, device: chain.scope == .device ? tokens.text(device) : nil))
     }
     waiting.reverse()
     isFound = true

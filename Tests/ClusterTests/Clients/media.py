@@ -10,13 +10,11 @@ import collections
 import contextlib
 import hashlib
 import http.client
-import http.server
 import json
 import os
 import re
 import signal
 import socket
-import threading
 import time
 import urllib.parse
 import uuid
@@ -24,6 +22,7 @@ import uuid
 from clients import APPLICATION, Reader, expect, say, until
 from extensions import File, Log, Publisher, RememberingDevice, audit, start, states
 from healing import committed, on_one_redis, run_part
+from service import Handler, Service
 
 # The applications whose notifications have next to no time, and less than a file may take.
 HASTY, PATIENT = "com.example.hasty", "com.example.patient"
@@ -44,15 +43,10 @@ BAD = HANGING + ("page", "large", "endless", "cut", "longer-than-anything", "emp
 OPTIONS = {"thumbnailHidden": True}
 
 
-class Media(http.server.ThreadingHTTPServer):
+class Media(Service):
     """Answers as the path says. Its address is the only private one that the workers may connect to."""
 
-    daemon_threads = True
-    request_queue_size = 512
-
     def __init__(self):
-        super().__init__(("127.0.0.2", 0), Answer)
-        self.release, self.ending = threading.Event(), threading.Event()
         self.asked, self.sent = collections.Counter(), collections.Counter()
         # Others on this machine, whom nobody may ask: one whom no rule admits, and one whose name is admitted and not its address.
         self.others = [socket.create_server(("127.0.0.2", 0)), socket.create_server(("127.0.0.1", 0))]
@@ -60,7 +54,7 @@ class Media(http.server.ThreadingHTTPServer):
             "to-another-port": "http://127.0.0.2:%d/" % self.others[0].getsockname()[1],
             "to-a-name": "http://localhost:%d/" % self.others[1].getsockname()[1],
             "to-the-metadata": "http://169.254.169.254/latest/", "to-a-file": "file:///etc/passwd"}
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        super().__init__("127.0.0.2", Answer)
 
     @property
     def hosts(self):
@@ -85,24 +79,12 @@ class Media(http.server.ThreadingHTTPServer):
         return True
 
     def close(self):
-        self.ending.set()
-        self.release.set()
-        self.shutdown()
-        self.server_close()
+        super().close()
         for other in self.others:
             other.close()
 
-    def handle_error(self, *_):
-        """A worker that has had enough closes its connection."""
 
-
-class Answer(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        pass
-
+class Answer(Handler):
     def do_GET(self):
         do = self.path.partition("?")[0].rpartition("/")[2]
         self.server.asked[do] += 1
@@ -184,9 +166,6 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
     def chunk(self, bytes):
         self.raw(b"%x\r\n%s\r\n" % (len(bytes), bytes))
-
-    def raw(self, bytes):
-        self.wfile.write(bytes)
 
 
 def configure(folder, media, **settings):
@@ -397,7 +376,7 @@ async def links(media, publisher, device, other):
     await until(lambda: name in device.shown and others in other.shown, "both have it", 60)
     attachment, = attachments(device, name)
     link, digest, tag = attachment["url"], attachment["hash"], '"%s"' % attachment["hash"]
-    foreign = attachments(other, others)[0]["url"]
+    others_link = attachments(other, others)[0]["url"]
     expect(re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/.*", link), "the link says where the media port is", link)
 
     status, fields, body = await served(link, "HEAD")
@@ -417,14 +396,14 @@ async def links(media, publisher, device, other):
     expect(status == 405, "nothing can be posted", status)
 
     parts = urllib.parse.parse_qs(urllib.parse.urlsplit(link).query)
-    foreign_parts = urllib.parse.parse_qs(urllib.parse.urlsplit(foreign).query)
+    others_parts = urllib.parse.parse_qs(urllib.parse.urlsplit(others_link).query)
     expect(set(parts) == {"device", "expires", "signature"}, "a link has these parts", parts)
-    expect(parts["device"] != foreign_parts["device"], "each device has links of its own", [link, foreign])
+    expect(parts["device"] != others_parts["device"], "each device has links of its own", [link, others_link])
     signature, expires = parts["signature"][0], parts["expires"][0]
     wrong = [
         link.replace(digest, hashlib.sha256(WAV).hexdigest()), link.replace(digest, "0" * 64), link.partition("?")[0],
-        link.replace(parts["device"][0], foreign_parts["device"][0]), link.replace(expires, str(int(expires) + 1)),
-        link.replace(signature, foreign_parts["signature"][0]), link.replace(signature, ("B" if signature[0] == "A" else "A") + signature[1:]),
+        link.replace(parts["device"][0], others_parts["device"][0]), link.replace(expires, str(int(expires) + 1)),
+        link.replace(signature, others_parts["signature"][0]), link.replace(signature, ("B" if signature[0] == "A" else "A") + signature[1:]),
         link.replace(signature, signature[:-4]), link.replace("signature=" + signature, "signature=")]
     for each in wrong:
         expect(each != link and (await served(each))[0] == 403, "another link is refused", [link, each])
@@ -433,7 +412,7 @@ async def links(media, publisher, device, other):
     await asyncio.sleep(1.1)
     again = await new_link(device, digest)
     expect(again != link, "a device is given another link when it asks", again)
-    for each in (link, again, foreign):
+    for each in (link, again, others_link):
         expect((await served(each))[2] == PNG, "all of them are good")
     status, _, _ = await served(await new_link(device, "0" * 64))
     expect(status == 404, "what was never stored is not there", status)

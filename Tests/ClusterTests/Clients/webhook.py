@@ -9,56 +9,35 @@
 import asyncio
 import base64
 import collections
-import http.server
 import json
 import os
 import signal
-import threading
 
 from standardwebhooks.webhooks import Webhook
 
 from clients import APPLICATION, Reader, expect, say, until
 from extensions import File, Publisher, RememberingDevice, after_a_rebuilding, audit, for_urls, start, states
 from healing import committed, on_one_redis, run_part
+from service import Handler, Service
 
 KEYS = {"new": os.urandom(32), "old": os.urandom(32)}
 # What a service does wrong, and what becomes of the notification.
 WRONG = {"hang": "timed-out", "error": "failed", "cut": "failed", "endless": "failed", "lie": "failed", "redirect": "failed", "junk": "failed"}
 
 
-class Service(http.server.ThreadingHTTPServer):
+class Team(Service):
     """Puts a text before the title, unless the notification says what else it is to do."""
 
-    daemon_threads = True
-    request_queue_size = 512
-
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Answer)
-        self.release, self.ending = threading.Event(), threading.Event()
         self.asked, self.faults = collections.Counter(), []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        super().__init__("127.0.0.1", Answer)
 
     @property
     def url(self):
         return "http://127.0.0.1:%d/notifications" % self.server_address[1]
 
-    def close(self):
-        self.ending.set()
-        self.release.set()
-        self.shutdown()
-        self.server_close()
 
-    def handle_error(self, *_):
-        """A worker that is killed closes its connections."""
-
-
-class Answer(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        pass
-
+class Answer(Handler):
     def do_GET(self):
         self.server.faults.append("a redirect was followed")
         self.say(200, {})
@@ -85,7 +64,8 @@ class Answer(http.server.BaseHTTPRequestHandler):
         elif do == "junk":
             self.raw(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"patch\":")
         elif do == "cut":
-            self.raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"patch\":", close=True)
+            self.raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"patch\":")
+            self.close_connection = True
         elif do == "lie":
             self.raw(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n{}")
             self.server.ending.wait(120)
@@ -107,10 +87,6 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def raw(self, bytes, close=False):
-        self.wfile.write(bytes)
-        self.wfile.flush()
-        self.close_connection = self.close_connection or close
 
 
 def configure(folder, service, **settings):
@@ -122,7 +98,7 @@ def configure(folder, service, **settings):
 
 
 async def asked(arguments, folder):
-    service, publisher = Service(), Publisher(arguments)
+    service, publisher = Team(), Publisher(arguments)
     file = configure(folder, service, budget=15_000, timeout=30_000, attempts=1, breaker=0, concurrency=1_000)
     reader = Reader(arguments.kafka, [arguments.prefix + "events"])
     reading = asyncio.create_task(reader.run())
@@ -165,7 +141,7 @@ async def asked(arguments, folder):
 
 
 async def interrupted(arguments, folder):
-    service, publisher = Service(), Publisher(arguments)
+    service, publisher = Team(), Publisher(arguments)
     file = configure(folder, service, budget=30_000, timeout=30_000, concurrency=1_000)
     flags, count, rounds = ["--session-timeout", "2s", "--mailbox-bound", "10000"], 200, 2
     async with on_one_redis(arguments, folder) as (redis, cluster):
@@ -223,7 +199,7 @@ async def interrupted(arguments, folder):
 
 
 async def rebuilt(arguments, folder):
-    service = Service()
+    service = Team()
     # The workers may have shown some of so many without it; a rebuilding has time.
     file = configure(folder, service, concurrency=8, breaker=1, budget=30_000, timeout=30_000)
     async for _, alert in after_a_rebuilding(arguments, folder, file, 400):

@@ -193,7 +193,7 @@ class Nemesis:
             redis = self.cluster.redis
             self.copies += 1
             source, copy = os.path.join(redis.folder, "appendonlydir"), os.path.join(self.cluster.folder, "copy-%d" % self.copies)
-            # It stands still for that, for it takes files away that it has written anew.
+            # It stands still for that, for it takes files away that it has written again.
             redis.server.send(signal.SIGSTOP)
             try:
                 shutil.copytree(source, copy)

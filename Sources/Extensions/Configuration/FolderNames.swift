@@ -1,0 +1,34 @@
+internal import Glibc
+
+/// What a folder has.
+enum FolderNames {
+  /// The names in a folder, in any order, at most so many and one more; nil where it is not there.
+  ///
+  /// What breaks off is no end: it throws. Its calls block.
+  static func read(_ path: String, atMost limit: Int = .max - 1) throws(ReadError) -> [String]? {
+    guard let folder = opendir(path) else {
+      if errno == ENOENT { return nil }
+      throw ReadError(reason: errno)
+    }
+    defer { closedir(folder) }
+    var names: [String] = []
+    while names.count <= limit {
+      errno = 0
+      guard let entry = readdir(folder) else {
+        guard errno == 0 else { throw ReadError(reason: errno) }
+        break
+      }
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names
+  }
+
+  /// It cannot be read.
+  struct ReadError: Error {
+    /// The `errno`.
+    let reason: Int32
+  }
+}
