@@ -1,3 +1,4 @@
+import JSON
 import Testing
 
 @testable import Notifications
@@ -80,6 +81,20 @@ import Testing
     #expect(envelope.sourceTopic.text == "elsewhere")
     #expect(envelope.origin?.purpose == .redrive)
     #expect(envelope.origin?.cluster.text == "east")
+  }
+
+  @Test func anOriginIsReadAsItWasWritten() throws {
+    for purpose in [Origin.Purpose.replay, .redrive] {
+      let source = SourceCoordinates(topic: "a.b_c-d", partition: 3, offset: .max, timestamp: 1_700_000_000_001)
+      var writer = JSONWriter()
+      Origin.write(cluster: "east-1", source, why: purpose, to: &writer)
+      try writer.withUnsafeBytes { text in
+        let origin = try #require(Origin(text))
+        #expect(origin.cluster.text == "east-1")
+        #expect(SourceCoordinates(topic: origin.topic.text, position: origin.position) == source)
+        #expect(origin.purpose == purpose)
+      }
+    }
   }
 
   @Test func aRejectedRequestStillSaysWhichItIs() throws {

@@ -1,4 +1,4 @@
-internal import JSON
+public import JSON
 
 /// The `carillon-origin` of a record that comes again, borrowed from its header.
 public struct Origin {
@@ -26,6 +26,22 @@ public struct Origin {
   public init?(_ header: UnsafeRawBufferPointer) {
     guard header.count <= 2_048, let origin = try? Self.read(header) else { return nil }
     self = origin
+  }
+
+  /// Writes an origin as a record's header has it.
+  ///
+  /// - Parameters:
+  ///   - cluster: the name of the first cluster: letters, digits, full stops, hyphens and underscores.
+  ///   - source: where the record was first.
+  public static func write(cluster: String, _ source: SourceCoordinates, why purpose: Purpose, to writer: inout JSONWriter) {
+    writer.openObject()
+    writer.member("cluster", cluster)
+    writer.member("topic", source.topic)
+    writer.member("partition", Int(source.position.partition))
+    writer.member("offset", source.position.offset)
+    writer.member("timestamp", source.position.timestamp)
+    writer.member("why", "\(purpose)")
+    writer.closeObject()
   }
 
   private init(cluster: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer, position: SourcePosition, purpose: Purpose) {

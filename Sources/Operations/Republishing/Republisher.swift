@@ -1,0 +1,96 @@
+import EventLoop
+import JSON
+import Kafka
+import Notifications
+
+/// Writes records of `requests` into that topic again, with where they were first and why they come. Loop-confined.
+///
+/// Records of one partition that go to one partition keep their order, and none of them is left out: the producer fails for good rather
+/// than write what follows a record that Kafka did not take.
+final class Republisher {
+  /// Told of each record when Kafka has it, in the order of each partition.
+  var onWritten: ((DeliveryReport) -> Void)?
+  /// Told once of what ends the writing: nothing more is taken, and nothing more is reported.
+  var onFailure: ((KafkaError) -> Void)?
+  /// Told when there is room again, after `write` has said that there was none.
+  var onRoom: (() -> Void)?
+  /// The headers of the record that is written next, emptied by `write`.
+  let headers = RecordHeaders()
+
+  private let cluster: String
+  private let producer: Producer
+  private let topic: ProducerTopic
+  private var json = JSONWriter()
+  private var failure: KafkaError?
+
+  /// - Parameters:
+  ///   - cluster: the name of the cluster, which the origins give.
+  ///   - topic: the requests topic.
+  init(on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String) throws(KafkaError) {
+    self.cluster = cluster
+    var options = Producer.Options()
+    options.lingerMilliseconds = 20
+    options.maximumRecords = 100_000
+    options.maximumBytes = 64 << 20
+    let reports = Reports()
+    producer = try Producer(on: loop, kafka.merging(["enable.gapless.guarantee": "true"]), options, handler: reports)
+    self.topic = try producer.topic(topic)
+    reports.owner = self
+  }
+
+  /// The producer keeps its handler as long as it is open, and this object keeps the producer.
+  private final class Reports: ProducerHandler {
+    weak var owner: Republisher?
+
+    func producerDelivered(_ reports: [DeliveryReport]) { owner?.delivered(reports) }
+    func producerHasRoom() { owner?.onRoom?() }
+    func producerFailed(_ error: KafkaError) { if error.isFatal { owner?.fail(error) } }
+  }
+
+  /// Records that were taken and are not in Kafka yet.
+  var inFlight: Int { producer.inFlight }
+
+  /// Bytes of their keys and values.
+  var bytesInFlight: Int { producer.bytesInFlight }
+
+  /// Starts the next record's headers with those of a record that was read, with its first place and why it comes in place of an origin
+  /// that it has.
+  ///
+  /// - Parameter source: where it was first: where it lies, or what its own origin says.
+  func begin(_ record: RecordView, from source: SourceCoordinates, why purpose: Origin.Purpose) {
+    headers.copy(from: record)
+    headers.remove(RequestHeader.origin.name.description)
+    json.reset()
+    Origin.write(cluster: cluster, source, why: purpose, to: &json)
+    json.withUnsafeBytes { headers.append(RequestHeader.origin.name, $0) }
+  }
+
+  /// Writes a record with the headers that were begun.
+  ///
+  /// - Returns: false when there is no room: the headers stay, and it may be said again after `onRoom`.
+  func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32, token: UInt64) -> Bool {
+    guard failure == nil else { return true }
+    switch producer.produce(topic, partition: partition, key: key, value: value, headers: headers, token: token) {
+    case .taken: return true
+    case .full: return false
+    case .refused(let error):
+      fail(error)
+      return true
+    }
+  }
+
+  /// Waits until Kafka has all that was taken, and ends.
+  func close(withinMilliseconds milliseconds: Int) async { await producer.close(withinMilliseconds: milliseconds) }
+
+  private func delivered(_ reports: [DeliveryReport]) {
+    for report in reports where failure == nil {
+      if let error = report.error { fail(error) } else { onWritten?(report) }
+    }
+  }
+
+  private func fail(_ error: KafkaError) {
+    guard failure == nil else { return }
+    failure = error
+    onFailure?(error)
+  }
+}
