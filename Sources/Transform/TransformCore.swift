@@ -67,8 +67,8 @@ final class TransformCore {
     journal.owner = self
     let outcomes = try Outcomes(settings, events: producers.patient, deliveries: producers.prompt)
     let pipeline = Pipeline(
-      on: loop, settings, state: state, shards: shards, outcomes: outcomes, journal: journal,
-      logger: logger, metrics: metrics)
+      on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, outcomes: outcomes, journal: journal, logger: logger,
+      metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
     intake = Intake(

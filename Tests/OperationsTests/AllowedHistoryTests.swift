@@ -382,6 +382,30 @@ import Testing
     expect(history, [.inFlight: 2, .pending: 1, .collapsed: 1])
   }
 
+  @Test mutating func aReplayOfWhatWasAppliedIsTheSameRequest() {
+    history.publish(1)
+    history.keep(1, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    history.publish(1, offset: 50, source: 1, at: 1_000)
+    history.judge(1, .applied, offset: 50, at: 1_010)
+    history.publish(2, for: nil)
+    history.keep(2, on: 5, at: 10)
+    history.tell(.addressed, 2, on: 0, at: 10, number: 1)
+    history.tell(.delivered, 2, on: 5, at: 20)
+    history.publish(2, for: nil, offset: 51, source: 2, at: 1_000)
+    history.judge(2, .applied, offset: 51, at: 1_010)
+    expect(history, [.delivered: 2])
+  }
+
+  @Test mutating func ofAReplayWhoseFirstRecordIsNotAuditedNothingElseIsAsked() {
+    history.rules.requests = [0: .init(40..<1_000, since: AuditHistory.beginning + 40)]
+    history.publish(1, offset: 50, source: 1, at: 1_000)
+    history.judge(1, .applied, offset: 50, at: 1_010)
+    history.publish(2, for: nil, offset: 51, source: 2, at: 1_000)
+    history.judge(2, .applied, offset: 51, at: 1_010)
+    expect(history, [.replayed: 2])
+  }
+
   @Test mutating func whatWasPublishedBeforeOrAfterTheRange() {
     history.keep(1, offset: 5_000, at: 10)
     history.tell(.delivered, 1, source: 5_000, at: 20)

@@ -7,6 +7,14 @@ import Testing
 @Suite struct ViolationTests {
   private var history = AuditHistory()
 
+  @Test mutating func aReplayIsNoOutcomeOfARequestThatHasNone() {
+    history.publish(1)
+    history.judge(1, .applied, at: 10)
+    history.publish(1, offset: 50, source: 1, at: 1_000)
+    history.judge(1, .applied, offset: 50, at: 1_010)
+    #expect(history.violations == [.lost])
+  }
+
   @Test mutating func aRequestWithoutAnyEventIsLost() {
     history.publish(1)
     history.publish(2)

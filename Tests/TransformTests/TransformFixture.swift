@@ -139,6 +139,16 @@ actor TransformFixture {
     try await kafka.publish(Array(repeating: record, count: count), to: topics.requests)
   }
 
+  /// Publishes a request once more, with where it was first and why it comes.
+  func again(_ first: TestRecord, why purpose: Origin.Purpose) async throws {
+    var json = JSONWriter()
+    let source = SourceCoordinates(topic: topics.requests, partition: 0, offset: first.offset ?? -1, timestamp: first.timestamp ?? -1)
+    Origin.write(cluster: settings.cluster, source, why: purpose, to: &json)
+    var record = first
+    record.headers.append(.init(RequestHeader.origin.name.description, json.text))
+    try await kafka.publish([record], to: topics.requests)
+  }
+
   // MARK: What there is
 
   /// The offset that the group has committed of a topic's partition.

@@ -1,4 +1,5 @@
 import Kafka
+import Notifications
 import Redis
 import TestSupport
 import Testing
@@ -95,6 +96,31 @@ import Worker
         try await lane.request("device:" + TransformFixture.tokens(in: [(0, 1)])[0], count: 70)
         await lane.eventually("the batch is judged") { lane.count(.unregistered) == 70 * number }
       }
+    }
+  }
+
+  @Test func aReplayOfWhatWasAppliedDoesNothingAndARedriveIsNewWork() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register(tokens, for: "ada")
+      try await lane.request("user:ada")
+      await lane.eventually("the markers stand behind it") { try await lane.committed(lane.topics.requests) == 1 }
+      // As if Redis had lost what is below its marker: all that it remembers of one device.
+      try await lane.probe.command("DEL", .text(TransformFixture.keys.mailbox(tokens[0])))
+      try await lane.probe.command("HDEL", .text(TransformFixture.keys.device(tokens[0])), "w")
+      let first = try #require(try await lane.kafka.records(of: lane.topics.requests, count: 1).first)
+      try await lane.again(first, why: .replay)
+      await lane.eventually("the replay is taken") { lane.count(.replayed) == 1 }
+      #expect(try await lane.waiting(tokens[0]) == 0)
+      try await lane.again(first, why: .redrive)
+      await lane.eventually("the redrive is judged") { lane.count(.addressed) == 2 }
+      #expect(try await lane.waiting(tokens[0]) == 1)
+      #expect(try await lane.waiting(tokens[1]) == 1, "what the other device has is a repeat")
+      var elsewhere = first
+      elsewhere.offset = 7
+      try await lane.again(elsewhere, why: .replay)
+      await lane.eventually("what points behind itself is rejected") { lane.count(.rejected) == 1 }
+      await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 4 }
     }
   }
 

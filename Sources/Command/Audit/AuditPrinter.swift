@@ -96,6 +96,7 @@ extension AuditFindings.Outcome {
     case .canceled: "canceled"
     case .rejected: "rejected"
     case .dead: "in the dead letters"
+    case .replayed: "replayed, and applied before what is audited"
     case .pending: "pending: they wait for their devices"
     case .inFlight: "in flight"
     case .lost: "lost"

@@ -26,6 +26,8 @@ public enum JournalVerdict: UInt8, Sendable, CaseIterable {
   case scheduled = 10
   /// The record's bytes are no request, and tell nothing of one.
   case unreadable = 11
+  /// It comes again by a replay, and was applied before: all that it came to then is durable, and nothing was done now.
+  case applied = 12
 }
 
 /// Another revision that a judgement names: the one that was superseded, or the one that supersedes.

@@ -10,6 +10,8 @@ struct AuditFact: Sendable, Hashable {
     case request, deadLetter, addressed, rejected
     // What the journal says: it is in the device's mailbox; it was judged otherwise; some of a person's devices, and how many there are.
     case kept, judged, page, closing
+    /// The journal says of a record that comes again that it was applied before.
+    case applied
     // Answers and endings.
     case delivered, updated, removed, response, dismissed
     case duplicate, collapsed, filtered, expired, evicted, unregistered, canceled
@@ -124,7 +126,7 @@ extension AuditFact {
     fact.id = request.id
     (fact.sourcePartition, fact.sourceOffset) = (request.sourcePartition, request.sourceOffset)
     fact.flags.formUnion(request.flags.intersection(.isOfTopic))
-    guard kind == .kept || kind == .judged else { return fact }
+    guard kind == .kept || kind == .judged || kind == .applied else { return fact }
     fact.number = request.offset
     if kind == .kept {
       fact.identifier = request.identifier
@@ -136,7 +138,7 @@ extension AuditFact {
 
 extension AuditFact.Kind {
   /// Whether the journal says it.
-  var isOfJournal: Bool { self == .kept || self == .judged || self == .page || self == .closing }
+  var isOfJournal: Bool { self == .kept || self == .judged || self == .page || self == .closing || self == .applied }
 
   init?(_ type: EventType) {
     switch type {

@@ -26,6 +26,8 @@ public struct AuditFindings: Sendable, Equatable {
     case rejected
     /// It could not be processed.
     case dead
+    /// It came again by a replay, and was published and applied before what is audited.
+    case replayed
     /// It waits for its device.
     case pending
     /// It is too young to be judged.

@@ -97,7 +97,10 @@ struct JournalJoin {
 
   private static func join(_ request: AuditFact, _ note: JournalNote, _ out: (Outcome) -> Void) {
     var request = request
-    if note.fact.kind != .page { request.journal(note.fact) } else { out(.fact(note.fact.told(of: request))) }
+    switch note.fact.kind {
+    case .page, .applied: out(.fact(note.fact.told(of: request)))
+    default: request.journal(note.fact)
+    }
     for fact in note.more { out(.fact(fact.told(of: request))) }
     out(.fact(request))
   }

@@ -4,7 +4,7 @@ import Notifications
 struct JournalNote: Sendable {
   /// The timestamp of the record that it tells of.
   var timestamp: Int64
-  /// ``AuditFact/Kind/kept``, ``AuditFact/Kind/judged`` or ``AuditFact/Kind/page``; its source is the record that it tells of.
+  /// ``AuditFact/Kind/kept``, ``AuditFact/Kind/judged``, ``AuditFact/Kind/applied`` or ``AuditFact/Kind/page``; its source is the record that it tells of.
   var fact: AuditFact
   /// What a page says further: each device that keeps the request, and the closing.
   var more: [AuditFact] = []
@@ -25,6 +25,7 @@ extension JournalNote {
     fact.incarnation = UInt16(truncatingIfNeeded: journal.incarnation)
     switch entry.content {
     case .request(let judgement):
+      if judgement.verdict == .applied { fact.kind = .applied }
       guard judgement.verdict == .kept else { return }
       fact.kind = .kept
       fact.revision = judgement.revision.timestamp

@@ -96,6 +96,7 @@ struct RequestJudge {
     for record in records {
       request.end = max(request.end, record.number)
       if record.flags.contains(.isRedrive) { request.isRedriven = true }
+      if record.offset == record.sourceOffset, record.partition == record.sourcePartition { request.hasFirst = true }
     }
 
     if request.isForUser { request.journal = JournalPages(facts[events...]) }
@@ -124,7 +125,7 @@ struct RequestJudge {
     for record in records where !rules.isYoung(record.time) {
       let isJournaled = events.contains { fact in
         guard fact.partition == record.partition else { return false }
-        return fact.number == record.offset && (fact.kind == .judged || fact.kind == .kept && !request.isForUser)
+        return fact.number == record.offset && (fact.kind == .judged || fact.kind == .applied || fact.kind == .kept && !request.isForUser)
       }
       guard !isJournaled, !(request.isForUser && request.journal.isComplete) else { continue }
       let detail = "no entry of the journal for \(record.recordText)"
@@ -152,6 +153,9 @@ struct RequestJudge {
     if request.isDead, devices == 0 {
       findings.count(.dead)
       return true
+    } else if request.isApplied, !request.hasFirst {
+      // What became of it was told before what is audited.
+      findings.count(.replayed)
     } else if request.isYoung {
       findings.count(.inFlight, missing)
     } else {
@@ -183,6 +187,10 @@ struct RequestJudge {
     /// When it was last said to be for nobody.
     var unregistered: Int64?
     var isDead = false
+    /// A record of it came again when it was applied already.
+    var isApplied = false
+    /// The record that it was published by is among those that are audited.
+    var hasFirst = false
     /// What the journal says of a person's devices.
     var journal = JournalPages([])
 
@@ -204,6 +212,7 @@ struct RequestJudge {
       case .rejected: rejection = fact
       case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
       case .deadLetter: isDead = true
+      case .applied: isApplied = true
       default: break
       }
     }
@@ -332,7 +341,7 @@ struct RequestJudge {
   /// Somewhere there must be the one that it is a duplicate of.
   private func judgeDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
-    let hasOther = others(run, request).contains { $0.kind != .duplicate && $0.kind != .request && $0.kind != .judged }
+    let hasOther = others(run, request).contains { ![.duplicate, .request, .judged, .applied].contains($0.kind) }
     if !hasOther { findings.add(.duplicateOfNothing, Violation(.duplicateOfNothing, duplicate.id, "", request.all)) }
   }
 

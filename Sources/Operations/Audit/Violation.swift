@@ -113,7 +113,7 @@ extension AuditFact {
     case .request: .requests
     case .deadLetter: .deadLetters
     // What is open or was kept for its device is known by the journal, unless a device told it.
-    case .kept, .judged, .page, .closing, .open: .journal
+    case .kept, .judged, .page, .closing, .applied, .open: .journal
     default: .events
     }
   }

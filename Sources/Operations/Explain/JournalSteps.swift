@@ -52,7 +52,7 @@ struct JournalSteps {
           steps.append(Judged(step: step, id: request.id, request: position, identifier: identifier, revision: judgement.revision))
         }
         switch entry.content {
-        case .request(let judgement): add(judgement, request.device)
+        case .request(let judgement): add(judgement, judgement.verdict == .applied ? nil : request.device)
         case .page(let page): for device in page.devices { add(device.judgement, device.token.text) }
         case .extensions(let passed):
           let step = step(Step.extensions, nil, passed.map(Step.Detail.init))
@@ -68,6 +68,7 @@ struct JournalSteps {
     case .kept: Step.queued
     case .scheduled: Step.scheduled
     case .wrongUser: Step.leftOut
+    case .applied: Step.applied
     case .expired, .stale, .duplicate, .unregistered, .wrongApplication, .filtered, .rejected, .deadLettered, .unreadable: nil
     }
   }

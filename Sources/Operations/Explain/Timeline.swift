@@ -207,7 +207,8 @@ public struct Timeline: Sendable {
     if let step = explanation.steps.last(where: { $0.type == .rejected }) { return .rejected(step.detail("reason") ?? "no reason given") }
     if explanation.steps.contains(where: { $0.type == .unregistered }) { return .unregistered }
     if let step = explanation.steps.last(where: { $0.name == Step.deadLetter }) { return .dead(step.detail("reason") ?? "no reason given") }
-    return .unprocessed
+    // Its first record is gone, and what became of it, too.
+    return explanation.steps.contains { $0.name == Step.applied } ? .ended : .unprocessed
   }
 }
 
@@ -258,6 +259,7 @@ extension Step {
   static let scheduled = "scheduled"
   static let leftOut = "left out"
   static let extensions = "extensions"
+  static let applied = "applied before"
 
   /// Whether it says how it stands with a device, or with the request.
   fileprivate var isOutcome: Bool { type != nil || [Self.queued, Self.scheduled, Self.leftOut, Self.replaced].contains(name) }
@@ -277,7 +279,7 @@ extension Step {
     switch (name, type) {
     case ("published", _): 0
     case (Self.extensions, _): 1
-    case (Self.queued, _), (Self.scheduled, _), (Self.leftOut, _), (_, .rejected): 2
+    case (Self.queued, _), (Self.scheduled, _), (Self.leftOut, _), (Self.applied, _), (_, .rejected): 2
     case (Self.routed, _): 3
     case (_, .response), (_, .dismissed): 5
     default: 4

@@ -98,6 +98,12 @@ final class Checkpoints {
   /// How often the topic of a partition was deleted and made again.
   func incarnation(_ index: Int) -> UInt32 { held[index]?.marker.incarnation ?? 0 }
 
+  /// The offset below which all of a partition is applied, as every bucket says; 0 where that is not known.
+  func marker(_ index: Int) -> Int64 {
+    guard let each = held[index], !each.isUnverified, each.unconfirmed == nil else { return 0 }
+    return each.marker.offset
+  }
+
   /// Partitions that were begun and have nothing under way: no process has ended over them.
   func takeHealthy(_ isIdle: (_ index: Int) -> Bool) -> [MarkedPartition] {
     let healthy = counted.filter { isIdle($0.key) }

@@ -24,6 +24,9 @@ final class Pipeline {
   private let outcomes: Outcomes
   private let state: LaneState
   private let reader: RequestReader
+  private let replays: Replays
+  /// Nil where a Redis is rebuilt: nothing counts as applied then.
+  private let checkpoints: Checkpoints?
   private let inFlight: InFlight
   private let rejections: Rejections
   private let registry: RegistryWait
@@ -37,16 +40,20 @@ final class Pipeline {
   /// Told what concerns the lane.
   weak var owner: (any PipelineOwner)?
 
-  /// - Parameter journal: nil: nothing is written of what is judged.
+  /// - Parameters:
+  ///   - checkpoints: nil where a Redis is rebuilt.
+  ///   - journal: nil: nothing is written of what is judged.
   init(
-    on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, outcomes: Outcomes, journal: Journal?,
-    logger: Logger, metrics: TransformMetrics, isRebuilding: Bool = false
+    on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, checkpoints: Checkpoints?, outcomes: Outcomes,
+    journal: Journal?, logger: Logger, metrics: TransformMetrics
   ) {
     self.loop = loop
     self.shards = shards
     self.outcomes = outcomes
     self.state = state
+    self.checkpoints = checkpoints
     reader = RequestReader(settings)
+    replays = Replays(cluster: settings.cluster)
     inFlight = InFlight(on: loop, tries: settings.tries, journal: journal, metrics: metrics, logger: logger)
     rejections = Rejections(inFlight, outcomes, reader)
     registry = RegistryWait(state)
@@ -56,7 +63,7 @@ final class Pipeline {
     let extensions = LaneExtensions(settings.extensions)
     stages = StageSequence(
       [
-        registry, CallStage(on: loop, extensions, rules, isRebuilding ? nil : Results(shards, on: loop), persons, locales),
+        registry, CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
         ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
       ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
@@ -117,9 +124,22 @@ final class Pipeline {
     if inFlight[slot].isRegistration { return registrations.take(slot) }
     reader.read(inFlight[slot].record) { reading in
       switch reading {
-      case .accepted(let view): pass(view, slot)
+      case .accepted(let view): take(view, slot)
       case .rejected(let rejection, let envelope): rejections.reject(slot, rejection, envelope)
       }
+    }
+  }
+
+  private func take(_ view: RequestView, _ slot: Flow.Slot) {
+    guard view.envelope.origin != nil, let checkpoints else { return pass(view, slot) }
+    let record = inFlight[slot].record
+    let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+    switch replays.answer(view.envelope, at: position, marker: checkpoints.marker(record.partitionIndex)) {
+    case .judge: pass(view, slot)
+    case .applied:
+      inFlight[slot].verdict = .replayed
+      inFlight[slot].judgement = JournalJudgement(.applied, revision: inFlight[slot].source.impliedRevision)
+    case .reject(let rejection): rejections.reject(slot, rejection, view.envelope)
     }
   }
 

@@ -16,6 +16,8 @@ enum RecordVerdict: Int, CaseIterable {
   case unregistered
   /// It breaks a rule.
   case rejected
+  /// It comes again by a replay, and was applied before.
+  case replayed
 
   // Of a registration.
 
@@ -37,7 +39,7 @@ enum RecordVerdict: Int, CaseIterable {
   var name: String { "\(self)" }
 
   static let ofRequests: [RecordVerdict] = [
-    .queued, .expired, .collapsed, .duplicate, .addressed, .unregistered, .rejected, .poison, .revoked,
+    .queued, .expired, .collapsed, .duplicate, .addressed, .unregistered, .rejected, .replayed, .poison, .revoked,
   ]
   static let ofRegistrations: [RecordVerdict] = [.applied, .superseded, .unreadable, .poison, .revoked]
 }

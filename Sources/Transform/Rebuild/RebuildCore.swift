@@ -74,8 +74,8 @@ final class RebuildCore: ConsumerHandler {
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
     let outcomes = try Outcomes(settings, events: producer, deliveries: producer, isSilent: true)
     pipeline = Pipeline(
-      on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, outcomes: outcomes, journal: nil, logger: logger,
-      metrics: TransformMetrics(MetricRegistry()), isRebuilding: true)
+      on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, outcomes: outcomes, journal: nil,
+      logger: logger, metrics: TransformMetrics(MetricRegistry()))
     ticker = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }
     pipeline.owner = self

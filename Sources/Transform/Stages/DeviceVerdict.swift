@@ -31,7 +31,7 @@ struct DeviceVerdict {
     case .unregistered: self.init("unregistered", .event(.unregistered), .unregistered)
     case .wrongUser: self.init("other_user", .nothing, nil)
     case .wrongApplication: self.init("wrong_application", .rejection, .rejected)
-    case .filtered, .rejected, .deadLettered, .scheduled, .unreadable: return nil
+    case .filtered, .rejected, .deadLettered, .scheduled, .unreadable, .applied: return nil
     }
   }
 }
