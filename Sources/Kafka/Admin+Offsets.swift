@@ -35,9 +35,6 @@ extension Admin {
 
   /// The offsets that a group has committed; partitions without one are left out.
   ///
-  /// A consumer of that group asks, which does not join it: librdkafka's request of the admin interface ends the process when the
-  /// coordinator answers with an error, such as while it loads (librdkafka issue 5040).
-  ///
   /// - Parameter partitions: those that are asked for; nil for all of the cluster.
   public func committed(group: String, of partitions: [TopicPartition]? = nil) async throws(KafkaError) -> [TopicPartition: Int64] {
     try await committedWithNotes(group: group, of: partitions).mapValues(\.offset)
@@ -47,26 +44,15 @@ extension Admin {
   public func committedWithNotes(
     group: String, of partitions: [TopicPartition]? = nil
   ) async throws(KafkaError) -> [TopicPartition: (offset: Int64, note: String)] {
-    let operation = "ask for the offsets of group \(group)"
     let wanted =
       if let partitions { partitions } else {
         try await describeCluster().topics.values.flatMap { topic in topic.partitions.map { TopicPartition(topic.name, $0.id) } }
       }
     guard !wanted.isEmpty else { return [:] }
-    let object = try configuration.merging(["group.id": group]).object(defaults: [:], forConsumer: true)
-    try object.set("log.queue", "false")
-    rd_kafka_conf_set_log_cb(object.pointer, nil)
-    let member = try ClientHandle(RD_KAFKA_CONSUMER, object)
+    let group = try GroupOffsets(configuration, group: group, timeoutMilliseconds: timeoutMilliseconds)
     let answer: Result<[TopicPartition: (offset: Int64, note: String)], KafkaError>
-    do throws(KafkaError) {
-      answer = .success(
-        try await ask(operation) { _, timeout throws(KafkaError) in
-          try committedOffsets(of: wanted, member.pointer, operation, timeout)
-        })
-    } catch { answer = .failure(error) }
-    let ended = Latch()
-    member.end(leavingGroup: false) { ended.open(true) }
-    _ = await ended.wait()
+    do throws(KafkaError) { answer = .success(try await group.committed(wanted)) } catch { answer = .failure(error) }
+    await group.close()
     return try answer.get()
   }
 
