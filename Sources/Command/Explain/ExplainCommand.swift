@@ -135,18 +135,6 @@ extension RequestRules {
   }
 }
 
-extension SettingKind where Value == String {
-  /// Whom a request is for.
-  fileprivate static var target: SettingKind {
-    SettingKind(
-      placeholder: "TARGET", allowed: "device:TOKEN or user:ID",
-      read: { text in
-        if text.hasPrefix("device:") { return DeviceToken(String(text.dropFirst(7))).map { "device:\($0)" } }
-        return text.hasPrefix("user:") && text.count > 5 ? text : nil
-      }, write: { $0 })
-  }
-}
-
 extension SettingKind where Value == Moment {
   /// A time, or how long ago.
   static var past: SettingKind {

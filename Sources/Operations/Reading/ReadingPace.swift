@@ -8,4 +8,11 @@ protocol ReadingPace: AnyObject {
   func ended(_ partition: TopicPartition)
   /// Whether a partition shall not be read on for now. Never all that are left, or reading ends with an error.
   func waits(_ partition: TopicPartition) -> Bool
+  /// Whether nothing shall be read for now, of any partition: what was fetched stays. Asked after each batch, and while it is so every few
+  /// milliseconds.
+  var isHeld: Bool { get }
+}
+
+extension ReadingPace {
+  var isHeld: Bool { false }
 }

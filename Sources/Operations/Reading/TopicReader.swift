@@ -52,11 +52,12 @@ public final class TopicReader {
   /// Reads these stretches, at most one of a partition.
   ///
   /// - Parameters:
-  ///   - pace: says which partitions wait for others.
-  ///   - isEnough: asked after each batch whether the rest need not be read.
+  ///   - pace: says which partitions wait for others, and when all do.
+  ///   - batch: records of a batch at most.
+  ///   - isEnough: asked after each batch whether the rest need not be read; while all is held, too.
   func read(
-    _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)?, until isEnough: @escaping () -> Bool = { false },
-    _ body: @escaping (RecordView) -> Void
+    _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)?, batch: Int = 1_000,
+    until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (RecordView) -> Void
   ) async throws(KafkaError) {
     loop.preconditionOnLoop()
     for stretch in stretches where stretch.offsets.isEmpty { pace?.ended(stretch.partition) }
@@ -68,6 +69,7 @@ public final class TopicReader {
     var options = Consumer.Options()
     // Transactions leave offsets without a record, at the very end too.
     options.reportsPartitionEnd = true
+    options.recordsPerTurn = batch
     let consumer = try Consumer(on: loop, kafka, options, handler: reading)
     var failure: KafkaError?
     do throws(KafkaError) {
@@ -137,6 +139,8 @@ private final class Reading: ConsumerHandler {
   private var waiting: CheckedContinuation<KafkaError?, Never>?
   private var timer: Timer?
   private var quietSeconds = 0
+  private let hold: Timer
+  private var isHeld = false
   private var lastRead: Int64 = 0
   private weak var consumer: Consumer?
   var pace: (any ReadingPace)?
@@ -153,6 +157,8 @@ private final class Reading: ConsumerHandler {
     self.silence = silence
     wanted = Dictionary(stretches.map { ($0.partition, $0.offsets) }) { first, _ in first }
     left = wanted.count
+    hold = Timer(on: loop)
+    hold.handler = { [weak self] in self?.mayGoOn() }
     timer = Timer(on: loop) { [weak self] in self?.tick() }
     timer?.start(after: 500, repeating: 1_000)
   }
@@ -168,6 +174,7 @@ private final class Reading: ConsumerHandler {
   func close() {
     timer?.close()
     timer = nil
+    hold.close()
   }
 
   private func end(_ error: KafkaError?) {
@@ -181,7 +188,7 @@ private final class Reading: ConsumerHandler {
 
   private func tick() {
     let read = read
-    quietSeconds = read == lastRead ? quietSeconds + 1 : 0
+    quietSeconds = read == lastRead && !isHeld ? quietSeconds + 1 : 0
     lastRead = read
     if quietSeconds * 1_000 >= silence {
       let missing = parts.indices.first { parts[$0]?.isDone == false }.flatMap { consumer?.assignment(of: $0) }
@@ -229,11 +236,27 @@ private final class Reading: ConsumerHandler {
       finished = []
     }
     guard let pace, let consumer else { return }
+    if pace.isHeld, !isHeld {
+      isHeld = true
+      consumer.hold()
+      hold.start(after: Self.holdMilliseconds)
+    }
     for (index, part) in parts.enumerated() {
       guard let part, !part.isDone else { continue }
       if pace.waits(part.partition) { consumer.pause([index]) } else { consumer.resume([index]) }
     }
   }
+
+  /// Looks whether what was held may go on.
+  private func mayGoOn() {
+    guard outcome == nil else { return }
+    if isEnough() { return end(nil) }
+    guard pace?.isHeld != true else { return hold.start(after: Self.holdMilliseconds) }
+    isHeld = false
+    consumer?.release()
+  }
+
+  private static let holdMilliseconds = 5
 
   func consumerAssigned(_ partitions: [AssignedPartition]) {
     for partition in partitions {

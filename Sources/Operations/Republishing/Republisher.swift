@@ -26,12 +26,15 @@ final class Republisher {
   /// - Parameters:
   ///   - cluster: the name of the cluster, which the origins give.
   ///   - topic: the requests topic.
-  init(on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String) throws(KafkaError) {
+  ///   - maximumBytes: of keys and values that may be on their way to Kafka.
+  init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String, maximumBytes: Int = 64 << 20
+  ) throws(KafkaError) {
     self.cluster = cluster
     var options = Producer.Options()
     options.lingerMilliseconds = 20
-    options.maximumRecords = 100_000
-    options.maximumBytes = 64 << 20
+    options.maximumRecords = 1_000_000
+    options.maximumBytes = maximumBytes
     let reports = Reports()
     producer = try Producer(on: loop, kafka.merging(["enable.gapless.guarantee": "true"]), options, handler: reports)
     self.topic = try producer.topic(topic)
@@ -60,6 +63,7 @@ final class Republisher {
   func begin(_ record: RecordView, from source: SourceCoordinates, why purpose: Origin.Purpose) {
     headers.copy(from: record)
     headers.remove(RequestHeader.origin.name.description)
+    headers.remove(ReplayHeader.name.description)
     json.reset()
     Origin.write(cluster: cluster, source, why: purpose, to: &json)
     json.withUnsafeBytes { headers.append(RequestHeader.origin.name, $0) }

@@ -1,0 +1,187 @@
+import EventLoop
+import Kafka
+import Operations
+import Worker
+
+/// `carillon replay`.
+enum ReplayCommand {
+  static let command = Command(
+    "replay", "publishes requests of a range again, or copies events",
+    discussion:
+      "Reads a range of requests and writes those that keep the conditions into the topic again, each into its partition, with its first place in carillon-origin. What was applied is left alone by the workers, whatever has been forgotten of it since; what lies above their markers is judged once more, and repeats are found. So it does no harm, and brings what Redis has lost above its markers. The range ends where the topic ends now, and what a replay has written is never replayed. It writes no more than --records-per-second, and waits while the workers are behind. Once a second its progress is saved in a file: after Ctrl-C, a kill or the machine's end '--resume FILE' goes on exactly. With --topic events it copies events into another topic, for whoever missed them. The exit code is 1 when nothing was found, and after an interruption.",
+    groups: [
+      ReplayOptions.range, ReplayOptions.conditions, ReplayOptions.way, AnswerSettings.group, RequestSettings.group,
+      SettingGroup(
+        "Cluster", [ClusterSettings.kafka], advanced: [ClusterSettings.topicPrefix, ClusterSettings.name, ClusterSettings.kafkaProperties]),
+    ],
+    examples: [
+      Example("replay --from 1h --app com.example.shop --dry-run", "how much there is"),
+      Example("replay --from 2026-01-31T12:00:00Z --to 2026-01-31T13:00:00Z", "an hour"),
+      Example("replay --offsets 3:1000-2000 --where /order/id=7", "some of one partition"),
+      Example("replay --resume carillon-replay-5f0c9a1be2.json", "goes on after an interruption"),
+    ]
+  ) { try await run($0) }
+
+  private static func run(_ values: SettingValues) async throws -> ExitCode {
+    if let refusal = values[ReplayOptions.topic].refusal {
+      throw UsageError(.contradiction, "--topic \(values[ReplayOptions.topic].rawValue) is not replayed: \(refusal)")
+    }
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-replay")
+    let settings = ReplaySettings(values)
+    let printer = ReplayPrinter(isJSON: values[AnswerSettings.json], isDryRun: settings.isDryRun)
+    let (file, plan, isResumed) = try await begin(values, kafka)
+    if isResumed, plan.isComplete {
+      printer.complete(plan)
+      return .done
+    }
+    printer.begins(plan, file: file?.path)
+    let loop = EventLoop(name: "replay")
+    let signals = StopSignals(on: loop)
+    try await signals.watch()
+    let save = Saving(file)
+    let replayer = Replayer(on: loop, kafka, RequestRules(values), settings, save: { try save.save($0) }, onNews: { printer.tell($0) })
+    let stopping = Task {
+      _ = await signals.ending()
+      await replayer.stop()
+    }
+    defer { stopping.cancel() }
+    let ending: ReplayEnding
+    do { ending = try await replayer.replay(plan, isResumed: isResumed) } catch let error as KafkaError { throw kafka.failure(error) }
+    switch ending {
+    case .complete(let plan):
+      // One that somebody has named stays.
+      if file?.path.hasSuffix(defaultFile(plan.run)) == true { save.remove() }
+      printer.complete(plan)
+      return plan.counts.written > 0 ? .done : .answerIsNo
+    case .stopped(let plan):
+      printer.stopped(plan, file: file?.path)
+      return .answerIsNo
+    case .failed(let error, let plan):
+      printer.stopped(plan, file: file?.path)
+      if let error = error as? KafkaError { throw kafka.failure(error) }
+      throw error
+    }
+  }
+
+  /// The actor saves from its loop, and nobody else does.
+  ///
+  /// - Note: `@unchecked Sendable` because the file is used by `save` alone while the replay goes on, on the replay's loop, and by `remove` when it
+  ///   has ended.
+  private final class Saving: @unchecked Sendable {
+    private let file: ReplayFile?
+    init(_ file: ReplayFile?) { self.file = file }
+    func save(_ plan: ReplayPlan) throws { try file?.save(plan) }
+    func remove() { file?.remove() }
+  }
+
+  /// The file and the plan of a new replay, or of one that goes on.
+  private static func begin(_ values: SettingValues, _ kafka: KafkaConfiguration) async throws -> (ReplayFile?, ReplayPlan, isResumed: Bool)
+  {
+    if let path = values[ReplayOptions.resume] {
+      try refuseWithResume(values)
+      var (file, plan) = try ReplayFile.open(path)
+      guard plan.cluster == values[ClusterSettings.name], plan.topic.hasPrefix(values[ClusterSettings.topicPrefix]) else {
+        throw Failure(
+          .wrongUsage, "\(path) is of a replay of \(plan.topic) in the cluster \(plan.cluster): give --topic-prefix and --cluster as then")
+      }
+      let leftOut = try await asked(kafka) { admin in try await plan.prepareToGoOn(admin, skipsGone: values[ReplayOptions.skipsGone]) }
+      if leftOut > 0 { StandardError.line("\(leftOut) records are gone and left out") }
+      return (file, plan, true)
+    }
+    let selection = try selection(values)
+    let run = String(UInt64.random(in: 1...(.max)), radix: 16)
+    let plan = try await asked(kafka) { admin in
+      try await ReplayPlan(selection, run: run, cluster: values[ClusterSettings.name], admin)
+    }
+    let path = values[ReplayOptions.state] ?? defaultFile(run)
+    return (values[ReplayOptions.isDryRun] ? nil : try ReplayFile.make(path), plan, false)
+  }
+
+  private static func asked<R>(_ kafka: KafkaConfiguration, _ body: (Admin) async throws -> R) async throws -> R {
+    do {
+      return try await Admin.with(kafka, body)
+    } catch let refusal as ReplayRefusal {
+      throw Failure(.wrongUsage, refusal.sentence)
+    } catch let error as KafkaError {
+      if error.code == .unknownTopicOrPartition {
+        throw Failure(.dependencyMissing, "\(error.operation) at \(kafka.servers): there is no such topic; is --topic-prefix right?")
+      }
+      throw kafka.failure(error)
+    }
+  }
+
+  private static func selection(_ values: SettingValues) throws(UsageError) -> ReplaySelection {
+    let topics = ClusterSettings.topics(values)
+    let now = WallClock.milliseconds()
+    let isOfEvents = values[ReplayOptions.topic] == .events
+    let source = isOfEvents ? topics.events : topics.requests
+    var selection = ReplaySelection(topic: source, destination: values[ReplayOptions.into] ?? source)
+    if isOfEvents {
+      guard selection.destination != source, !topics.all.contains(selection.destination) else {
+        throw UsageError(
+          .contradiction, "events are copied into a topic of another name: give --into TOPIC, which is none of the cluster's own")
+      }
+    } else if values[ReplayOptions.into] != nil {
+      throw UsageError(.contradiction, "requests go back into \(source) alone: --into is for --topic events")
+    }
+    selection.filter = try ReplayOptions.filter(values)
+    if isOfEvents, !selection.filter.conditions.isEmpty {
+      throw UsageError(.contradiction, "\(selection.filter.conditions[0]) is a condition on requests: events are copied as they are")
+    }
+    selection.published = TimeRange(from: values[ReplayOptions.from]?.before(now: now), to: values[ReplayOptions.to]?.before(now: now))
+    if let from = selection.published.from, let to = selection.published.to, from >= to {
+      throw UsageError(.contradiction, "--from must lie before --to")
+    }
+    let partitions = values[ReplayOptions.partitions]
+    if !partitions.isEmpty { selection.partitions = Set(partitions.map { Int32(clamping: $0) }) }
+    var offsets: [Int32: Range<Int64>] = [:]
+    for (partition, range) in values[ReplayOptions.offsets] {
+      guard offsets.updateValue(range, forKey: partition) == nil else {
+        throw UsageError(.contradiction, "--offsets names partition \(partition) twice: replay one range after the other")
+      }
+    }
+    if !offsets.isEmpty { selection.offsets = offsets }
+    return selection
+  }
+
+  private static func defaultFile(_ run: String) -> String { "carillon-replay-\(run).json" }
+
+  /// What the file says already.
+  private static func refuseWithResume(_ values: SettingValues) throws(UsageError) {
+    let given = Set(values.given.map(\.key))
+    let others = [ReplayOptions.state.declaration, ReplayOptions.isDryRun.declaration]
+    for setting in ReplayOptions.range.settings + ReplayOptions.conditions.settings + others where given.contains(setting.key) {
+      throw UsageError(.contradiction, "--\(setting.flag) and --resume exclude each other: the file says what is replayed")
+    }
+  }
+}
+
+extension ReplaySettings {
+  fileprivate init(_ values: SettingValues) {
+    self.init()
+    let (records, bytes) = (values[ReplayOptions.records], values[ReplayOptions.bytes])
+    recordsPerSecond = records == 0 ? nil : records
+    bytesPerSecond = bytes == 0 ? nil : bytes
+    let behind = values[ReplayOptions.maximumBehind].wholeMilliseconds
+    maximumBehind = behind == 0 ? nil : Int64(behind)
+    group = values[TransformOptions.group]
+    isDryRun = values[ReplayOptions.isDryRun]
+  }
+}
+
+extension ReplayRefusal {
+  /// What is wrong, and the way on.
+  var sentence: String {
+    switch self {
+    case .noPartition(let partition, let count): "\(partition.topic) has the partitions 0 to \(count - 1), and no \(partition.partition)"
+    case .gone(let partition, let wanted, let oldest):
+      "\(partition) begins at offset \(oldest): what lies from \(wanted.lowerBound) on before it is gone; ask for the rest from \(oldest) on, or, with --resume, go on by --skip-gone"
+    case .notYetThere(let partition, let wanted, let end):
+      "\(partition) ends at offset \(end), before \(wanted.upperBound): ask for what is there"
+    case .otherCluster: "the replay was begun at another Kafka cluster: give that one by --kafka"
+    case .topicMadeAgain(let topic): "\(topic) was deleted and made again since the replay was begun: begin a new one"
+    case .tooFewPartitions(let topic, let count, let needed):
+      "\(topic) has \(count) partitions, and \(needed) are needed: each record goes into the partition of the same number"
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import Glibc
+import JSON
+import Operations
+import Worker
+
+/// The file that says how far a replay is. One process has it at a time; each save puts a new one in its place, whole or not at all.
+final class ReplayFile {
+  /// Where it is.
+  let path: String
+  private var descriptor: Int32 = -1
+
+  /// The largest that is read: some 200 bytes for a partition.
+  private static let maximumBytes = 16 << 20
+
+  private init(_ path: String) { self.path = path }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  /// Makes a file that is not there yet.
+  static func make(_ path: String) throws(Failure) -> ReplayFile {
+    let file = ReplayFile(path)
+    file.descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard file.descriptor >= 0 else {
+      if errno == EEXIST {
+        throw Failure(.wrongUsage, "\(path) is there already: go on with it by --resume \(path), or name another file by --state")
+      }
+      throw file.failure("made")
+    }
+    _ = flock(file.descriptor, LOCK_EX | LOCK_NB)
+    return file
+  }
+
+  /// Opens a file to go on with.
+  static func open(_ path: String) throws(Failure) -> (ReplayFile, ReplayPlan) {
+    let file = ReplayFile(path)
+    file.descriptor = Glibc.open(path, O_RDWR | O_CLOEXEC)
+    guard file.descriptor >= 0 else { throw file.failure("opened") }
+    // One that was replaced between the opening and the locking belongs to somebody who goes on with it.
+    guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0, file.isCurrent else {
+      throw Failure(.wrongUsage, "another process goes on with \(path) now")
+    }
+    let bytes = try file.read()
+    do throws(ReplayPlanError) {
+      return (file, try ReplayPlan(bytes))
+    } catch {
+      throw Failure(.wrongUsage, "\(path) cannot be gone on with: \(error)")
+    }
+  }
+
+  private func read() throws(Failure) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Self.maximumBytes)
+    var count = 0
+    while count < bytes.count {
+      let more = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress.map { $0 + count }, $0.count - count) }
+      if more < 0, errno == EINTR { continue }
+      guard more >= 0 else { throw failure("read") }
+      if more == 0 { break }
+      count += more
+    }
+    return Array(bytes[..<count])
+  }
+
+  /// Puts the present state in its place, durably.
+  func save(_ plan: ReplayPlan) throws(Failure) {
+    let draft = path + ".new"
+    let new = Glibc.open(draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard new >= 0 else { throw failure("written") }
+    guard flock(new, LOCK_EX | LOCK_NB) == 0, write(Array((plan.json.text + "\n").utf8), to: new), fsync(new) == 0, rename(draft, path) == 0
+    else {
+      let failure = failure("written")
+      close(new)
+      unlink(draft)
+      throw failure
+    }
+    close(descriptor)
+    descriptor = new
+    let folder = Glibc.open(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if folder >= 0 {
+      fsync(folder)
+      close(folder)
+    }
+  }
+
+  /// Removes it: there is nothing to go on with.
+  func remove() { unlink(path) }
+
+  private func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count >= 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return false }
+    }
+    return true
+  }
+
+  private var isCurrent: Bool {
+    var (opened, named) = (stat(), stat())
+    return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev
+  }
+
+  private func failure(_ what: String) -> Failure {
+    Failure(.dependencyMissing, "\(path) cannot be \(what): \(String(cString: strerror(errno)))")
+  }
+}

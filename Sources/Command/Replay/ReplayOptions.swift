@@ -1,0 +1,112 @@
+import JSON
+import Kafka
+import Notifications
+import Operations
+import Worker
+
+/// What `carillon replay` takes.
+enum ReplayOptions {
+  /// A topic by the end of its name.
+  enum Topic: String, CaseIterable, Sendable {
+    case requests, events, deliveries, devices, journal
+    case deadLetters = "dead-letters"
+
+    /// Why records of it are not written again; nil where they are.
+    var refusal: String? {
+      switch self {
+      case .requests, .events: nil
+      case .deliveries:
+        "deliveries are worthless when their lane has read them: what was not delivered is in the mailboxes; replay requests"
+      case .devices: "an older registration would take the place of the newest one: 'carillon rebuild' applies the registrations again"
+      case .journal: "the journal tells of offsets of the requests, and told twice it tells nothing new: replay requests"
+      case .deadLetters: "dead letters go back into the pipeline one by one, when their cause is mended: replay requests otherwise"
+      }
+    }
+  }
+
+  static let topic = Setting(
+    "replay.topic", .choice, default: Topic.requests, "What is replayed: requests, back into the pipeline, or events, into another topic.")
+  static let into = Setting<String?>("replay.into", .string("TOPIC"), "With --topic events: the topic that they are written to.")
+  static let from = Setting<Moment?>("replay.from", .past, "What was published from this time on.")
+  static let to = Setting<Moment?>("replay.to", .past, "What was published before this time. Absent: up to now.")
+  static let partitions = Setting("replay.partitions", .repeated(.integer(0...99_999)), default: [], "Only these partitions.")
+  static let offsets = Setting(
+    "replay.offsets", .repeated(.offsets), default: [],
+    "Only these offsets: of a partition from the first one up to and without the second.")
+  static let app = Setting<String?>("replay.app", .string("BUNDLE-ID"), "Only requests of this application.")
+  static let target = Setting<String?>("replay.target", .target, "Only requests with this target.")
+  static let id = Setting<String?>("replay.id", .string("APNS-ID"), "Only the request of this apns-id.")
+  static let collapseID = Setting<String?>("replay.collapse-id", .string("ID"), "Only requests with this collapse id.")
+  static let pushType = Setting<String?>(
+    "replay.push-type", .string("TYPE"), "Only requests of this push type, also where they leave it to their payload.")
+  static let values = Setting(
+    "replay.where", .repeated(.payloadValue, splitsAtCommas: false), default: [],
+    "Only requests whose payload has this value at this place (RFC 6901), such as /order/id=7. Given several times, all must hold.")
+  static let isDryRun = Setting(
+    "replay.dry-run", flag: "dry-run", .boolean, default: false, "Reads everything and writes nothing: how much there is to replay.")
+  static let records = Setting(
+    "replay.records-per-second", .integer(0...100_000_000), default: 1_000,
+    "Records written in a second at most; 0: as many as Kafka takes.")
+  static let bytes = Setting(
+    "replay.bytes-per-second", .size(0...(1 << 40)), default: 8 << 20,
+    "Bytes of keys and values written in a second at most; 0: any number.")
+  static let maximumBehind = Setting(
+    "replay.max-behind", .duration(.zero...(.seconds(86_400))), default: .seconds(2),
+    "It waits while the transform workers are behind by more than this, so that live requests do not; 0: it does not ask.")
+  static let state = Setting<String?>(
+    "replay.state", .file, "The file that says how far it is. Absent: carillon-replay-RUN.json in the current folder, removed at the end.")
+  static let resume = Setting<String?>(
+    "replay.resume", .file, "Goes on with a replay that was interrupted, by its file; the range and the conditions are those of the file.")
+  static let skipsGone = Setting(
+    "replay.skip-gone", .boolean, default: false, "With --resume: leaves out what Kafka has deleted meanwhile.")
+
+  static let range = SettingGroup("Range", [topic, into, from, to, partitions, offsets])
+  static let conditions = SettingGroup("Conditions", [app, target, id, collapseID, pushType, values])
+  static let way = SettingGroup(
+    "Replay", [isDryRun, records, maximumBehind, resume], advanced: [bytes, state, skipsGone, TransformOptions.group])
+
+  /// Which requests are meant.
+  static func filter(_ values: SettingValues) throws(UsageError) -> ReplayFilter {
+    var filter = ReplayFilter()
+    (filter.application, filter.target, filter.collapseID) = (values[app], values[target], values[collapseID])
+    if let text = values[id] {
+      guard let id = NotificationID(text) else {
+        throw UsageError(.wrongValue, "--id takes a UUID: 8-4-4-4-12 hexadecimal digits, and not '\(text)'")
+      }
+      filter.id = id
+    }
+    if let text = values[pushType] {
+      guard PushType.allCases.contains(where: { $0.name.description == text }) else {
+        throw UsageError(
+          .wrongValue, "--push-type takes one of \(PushType.allCases.map(\.name.description).joined(separator: ", ")), and not '\(text)'")
+      }
+      filter.pushType = text
+    }
+    filter.values = values[Self.values]
+    return filter
+  }
+}
+
+extension SettingKind where Value == (partition: Int32, offsets: Range<Int64>) {
+  /// `PARTITION:FROM-TO`.
+  fileprivate static var offsets: SettingKind {
+    SettingKind(
+      placeholder: "PARTITION:FROM-TO", allowed: "PARTITION:FROM-TO, such as 3:1000-2000",
+      read: { text in
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, let partition = Int32(parts[0]), partition >= 0 else { return nil }
+        let ends = parts[1].split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
+        guard ends.count == 2, let from = ends[0], let to = ends[1], from >= 0, from < to else { return nil }
+        return (partition, from..<to)
+      }, write: { "\($0.partition):\($0.offsets.lowerBound)-\($0.offsets.upperBound)" })
+  }
+}
+
+extension SettingKind where Value == ReplayFilter.PayloadValue {
+  /// `POINTER=VALUE`.
+  fileprivate static var payloadValue: SettingKind {
+    SettingKind(
+      placeholder: "POINTER=VALUE", allowed: "POINTER=VALUE, a JSON pointer and a JSON value or text, such as /order/id=7",
+      read: { ReplayFilter.PayloadValue($0) }, write: { "\($0.pointer)=\($0.value.text)" })
+  }
+}

@@ -1,0 +1,58 @@
+import JSON
+import Operations
+
+/// Says how a replay goes, and how it ended.
+struct ReplayPrinter: Sendable {
+  let isJSON: Bool
+  let isDryRun: Bool
+  private let log = ReadingLog()
+
+  init(isJSON: Bool, isDryRun: Bool) { (self.isJSON, self.isDryRun) = (isJSON, isDryRun) }
+
+  /// Before anything is read.
+  func begins(_ plan: ReplayPlan, file: String?) {
+    let (done, total) = plan.progress
+    let conditions = plan.filter.conditions
+    StandardError.line(
+      "replay \(plan.run) of \(plan.topic): \(total - done) records"
+        + (conditions.isEmpty ? "" : ", of them those with " + conditions.joined(separator: ", ")))
+    if let file { StandardError.line("its progress is in \(file): after an interruption go on with --resume \(file)") }
+  }
+
+  /// While it goes on.
+  func tell(_ news: ReplayNews) {
+    switch news {
+    case .progress(let plan): log.report(isDryRun ? "reading" : "replaying", read: plan.progress.done, of: plan.progress.total)
+    case .waits(let behind?): StandardError.line("the workers are behind by \(behind) ms: it waits")
+    case .waits(nil): StandardError.line("the workers have caught up: it goes on")
+    case .found(let count): StandardError.line("\(count) records were written and not noted when it was interrupted")
+    }
+  }
+
+  /// All of it is done.
+  func complete(_ plan: ReplayPlan) { answer(plan, "complete") }
+
+  /// It came to its end early.
+  func stopped(_ plan: ReplayPlan, file: String?) {
+    answer(plan, "interrupted")
+    if let file { StandardError.line("interrupted: go on with --resume \(file)") }
+  }
+
+  private func answer(_ plan: ReplayPlan, _ state: String) {
+    let counts = plan.counts
+    guard !isJSON else {
+      var members = counts.json.members ?? []
+      members.insert(contentsOf: [.init(key: "run", value: .string(plan.run)), .init(key: "state", value: .string(state))], at: 0)
+      members.append(.init(key: "dryRun", value: .bool(isDryRun)))
+      return StandardOutput.line(JSONValue.object(members).text)
+    }
+    let what = plan.isOfRequests ? "requests" : "events"
+    StandardOutput.line(
+      "\(isDryRun ? "would replay" : "replayed") \(counts.written) \(what) (\(counts.bytes) bytes) of \(counts.read) records")
+    for (count, why) in [
+      (counts.passedOver, "are not meant by the conditions"), (counts.ofReplays, "were written by a replay"),
+      (counts.fromElsewhere, "were first in another cluster, topic or partition: no worker could tell whether they were applied"),
+    ] where count > 0 { StandardOutput.line("  \(count) \(why)") }
+    if counts.written == 0, state == "complete" { StandardError.line("nothing was found: see the range and the conditions") }
+  }
+}

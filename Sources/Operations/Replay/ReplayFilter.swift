@@ -1,0 +1,87 @@
+public import JSON
+import Kafka
+public import Notifications
+
+/// Which requests are replayed: those that keep all conditions that are given.
+public struct ReplayFilter: Sendable, Equatable {
+  /// The application.
+  public var application: String?
+  /// `device:…` or `user:…`.
+  public var target: String?
+  /// The apns-id, a derived one too.
+  public var id: NotificationID?
+  /// The collapse id.
+  public var collapseID: String?
+  /// The push type, also where the request leaves it to its payload.
+  public var pushType: String?
+  /// Places of the payload, and what stands there.
+  public var values: [PayloadValue] = []
+
+  /// A place of the payload, and what stands there.
+  public struct PayloadValue: Sendable, Equatable {
+    /// The place (RFC 6901).
+    public var pointer: JSONPointer
+    /// What stands there.
+    public var value: JSONValue
+
+    /// A value at a place.
+    public init(_ pointer: JSONPointer, _ value: JSONValue) { (self.pointer, self.value) = (pointer, value) }
+
+    /// Reads `POINTER=VALUE`: the value is JSON, or, where it is none, text.
+    public init?(_ text: String) {
+      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2, let pointer = JSONPointer(String(parts[0])) else { return nil }
+      self.init(pointer, (try? JSONValue(parsing: String(parts[1]))) ?? .string(String(parts[1])))
+    }
+  }
+
+  /// All requests.
+  public init() {}
+
+  /// Whether it lets all pass.
+  var isEmpty: Bool { self == ReplayFilter() }
+
+  /// Whether a request is meant. What breaks a rule has no push type but the one that its header gives, and no payload.
+  func matches(_ record: RecordView, _ rules: RequestRules) -> Bool {
+    if isEmpty { return true }
+    return rules.withReading(of: record) { reading in
+      switch reading {
+      case .accepted(let view):
+        return matches(view.envelope)
+          && application.map { view.application.elementsEqual($0.utf8) } ?? true
+          && pushType.map { view.pushType.name.description == $0 } ?? true && matches(payload: view.payload)
+      case .rejected(_, let envelope):
+        return matches(envelope)
+          && application.map { envelope.application.elementsEqual($0.utf8) } ?? true
+          && pushType.map { record.header(RequestHeader.pushType.name.description)?.elementsEqual($0.utf8) == true } ?? true
+          && matches(payload: record.value ?? .nothing)
+      }
+    }
+  }
+
+  private func matches(_ envelope: RequestEnvelope) -> Bool {
+    id.map { envelope.id == $0 } ?? true && target.map { envelope.target.elementsEqual($0.utf8) } ?? true
+      && collapseID.map { envelope.collapseID.elementsEqual($0.utf8) } ?? true
+  }
+
+  private func matches(payload: UnsafeRawBufferPointer) -> Bool {
+    if values.isEmpty { return true }
+    guard let payload = try? JSONValue(parsing: payload) else { return false }
+    return values.allSatisfy { payload[$0.pointer] == $0.value }
+  }
+}
+
+extension ReplayFilter {
+  /// As text for people, and to compare with that of another run; nothing where it lets all pass.
+  public var conditions: [String] {
+    var conditions: [String] = []
+    func add(_ name: String, _ value: String?) { if let value { conditions.append("\(name) \(value)") } }
+    add("application", application)
+    add("target", target)
+    add("apns-id", id?.description)
+    add("collapse id", collapseID)
+    add("push type", pushType)
+    for value in values { conditions.append("\(value.pointer)=\(value.value.text)") }
+    return conditions
+  }
+}

@@ -1,0 +1,172 @@
+public import JSON
+import Notifications
+
+/// What a replay does, and how far it is: all that a later process needs to go on. A value that is written to a file.
+public struct ReplayPlan: Sendable {
+  /// The replay's name: hexadecimal digits, another one for each replay.
+  public let run: String
+  /// The name of the cluster, which the origins give.
+  public let cluster: String
+  /// The id that the brokers give their cluster; empty where they give none.
+  public let brokers: String
+  /// The topic that is read.
+  public let topic: String
+  /// The topic that is written: the same for `requests`.
+  public let destination: String
+  /// Which records are meant.
+  public let filter: ReplayFilter
+  /// When these were published.
+  public let published: TimeRange
+  /// How far each partition is.
+  public var partitions: [ReplayedPartition]
+
+  /// A replay that begins.
+  public init(
+    run: String, cluster: String, brokers: String, topic: String, destination: String, filter: ReplayFilter, published: TimeRange,
+    partitions: [ReplayedPartition]
+  ) {
+    (self.run, self.cluster, self.brokers, self.topic, self.destination) = (run, cluster, brokers, topic, destination)
+    (self.filter, self.published, self.partitions) = (filter, published, partitions)
+  }
+
+  /// Whether it goes back into the pipeline.
+  public var isOfRequests: Bool { topic == destination }
+
+  /// Whether all of it is done.
+  public var isComplete: Bool { partitions.allSatisfy(\.isComplete) }
+
+  /// What was done.
+  public var counts: ReplayCounts { partitions.reduce(ReplayCounts()) { $0 + $1.counts } }
+
+  /// Offsets that there are to read, and how many of them are done.
+  public var progress: (done: Int64, total: Int64) {
+    partitions.reduce((0, 0)) { sum, partition in
+      (sum.0 + max(0, partition.done - partition.offsets.lowerBound), sum.1 + Int64(partition.offsets.count))
+    }
+  }
+}
+
+/// Why a file is none that a replay can go on from.
+public struct ReplayPlanError: Error, CustomStringConvertible, Sendable, Equatable {
+  /// The reason, as a sentence's end: "it has no …".
+  public let description: String
+}
+
+extension ReplayPlan {
+  private static let layout: Int64 = 1
+
+  /// The text of the file.
+  public var json: JSONValue {
+    var members: [JSONValue.Member] = [
+      .init(key: "carillonReplay", value: .integer(Self.layout)), .init(key: "run", value: .string(run)),
+      .init(key: "cluster", value: .string(cluster)), .init(key: "brokers", value: .string(brokers)),
+      .init(key: "topic", value: .string(topic)), .init(key: "destination", value: .string(destination)),
+      .init(key: "filter", value: filter.json),
+    ]
+    if let from = published.from { members.append(.init(key: "from", value: .integer(from))) }
+    if let to = published.to { members.append(.init(key: "to", value: .integer(to))) }
+    let partitions = partitions.map { part -> JSONValue in
+      [
+        "partition": .integer(Int64(part.partition)), "from": .integer(part.offsets.lowerBound), "to": .integer(part.offsets.upperBound),
+        "done": .integer(part.done), "written": .integer(part.written), "counts": part.counts.json,
+      ]
+    }
+    members.append(.init(key: "partitions", value: .array(partitions)))
+    return .object(members)
+  }
+
+  /// Reads the text of a file.
+  public init(_ bytes: [UInt8]) throws(ReplayPlanError) {
+    guard let json = try? JSONValue(parsing: String(decoding: bytes, as: UTF8.self)), let layout = json["carillonReplay"] else {
+      throw ReplayPlanError(description: "it is no file of a replay")
+    }
+    guard layout.integerValue == Self.layout else { throw ReplayPlanError(description: "another version of this program has written it") }
+    func text(_ key: String) throws(ReplayPlanError) -> String {
+      guard let text = json[key]?.stringValue else { throw ReplayPlanError(description: "'\(key)' is missing or no text") }
+      return text
+    }
+    func time(_ key: String) throws(ReplayPlanError) -> Int64? {
+      guard let value = json[key] else { return nil }
+      guard let time = value.integerValue else { throw ReplayPlanError(description: "'\(key)' is no time in milliseconds") }
+      return time
+    }
+    run = try text("run")
+    guard !run.isEmpty, run.utf8.count <= 64, run.allSatisfy(\.isHexDigit) else {
+      throw ReplayPlanError(description: "'run' is no name of a replay")
+    }
+    (cluster, brokers) = (try text("cluster"), try text("brokers"))
+    (topic, destination) = (try text("topic"), try text("destination"))
+    guard let value = json["filter"], let filter = ReplayFilter(value) else {
+      throw ReplayPlanError(description: "'filter' is missing or wrong")
+    }
+    self.filter = filter
+    published = TimeRange(from: try time("from"), to: try time("to"))
+    partitions = []
+    guard let elements = json["partitions"]?.elements else { throw ReplayPlanError(description: "'partitions' is missing or no list") }
+    for element in elements {
+      guard let part = ReplayedPartition(element), !partitions.contains(where: { $0.partition == part.partition }) else {
+        throw ReplayPlanError(description: "'partitions' names one that is wrong, or one twice")
+      }
+      partitions.append(part)
+    }
+  }
+}
+
+extension ReplayFilter {
+  fileprivate var json: JSONValue {
+    var members: [JSONValue.Member] = []
+    func add(_ key: String, _ value: String?) { if let value { members.append(.init(key: key, value: .string(value))) } }
+    add("application", application)
+    add("target", target)
+    add("id", id?.description)
+    add("collapseId", collapseID)
+    add("pushType", pushType)
+    let values = values.map { value -> JSONValue in ["pointer": .string(value.pointer.description), "value": value.value] }
+    if !values.isEmpty { members.append(.init(key: "values", value: .array(values))) }
+    return .object(members)
+  }
+
+  fileprivate init?(_ json: JSONValue) {
+    guard json.members != nil else { return nil }
+    (application, target) = (json["application"]?.stringValue, json["target"]?.stringValue)
+    (collapseID, pushType) = (json["collapseId"]?.stringValue, json["pushType"]?.stringValue)
+    if let text = json["id"] {
+      guard let id = text.stringValue.flatMap({ NotificationID($0) }) else { return nil }
+      self.id = id
+    }
+    for element in json["values"]?.elements ?? [] {
+      guard let pointer = element["pointer"]?.stringValue.flatMap({ JSONPointer($0) }), let value = element["value"] else { return nil }
+      values.append(PayloadValue(pointer, value))
+    }
+  }
+}
+
+extension ReplayCounts {
+  /// As an object.
+  public var json: JSONValue {
+    [
+      "read": .integer(read), "written": .integer(written), "bytes": .integer(bytes), "passedOver": .integer(passedOver),
+      "ofReplays": .integer(ofReplays), "fromElsewhere": .integer(fromElsewhere),
+    ]
+  }
+
+  fileprivate init?(_ json: JSONValue) {
+    func count(_ key: String) -> Int64? { json[key]?.integerValue.flatMap { $0 >= 0 ? $0 : nil } }
+    guard let written = count("written"), let bytes = count("bytes"), let passedOver = count("passedOver"),
+      let ofReplays = count("ofReplays"), let fromElsewhere = count("fromElsewhere")
+    else { return nil }
+    (self.written, self.bytes, self.passedOver) = (written, bytes, passedOver)
+    (self.ofReplays, self.fromElsewhere) = (ofReplays, fromElsewhere)
+  }
+}
+
+extension ReplayedPartition {
+  fileprivate init?(_ json: JSONValue) {
+    guard let number = json["partition"]?.integerValue.flatMap({ Int32(exactly: $0) }), number >= 0,
+      let from = json["from"]?.integerValue, let to = json["to"]?.integerValue, from >= 0, from <= to,
+      let done = json["done"]?.integerValue, (from...to).contains(done), let written = json["written"]?.integerValue, written >= 0,
+      let counts = json["counts"].flatMap({ ReplayCounts($0) })
+    else { return nil }
+    self.init(number, from..<to, position: done, written: written, counts)
+  }
+}

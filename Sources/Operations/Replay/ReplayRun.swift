@@ -1,0 +1,123 @@
+import EventLoop
+import Kafka
+import Notifications
+
+/// How fast a replay may be.
+public struct ReplaySettings: Sendable {
+  /// Records in a second; nil: as many as there are.
+  public var recordsPerSecond: Int?
+  /// Bytes of keys and values in a second; nil: as many as there are.
+  public var bytesPerSecond: Int?
+  /// It waits while the workers' group is behind by more, in milliseconds; nil: it does not ask.
+  public var maximumBehind: Int64?
+  /// The workers' group.
+  public var group = "carillon-transform"
+  /// Nothing is written.
+  public var isDryRun = false
+
+  /// As fast as it goes.
+  public init() {}
+}
+
+/// Reads what is to be replayed, and writes it again. Loop-confined.
+final class ReplayRun: ReadingPace {
+  private let loop: EventLoop
+  private let rules: RequestRules
+  /// Nil where nothing is written.
+  private let republisher: Republisher?
+  private(set) var plan: ReplayPlan
+  private var places: [Int32: Int] = [:]
+  private var rate: ReplayRate
+  /// The workers are behind.
+  var isBehind = false
+  /// It is to come to its end early.
+  private(set) var isStopping = false
+  private(set) var failure: KafkaError?
+
+  /// What may be read and not done before reading waits, and the bytes of it that are on their way to Kafka: much more than what is under way
+  /// at any rate that a broker takes.
+  private static let (maximumRecords, maximumBytes) = (100_000, 32 << 20)
+
+  init(on loop: EventLoop, _ plan: ReplayPlan, _ settings: ReplaySettings, _ rules: RequestRules, _ republisher: Republisher?) {
+    (self.loop, self.plan, self.rules, self.republisher) = (loop, plan, rules, republisher)
+    rate = ReplayRate(records: settings.recordsPerSecond, bytes: settings.bytesPerSecond)
+    for (place, partition) in plan.partitions.enumerated() { places[partition.partition] = place }
+    republisher?.onWritten = { [unowned self] in written($0) }
+    republisher?.onFailure = { [unowned self] error in
+      failure = error
+      isStopping = true
+    }
+  }
+
+  /// Comes to its end soon: what is read is written, and nothing more is read.
+  func stop() { isStopping = true }
+
+  // MARK: In
+
+  /// Takes the next record of a partition.
+  func take(_ record: RecordView) {
+    // What was fetched already is read again when it goes on.
+    guard !isStopping, let place = places[record.partition] else { return }
+    let (fate, source) = judge(record)
+    plan.partitions[place].read(record.offset, fate, isAwaited: fate.isWritten && republisher != nil)
+    guard case .written(let bytes) = fate, let source else { return }
+    rate.wrote(bytes: bytes)
+    write(record, source)
+  }
+
+  private func judge(_ record: RecordView) -> (ReplayFate, SourceCoordinates?) {
+    if ReplayHeader.isThere(record) { return (.ofReplay, nil) }
+    guard plan.published.contains(record.timestamp), !plan.isOfRequests || plan.filter.matches(record, rules) else {
+      return (.passedOver, nil)
+    }
+    guard let source = source(of: record) else { return (.fromElsewhere, nil) }
+    return (.written(bytes: (record.key?.count ?? 0) + (record.value?.count ?? 0)), source)
+  }
+
+  private func write(_ record: RecordView, _ source: SourceCoordinates) {
+    guard let republisher else { return }
+    if plan.isOfRequests {
+      republisher.begin(record, from: source, why: .replay)
+    } else {
+      republisher.headers.copy(from: record)
+    }
+    republisher.headers.append(ReplayHeader.name, text: "\(plan.run)/\(record.offset)")
+    let isTaken = republisher.write(key: record.key, value: record.value, to: record.partition, token: UInt64(record.partition))
+    // Reading waits long before there is no room.
+    if !isTaken { preconditionFailure("more was read than may be on its way") }
+  }
+
+  /// Where a request was first; nil where no worker of this partition could tell whether that was applied.
+  private func source(of record: RecordView) -> SourceCoordinates? {
+    let own = SourceCoordinates(topic: plan.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+    guard plan.isOfRequests, let header = record.header(RequestHeader.origin.name.description) else { return own }
+    // What is no origin is rejected with it as without it.
+    guard let origin = Origin(header) else { return own }
+    guard origin.cluster.elementsEqual(plan.cluster.utf8), origin.topic.elementsEqual(plan.topic.utf8),
+      origin.position.partition == record.partition, origin.position.offset < record.offset
+    else { return nil }
+    return SourceCoordinates(topic: plan.topic, position: origin.position)
+  }
+
+  // MARK: Out
+
+  private func written(_ report: DeliveryReport) {
+    if let place = places[Int32(report.token)] { plan.partitions[place].acknowledged(at: report.offset) }
+  }
+
+  // MARK: Pace
+
+  func ended(_ partition: TopicPartition) {
+    guard !isStopping, let place = places[partition.partition] else { return }
+    plan.partitions[place].end()
+  }
+
+  func waits(_ partition: TopicPartition) -> Bool { false }
+
+  var isHeld: Bool {
+    guard !isStopping, let republisher else { return false }
+    return isBehind || republisher.bytesInFlight >= Self.maximumBytes
+      || plan.partitions.reduce(0, { $0 + $1.open }) >= Self.maximumRecords
+      || !rate.allows(at: loop.milliseconds())
+  }
+}

@@ -1,0 +1,175 @@
+public import EventLoop
+public import Kafka
+
+/// What a replay tells while it goes on.
+public enum ReplayNews: Sendable {
+  /// So far it is; told about once a second.
+  case progress(ReplayPlan)
+  /// It waits for the workers, who are behind by so many milliseconds, or goes on.
+  case waits(behind: Int64?)
+  /// Records that an earlier process had written and not saved were found: so many.
+  case found(Int64)
+}
+
+/// How a replay ended.
+public enum ReplayEnding: Sendable {
+  /// All is done.
+  case complete(ReplayPlan)
+  /// It was told to end.
+  case stopped(ReplayPlan)
+  /// Kafka failed, or the progress could not be saved: it may go on from what was saved last.
+  case failed(any Error, ReplayPlan)
+}
+
+/// Replays records of a topic: an actor on a loop.
+///
+/// Once a second its progress is saved. A process that comes after it reads what was written since, and goes on behind that: the records of a
+/// partition are written in their order and without a gap, each with the offset that it was read at.
+public actor Replayer {
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let kafka: KafkaConfiguration
+  private let rules: RequestRules
+  private let settings: ReplaySettings
+  private let save: @Sendable (ReplayPlan) throws -> Void
+  private let onNews: @Sendable (ReplayNews) -> Void
+  private var run: ReplayRun?
+  private var isStopped = false
+  private var unsaved: (any Error)?
+
+  /// How often its progress is saved, and how often the workers are asked after, in milliseconds.
+  private static let (saveMilliseconds, behindMilliseconds) = (1_000, 500)
+  /// How long Kafka may take with what was written when it ends.
+  private static let closeMilliseconds = 65_000
+
+  /// Makes one for a cluster.
+  ///
+  /// - Parameters:
+  ///   - save: keeps the progress, durably; it may block shortly.
+  ///   - onNews: told how it goes on.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ settings: ReplaySettings,
+    save: @escaping @Sendable (ReplayPlan) throws -> Void, onNews: @escaping @Sendable (ReplayNews) -> Void
+  ) {
+    (self.loop, self.kafka, self.rules, self.settings, self.save, self.onNews) = (loop, kafka, rules, settings, save, onNews)
+  }
+
+  /// Comes to its end soon; `replay` returns then.
+  public func stop() {
+    isStopped = true
+    run?.stop()
+  }
+
+  /// Replays what is left of a plan.
+  ///
+  /// - Parameter isResumed: an earlier process may have written records that were not saved.
+  public func replay(_ plan: ReplayPlan, isResumed: Bool) async throws -> ReplayEnding {
+    var plan = plan
+    if !settings.isDryRun {
+      try save(plan)
+      if isResumed { plan = try await caughtUp(plan) }
+    }
+    let republisher =
+      settings.isDryRun
+      ? nil : try Republisher(on: loop, kafka, cluster: plan.cluster, topic: plan.destination, maximumBytes: 1 << 30)
+    let run = ReplayRun(on: loop, plan, settings, rules, republisher)
+    self.run = run
+    if isStopped { run.stop() }
+    let timer = Timer(on: loop)
+    timer.handler = { [weak self] in self?.assumeIsolated { $0.tick() } }
+    timer.start(after: Self.saveMilliseconds, repeating: Self.saveMilliseconds)
+    let watching = Task { await watchWorkers(plan) }
+    let stretches = plan.partitions.map { part in
+      TopicStretch(TopicPartition(plan.topic, part.partition), part.position, part.offsets.upperBound)
+    }
+    var failure: (any Error)?
+    do throws(KafkaError) {
+      // A second's records in one batch would come to the workers all at once.
+      let batch = settings.recordsPerSecond.map { min(1_000, max(1, $0 / 20)) } ?? 1_000
+      try await TopicReader(on: loop, kafka).read(stretches, "what is replayed", in: run, batch: batch, until: { run.isStopping }) {
+        run.take($0)
+      }
+    } catch { failure = error }
+    watching.cancel()
+    await republisher?.close(withinMilliseconds: Self.closeMilliseconds)
+    await watching.value
+    timer.close()
+    self.run = nil
+    return ending(run, failure)
+  }
+
+  private func ending(_ run: ReplayRun, _ failure: (any Error)?) -> ReplayEnding {
+    var failure = failure ?? run.failure ?? unsaved
+    if !settings.isDryRun, unsaved == nil {
+      do { try save(run.plan) } catch { failure = failure ?? error }
+    }
+    if let failure { return .failed(failure, run.plan) }
+    return run.plan.isComplete ? .complete(run.plan) : .stopped(run.plan)
+  }
+
+  private func tick() {
+    guard let run, !run.isStopping else { return }
+    onNews(.progress(run.plan))
+    guard !settings.isDryRun else { return }
+    do { try save(run.plan) } catch {
+      unsaved = error
+      run.stop()
+    }
+  }
+
+  // MARK: The workers
+
+  private func watchWorkers(_ plan: ReplayPlan) async {
+    guard let maximum = settings.maximumBehind, plan.isOfRequests, !settings.isDryRun, let admin = try? Admin(kafka) else { return }
+    let lag = try? GroupLag(on: loop, kafka, group: settings.group, admin)
+    var waits = false
+    while !Task.isCancelled, let lag, let run {
+      // What nobody knows now stops nothing: Kafka's own answers do.
+      if let lags = try? await lag.read(plan.partitions.map { TopicPartition(plan.topic, $0.partition) }) {
+        let now = WallClock.milliseconds()
+        let behind = lags.map { $0.behind(at: now) }.max() ?? 0
+        run.isBehind = behind > maximum
+        if run.isBehind != waits { onNews(.waits(behind: run.isBehind ? behind : nil)) }
+        waits = run.isBehind
+      }
+      try? await Task.sleep(for: .milliseconds(Self.behindMilliseconds))
+    }
+    await lag?.close()
+    await admin.close()
+  }
+
+  // MARK: After an interruption
+
+  /// The plan with what an earlier process has written since it was saved.
+  private func caughtUp(_ plan: ReplayPlan) async throws -> ReplayPlan {
+    let admin = try Admin(kafka)
+    defer { Task { await admin.close() } }
+    let topics = plan.partitions.map { TopicPartition(plan.destination, $0.partition) }
+    let ends = try await admin.ends(of: topics)
+    let stretches = zip(plan.partitions, topics).map { part, partition in
+      TopicStretch(partition, max(part.written, ends[partition]?.lowerBound ?? 0), ends[partition]?.upperBound ?? 0)
+    }
+    let found = Found(plan)
+    try await TopicReader(on: loop, kafka).read(stretches, "what was written since") { found.take($0) }
+    if found.count > 0 { onNews(.found(found.count)) }
+    return found.plan
+  }
+
+  /// What is found of an earlier process. Loop-confined.
+  private final class Found {
+    var plan: ReplayPlan
+    var count: Int64 = 0
+
+    init(_ plan: ReplayPlan) { self.plan = plan }
+
+    func take(_ record: RecordView) {
+      guard let offset = ReplayHeader.offset(record, of: plan.run),
+        let place = plan.partitions.firstIndex(where: { $0.partition == record.partition }), offset >= plan.partitions[place].done
+      else { return }
+      plan.partitions[place].found(offset, at: record.offset, bytes: (record.key?.count ?? 0) + (record.value?.count ?? 0))
+      count += 1
+    }
+  }
+}

@@ -1,0 +1,217 @@
+import EventLoop
+import Kafka
+import Notifications
+import Synchronization
+import TestSupport
+import Testing
+import Worker
+
+@testable import Operations
+
+/// Replays of what lies in Kafka.
+@Suite struct ReplayerTests {
+  private struct Cluster: Sendable {
+    let kafka: KafkaFixture
+    let topics: Topics
+    static let partitions = 3
+
+    init(_ kafka: KafkaFixture) async throws {
+      self.kafka = kafka
+      topics = Topics(prefix: KafkaFixture.unique("replayed") + ".")
+      for topic in [topics.requests, topics.events, topics.requests + "-copy"] {
+        if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: Int32(Self.partitions)) }
+        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: Int32(Self.partitions))])
+      }
+    }
+
+    func publish(_ count: Int, to topic: String? = nil) async throws {
+      let records = (0..<count).map { number in
+        TestRecord(
+          key: "user:u\(number % 5)", #"{"aps":{"alert":"x"},"order":{"id":\#(number % 10)}}"#,
+          headers: [
+            .init("target", "user:u\(number % 5)"), .init("apns-topic", number % 4 == 0 ? "com.example.shop" : "com.example.news"),
+            .init("apns-collapse-id", "c\(number % 3)"),
+          ], partition: Int32(number % Self.partitions))
+      }
+      try await kafka.publish(records, to: topic ?? topics.requests)
+    }
+
+    func plan(_ change: (inout ReplaySelection) -> Void = { _ in }) async throws -> ReplayPlan {
+      var selection = ReplaySelection(topic: topics.requests, destination: topics.requests)
+      change(&selection)
+      return try await ReplayPlan(selection, run: "abc", cluster: "carillon", kafka.admin)
+    }
+
+    /// Replays, and stops after so many saves.
+    func replay(
+      _ plan: ReplayPlan, isResumed: Bool = false, _ settings: ReplaySettings = ReplaySettings(),
+      save: @escaping @Sendable (ReplayPlan) throws -> Void = { _ in }, _ body: (Replayer) async -> Void = { _ in }
+    ) async throws -> ReplayEnding {
+      let loop = EventLoop(name: "replay-test")
+      let replayer = Replayer(on: loop, kafka.configuration, RequestRules(topics: topics), settings, save: save, onNews: { _ in })
+      async let ending = replayer.replay(plan, isResumed: isResumed)
+      await body(replayer)
+      let result = try await ending
+      await loop.close()
+      return result
+    }
+
+    /// The records of a topic, each partition's in its order.
+    func records(_ topic: String? = nil, count: Int) async throws -> [Int32: [TestRecord]] {
+      Dictionary(grouping: try await kafka.records(of: topic ?? topics.requests, count: count)) { $0.partition ?? -1 }
+        .mapValues { $0.sorted { ($0.offset ?? 0) < ($1.offset ?? 0) } }
+    }
+  }
+
+  private static func text(_ record: TestRecord, _ name: String) -> String? {
+    record.headers.last { $0.name == name }?.value.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  @Test func requestsComeAgainInTheirPartitionsAndOrderWithTheirFirstPlace() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      try await cluster.publish(60)
+      guard case .complete(let plan) = try await cluster.replay(cluster.plan()) else {
+        Issue.record("it is not complete")
+        return
+      }
+      #expect(plan.counts.written == 60)
+      for (partition, records) in try await cluster.records(count: 120) {
+        #expect(records.count == 40)
+        for (first, again) in zip(records.prefix(20), records.suffix(20)) {
+          #expect((again.key, again.value) == (first.key, first.value))
+          let origin = try #require(Self.text(again, "carillon-origin"))
+          Array(origin.utf8).withUnsafeBytes { bytes in
+            guard let read = Origin(bytes) else {
+              Issue.record("no origin: \(origin)")
+              return
+            }
+            #expect(read.purpose == .replay)
+            #expect(read.position == SourcePosition(partition: partition, offset: first.offset ?? -1, timestamp: first.timestamp ?? -1))
+          }
+          #expect(Self.text(again, "carillon-replay") == "abc/\(first.offset ?? -1)")
+          #expect(again.headers.dropLast(2) == first.headers[...])
+        }
+      }
+      // What a replay wrote is not replayed.
+      guard case .complete(let second) = try await cluster.replay(cluster.plan()) else { return }
+      #expect((second.counts.written, second.counts.ofReplays) == (60, 60))
+    }
+  }
+
+  @Test func theConditionsSayWhichRequestsAreMeant() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      try await cluster.publish(60)
+      var settings = ReplaySettings()
+      settings.isDryRun = true
+      func count(_ change: (inout ReplaySelection) -> Void) async throws -> Int64 {
+        guard case .complete(let plan) = try await cluster.replay(cluster.plan(change), settings) else { return -1 }
+        return plan.counts.written
+      }
+      #expect(try await count { $0.filter.application = "com.example.shop" } == 15)
+      #expect(try await count { $0.filter.target = "user:u1" } == 12)
+      #expect(try await count { $0.filter.collapseID = "c2" } == 20)
+      #expect(try await count { $0.filter.pushType = "alert" } == 60)
+      #expect(try await count { $0.filter.pushType = "voip" } == 0)
+      #expect(try await count { $0.filter.values = [.init("/order/id=7")!] } == 6)
+      #expect(try await count { $0.filter.values = [.init("/order/id=7")!, .init("/aps/alert=y")!] } == 0)
+      #expect(try await count { $0.partitions = [1] } == 20)
+      #expect(try await count { $0.offsets = [1: 5..<8, 2: 0..<1] } == 4)
+      #expect(try await count { $0.published.to = 5 } == 0)
+      #expect(
+        try await kafka.admin.ends(of: [TopicPartition(cluster.topics.requests, 0)]).values.first?.upperBound == 20, "nothing is written")
+      await #expect(throws: ReplayRefusal.noPartition(TopicPartition(cluster.topics.requests, 7), count: 3)) {
+        _ = try await cluster.plan { $0.partitions = [7] }
+      }
+      await #expect(throws: ReplayRefusal.notYetThere(TopicPartition(cluster.topics.requests, 1), wanted: 5..<21, end: 20)) {
+        _ = try await cluster.plan { $0.offsets = [1: 5..<21] }
+      }
+    }
+  }
+
+  @Test func whoGoesOnAfterAnInterruptionWritesTheRestOnce() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      try await cluster.publish(900)
+      var slow = ReplaySettings()
+      slow.recordsPerSecond = 300
+      let first = try await cluster.plan()
+      let isUnderWay = Mutex(false)
+      let ending = try await cluster.replay(first, slow, save: { plan in if plan.counts.written > 0 { isUnderWay.withLock { $0 = true } } })
+      { replayer in
+        await replayer.untilTrue { isUnderWay.withLock { $0 } }
+        await replayer.stop()
+      }
+      guard case .stopped(let plan) = ending else {
+        Issue.record("it did not stop: \(ending)")
+        return
+      }
+      #expect(plan.counts.written > 0 && plan.counts.written < 900)
+      // As if nothing had been saved since the beginning.
+      guard case .complete(let second) = try await cluster.replay(first, isResumed: true) else {
+        Issue.record("it is not complete")
+        return
+      }
+      #expect(second.counts.written == 900)
+      for (_, records) in try await cluster.records(count: 1_800) {
+        let names = records.compactMap { Self.text($0, "carillon-replay") }
+        #expect(names == (0..<300).map { "abc/\($0)" })
+      }
+    }
+  }
+
+  @Test func whatCannotBeSavedStopsItAndLosesNothing() async throws {
+    struct DiskIsFull: Error {}
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      try await cluster.publish(600)
+      var slow = ReplaySettings()
+      slow.recordsPerSecond = 200
+      let saves = Mutex(0)
+      let plan = try await cluster.plan()
+      let ending = try await cluster.replay(
+        plan, slow,
+        save: { _ in
+          if saves.withLock({
+            $0 += 1; return $0 > 1
+          }) {
+            throw DiskIsFull()
+          }
+        })
+      guard case .failed(let error, _) = ending else {
+        Issue.record("it did not fail: \(ending)")
+        return
+      }
+      #expect(error is DiskIsFull)
+      guard case .complete(let second) = try await cluster.replay(plan, isResumed: true) else { return }
+      #expect(second.counts.written == 600)
+      _ = try await cluster.records(count: 1_200)
+    }
+  }
+
+  @Test func eventsAreCopiedAsTheyAre() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      try await cluster.publish(30, to: cluster.topics.events)
+      let copy = cluster.topics.requests + "-copy"
+      let plan = try await cluster.plan { ($0.topic, $0.destination) = (cluster.topics.events, copy) }
+      guard case .complete = try await cluster.replay(plan) else {
+        Issue.record("it is not complete")
+        return
+      }
+      let (originals, copies) = (try await cluster.records(cluster.topics.events, count: 30), try await cluster.records(copy, count: 30))
+      for (partition, records) in originals {
+        #expect(records.map(\.value) == copies[partition]?.map(\.value))
+        #expect(records.map(\.headers) == copies[partition]?.map { Array($0.headers.dropLast()) })
+      }
+    }
+  }
+}
+
+extension Replayer {
+  fileprivate nonisolated func untilTrue(_ condition: @Sendable () -> Bool) async {
+    let deadline = ContinuousClock.now + .seconds(30)
+    while !condition(), ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(10)) }
+  }
+}
