@@ -67,7 +67,7 @@ let package = Package(
 
     module("Transform", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
     module("FanOut", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
-    module("Operations", ["Worker", "EventLoop", "JSON", "Kafka", "Notifications"]),
+    module("Operations", ["Worker", "Store", "EventLoop", "JSON", "Kafka", "Notifications"]),
 
     module(
       "Command",

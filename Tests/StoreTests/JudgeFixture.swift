@@ -7,6 +7,8 @@ import TestSupport
 
 /// A request for a device as the judge gets it, made of a few numbers.
 struct Judged: Sendable {
+  /// It comes again as new work.
+  var isRedriven = false
   var device = "a"
   var id: UInt64
   var collapse = ""
@@ -217,10 +219,12 @@ actor TestJudge {
     let count = arena.bytes.count - start
     let collapse = Array(request.collapse.utf8).withUnsafeBytes { arena.keep($0) }
     let source = UInt32(truncatingIfNeeded: request.partition &* 100_003 &+ UInt32(request.offset))
-    return RequestEntry(
+    var entry = RequestEntry(
       span: ArenaSpan(start: start, count: count), kind: .notify, collapseID: collapse, application: application, user: request.user,
       time: Int64(request.timestamp), withdraws: request.withdraws.map { NotificationID(number: $0) },
       id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: request.isExpired ? 0 : .max, revision: request.revision)
+    entry.isRedriven = request.isRedriven
+    return entry
   }
 
   /// Deletes what a full mailbox has too many, and answers the offsets of what is still too much.

@@ -51,6 +51,33 @@ import Testing
     }
   }
 
+  @Test func whatIsRedrivenIsNewWorkUnlessTheDeviceRemembersItsIdOrHasItsEntry() async throws {
+    for collapse in ["", "x"] {
+      try await TestJudge.with { (judge) async throws in
+        try await judge.register()
+        let first = Judged(id: 1, collapse: collapse, offset: 1)
+        var again = first
+        again.isRedriven = true
+        let repeated = Said.again(revision: first.revision, superseded: nil, presence: false)
+        #expect(try await judge.judge([first, again]) == [applied(first), repeated], "it is remembered")
+        try await judge.command("HDEL", await judge.device("a"), "w")
+        if !collapse.isEmpty { #expect(try await judge.judge([again]) == [repeated], "it is in the mailbox") }
+        try await judge.command("DEL", await judge.mailboxKey("a"))
+        try await judge.command("HDEL", await judge.device("a"), "w")
+        #expect(try await judge.look(again) == .open)
+        #expect(try await judge.judge([again]) == [applied(first)])
+        #expect(try await judge.mailbox() == [1])
+        #expect(try await judge.judge([again]) == [repeated])
+        // A newer one stands above it.
+        guard !collapse.isEmpty else { return }
+        _ = try await judge.judge([Judged(id: 2, collapse: collapse, timestamp: 1001, offset: 6)])
+        try await judge.command("HDEL", await judge.device("a"), "w")
+        #expect(try await judge.judge([again]) == [.stale(by: 2)])
+        #expect(try await judge.mailbox() == [2])
+      }
+    }
+  }
+
   @Test func onlyTheNewestOfACollapseIdStays() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

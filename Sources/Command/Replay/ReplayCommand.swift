@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import Kafka
 import Operations
 import Worker
@@ -8,15 +9,15 @@ enum ReplayCommand {
   static let command = Command(
     "replay", "publishes requests of a range again, or copies events",
     discussion:
-      "Reads a range of requests and writes those that keep the conditions into the topic again, each into its partition, with its first place in carillon-origin. What was applied is left alone by the workers, whatever has been forgotten of it since; what lies above their markers is judged once more, and repeats are found. So it does no harm, and brings what Redis has lost above its markers. The range ends where the topic ends now, and what a replay has written is never replayed. It writes no more than --records-per-second, and waits while the workers are behind. Once a second its progress is saved in a file: after Ctrl-C, a kill or the machine's end '--resume FILE' goes on exactly. With --topic events it copies events into another topic, for whoever missed them. The exit code is 1 when nothing was found, and after an interruption.",
+      "Reads a range of requests and writes those that keep the conditions into the topic again, each into its partition, with its first place in carillon-origin. What was applied is left alone by the workers, whatever has been forgotten of it since; what lies above their markers is judged once more, and repeats are found. So it does no harm, and brings what Redis has lost above its markers. The range ends where the topic ends now, and what a replay has written is never replayed. It writes no more than --records-per-second, and waits while the workers are behind. Once a second its progress is saved in a file: after Ctrl-C, a kill or the machine's end '--resume FILE' goes on exactly. With --only-unfinished it finds out, as audit does, which requests have neither an outcome nor an entry in a mailbox, and brings these as new work. With --topic events it copies events into another topic, for whoever missed them. The exit code is 1 when nothing was found, and after an interruption.",
     groups: [
       ReplayOptions.range, ReplayOptions.conditions, ReplayOptions.way, AnswerSettings.group, RequestSettings.group,
-      SettingGroup(
-        "Cluster", [ClusterSettings.kafka], advanced: [ClusterSettings.topicPrefix, ClusterSettings.name, ClusterSettings.kafkaProperties]),
+      ClusterSettings.group,
     ],
     examples: [
       Example("replay --from 1h --app com.example.shop --dry-run", "how much there is"),
       Example("replay --from 2026-01-31T12:00:00Z --to 2026-01-31T13:00:00Z", "an hour"),
+      Example("replay --from 1d --only-unfinished --dry-run", "after a loss: what it has taken away"),
       Example("replay --offsets 3:1000-2000 --where /order/id=7", "some of one partition"),
       Example("replay --resume carillon-replay-5f0c9a1be2.json", "goes on after an interruption"),
     ]
@@ -39,7 +40,9 @@ enum ReplayCommand {
     let signals = StopSignals(on: loop)
     try await signals.watch()
     let save = Saving(file)
-    let replayer = Replayer(on: loop, kafka, RequestRules(values), settings, save: { try save.save($0) }, onNews: { printer.tell($0) })
+    let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : nil
+    let replayer = Replayer(
+      on: loop, kafka, RequestRules(values), settings, store: store, save: { try save.save($0) }, onNews: { printer.tell($0) })
     let stopping = Task {
       _ = await signals.ending()
       await replayer.stop()
@@ -125,6 +128,10 @@ enum ReplayCommand {
       throw UsageError(.contradiction, "requests go back into \(source) alone: --into is for --topic events")
     }
     selection.filter = try ReplayOptions.filter(values)
+    selection.isOfUnfinished = values[ReplayOptions.isOfUnfinished]
+    if isOfEvents, selection.isOfUnfinished {
+      throw UsageError(.contradiction, "--only-unfinished is a condition on requests: events are copied as they are")
+    }
     if isOfEvents, !selection.filter.conditions.isEmpty {
       throw UsageError(.contradiction, "\(selection.filter.conditions[0]) is a condition on requests: events are copied as they are")
     }
@@ -166,6 +173,7 @@ extension ReplaySettings {
     maximumBehind = behind == 0 ? nil : Int64(behind)
     group = values[TransformOptions.group]
     isDryRun = values[ReplayOptions.isDryRun]
+    spillFolder = values[ReplayOptions.spill] ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
   }
 }
 

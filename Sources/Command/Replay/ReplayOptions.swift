@@ -42,6 +42,12 @@ enum ReplayOptions {
   static let values = Setting(
     "replay.where", .repeated(.payloadValue, splitsAtCommas: false), default: [],
     "Only requests whose payload has this value at this place (RFC 6901), such as /order/id=7. Given several times, all must hold.")
+  static let isOfUnfinished = Setting(
+    "replay.only-unfinished", .boolean, default: false,
+    "Only requests that have neither an outcome nor an entry in its mailbox at one of their devices: after a loss. They come as new work, also below the markers. It needs Redis."
+  )
+  static let spill = Setting<String?>(
+    "replay.spill", .folder, "With --only-unfinished: where is put what does not fit into memory. Absent: $TMPDIR, else /tmp.")
   static let isDryRun = Setting(
     "replay.dry-run", flag: "dry-run", .boolean, default: false, "Reads everything and writes nothing: how much there is to replay.")
   static let records = Setting(
@@ -61,9 +67,9 @@ enum ReplayOptions {
     "replay.skip-gone", .boolean, default: false, "With --resume: leaves out what Kafka has deleted meanwhile.")
 
   static let range = SettingGroup("Range", [topic, into, from, to, partitions, offsets])
-  static let conditions = SettingGroup("Conditions", [app, target, id, collapseID, pushType, values])
+  static let conditions = SettingGroup("Conditions", [isOfUnfinished, app, target, id, collapseID, pushType, values])
   static let way = SettingGroup(
-    "Replay", [isDryRun, records, maximumBehind, resume], advanced: [bytes, state, skipsGone, TransformOptions.group])
+    "Replay", [isDryRun, records, maximumBehind, resume], advanced: [bytes, state, skipsGone, spill, TransformOptions.group])
 
   /// Which requests are meant.
   static func filter(_ values: SettingValues) throws(UsageError) -> ReplayFilter {

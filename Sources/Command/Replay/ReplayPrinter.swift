@@ -25,6 +25,8 @@ struct ReplayPrinter: Sendable {
     case .progress(let plan): log.report(isDryRun ? "reading" : "replaying", read: plan.progress.done, of: plan.progress.total)
     case .waits(let behind?): StandardError.line("the workers are behind by \(behind) ms: it waits")
     case .waits(nil): StandardError.line("the workers have caught up: it goes on")
+    case .reading(let progress): log.report(progress)
+    case .unfinished(let count): StandardError.line("\(count) requests have not come to their end")
     case .found(let count): StandardError.line("\(count) records were written and not noted when it was interrupted")
     }
   }

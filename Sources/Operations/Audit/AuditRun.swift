@@ -198,7 +198,13 @@ final class AuditRun {
   // MARK: Judging
 
   /// Judges what was read, part by part.
-  func judge(_ onProgress: (ReadingProgress) -> Void) throws(SpillError) {
+  ///
+  /// - Parameters:
+  ///   - onLost: told of the first record of each request without an outcome.
+  ///   - onWaiting: told of each request that waits for its device, once for each of its devices.
+  func judge(
+    _ onProgress: (ReadingProgress) -> Void, onLost: ((AuditFact) -> Void)? = nil, onWaiting: ((AuditFact) -> Void)? = nil
+  ) throws(SpillError) {
     var said = SteadyClock.milliseconds()
     var progress = ReadingProgress(what: "judging requests", read: 0, total: Int64(byRequest.parts + byDevice.parts))
     func step() {
@@ -207,7 +213,7 @@ final class AuditRun {
       said = SteadyClock.milliseconds()
       onProgress(progress)
     }
-    let requestJudge = RequestJudge(rules: auditRules)
+    let requestJudge = RequestJudge(rules: auditRules, onLost: onLost)
     for part in 0..<byRequest.parts {
       var facts = try byRequest.take(part)
       requestJudge.judge(&facts, &findings) { fact in
@@ -219,7 +225,7 @@ final class AuditRun {
     if let failure { throw failure }
     spilled += byRequest.bytesOnDisk + byDevice.bytesOnDisk
     progress.what = "judging devices"
-    let deviceJudge = DeviceJudge(rules: auditRules)
+    let deviceJudge = DeviceJudge(rules: auditRules, onWaiting: onWaiting)
     for part in 0..<byDevice.parts {
       var facts = try byDevice.take(part)
       deviceJudge.judge(&facts, &findings)

@@ -8,6 +8,10 @@ import Notifications
 /// into its mailbox at its start and from time to time, so it would have been among the first at the latter of the two.
 struct DeviceJudge {
   let rules: AuditRules
+  /// Told of each request that still is to be in its device's mailbox, an overlooked one too.
+  var onWaiting: ((AuditFact) -> Void)?
+
+  init(rules: AuditRules, onWaiting: ((AuditFact) -> Void)? = nil) { (self.rules, self.onWaiting) = (rules, onWaiting) }
 
   /// Judges all of these facts, which it puts in order: all those of a device must be among them.
   func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
@@ -116,6 +120,7 @@ struct DeviceJudge {
     }
     if let (first, last) = taken.later(than: open, until: min(open.number, rules.now)), last.time - first.time > rules.certainlyLater {
       findings.count(.lost)
+      onWaiting?(open)
       let detail = "later ones were acknowledged \(first.time - open.time) ms and \(last.time - open.time) ms after it was queued"
       return findings.add(.overlooked, Violation(.overlooked, open.id, detail, [open, first, last]))
     }
@@ -124,6 +129,7 @@ struct DeviceJudge {
       return findings.count(.expired)
     }
     findings.count(.pending)
+    onWaiting?(open)
     if rules.forbidsPending { findings.add(.pending, Violation(.pending, open.id, "queued \(rules.now - open.time) ms ago", [open])) }
   }
 

@@ -16,6 +16,10 @@ import Notifications
 ///   again all that is said counts, but what is said of a device before the last complete pages, on which it is not any more.
 struct RequestJudge {
   let rules: AuditRules
+  /// Told of the first record of each request that has no outcome at all.
+  var onLost: ((AuditFact) -> Void)?
+
+  init(rules: AuditRules, onLost: ((AuditFact) -> Void)? = nil) { (self.rules, self.onLost) = (rules, onLost) }
 
   /// Judges all of these facts, which it puts in order: all those of an id must be among them.
   ///
@@ -160,6 +164,7 @@ struct RequestJudge {
       findings.count(.inFlight, missing)
     } else {
       findings.count(.lost, missing)
+      if let record = request.facts.first { onLost?(record) }
       let detail =
         request.addressed.map { "\(missing) of \($0) devices have no outcome" }
         ?? (devices == 0 ? "" : "it is not said for how many devices it is")

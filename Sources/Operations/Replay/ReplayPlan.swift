@@ -17,16 +17,18 @@ public struct ReplayPlan: Sendable {
   public let filter: ReplayFilter
   /// When these were published.
   public let published: TimeRange
+  /// Only requests are meant that have not come to their end, and they come as new work.
+  public let isOfUnfinished: Bool
   /// How far each partition is.
   public var partitions: [ReplayedPartition]
 
   /// A replay that begins.
   public init(
     run: String, cluster: String, brokers: String, topic: String, destination: String, filter: ReplayFilter, published: TimeRange,
-    partitions: [ReplayedPartition]
+    isOfUnfinished: Bool = false, partitions: [ReplayedPartition]
   ) {
     (self.run, self.cluster, self.brokers, self.topic, self.destination) = (run, cluster, brokers, topic, destination)
-    (self.filter, self.published, self.partitions) = (filter, published, partitions)
+    (self.filter, self.published, self.isOfUnfinished, self.partitions) = (filter, published, isOfUnfinished, partitions)
   }
 
   /// Whether it goes back into the pipeline.
@@ -61,7 +63,7 @@ extension ReplayPlan {
       .init(key: "carillonReplay", value: .integer(Self.layout)), .init(key: "run", value: .string(run)),
       .init(key: "cluster", value: .string(cluster)), .init(key: "brokers", value: .string(brokers)),
       .init(key: "topic", value: .string(topic)), .init(key: "destination", value: .string(destination)),
-      .init(key: "filter", value: filter.json),
+      .init(key: "filter", value: filter.json), .init(key: "onlyUnfinished", value: .bool(isOfUnfinished)),
     ]
     if let from = published.from { members.append(.init(key: "from", value: .integer(from))) }
     if let to = published.to { members.append(.init(key: "to", value: .integer(to))) }
@@ -100,6 +102,10 @@ extension ReplayPlan {
       throw ReplayPlanError(description: "'filter' is missing or wrong")
     }
     self.filter = filter
+    guard let isOfUnfinished = json["onlyUnfinished"]?.boolValue else {
+      throw ReplayPlanError(description: "'onlyUnfinished' is missing, or neither true nor false")
+    }
+    self.isOfUnfinished = isOfUnfinished
     published = TimeRange(from: try time("from"), to: try time("to"))
     partitions = []
     guard let elements = json["partitions"]?.elements else { throw ReplayPlanError(description: "'partitions' is missing or no list") }

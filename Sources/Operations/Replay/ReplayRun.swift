@@ -14,6 +14,8 @@ public struct ReplaySettings: Sendable {
   public var group = "carillon-transform"
   /// Nothing is written.
   public var isDryRun = false
+  /// Where facts are put that do not fit into memory, to find out what has not come to its end.
+  public var spillFolder = "/tmp"
 
   /// As fast as it goes.
   public init() {}
@@ -27,6 +29,8 @@ final class ReplayRun: ReadingPace {
   private let republisher: Republisher?
   private(set) var plan: ReplayPlan
   private var places: [Int32: Int] = [:]
+  /// Of each partition the offsets that are meant; nil: all.
+  private let only: UnfinishedRequests?
   private var rate: ReplayRate
   /// The workers are behind.
   var isBehind = false
@@ -38,8 +42,11 @@ final class ReplayRun: ReadingPace {
   /// at any rate that a broker takes.
   private static let (maximumRecords, maximumBytes) = (100_000, 32 << 20)
 
-  init(on loop: EventLoop, _ plan: ReplayPlan, _ settings: ReplaySettings, _ rules: RequestRules, _ republisher: Republisher?) {
-    (self.loop, self.plan, self.rules, self.republisher) = (loop, plan, rules, republisher)
+  init(
+    on loop: EventLoop, _ plan: ReplayPlan, _ settings: ReplaySettings, _ rules: RequestRules, only: UnfinishedRequests?,
+    _ republisher: Republisher?
+  ) {
+    (self.loop, self.plan, self.rules, self.only, self.republisher) = (loop, plan, rules, only, republisher)
     rate = ReplayRate(records: settings.recordsPerSecond, bytes: settings.bytesPerSecond)
     for (place, partition) in plan.partitions.enumerated() { places[partition.partition] = place }
     republisher?.onWritten = { [unowned self] in written($0) }
@@ -66,6 +73,7 @@ final class ReplayRun: ReadingPace {
   }
 
   private func judge(_ record: RecordView) -> (ReplayFate, SourceCoordinates?) {
+    if let only, !only.contains(record.partition, record.offset) { return (.passedOver, nil) }
     if ReplayHeader.isThere(record) { return (.ofReplay, nil) }
     guard plan.published.contains(record.timestamp), !plan.isOfRequests || plan.filter.matches(record, rules) else {
       return (.passedOver, nil)
@@ -77,7 +85,7 @@ final class ReplayRun: ReadingPace {
   private func write(_ record: RecordView, _ source: SourceCoordinates) {
     guard let republisher else { return }
     if plan.isOfRequests {
-      republisher.begin(record, from: source, why: .replay)
+      republisher.begin(record, from: source, why: plan.isOfUnfinished ? .redrive : .replay)
     } else {
       republisher.headers.copy(from: record)
     }

@@ -1,5 +1,6 @@
 public import EventLoop
 public import Kafka
+public import Store
 
 /// What a replay tells while it goes on.
 public enum ReplayNews: Sendable {
@@ -7,6 +8,10 @@ public enum ReplayNews: Sendable {
   case progress(ReplayPlan)
   /// It waits for the workers, who are behind by so many milliseconds, or goes on.
   case waits(behind: Int64?)
+  /// It reads, to find out what is meant.
+  case reading(ReadingProgress)
+  /// So many requests have not come to their end.
+  case unfinished(Int)
   /// Records that an earlier process had written and not saved were found: so many.
   case found(Int64)
 }
@@ -33,6 +38,7 @@ public actor Replayer {
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let settings: ReplaySettings
+  private let store: StoreConfiguration?
   private let save: @Sendable (ReplayPlan) throws -> Void
   private let onNews: @Sendable (ReplayNews) -> Void
   private var run: ReplayRun?
@@ -47,13 +53,16 @@ public actor Replayer {
   /// Makes one for a cluster.
   ///
   /// - Parameters:
+  ///   - store: where the mailboxes are, for a replay of requests that have not come to their end.
   ///   - save: keeps the progress, durably; it may block shortly.
   ///   - onNews: told how it goes on.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ settings: ReplaySettings,
-    save: @escaping @Sendable (ReplayPlan) throws -> Void, onNews: @escaping @Sendable (ReplayNews) -> Void
+    store: StoreConfiguration? = nil, save: @escaping @Sendable (ReplayPlan) throws -> Void,
+    onNews: @escaping @Sendable (ReplayNews) -> Void
   ) {
-    (self.loop, self.kafka, self.rules, self.settings, self.save, self.onNews) = (loop, kafka, rules, settings, save, onNews)
+    (self.loop, self.kafka, self.rules, self.settings, self.store) = (loop, kafka, rules, settings, store)
+    (self.save, self.onNews) = (save, onNews)
   }
 
   /// Comes to its end soon; `replay` returns then.
@@ -71,10 +80,12 @@ public actor Replayer {
       try save(plan)
       if isResumed { plan = try await caughtUp(plan) }
     }
+    let only = plan.isOfUnfinished ? try await unfinished(plan) : nil
+    if isStopped { return .stopped(plan) }
     let republisher =
       settings.isDryRun
       ? nil : try Republisher(on: loop, kafka, cluster: plan.cluster, topic: plan.destination, maximumBytes: 1 << 30)
-    let run = ReplayRun(on: loop, plan, settings, rules, republisher)
+    let run = ReplayRun(on: loop, plan, settings, rules, only: only, republisher)
     self.run = run
     if isStopped { run.stop() }
     let timer = Timer(on: loop)
@@ -139,6 +150,35 @@ public actor Replayer {
     await lag?.close()
     await admin.close()
   }
+
+  // MARK: What has not come to its end
+
+  private func unfinished(_ plan: ReplayPlan) async throws -> UnfinishedRequests {
+    guard let store else { preconditionFailure("who replays what has not come to its end says where the mailboxes are") }
+    let admin = try Admin(kafka)
+    let shards = Shards(on: loop, store, clientName: "carillon-replay")
+    shards.start()
+    var audit = AuditSettings()
+    audit.published = plan.published
+    audit.spillFolder = settings.spillFolder
+    let reader = TopicReader(on: loop, kafka)
+    let onNews = onNews
+    reader.onProgress = { onNews(.reading($0)) }
+    let result: Result<UnfinishedRequests, any Error>
+    do {
+      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
+      let search = UnfinishedSearch(rules, audit, admin, reader, shards)
+      try await search.run { onNews(.reading($0)) }
+      onNews(.unfinished(search.found.count))
+      result = .success(search.found)
+    } catch { result = .failure(error) }
+    shards.close()
+    await admin.close()
+    return try result.get()
+  }
+
+  /// How long Redis may take to answer at first.
+  private static let redisMilliseconds = 10_000
 
   // MARK: After an interruption
 

@@ -45,6 +45,8 @@ public struct RequestEntry {
   public var end: Int64
   /// Its revision, as its record has it.
   public var revision: Revision
+  /// It comes again as new work: what is remembered of its collapse id alone makes it no repeat.
+  public var isRedriven = false
 
   /// An entry from its parts.
   public init(

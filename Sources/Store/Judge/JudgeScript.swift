@@ -14,7 +14,7 @@ extension Judge {
     -- KEYS, per request: the device's hash, its mailbox; at last the markers of each bucket in which they lie.
     -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the most entries of a mailbox; ids remembered; collapse
     --       revisions remembered; then per request
-    --       id        hash of the apns-id 8, hash of its source 4
+    --       id        hash of the apns-id 8, hash of its source 4; one byte more where it is redriven, as new work
     --       revision  time 8, partition 4, offset 8
     --       collapse  'c' and the collapse id, or ''
     --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
@@ -114,6 +114,8 @@ extension Judge {
       local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
       local presence, w, known = state[1], state[3], state[4]
       local refused = refusal(state[2], terms)
+      local isRedriven = #id > 12
+      if isRedriven then id = sub(id, 1, 12) end
       -- One that has left, and to whose mailbox nothing came since.
       local left = presence == ''
       if presence and #presence ~= PRESENT then presence = false end
@@ -124,8 +126,13 @@ extension Judge {
         local t0, p0, o0 = unpacked('>I8I4I8', known)
         local t, p, o = unpacked('>I8I4I8', revision)
         if p == p0 and o == o0 then
-          at, former = 1, sub(known, 37)
           if t ~= t0 then raised = sub(known, 1, 20) end
+          if not at and isRedriven and call('HEXISTS', box, sub(known, 1, 20)) == 0 then
+            -- The device is known to have been given it, and not to have taken it: it is given it once more.
+            known = false
+          else
+            at, former = 1, sub(known, 37)
+          end
         elseif not at and not refused then
           if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return add(STALE, false, false, sub(known, 1, 36)) end
           if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end

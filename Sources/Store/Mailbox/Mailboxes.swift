@@ -44,6 +44,14 @@ public final class Mailboxes {
     calls.send(over: shards.shard(ofDevice: token)) { then($0.map(MailboxEntries.init)) }
   }
 
+  /// Whether an entry is there.
+  public func contains(_ revision: Revision, of token: String, _ then: @escaping (Result<Bool, StoreError>) -> Void) {
+    calls.command.begin("HEXISTS")
+    calls.command.append(shards.keys.mailbox(token))
+    revision.withBytes { calls.command.append($0) }
+    calls.send(over: shards.shard(ofDevice: token)) { then($0.map { $0.integer == 1 }) }
+  }
+
   // MARK: Removing
 
   /// Deletes entries whose outcome Kafka has. When it fails they stay, and are paged again.

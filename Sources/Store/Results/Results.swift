@@ -85,7 +85,7 @@ public final class Results {
     \(Revision.luaEarlier)
     \(JudgeLua.refusal)
     \(JudgeLua.place)
-    local id, revision, collapse = ARGV[1], ARGV[2], ARGV[3]
+    local isRedriven, id, revision, collapse = #ARGV[1] > 12, sub(ARGV[1], 1, 12), ARGV[2], ARGV[3]
     local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
     -- What was applied goes to the device once more where that is connected.
     local again = state[3] and #state[3] == 12 and 1 or 0
@@ -94,7 +94,7 @@ public final class Results {
     if known then
       local t0, p0, o0 = unpacked('>I8I4I8', known)
       local t, p, o = unpacked('>I8I4I8', revision)
-      if p == p0 and o == o0 then at = 1 end
+      if p == p0 and o == o0 and not isRedriven then at = 1 end
       if not at and (p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0)) then return 0 end
     end
     if refused then return 0 end

@@ -58,11 +58,13 @@ struct RequestReader {
       written = (ArenaSpan(start: start, count: arena.bytes.count - start), arena.keep(entry.identifier))
     }
     guard let written else { return nil }
-    return RequestEntry(
+    var request = RequestEntry(
       span: written.span, kind: entry.kind, collapseID: written.identifier, application: StableHash.hash(view.application),
       user: view.target.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
       revision: view.envelope.revision.inIncarnation(incarnation))
+    request.isRedriven = view.envelope.origin?.purpose == .redrive
+    return request
   }
 
   /// Tells records apart that bring the same apns-id.

@@ -1,0 +1,192 @@
+"""`carillon replay`: real workers, devices, and a tool that is interrupted and killed.
+
+  unfinished   half of what waits for devices that are offline is taken from their mailboxes, with all that the devices' memory has of it:
+               --only-unfinished brings exactly these, and each is shown once
+  interrupted  a range is replayed while newer revisions come, and the tool is interrupted three times, once by a kill: each record comes once
+               more, nothing is shown twice, nothing takes the place of a newer one
+"""
+import asyncio
+import collections
+import json
+import os
+import signal
+import subprocess
+import uuid
+
+from clients import Device, Producer, Reader, expect, say, until
+from extensions import audit, tool
+from healing import committed, on_one_redis, run_part
+
+PEOPLE, EACH = 40, 50
+# Takes half of the entries of each mailbox, and what the devices remember of ids; answers with the apns-ids of what was taken.
+LOSE = """
+local gone = {}
+for _, box in ipairs(redis.call('KEYS', 'm{*')) do
+  local fields = redis.call('HKEYS', box)
+  for i = 1, #fields / 2 do
+    local id = string.sub(redis.call('HGET', box, fields[i]), 1, 16)
+    gone[#gone + 1] = string.gsub(id, '.', function (c) return string.format('%02x', string.byte(c)) end)
+    redis.call('HDEL', box, fields[i])
+  end
+end
+for _, device in ipairs(redis.call('KEYS', 'd{*')) do redis.call('HDEL', device, 'w') end
+return gone
+"""
+
+
+class Screen(Device):
+    """A device that drops what it has taken and what is stale, as the protocol asks of it."""
+
+    def __init__(self, *arguments, **hello):
+        super().__init__(*arguments, **hello)
+        self.acknowledges, self.shown, self.newest = False, collections.Counter(), {}
+
+    async def __aenter__(self):
+        device = await super().__aenter__()
+        self.showing = asyncio.create_task(self.show())
+        return device
+
+    async def __aexit__(self, *_):
+        self.showing.cancel()
+        await super().__aexit__()
+
+    async def show(self):
+        taken = 0
+        while True:
+            await asyncio.sleep(0.02)
+            frames, taken = self.frames[taken:], len(self.frames)
+            for frame in frames:
+                if frame["type"] != "notify":
+                    continue
+                reason = None
+                if self.shown[frame["id"]]:
+                    reason = "known"
+                elif frame["revision"] <= self.newest.get(frame["identifier"], ""):
+                    reason = "stale"
+                else:
+                    self.newest[frame["identifier"]] = frame["revision"]
+                    self.shown[frame["id"]] += 1
+                number = frame["delivery"]
+                dropped = {"dropped": [{"delivery": number, "reason": reason}]} if reason else {}
+                await self.send({"type": "ack", "deliveries": [] if reason else [number], **dropped})
+
+
+def replayed(arguments, reader):
+    """The apns-ids of what a replay has written, as often as it has."""
+    records = reader.records[arguments.prefix + "requests"]
+    return collections.Counter(record.headers["apns-id"] for record in records if "carillon-replay" in record.headers)
+
+
+async def unfinished(arguments, folder):
+    producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=20)
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        devices = [Screen(url, None, user="u%d" % number) for number in range(PEOPLE)]
+        for device in devices:
+            async with device:
+                pass
+        names = []
+        for number in range(EACH):
+            for place, device in enumerate(devices):
+                target = "user:u%d" % place if number % 2 else "device:" + device.token
+                names.append(await producer.notify(target, "waits %d" % number, **({"apns_collapse_id": "c%d" % number} if number % 5 else {})))
+        await producer.flush()
+        await until(lambda: committed(arguments) >= len(names), "all is below the markers", 60, lambda: committed(arguments))
+        gone = {str(uuid.UUID(name.decode())) for name in redis.cli("EVAL", LOSE, "0").split()}
+        expect(len(gone) == len(names) // 2, "half of it is lost", len(gone))
+
+        flags = [*cluster.common[2:4], "--only-unfinished", "--json", "--group", cluster.group[1]]
+        dry = tool(arguments, "replay", *flags, "--dry-run")
+        expect(dry.returncode == 0, "a dry run says how much there is to do", dry.stderr)
+        expect(json.loads(dry.stdout)["written"] == len(gone), "exactly what was lost", dry.stdout)
+        plain = tool(arguments, "replay", "--json", "--records-per-second", "0", "--group", cluster.group[1], "--state", os.path.join(folder, "plain"))
+        expect(plain.returncode == 0 and json.loads(plain.stdout)["written"] == len(names), "a replay brings all of it", plain.stdout + plain.stderr)
+        await until(lambda: committed(arguments) >= 2 * len(names), "which is below the markers", 60, lambda: committed(arguments))
+        waiting = int(redis.cli("EVAL", "local n = 0 for _, m in ipairs(redis.call('KEYS', 'm{*')) do n = n + redis.call('HLEN', m) end return n", "0"))
+        expect(waiting == len(names) - len(gone), "and does nothing, for it was applied before", waiting)
+
+        done = tool(arguments, "replay", *flags, "--state", os.path.join(folder, "state"))
+        expect(done.returncode == 0, "the lost ones are brought", done.stderr)
+        expect(json.loads(done.stdout)["written"] == len(gone), "exactly these", done.stdout)
+        reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
+        reading = asyncio.create_task(reader.run())
+        await until(lambda: sum(replayed(arguments, reader).values()) == len(names) + len(gone), "they are in the topic", 30)
+        twice = {name for name, count in replayed(arguments, reader).items() if count == 2}
+        expect(twice == gone, "and no others", [len(twice), len(gone)])
+        reading.cancel()
+        await until(lambda: committed(arguments) >= 2 * len(names) + len(gone), "they are judged", 60, lambda: committed(arguments))
+        again = tool(arguments, "replay", *flags, "--dry-run")
+        expect(again.returncode == 1 and json.loads(again.stdout)["written"] == 0, "nothing more is unfinished", again.stdout + again.stderr)
+        shown = collections.Counter()
+        for device in devices:
+            async with device:
+                await until(lambda: len(device.shown) == EACH, "a device finds all of its notifications", 30, lambda: len(device.shown))
+                shown += device.shown
+        expect(set(shown) == set(names) and max(shown.values()) == 1, "each is shown once", len(shown))
+        await until(lambda: audit(arguments)["outcomes"].get("pending", 0) == 0, "the audit knows of all of them", 60)
+        say(lost=len(gone), audit=audit(arguments))
+
+
+async def interrupted(arguments, folder):
+    producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=20)
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        devices = [Screen(url, None, user="u%d" % number) for number in range(20)]
+        names = []
+
+        async def publish(rounds, pause):
+            for number in range(rounds):
+                for place in range(len(devices)):
+                    more = {"apns_collapse_id": "c%d" % (number % 7)} if number % 3 else {}
+                    names.append(await producer.notify("user:u%d" % place, "%d" % number, **more))
+                await asyncio.sleep(pause)
+            await producer.flush()
+
+        for device in devices:
+            await device.__aenter__()
+        await publish(250, 0)
+        state = os.path.join(folder, "state")
+        command = [arguments.binary, "replay", *cluster.common[:2], *cluster.common[4:], *cluster.group, "--json", "--records-per-second", "1000"]
+        first, range_end = ["--state", state], len(names)
+        newer = asyncio.create_task(publish(100, 0.1))
+        for ending in (signal.SIGINT, signal.SIGKILL, signal.SIGINT):
+            process = subprocess.Popen([*command, *first], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            await asyncio.sleep(1.7)
+            process.send_signal(ending)
+            await until(lambda: process.poll() is not None, "it ends", 60)
+            expect(process.returncode in (1, -9), "it was interrupted in the middle", [process.returncode, process.stderr.read()])
+            first = ["--resume", state]
+        left = subprocess.run([*command, *first], capture_output=True, text=True, timeout=120)
+        expect(left.returncode == 0, "what is left is replayed", left.stderr)
+        total = json.loads(left.stdout)
+        await newer
+        reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
+        reading = asyncio.create_task(reader.run())
+        await until(lambda: len(reader.records[arguments.prefix + "requests"]) == len(names) + total["written"], "the topic is read", 60)
+        again = replayed(arguments, reader)
+        expect(max(again.values()) == 1, "each record comes once more, and not twice", again.most_common(3))
+        expect(len(again) == total["written"] >= range_end, "and none is forgotten", [len(again), total, range_end])
+        expect(set(names[:range_end]) <= set(again), "of those that were there when it began", len(set(names[:range_end]) - set(again)))
+        reading.cancel()
+        await until(lambda: committed(arguments) >= len(names) + total["written"], "all of it is judged", 60, lambda: committed(arguments))
+        last = {}
+        for record in reader.records[arguments.prefix + "requests"]:
+            if "carillon-replay" not in record.headers:
+                last[record.headers["target"], record.headers.get("apns-collapse-id", record.headers["apns-id"])] = record.headers["apns-id"]
+        wanted = {"user:u%d" % place: {name for (target, _), name in last.items() if target == "user:u%d" % place} for place in range(len(devices))}
+        for place, device in enumerate(devices):
+            target = "user:u%d" % place
+            await until(lambda: wanted[target] <= set(device.shown), "a device has the newest of everything", 60, lambda: len(wanted[target] - set(device.shown)))
+            expect(max(device.shown.values()) == 1, "and nothing twice")
+            await device.__aexit__()
+        say(written=total["written"], audit=audit(arguments))
+
+
+PARTS = {"unfinished": unfinished, "interrupted": interrupted}
+
+if __name__ == "__main__":
+    run_part(__doc__, PARTS, "carillon-replay-")

@@ -1,0 +1,105 @@
+import Glibc
+import Kafka
+import Notifications
+import TestSupport
+import Testing
+import Worker
+
+/// `carillon replay` and what may be wrong with what it is given.
+@Suite struct ReplayCommandTests {
+  private func command(_ kafka: KafkaFixture, _ topics: Topics, _ flags: String...) -> [String] {
+    [
+      "replay", "--kafka", kafka.configuration.bootstrapServers.joined(separator: ","), "--topic-prefix",
+      String(topics.requests.dropLast(8)),
+    ]
+      + flags
+  }
+
+  private func topics(_ kafka: KafkaFixture, requests count: Int) async throws -> Topics {
+    let topics = Topics(prefix: KafkaFixture.unique("replay-command") + ".")
+    for topic in topics.all {
+      if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: 2) }
+      try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
+    }
+    let record = TestRecord(
+      key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: [.init("target", "user:ada"), .init("apns-topic", "com.example.shop")],
+      partition: 0)
+    if count > 0 { try await kafka.publish(Array(repeating: record, count: count), to: topics.requests) }
+    return topics
+  }
+
+  @Test(arguments: [
+    (["--topic", "devices"], "rebuild"), (["--topic", "journal"], "nothing new"), (["--topic", "dead-letters"], "their cause is mended"),
+    (["--topic", "deliveries"], "mailboxes"), (["--topic", "others"], "one of requests, events"), (["--topic", "events"], "--into TOPIC"),
+    (["--topic", "events", "--into", "notifications.requests"], "--into TOPIC"), (["--into", "copy"], "--into is for --topic events"),
+    (["--topic", "events", "--into", "copy", "--app", "com.example"], "is a condition on requests"),
+    (["--topic", "events", "--into", "copy", "--only-unfinished"], "is a condition on requests"),
+    (["--from", "1h", "--to", "2h"], "--from must lie before --to"), (["--from", "tomorrow"], "--from"),
+    (["--id", "7"], "--id takes a UUID"),
+    (["--push-type", "loud"], "--push-type takes one of alert"), (["--where", "order=7"], "--where"),
+    (["--offsets", "1:9-3"], "--offsets"),
+    (["--offsets", "1:0-3", "--offsets", "1:5-9"], "names partition 1 twice"), (["--target", "ada"], "--target"),
+    (["--resume", "file", "--app", "com.example"], "exclude each other"), (["--resume", "file", "--dry-run"], "exclude each other"),
+  ])
+  func whatContradictsItselfIsWrongUsage(_ flags: [String], _ error: String) async throws {
+    try await CarillonCommand.with { carillon in
+      let result = try await carillon.run(["replay", "--kafka", "127.0.0.1:1"] + flags)
+      #expect(result.status == 2 && result.lines.isEmpty)
+      #expect(result.errors.contains(error), "it said: \(result.errors)")
+    }
+  }
+
+  @Test func aFileThatCannotBeGoneOnWithIsNamedWithItsFault() async throws {
+    try await CarillonCommand.with { carillon in
+      for (text, error) in [
+        ("{}", "it is no file of a replay"), ("\u{0}\u{1}", "it is no file of a replay"), ("", "it is no file of a replay"),
+      ] {
+        let path = try carillon.file("state.json", text)
+        let result = try await carillon.run(["replay", "--kafka", "127.0.0.1:1", "--resume", path])
+        #expect(result.status == 2 && result.errors.contains(error), "it said: \(result.errors)")
+      }
+      let missing = try await carillon.run(["replay", "--kafka", "127.0.0.1:1", "--resume", "/nowhere/state.json"])
+      #expect(missing.status == 3 && missing.errors.contains("No such file"), "it said: \(missing.errors)")
+    }
+  }
+
+  @Test func rangesThatAreNotThereAreNamedWithWhatThereIs() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await CarillonCommand.with { carillon in
+        let topics = try await topics(kafka, requests: 5)
+        for (flags, status, error) in [
+          (["--partitions", "7"], 2, "has the partitions 0 to 1, and no 7"), (["--offsets", "0:3-9"], 2, "ends at offset 5, before 9"),
+          (["--app", "com.example.mail", "--dry-run"], 1, "nothing was found"),
+          (["--partitions", "1", "--dry-run"], 1, "nothing was found"),
+        ] as [([String], Int32, String)] {
+          let result = try await carillon.run(command(kafka, topics) + flags)
+          #expect(result.status == status && result.errors.contains(error), "it said: \(result.errors)")
+        }
+        let unknown = try await carillon.run(command(kafka, Topics(prefix: "no-such.")))
+        #expect(unknown.status == 3 && unknown.errors.contains("is --topic-prefix right?"), "it said: \(unknown.errors)")
+      }
+    }
+  }
+
+  @Test func aFileIsOfOneReplayOfOneCluster() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await CarillonCommand.with { carillon in
+        let topics = try await topics(kafka, requests: 5)
+        let state = try carillon.file("state", "")
+        unlink(state)
+        let first = try await carillon.run(command(kafka, topics, "--state", state, "--json"))
+        #expect(first.status == 0 && first.output.contains("\"written\":5"), "it said: \(first.errors)")
+        let again = try await carillon.run(command(kafka, topics, "--state", state))
+        #expect(again.status == 2 && again.errors.contains("--resume"), "it said: \(again.errors)")
+        let done = try await carillon.run(command(kafka, topics, "--resume", state, "--json"))
+        #expect(done.status == 0 && done.output.contains("\"state\":\"complete\""), "it said: \(done.errors)")
+        let other = try await carillon.run(command(kafka, topics, "--resume", state, "--cluster", "west"))
+        #expect(other.status == 2 && other.errors.contains("in the cluster carillon"), "it said: \(other.errors)")
+        try await KafkaFixture.with(embeddedOnly: true) { elsewhere in
+          let result = try await carillon.run(command(elsewhere, topics, "--resume", state))
+          #expect(result.status == 2 && result.errors.contains("another Kafka cluster"), "it said: \(result.errors)")
+        }
+      }
+    }
+  }
+}
