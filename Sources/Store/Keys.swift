@@ -17,6 +17,7 @@ import Redis
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |
 /// | `tries` | hash | how often each partition was begun at its marker, which record is worked on alone, and how many processes ended with which | `CrashLoops` |
+/// | `cluster` | hash | `kafka`, `prefix`: the Kafka cluster and the topics whose Redis it is | `ClusterIdentity` |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds | `Lanes` |
 ///
 /// `B` is the bucket: the hash tag that puts the keys of one script call into one slot of a Redis Cluster. A device's bucket is a
@@ -50,6 +51,8 @@ struct Keys: Sendable {
 
   /// The sorted set of the fan-out lanes.
   static let lanes = "lanes"
+  /// Whose Redis it is.
+  static let cluster = "cluster"
   /// Held by whoever rebuilds.
   static let rebuild = "rebuild"
   /// What is counted against crash loops.

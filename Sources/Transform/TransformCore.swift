@@ -74,6 +74,8 @@ final class TransformCore {
     intake = Intake(
       settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, logger: logger)
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
+    try await identity.claim(shards)
     plan = try await GroupPlan(settings, admin, logger)
     try join()
   }

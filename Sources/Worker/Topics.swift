@@ -1,5 +1,7 @@
 /// The names of the cluster's topics, all with one prefix.
 public struct Topics: Sendable, Hashable {
+  /// What all names begin with.
+  public let prefix: String
   /// What producers publish; key: the target.
   public let requests: String
   /// Routed notifications; key: the device's token; a lane reads one partition.
@@ -15,6 +17,7 @@ public struct Topics: Sendable, Hashable {
 
   /// Names with a prefix, such as `notifications.`.
   public init(prefix: String = "notifications.") {
+    self.prefix = prefix
     requests = prefix + "requests"
     deliveries = prefix + "deliveries"
     devices = prefix + "devices"

@@ -74,6 +74,8 @@ final class FanOutCore {
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
+    try await identity.claim(shards)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
     let partition = try await membership.claim(partitions: count)
     sessions.begin(partition: partition)
