@@ -117,8 +117,14 @@ import Testing
     (#"{"carillonReplay":2}"#, "another version"), (#"{"carillonReplay":1}"#, "'run'"),
     (#"{"carillonReplay":1,"run":"../x","cluster":"","brokers":"","topic":"","destination":""}"#, "'run'"),
     (#"{"carillonReplay":1,"run":"a","cluster":"","brokers":"","topic":"","destination":"","filter":[]}"#, "'filter'"),
-    (#"{"carillonReplay":1,"run":"a","cluster":"","brokers":"","topic":"","destination":"","filter":{},"onlyUnfinished":false,"from":"x"}"#, "'from'"),
-    (#"{"carillonReplay":1,"run":"a","cluster":"","brokers":"","topic":"","destination":"","filter":{},"onlyUnfinished":false}"#, "'partitions'"),
+    (
+      #"{"carillonReplay":1,"run":"a","cluster":"","brokers":"","topic":"","destination":"","filter":{},"onlyUnfinished":false,"from":"x"}"#,
+      "'from'"
+    ),
+    (
+      #"{"carillonReplay":1,"run":"a","cluster":"","brokers":"","topic":"","destination":"","filter":{},"onlyUnfinished":false}"#,
+      "'partitions'"
+    ),
     (
       #"{"carillonReplay":1,"run":"a","cluster":"","brokers":"","topic":"","destination":"","filter":{},"onlyUnfinished":false,"partitions":[{"partition":0,"from":5,"to":2,"done":5,"written":0}]}"#,
       "'partitions'"
