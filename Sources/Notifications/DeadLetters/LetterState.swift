@@ -10,7 +10,7 @@ public enum LetterStateHeader: String, Sendable, CaseIterable {
   case at = "carillon-dead-letter-at"
   /// The record that was redriven, by partition and offset in `notifications.requests`, where Kafka has said where it lies.
   case request = "carillon-dead-letter-request"
-  /// The apns-id of that record, given or derived.
+  /// The apns-id of the request, given or derived, where it is known.
   case id = "carillon-dead-letter-apns-id"
   /// What the person wrote about it.
   case note = "carillon-dead-letter-note"
@@ -45,7 +45,7 @@ public struct LetterState: Sendable, Equatable {
   public var at: Int64
   /// Where the redriven record lies in the requests, as far as Kafka has told.
   public var request: LetterPlace?
-  /// The apns-id of the redriven record.
+  /// The apns-id of the request, where it is known: of one that became another the new one.
   public var id: NotificationID?
   /// What the person wrote about it.
   public var note: String?

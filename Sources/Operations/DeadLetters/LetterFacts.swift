@@ -24,6 +24,13 @@ public struct LetterFacts: Sendable, Equatable {
   /// The `target` header, else the key.
   public var target: String?
 
+  /// What is the same for letters of one request that came for the same reason.
+  var recurrence: UInt64 {
+    StableHash.hash("\(first.topic)\n\(first.position.partition)\n\(first.position.offset)\n\(letter.reason)")
+  }
+}
+
+extension LetterFacts {
   /// Reads a record of the dead letters; nil when it is none.
   init?(_ record: RecordView) {
     let headers = record.texts
@@ -32,18 +39,15 @@ public struct LetterFacts: Sendable, Equatable {
   }
 
   private init(_ letter: DeadLetter, _ place: LetterPlace, _ record: RecordView) {
-    self.letter = letter
-    self.place = place
-    time = Timestamp.bounded(record.timestamp)
     var topic = letter.source.topic
     let (envelope, target): (Envelope, String?) = topic.withUTF8 { topic in
       let request = RequestRecord(record, topic: UnsafeRawBufferPointer(topic), position: letter.source.position)
       let target = request.headers.target ?? record.key
       return (Envelope(RequestEnvelope(request), letter.source), target?.characters)
     }
-    self.target = target
-    (first, firstCluster, hasOrigin) = (envelope.first, envelope.cluster, envelope.hasOrigin)
-    (id, isDerivedID, application) = (envelope.id, envelope.isDerivedID, envelope.application)
+    self.init(
+      place: place, time: Timestamp.bounded(record.timestamp), letter: letter, first: envelope.first, firstCluster: envelope.cluster,
+      hasOrigin: envelope.hasOrigin, id: envelope.id, isDerivedID: envelope.isDerivedID, application: envelope.application, target: target)
   }
 
   /// What the request's headers say, copied.
@@ -63,10 +67,5 @@ public struct LetterFacts: Sendable, Equatable {
       (id, isDerivedID) = (envelope.id, envelope.isDerivedID)
       application = envelope.application.isEmpty ? nil : envelope.application.characters
     }
-  }
-
-  /// What is the same for letters of one request that came for the same reason.
-  var recurrence: UInt64 {
-    StableHash.hash("\(first.topic)\n\(first.position.partition)\n\(first.position.offset)\n\(letter.reason)")
   }
 }

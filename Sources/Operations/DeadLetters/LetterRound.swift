@@ -66,7 +66,8 @@ final class LetterRound {
   func discard(_ result: LetterResult) throws(KafkaError) {
     last += 1
     pending[last] = result
-    write(LetterState(.discarded, of: result.letter.place, by: by, at: WallClock.milliseconds(), note: note))
+    states.write(
+      LetterState(.discarded, of: result.letter.place, by: by, at: WallClock.milliseconds(), id: result.id, note: note), token: last)
     if let failure { throw failure }
   }
 
@@ -91,8 +92,6 @@ final class LetterRound {
       .redriven, of: result.letter.place, by: by, at: WallClock.milliseconds(), request: place, id: result.id, note: note)
     states.write(state, token: report.token)
   }
-
-  private func write(_ state: LetterState) { states.write(state, token: last) }
 
   private func fail(_ error: KafkaError) {
     failure = failure ?? error

@@ -33,18 +33,6 @@ public struct StoredRecord: Sendable {
   public var value: [UInt8]?
   /// The headers in their order.
   public var headers: [Header]
-  /// When it was written, in milliseconds since 1970.
-  var timestamp: Int64
-
-  /// Copies a record.
-  init(_ record: RecordView) {
-    key = record.key.map(Array.init)
-    value = record.value.map(Array.init)
-    var copied: [Header] = []
-    record.forEachHeader { copied.append(Header($0, $1)) }
-    headers = copied
-    timestamp = record.timestamp
-  }
 
   /// What it takes in a topic, about.
   var byteCount: Int {
@@ -83,6 +71,15 @@ public struct StoredRecord: Sendable {
         body(RequestRecord(key: part(1), value: value, headers: fields, topic: part(0), position: position))
       }
     }
+  }
+}
+
+extension StoredRecord {
+  /// Copies a record.
+  init(_ record: RecordView) {
+    var headers: [Header] = []
+    record.forEachHeader { headers.append(Header($0, $1)) }
+    self.init(key: record.key.map(Array.init), value: record.value.map(Array.init), headers: headers)
   }
 }
 

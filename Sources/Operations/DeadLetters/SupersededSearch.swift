@@ -6,7 +6,9 @@ struct CollapseKey: Sendable, Hashable {
   /// The hash of target, application and identifier.
   let hash: UInt64
   let revision: Revision
+}
 
+extension CollapseKey {
   /// The key of a request under one of its identifiers.
   init(_ view: RequestView, _ identifier: UnsafeRawBufferPointer) {
     let target =
@@ -14,8 +16,8 @@ struct CollapseKey: Sendable, Hashable {
       case .device(let token): "device:\(DeviceToken(token)?.text ?? "")"
       case .user(let user): "user:\(user.characters)"
       }
-    hash = StableHash.hash("\(target)\n\(view.application.characters)\n\(identifier.characters)")
-    revision = view.envelope.revision
+    self.init(
+      hash: StableHash.hash("\(target)\n\(view.application.characters)\n\(identifier.characters)"), revision: view.envelope.revision)
   }
 }
 
