@@ -222,7 +222,7 @@ import Worker
       let count = RedriveRun.roundLetters + 700
       try await desk.write((0..<count).map { desk.letter(at: Int64($0), [("mark", "\($0)")], partition: Int32($0 % 2)) })
       let (first, results) = try await desk.carryOut(try Self.mending(), stopAfter: 1)
-      #expect(first.isInterrupted && first.done == results.count && first.done < count && first.done > 0)
+      #expect(first.isInterrupted && first.done == results.count && first.done > 0 && first.done <= RedriveRun.roundLetters)
       let pending = try await desk.groups().first?.counts[.pending]
       #expect(pending == count - first.done)
       let (second, _) = try await desk.carryOut(try Self.mending())

@@ -46,16 +46,12 @@ final class LetterReading {
 
   /// Reads the letters, those of one partition in their order.
   ///
-  /// - Parameter isEnough: asked after each batch whether the rest is left for the next call.
+  /// - Parameter isEnough: asked before each record whether it and the rest are left for the next call.
   func read(until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (Read) -> Void) async throws(KafkaError) {
     let next = Positions()
-    try await reader.read(
-      left, "dead letters", in: nil,
-      until: {
-        next.isCut = isEnough()
-        return next.isCut
-      }
-    ) { [self] record in
+    try await reader.read(left, "dead letters", in: nil, until: { next.isCut }) { [self] record in
+      // A batch may have any number of them.
+      if next.isCut || isEnough() { return next.isCut = true }
       next.positions[record.partition] = record.offset + 1
       guard let facts = LetterFacts(record) else {
         if let onState, let state = LetterState(headers: record.texts), state.letter.partition == record.partition { onState(state) }
