@@ -23,6 +23,12 @@ import Worker
       rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("letters") + "."))
       for topic in rules.topics.all { try kafka.embedded?.createTopic(topic, partitions: 2) }
       try await kafka.admin.ensureTopics(rules.topics.all.map { TopicSpecification($0, partitions: 2) })
+      // Of a topic that was made a moment ago a broker may not know that it leads it.
+      let partitions = rules.topics.all.flatMap { topic in (0..<2 as Range<Int32>).map { TopicPartition(topic, $0) } }
+      let end = SteadyClock.milliseconds() + 10_000
+      while (try? await kafka.admin.ends(of: partitions)) == nil, SteadyClock.milliseconds() < end {
+        try await Task.sleep(for: .milliseconds(50))
+      }
     }
 
     static func with(_ body: @Sendable (Desk) async throws -> Void) async throws {
