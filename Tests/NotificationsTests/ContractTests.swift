@@ -37,10 +37,24 @@ import Testing
       Set(document["components", "schemas", schema, "properties"]?.members?.map(\.key) ?? [])
     }
     #expect(members("deadLetterHeaders") == Set(DeadLetterHeader.allCases.map(\.rawValue)))
+    #expect(members("deadLetterStateHeaders") == Set(LetterStateHeader.allCases.map(\.rawValue)))
+    let states = document["components", "schemas", "deadLetterStateHeaders", "properties", "carillon-dead-letter-state", "enum"]
+    #expect(states?.elements?.compactMap(\.stringValue) == LetterState.Kind.allCases.map(\.rawValue))
     #expect(members("eventHeaders") == Set(EventHeader.allCases.map(\.rawValue)))
     // The channel of a broadcast is refused in this version, so it is no part of the contract.
     #expect(members("requestHeaders") == Set(RequestHeader.allCases.map(\.name.description)).subtracting(["apns-channel-id"]))
     for key in APSKey.allCases { #expect(members("aps").contains(String(key.field.description.dropFirst(4)))) }
+  }
+
+  @Test func everyStateOfALetterFitsItsSchema() {
+    let place = LetterPlace(partition: 3, offset: 1742)
+    for state in [
+      LetterState(.discarded, of: place, by: "ada@shop", at: 1_700_000_000_123),
+      LetterState(.redriven, of: place, by: "ada@shop", at: 0, request: place, id: NotificationID(high: 1, low: 2), note: "mended"),
+    ] {
+      let headers = JSONValue.object(state.headers.map { JSONValue.Member(key: $0.name, value: .string($0.value)) })
+      #expect(document.faults(of: headers, as: "deadLetterStateHeaders").isEmpty)
+    }
   }
 
   @Test func everyReferenceLeadsSomewhere() {

@@ -43,6 +43,12 @@ public struct DeadLetter: Sendable, Equatable {
   /// The error of a record over which its workers' processes ended.
   public static var workersEnded: String { "the processes of its workers ended while they worked on it" }
 
+  /// What the error of a record says at its end that had no room in the dead letters: its value, or more of it, is missing there.
+  public static var liesElsewhere: String { "the record does not fit into the dead letters as a whole: read it where it lies" }
+
+  /// Whether all of the record is in the letter; else only its source has it.
+  public var isComplete: Bool { error?.hasSuffix(Self.liesElsewhere) != true }
+
   /// Whether it is there since no worker has survived it.
   public var tellsOfEndedWorkers: Bool { reason == Self.poison && error?.hasPrefix(Self.workersEnded) == true }
 

@@ -45,7 +45,7 @@ public struct PublishedRequest: Sendable, Equatable {
 
 /// One thing that happened.
 public struct Step: Sendable, Equatable {
-  /// What: `published`, `routed`, `dead letter`, the type of an event; `queued`, `scheduled`, `left out` or `extensions` as the journal says; or `replaced`
+  /// What: `published`, `routed`, `dead letter`, `redriven` or `discarded` as a dead letter was, the type of an event; `queued`, `scheduled`, `left out` or `extensions` as the journal says; or `replaced`
   /// where only the journal says of a newer revision that it took its place.
   public var name: String
   /// When, in milliseconds since 1970; nil when the record has no time.

@@ -226,7 +226,11 @@ final class RequestSearch {
     let since = open.values.compactMap(\.published).min()
     let stretches = try await admin.stretches(of: topic, TimeRange(from: since.map { $0 - Self.clocks }))
     try await reader.read(stretches, "dead letters") { [self] record in
-      guard let letter = DeadLetter(headers: record.texts) else { return }
+      let headers = record.texts
+      guard let letter = DeadLetter(headers: headers) else {
+        if let state = LetterState(headers: headers), let id = state.id, open[id] != nil { timelines[id]?.add(Step(state, record)) }
+        return
+      }
       let id = givenID(record) ?? derivedID(record, letter)
       if open[id] != nil { timelines[id]?.add(Step(letter, record)) }
     }

@@ -275,6 +275,14 @@ extension Step {
     if let error = letter.error { details.append(Detail("error", error)) }
   }
 
+  /// What was done with a dead letter.
+  init(_ state: LetterState, _ record: RecordView) {
+    self.init(
+      name: state.kind.rawValue, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
+      details: [Detail("letter", state.letter.description), Detail("by", state.by)])
+    if let note = state.note { details.append(Detail("note", note)) }
+  }
+
   fileprivate var rank: Int {
     switch (name, type) {
     case ("published", _): 0

@@ -64,15 +64,23 @@ final class Republisher {
     headers.copy(from: record)
     headers.remove(RequestHeader.origin.name.description)
     headers.remove(ReplayHeader.name.description)
+    end(from: source, of: nil, why: purpose)
+  }
+
+  /// Ends the next record's headers, which were filled before without an origin, with one.
+  ///
+  /// - Parameter cluster: the name of the cluster in which it was first; nil: this one.
+  func end(from source: SourceCoordinates, of cluster: String?, why purpose: Origin.Purpose) {
     json.reset()
-    Origin.write(cluster: cluster, source, why: purpose, to: &json)
+    Origin.write(cluster: cluster ?? self.cluster, source, why: purpose, to: &json)
     json.withUnsafeBytes { headers.append(RequestHeader.origin.name, $0) }
   }
 
   /// Writes a record with the headers that were begun.
   ///
+  /// - Parameter partition: where to; nil lets the key decide, or chance where there is none.
   /// - Returns: false when there is no room: the headers stay, and it may be said again after `onRoom`.
-  func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32, token: UInt64) -> Bool {
+  func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32?, token: UInt64) -> Bool {
     guard failure == nil else { return true }
     switch producer.produce(topic, partition: partition, key: key, value: value, headers: headers, token: token) {
     case .taken: return true

@@ -166,8 +166,7 @@ final class Outcomes {
     for form in LetterForm.allCases.dropFirst(min(refusals, LetterForm.allCases.count - 1)) {
       var letter = letter
       if form != .complete {
-        let rest = "the record does not fit into the dead letters as a whole: read it where it lies"
-        letter.error = letter.error.map { "\($0); \(rest)" } ?? rest
+        letter.error = letter.error.map { "\($0); \(DeadLetter.liesElsewhere)" } ?? DeadLetter.liesElsewhere
       }
       if form != .bare { headers.copy(from: record) }
       letter.forEachHeader { header, value in headers.append(header.name, value) }

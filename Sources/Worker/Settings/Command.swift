@@ -80,6 +80,13 @@ public struct Argument: Sendable, Hashable {
     case optional
     /// At least one; only the last argument may be this.
     case many
+    /// Any number, none included; only the last argument may be this.
+    case any
+
+    /// Whether there may be several.
+    var isRepeated: Bool { self == .many || self == .any }
+    /// Whether there may be none.
+    var isOptional: Bool { self == .optional || self == .any }
   }
 
   /// As it stands in the usage line: `APNS-ID`.
@@ -104,6 +111,7 @@ public struct Argument: Sendable, Hashable {
     case .one: name
     case .optional: "[\(name)]"
     case .many: "\(name)…"
+    case .any: "[\(name)…]"
     }
   }
 }

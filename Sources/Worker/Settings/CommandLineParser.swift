@@ -189,11 +189,11 @@ struct CommandLine {
     var bound: [String: [String]] = [:]
     for argument in command.arguments {
       if rest.isEmpty {
-        if argument.count == .optional { continue }
+        if argument.count.isOptional { continue }
         throw UsageError(.missing, "'\(command.name)' needs \(argument.name): \(argument.text)")
       }
-      bound[argument.name] = argument.count == .many ? Array(rest) : [rest[rest.startIndex]]
-      rest = argument.count == .many ? [] : rest.dropFirst()
+      bound[argument.name] = argument.count.isRepeated ? Array(rest) : [rest[rest.startIndex]]
+      rest = argument.count.isRepeated ? [] : rest.dropFirst()
     }
     if let extra = rest.first { throw UsageError(.unexpectedArgument, "'\(command.name)' does not know what to do with '\(extra)'") }
     return bound

@@ -66,7 +66,7 @@ extension CommandLineProgram {
       }
     }
     let arguments = command.arguments.map { argument in
-      "\(argument.count == .many ? "*" : "")\(argument.count == .optional ? ":" : ""):\(zshEscaped(argument.name)):\(zshAction(argument.completion))"
+      "\(argument.count.isRepeated ? "*" : "")\(argument.count == .optional ? ":" : ""):\(zshEscaped(argument.name)):\(zshAction(argument.completion))"
     }
     let help = ["--help[the most used flags]", "--help-all[all flags]"]
     let lines = (settings + help + arguments).map { "        \(quoted($0))" }

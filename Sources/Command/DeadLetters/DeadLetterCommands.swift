@@ -1,0 +1,124 @@
+import EventLoop
+import JSON
+import Kafka
+import Operations
+import Worker
+
+/// `carillon dead-letters list` and `carillon dead-letters show`.
+enum DeadLetterCommands {
+  private typealias Settings = DeadLetterSettings
+
+  static let list = Command(
+    "dead-letters list", "counts the dead letters by reason and application",
+    discussion:
+      "Prints a line for each reason and application: how many letters there are, how many of them nothing was done with (pending), how many were redriven or discarded, how many came again for the same reason, and how old the oldest and the newest are. With --all each letter has a line of its own. With --json each line is an object. The exit code is 1 when there is none.",
+    arguments: [Settings.letters],
+    groups: [
+      Settings.filterWithState, SettingGroup("List", [Settings.all]), AnswerSettings.group, ClusterSettings.kafkaGroup,
+    ],
+    examples: [
+      Example("dead-letters list", "what there is"),
+      Example("dead-letters list --reason BadTopic --app com.example.shop --all", "each letter of one kind"),
+      Example("dead-letters list --from 1d --state pending --json", "what has come since yesterday, for a script"),
+    ]
+  ) { values in
+    let (kafka, filter, now) = try await begin(values, state: values[Settings.state])
+    let printer = printer(values, now)
+    let (isJSON, isAll) = (values[AnswerSettings.json], values[Settings.all])
+    let survey = try await read(kafka) { loop, log in
+      try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
+        .survey(filter) { letter in
+          if isAll { StandardOutput.line(isJSON ? printer.json(letter).text : printer.line(letter)) }
+        }
+    }
+    let groups = survey.wanted.sorted
+    guard !groups.isEmpty else {
+      say(nothing: filter, of: survey.all, printer)
+      return .answerIsNo
+    }
+    if !isAll {
+      let lines = isJSON ? groups.map { printer.json($0).text } : printer.table(groups)
+      for line in lines { StandardOutput.line(line) }
+    }
+    if survey.hasTooManyRecurrences { StandardError.line("more letters came again than can be counted: their numbers are too low") }
+    return .done
+  }
+
+  static let show = Command(
+    "dead-letters show", "shows dead letters in full",
+    discussion:
+      "Prints of each letter why it is there, what was done with it, by whom and when, where it came from, how often it has come for the same reason, and its headers. Payloads, and headers that are none of the contract's, may be private, and are shown with --payload only; a payload that had no room in the letter is read where it lies. With --json each letter is an object. The exit code is 1 when there is none.",
+    arguments: [Settings.letters],
+    groups: [
+      Settings.filterWithState, SettingGroup("Show", [Settings.payload, Settings.limit]), AnswerSettings.group,
+      ClusterSettings.kafkaGroup,
+    ],
+    examples: [
+      Example("dead-letters show 3:1742", "one letter, by where it lies"),
+      Example("dead-letters show 6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11 --payload", "all of one request, with what it says"),
+      Example("dead-letters show --reason Poison --state pending", "what could not be processed"),
+    ]
+  ) { values in
+    let (kafka, filter, now) = try await begin(values, state: values[Settings.state])
+    let (limit, showsAll) = (values[Settings.limit], values[Settings.payload])
+    let page = try await read(kafka) { loop, log in
+      try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
+        .show(filter, limit: limit, withValues: showsAll)
+    }
+    let printer = printer(values, now)
+    for (number, letter) in page.letters.enumerated() {
+      if values[AnswerSettings.json] {
+        StandardOutput.line(printer.json(letter, showsAll: showsAll).text)
+      } else {
+        if number > 0 { StandardOutput.line("") }
+        for line in printer.text(letter, showsAll: showsAll) { StandardOutput.line(line) }
+      }
+    }
+    if page.further > 0 { StandardError.line("… and \(page.further) further letters: --limit shows more of them, a filter others") }
+    guard page.letters.isEmpty else { return .done }
+    say(nothing: filter, of: page.all)
+    return .answerIsNo
+  }
+
+  private static func printer(_ values: SettingValues, _ now: Int64) -> LetterPrinter {
+    LetterPrinter(prefix: values[ClusterSettings.topicPrefix], now: now, width: Terminal.width)
+  }
+
+  private static func begin(_ values: SettingValues, state: ShownStanding) async throws -> (KafkaConfiguration, LetterFilter, Int64) {
+    let now = WallClock.milliseconds()
+    var filter = try Settings.filter(values, now: now)
+    filter.standing = state.standing
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-dead-letters")
+    try await Settings.check(kafka, ClusterSettings.topics(values))
+    return (kafka, filter, now)
+  }
+
+  /// Runs a reader on a loop of its own.
+  static func read<R>(_ kafka: KafkaConfiguration, _ body: (EventLoop, ReadingLog) async throws -> R) async throws -> R {
+    let loop = EventLoop(name: "dead-letters")
+    do {
+      let result = try await body(loop, ReadingLog())
+      await loop.close()
+      return result
+    } catch let error as KafkaError {
+      throw kafka.failure(error)
+    }
+  }
+
+  // MARK: Nothing found
+
+  /// Says that a filter lets nothing through, and what there is.
+  private static func say(nothing filter: LetterFilter, of all: LetterGroups, _ printer: LetterPrinter) {
+    say(nothing: filter, of: all.count)
+    guard all.count > 0 else { return }
+    for line in printer.table(Array(all.sorted.prefix(10))) { StandardError.plain("  \(line)") }
+  }
+
+  /// Says that a filter lets nothing through.
+  static func say(nothing filter: LetterFilter, of all: Int) {
+    guard all > 0 else {
+      return StandardError.line("there are no dead letters" + (filter.time.from == nil ? "" : " since then"))
+    }
+    StandardError.line("none of the \(all) dead letters is meant by that: 'carillon dead-letters list' says what there is")
+  }
+}

@@ -1,0 +1,135 @@
+import EventLoop
+import Glibc
+import Kafka
+import Notifications
+import Operations
+import Worker
+
+/// The settings of `carillon dead-letters …`.
+enum DeadLetterSettings {
+  static let letters = Argument(
+    "LETTER",
+    "Letters by where they lie in the dead letters (PARTITION:OFFSET, as 'list --all' prints it), or by apns-id. Absent: all that the filter lets through.",
+    count: .any)
+  static let reasons = Setting<[String]>(
+    "dead-letters.reason", .repeated(.string("REASON,…")), default: [],
+    "Letters of these reasons only: an APNs reason such as BadTopic, or Poison for what could not be processed.")
+  static let apps = Setting<[String]>(
+    "dead-letters.app", .repeated(.string("BUNDLE-ID,…")), default: [], "Letters of these applications only.")
+  static let from = Setting<Moment?>("dead-letters.from", .past, "Letters written from this time on; nothing older is read.")
+  static let to = Setting<Moment?>("dead-letters.to", .past, "Letters written before this time.")
+  static let state = Setting(
+    "dead-letters.state", .choice, default: ShownStanding.all, "Letters that stand so only: pending are those with which nothing was done.")
+  static let all = Setting(
+    "dead-letters.all", .boolean, default: false,
+    "Each letter in a line of its own instead of counts; the first column is what the other commands take.")
+  static let limit = Setting(
+    "dead-letters.limit", .integer(1...1_000), default: 20, "Letters that are shown at most; further ones are counted.")
+  static let payload = Setting(
+    "dead-letters.payload", .boolean, default: false,
+    "Shows payloads, and headers that are none of the contract's, too: they may be private.")
+  static let sets = Setting<[HeaderEdit]>(
+    "dead-letters.set", .repeated(.headerEdit, splitsAtCommas: false), default: [],
+    "A header and its value, in place of what the letter has. A target or a valid apns-id only with --as-new.")
+  static let unsets = Setting<[String]>(
+    "dead-letters.unset", .repeated(.string("HEADER,…")), default: [], "A header to take off, such as an apns-id that is none.")
+  static let asNew = Setting(
+    "dead-letters.as-new", .boolean, default: false,
+    "Makes requests of their own: without the first place, so newer than all before, and with another target or apns-id if --set says so.")
+  static let unchecked = Setting(
+    "dead-letters.unchecked", .boolean, default: false, "Redrives also what would be rejected again by the limits that are given here.")
+  static let force = Setting(
+    "dead-letters.force", .boolean, default: false, "Redrives the one LETTER over which its workers' processes ended.")
+  static let again = Setting(
+    "dead-letters.again", .boolean, default: false, "Also letters that were redriven or discarded before; they are passed over otherwise.")
+  static let everything = Setting(
+    "dead-letters.everything", .boolean, default: false, "All letters: without LETTER and without a filter this must be said.")
+  static let dryRun = Setting(
+    "dead-letters.dry-run", .boolean, default: false,
+    "Writes nothing: says what would be done, and counts what has expired or been superseded by now.")
+  static let note = Setting<String?>("dead-letters.note", .string("TEXT"), "Why, for whoever looks at the letters later.")
+  static let wait = Setting<Duration?>(
+    "dead-letters.wait", .duration(.seconds(1)...(.seconds(3_600))),
+    "Follows the redriven requests for so long at most, and prints what became of each.")
+
+  static let filter = SettingGroup("Filter", [reasons, apps, from, to])
+  static let filterWithState = SettingGroup("Filter", [reasons, apps, from, to, state])
+
+  /// The letters that are meant.
+  static func filter(_ values: SettingValues, now: Int64) throws(UsageError) -> LetterFilter {
+    var filter = LetterFilter()
+    for text in values[letters] {
+      if let place = LetterPlace(text) {
+        filter.places.insert(place)
+      } else if let id = NotificationID(text) {
+        filter.ids.insert(id)
+      } else {
+        throw UsageError(
+          .wrongValue,
+          "'\(TerminalText.visible(text))' is no letter: it must be PARTITION:OFFSET, such as 3:1742 ('dead-letters list --all' prints them), or an apns-id"
+        )
+      }
+    }
+    (filter.reasons, filter.applications) = (Set(values[reasons]), Set(values[apps]))
+    filter.time = TimeRange(from: values[from]?.before(now: now), to: values[to]?.before(now: now))
+    if let from = filter.time.from, let to = filter.time.to, from >= to {
+      throw UsageError(.contradiction, "--from must lie before --to")
+    }
+    return filter
+  }
+
+  /// What is to be changed in headers.
+  static func edits(_ values: SettingValues) throws(UsageError) -> RequestEdits {
+    do throws(RequestEdits.Mistake) {
+      return try RequestEdits(
+        set: values[sets].map { ($0.name, $0.value) }, removed: values[unsets], isNew: values[asNew])
+    } catch {
+      switch error {
+      case .ofLetter(let name): throw UsageError(.contradiction, "\(name) is the dead letter's own, and is taken off anyway")
+      case .origin: throw UsageError(.contradiction, "carillon-origin is the cluster's to write: --unset takes off one that is none")
+      case .setAndRemoved(let name): throw UsageError(.contradiction, "--set and --unset cannot both be about \(name)")
+      case .otherRequest(let name):
+        throw UsageError(
+          .contradiction, "with another \(name) it is another request: add --as-new, and it keeps nothing of its first place")
+      }
+    }
+  }
+
+  /// Who types: `user@host`.
+  static var person: String {
+    let name = getpwuid(getuid()).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? "\(getuid())"
+    return "\(name)@\(Machine.hostName)"
+  }
+
+  /// Finds the topic, with an error that says what to type when it is not there.
+  static func check(_ kafka: KafkaConfiguration, _ topics: Topics) async throws {
+    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.deadLetters, at: kafka) }
+  }
+}
+
+/// How it stands with the letters that are wanted.
+enum ShownStanding: String, CaseIterable, Sendable {
+  case pending, redriven, discarded, all
+
+  var standing: LetterStanding? { LetterStanding(rawValue: rawValue) }
+}
+
+/// A header and the value that it gets.
+struct HeaderEdit: Sendable, Equatable {
+  let name: String
+  let value: String
+
+  /// Reads `NAME=VALUE`; nil when there is no name.
+  init?(_ text: String) {
+    guard let equals = text.firstIndex(of: "="), equals > text.startIndex, !text.utf8.contains(0) else { return nil }
+    (name, value) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
+  }
+}
+
+extension SettingKind where Value == HeaderEdit {
+  fileprivate static var headerEdit: SettingKind {
+    SettingKind(
+      placeholder: "HEADER=VALUE", allowed: "HEADER=VALUE, such as apns-topic=com.example.shop", read: { HeaderEdit($0) },
+      write: { "\($0.name)=\($0.value)" })
+  }
+}

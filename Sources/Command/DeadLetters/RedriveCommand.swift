@@ -1,0 +1,161 @@
+import EventLoop
+import JSON
+import Kafka
+import Notifications
+import Operations
+import Synchronization
+import Worker
+
+/// `carillon dead-letters redrive` and `carillon dead-letters discard`.
+enum RedriveCommand {
+  private typealias Settings = DeadLetterSettings
+
+  static let redrive = Command(
+    "dead-letters redrive", "publishes dead letters again, when their cause is mended",
+    discussion:
+      "Writes each letter into the requests again, to the partition it came from, with its first place in carillon-origin: so it has its old revision and id, and whatever was shown already is not shown again. --set and --unset mend its headers; what would be rejected again is left and said, so give the limits of the cluster. A payload that had no room in the letter is read where it lies. A letter over which workers' processes ended goes alone, with --force. What was done is noted in the dead letters, and such letters are passed over. Ended at any moment, the same line goes on where it was. With --json each letter is an object, and the last one has the counts. The exit code is 1 when a letter was left, or none was meant.",
+    arguments: [Settings.letters],
+    groups: [
+      Settings.filter,
+      SettingGroup(
+        "Redrive", [Settings.dryRun, Settings.sets, Settings.unsets, Settings.wait, Settings.everything],
+        advanced: [Settings.asNew, Settings.again, Settings.force, Settings.unchecked, Settings.note]),
+      AnswerSettings.group, RequestSettings.group, cluster,
+    ],
+    examples: [
+      Example("dead-letters redrive --reason BadTopic --app com.example.shop --dry-run", "what would be done"),
+      Example("dead-letters redrive --reason MissingTopic --set apns-topic=com.example.shop --wait 1m", "mends and follows them"),
+      Example("dead-letters redrive 3:1742 --force", "one over which workers ended"),
+    ]
+  ) { values in
+    let edits = try Settings.edits(values)
+    if values[Settings.force], values[Settings.letters].count != 1 {
+      throw UsageError(.contradiction, "--force goes with one LETTER: what ended workers is redriven alone")
+    }
+    if edits.assigned.contains(where: { $0.name == "apns-id" }), values[Settings.letters].count != 1 {
+      throw UsageError(.contradiction, "--set apns-id goes with one LETTER: it is one request's")
+    }
+    return try await run(values, .redrive(edits)) { order in
+      order.isUnchecked = values[Settings.unchecked]
+      order.isForced = values[Settings.force]
+    }
+  }
+
+  static let discard = Command(
+    "dead-letters discard", "notes that nothing is to be done with dead letters",
+    discussion:
+      "The letters stay where they are; it is noted beside them who discarded them and when, and redrive passes over them. With --json each letter is an object, and the last one has the counts. The exit code is 1 when none was meant.",
+    arguments: [Settings.letters],
+    groups: [
+      Settings.filter, SettingGroup("Discard", [Settings.dryRun, Settings.note, Settings.everything], advanced: [Settings.again]),
+      AnswerSettings.group, ClusterSettings.kafkaGroup,
+    ],
+    examples: [
+      Example("dead-letters discard 3:1742 --note 'a test'", "one letter"),
+      Example("dead-letters discard --reason BadTopic --to 30d", "what nobody wants any more"),
+    ]
+  ) { values in try await run(values, .discard) { _ in } }
+
+  /// Origins give the cluster's name.
+  private static let cluster = SettingGroup(
+    "Cluster", [ClusterSettings.kafka],
+    advanced: [ClusterSettings.topicPrefix, ClusterSettings.name, ClusterSettings.kafkaProperties])
+
+  private static func run(_ values: SettingValues, _ action: LetterOrder.Action, _ further: (inout LetterOrder) -> Void) async throws
+    -> ExitCode
+  {
+    var isDiscard = false
+    if case .discard = action { isDiscard = true }
+    let filter = try Settings.filter(values, now: WallClock.milliseconds())
+    guard !filter.isEverything || values[Settings.everything] else {
+      throw UsageError(.missing, "which letters? give some, or a filter such as --reason, or --everything")
+    }
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-dead-letters")
+    let topics = ClusterSettings.topics(values)
+    try await Settings.check(kafka, topics)
+    var order = LetterOrder(
+      action, filter, by: Settings.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
+    order.isAgain = values[Settings.again]
+    order.isDryRun = values[Settings.dryRun]
+    order.note = values[Settings.note]
+    further(&order)
+    let rules = isDiscard ? RequestRules(topics: topics) : RequestRules(values)
+    let printer = RedrivePrinter(isDryRun: order.isDryRun, isDiscard: isDiscard, devicesTopic: topics.devices)
+    // Whoever redrives must know what was redriven, also when nobody reads it.
+    if !order.isDryRun { StandardOutput.whenItFails(.useStandardError) }
+    let waits = isDiscard || order.isDryRun ? nil : values[Settings.wait]
+    if waits != nil { order.followed = OutcomeWatch.maximum }
+    let isJSON = values[AnswerSettings.json]
+    let (report, rejected) = try await carryOut(order, rules, kafka, printer, isJSON: isJSON, waits: waits) {
+      print($0, isJSON: isJSON, prefix: values[ClusterSettings.topicPrefix])
+    }
+    if isJSON {
+      StandardOutput.line(printer.json(report).text)
+    } else if report.selected > 0 {
+      for line in printer.text(report) { StandardOutput.line(line) }
+    }
+    if report.isInterrupted { StandardError.line("interrupted: the same line goes on where it was") }
+    if report.selected == 0 { DeadLetterCommands.say(nothing: filter, of: report.all) }
+    return report.selected == 0 || report.refused + report.gone + rejected > 0 || report.isInterrupted ? .answerIsNo : .done
+  }
+
+  /// Carries the order out and follows what was redriven; answers also how much of that was rejected again.
+  private static func carryOut(
+    _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, _ printer: RedrivePrinter, isJSON: Bool, waits: Duration?,
+    onOutcome: @Sendable (OutcomeWatch.Outcome) -> Void
+  ) async throws -> (RedriveReport, rejected: Int) {
+    // Its watches end with the process.
+    let signals = StopSignals(on: EventLoop(name: "signals"))
+    try await signals.watch()
+    return try await DeadLetterCommands.read(kafka) { loop, log in
+      let watch = OutcomeWatch(on: loop, kafka, rules)
+      if waits != nil { try await watch.begin() }
+      let redriver = DeadLetterRedriver(on: loop, kafka, rules, order) {
+        log.report($0)
+      } onResult: { result in
+        StandardOutput.line(isJSON ? printer.json(result).text : printer.line(result))
+      }
+      let stopping = Task {
+        guard case .signal = await signals.ending() else { return }
+        await redriver.stop()
+        await watch.stop()
+      }
+      defer { stopping.cancel() }
+      let report = try await redriver.carryOut()
+      StandardOutput.flush()
+      guard let waits, !report.isInterrupted else { return (report, 0) }
+      let rejected = Atomic(0)
+      let places = report.written.map { ($0.letter.description, $0.request.partition, $0.request.offset) }
+      try await watch.follow(places, forMilliseconds: waits.wholeMilliseconds) { outcome in
+        if outcome.explanation.isRejected { rejected.add(1, ordering: .relaxed) }
+        onOutcome(outcome)
+        StandardOutput.flush()
+      }
+      return (report, rejected.load(ordering: .relaxed))
+    }
+  }
+
+  /// Says what became of a redriven request.
+  private static func print(_ outcome: OutcomeWatch.Outcome, isJSON: Bool, prefix: String) {
+    let printer = TimelinePrinter(prefix: prefix, width: Terminal.width)
+    guard isJSON else {
+      let rest = outcome.isSettled ? "" : "  (it waits for its device, or was shown before it was redriven)"
+      return StandardOutput.line(TerminalText.padded(outcome.name, 10) + "  " + printer.summary(outcome.explanation) + rest)
+    }
+    StandardOutput.line(
+      JSONValue.object([
+        .init(key: "letter", value: .string(outcome.name)), .init(key: "settled", value: .bool(outcome.isSettled)),
+        .init(key: "outcome", value: printer.json(outcome.explanation)),
+      ]).text)
+  }
+}
+
+extension Explanation {
+  /// Whether it broke a rule, or could not be processed.
+  fileprivate var isRejected: Bool {
+    switch state {
+    case .rejected, .dead: true
+    case .unknown, .unprocessed, .unregistered, .underWay, .ended: false
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import JSON
+import Notifications
+import Operations
+
+/// What became of dead letters that were redriven or discarded, for a person or for a program.
+struct RedrivePrinter: Sendable {
+  let isDryRun: Bool
+  let isDiscard: Bool
+  let devicesTopic: String
+
+  // MARK: For a person
+
+  func line(_ result: LetterResult) -> String {
+    var columns = [TerminalText.padded(result.letter.place.description, 10)]
+    switch result.kind {
+    case .redriven(let place, let isExpired):
+      columns.append(isDryRun ? "would be redriven" : "redriven")
+      if let id = result.id { columns.append(id.description) }
+      if let place { columns.append("requests/\(place.partition)@\(place.offset)") }
+      if isExpired { columns.append("(it has expired)") }
+    case .discarded:
+      columns.append(isDryRun ? "would be discarded" : "discarded")
+      columns.append(result.letter.id.description)
+    case .refused(let refusal): columns += [refusal == .gone ? "gone" : "left", TerminalText.visible(sentence(refusal))]
+    }
+    if result.times > 1 { columns.append("(came \(result.times) times for this reason)") }
+    return columns.joined(separator: "  ")
+  }
+
+  /// The counts.
+  func text(_ report: RedriveReport) -> [String] {
+    var lines: [String] = []
+    func row(_ count: Int, _ what: String, always: Bool = false) {
+      if count > 0 || always { lines.append(TerminalText.aligned("\(count)", 10) + "  " + what) }
+    }
+    let verb = isDiscard ? "discarded" : "redriven"
+    row(report.done, isDryRun ? "would be \(verb)" : verb, always: true)
+    row(
+      report.expired, isDryRun ? "of these have expired: they would end so, and not be shown" : "of these had expired: they are not shown")
+    row(report.superseded, "of these a newer request has superseded: they would end as collapsed")
+    row(report.unknownSuperseded, "of these were too many to look for newer requests: take fewer at a time")
+    row(report.handled, "were redriven or discarded before: --again takes them once more")
+    row(report.gone, "are gone: their payload had no room in the letter, and their source has it no more")
+    row(report.refused, "were left as they are: see above")
+    return lines
+  }
+
+  private func sentence(_ refusal: RedriveRefusal) -> String {
+    switch refusal {
+    case .handled(let standing): "it was \(standing.rawValue) before: --again takes it once more"
+    case .endsWorkers: "its workers' processes ended over it: when the cause is mended, redrive this LETTER alone, with --force"
+    case .ofTopic(devicesTopic): "it is a registration, which its device writes again when it next says hello: discard it"
+    case .ofTopic(let topic): "it came from \(topic), and only requests of this cluster are redriven"
+    case .breaksRule(let reason, let field, let rule):
+      "it would be rejected again: \(reason): \(field): \(rule) Mend it with --set or --unset, or give the cluster's limits"
+    case .otherRequest(let name): "with another \(name) it is another request: add --as-new"
+    case .keepsOrigin: "its carillon-origin is valid and stays, unless it becomes a request of its own: --as-new"
+    case .tooLarge(let bytes): "it would have \(bytes) bytes with its origin, and Kafka takes fewer: take some off with --unset"
+    case .gone: "its payload had no room in the letter, and its source has it no more"
+    }
+  }
+
+  // MARK: For a program
+
+  func json(_ result: LetterResult) -> JSONValue {
+    var members: [JSONValue.Member] = [.init(key: "letter", value: .string(result.letter.place.description))]
+    func add(_ name: String, _ value: String?) { if let value { members.append(.init(key: name, value: .string(value))) } }
+    switch result.kind {
+    case .redriven(let place, let isExpired):
+      add("result", isDryRun ? "wouldBeRedriven" : "redriven")
+      add("apnsId", result.id?.description)
+      add("request", place?.description)
+      members.append(.init(key: "expired", value: .bool(isExpired)))
+    case .discarded:
+      add("result", isDryRun ? "wouldBeDiscarded" : "discarded")
+      add("apnsId", result.id?.description)
+    case .refused(let refusal):
+      add("result", refusal == .gone ? "gone" : "left")
+      add("apnsId", result.id?.description)
+      add("why", refusal.word)
+      add("sentence", sentence(refusal))
+    }
+    add("reason", result.letter.letter.reason)
+    members.append(.init(key: "times", value: .integer(Int64(result.times))))
+    return .object(members)
+  }
+
+  func json(_ report: RedriveReport) -> JSONValue {
+    var members: [JSONValue.Member] = [.init(key: "dryRun", value: .bool(isDryRun))]
+    for (name, count) in [
+      ("letters", report.all), ("selected", report.selected), (isDiscard ? "discarded" : "redriven", report.done),
+      ("expired", report.expired), ("handled", report.handled), ("gone", report.gone), ("left", report.refused),
+    ] { members.append(.init(key: name, value: .integer(Int64(count)))) }
+    if isDryRun, !isDiscard {
+      members.append(.init(key: "superseded", value: .integer(Int64(report.superseded))))
+      members.append(.init(key: "supersededUnknown", value: .integer(Int64(report.unknownSuperseded))))
+    }
+    members.append(.init(key: "interrupted", value: .bool(report.isInterrupted)))
+    return .object(members)
+  }
+}
+
+extension RedriveRefusal {
+  /// For a program.
+  fileprivate var word: String {
+    switch self {
+    case .handled: "handled"
+    case .endsWorkers: "endsWorkers"
+    case .ofTopic: "ofTopic"
+    case .breaksRule: "breaksRule"
+    case .otherRequest: "otherRequest"
+    case .keepsOrigin: "keepsOrigin"
+    case .tooLarge: "tooLarge"
+    case .gone: "gone"
+    }
+  }
+}

@@ -1,0 +1,30 @@
+/// Where a record lies within a topic that goes without saying: `PARTITION:OFFSET`, as people type a letter in `dead-letters`.
+public struct LetterPlace: Sendable, Hashable, Comparable, CustomStringConvertible {
+  /// The partition.
+  public let partition: Int32
+  /// The offset within the partition.
+  public let offset: Int64
+
+  /// A place of its parts.
+  public init(partition: Int32, offset: Int64) {
+    self.partition = partition
+    self.offset = offset
+  }
+
+  /// A place from its text: two decimal numbers with a colon between them; `nil` for anything else.
+  public init?(_ text: String) {
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count == 2, parts.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }), let partition = Int32(parts[0]),
+      let offset = Int64(parts[1])
+    else { return nil }
+    self.init(partition: partition, offset: offset)
+  }
+
+  /// The text.
+  public var description: String { "\(partition):\(offset)" }
+
+  /// By partition, then by offset.
+  public static func < (left: LetterPlace, right: LetterPlace) -> Bool {
+    (left.partition, left.offset) < (right.partition, right.offset)
+  }
+}

@@ -1,0 +1,49 @@
+public import EventLoop
+public import Kafka
+
+/// Redrives and discards dead letters: an actor on a loop.
+///
+/// Letters are taken in rounds of bounded size, so memory stays the same however many there are; what is written is in Kafka at the end
+/// of each round, with its state. Ended at any moment, the same order goes on where it was.
+public actor DeadLetterRedriver {
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let kafka: KafkaConfiguration
+  private let run: RedriveRun
+  private let onProgress: @Sendable (ReadingProgress) -> Void
+
+  /// Makes one for a cluster.
+  ///
+  /// - Parameters:
+  ///   - onProgress: told once a second while a topic is read.
+  ///   - onResult: told of each letter that was asked for, when it is done; not of those that were handled before.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ order: LetterOrder,
+    onProgress: @escaping @Sendable (ReadingProgress) -> Void, onResult: @escaping @Sendable (LetterResult) -> Void
+  ) {
+    self.loop = loop
+    self.kafka = kafka
+    self.onProgress = onProgress
+    run = RedriveRun(rules, order, onResult)
+  }
+
+  /// Ends it after what is under way.
+  public func stop() { run.stop() }
+
+  /// Carries the order out, once.
+  public func carryOut() async throws -> RedriveReport {
+    let admin = try Admin(kafka)
+    let reader = TopicReader(on: loop, kafka)
+    reader.onProgress = onProgress
+    do {
+      try await run.carryOut(on: loop, kafka, reader, admin)
+      await admin.close()
+    } catch {
+      await admin.close()
+      throw error
+    }
+    return run.report
+  }
+}

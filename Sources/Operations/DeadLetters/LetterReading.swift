@@ -1,0 +1,74 @@
+import Kafka
+import Notifications
+
+/// Reads the dead letters as they are at one moment: once for what was done with them, then each with how it stands. Loop-confined.
+final class LetterReading {
+  /// A letter with what is known of it; valid during the call.
+  struct Read {
+    let facts: LetterFacts
+    let standing: LetterStanding
+    /// How often it has come for its reason, among the letters that are read.
+    let times: Int
+    let record: RecordView
+  }
+
+  /// Told of what was done with a letter, when it is met behind that letter.
+  var onState: ((LetterState) -> Void)?
+  /// Whether there are too many letters that came again to know the number of each.
+  var hasTooManyRecurrences: Bool { ledger.hasTooManyRecurrences }
+  /// Where the letters lie.
+  let stretches: [TopicStretch]
+  private let reader: TopicReader
+  private var ledger = LetterLedger()
+  /// What was not read the second time yet.
+  private var left: [TopicStretch]
+
+  /// Notes where the letters lie, and reads what was done with them.
+  ///
+  /// - Parameter from: what was written before then is not read, in milliseconds since 1970; nil: all is.
+  init(_ topic: String, from: Int64?, _ admin: Admin, _ reader: TopicReader) async throws(KafkaError) {
+    self.reader = reader
+    let all = try await admin.stretches(of: topic, TimeRange(from: from))
+    (stretches, left) = (all, all)
+    try await reader.read(all, "what was done with dead letters") { [self] record in
+      let headers = record.texts
+      let place = LetterPlace(partition: record.partition, offset: record.offset)
+      if let state = LetterState(headers: headers) { return ledger.note(state, at: place) }
+      guard headers.contains(where: { $0.name == RequestHeader.origin.name.description }), let letter = LetterFacts(record),
+        letter.hasOrigin
+      else { return }
+      ledger.note(recurrence: letter.recurrence)
+    }
+  }
+
+  /// Whether the second reading has come to its end.
+  var isAtEnd: Bool { left.allSatisfy(\.offsets.isEmpty) }
+
+  /// Reads the letters, those of one partition in their order.
+  ///
+  /// - Parameter isEnough: asked before each record whether it and the rest are left for the next call.
+  func read(until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (Read) -> Void) async throws(KafkaError) {
+    let next = Positions()
+    try await reader.read(left, "dead letters", in: nil, until: { next.isCut }) { [self] record in
+      // A batch may have any number of them.
+      if next.isCut || isEnough() { return next.isCut = true }
+      next.positions[record.partition] = record.offset + 1
+      guard let facts = LetterFacts(record) else {
+        if let onState, let state = LetterState(headers: record.texts), state.letter.partition == record.partition { onState(state) }
+        return
+      }
+      let times = ledger.hasRecurrences ? ledger.count(recurrence: facts.recurrence) : 1
+      body(Read(facts: facts, standing: ledger.standing(of: facts.place), times: times, record: record))
+    }
+    guard next.isCut else { return left = [] }
+    left = left.map { stretch in
+      let position = next.positions[stretch.partition.partition] ?? stretch.offsets.lowerBound
+      return TopicStretch(stretch.partition, position, stretch.offsets.upperBound)
+    }
+  }
+
+  private final class Positions {
+    var positions: [Int32: Int64] = [:]
+    var isCut = false
+  }
+}

@@ -1,0 +1,118 @@
+import EventLoop
+import Kafka
+import Notifications
+
+/// Writes a bounded number of letters again, each with its state behind it, and says when Kafka has all of it. Loop-confined.
+///
+/// The state of a letter is written when Kafka has its request: who is killed between them redrives the letter once more, with the same
+/// origin, and the cluster takes that as a repeat.
+final class LetterRound {
+  /// Told of each letter when Kafka has its state.
+  var onDone: ((LetterResult) -> Void)?
+  private let republisher: Republisher
+  private let states: LetterStateWriter
+  private let by: String
+  private let note: String?
+  private var pending: [UInt64: LetterResult] = [:]
+  private var last: UInt64 = 0
+  private var failure: KafkaError?
+  private var isFull = false
+  private var waiting: CheckedContinuation<Void, Never>?
+
+  init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: (requests: String, deadLetters: String), _ order: LetterOrder)
+    throws(KafkaError)
+  {
+    by = order.by
+    note = order.note
+    republisher = try Republisher(on: loop, kafka, cluster: order.cluster, topic: topics.requests)
+    states = try LetterStateWriter(on: loop, kafka, topic: topics.deadLetters)
+    republisher.onWritten = { [unowned self] in written($0) }
+    republisher.onRoom = { [unowned self] in
+      isFull = false
+      goOn()
+    }
+    states.onWritten = { [unowned self] in
+      if let result = pending.removeValue(forKey: $0) { onDone?(result) }
+      goOn()
+    }
+    republisher.onFailure = { [unowned self] in fail($0) }
+    states.onFailure = { [unowned self] in fail($0) }
+  }
+
+  /// Writes a letter's request; its state follows when Kafka has it.
+  func redrive(_ request: RequestToRedrive, _ result: LetterResult) async throws(KafkaError) {
+    for header in request.record.headers {
+      header.name.withUnsafeBufferPointer { name in
+        guard let name = name.baseAddress else { return }
+        withOptionalBytes(header.value) { republisher.headers.append(name, $0) }
+      }
+    }
+    if let origin = request.origin { republisher.end(from: origin.source, of: origin.cluster, why: .redrive) }
+    last += 1
+    pending[last] = result
+    while failure == nil {
+      isFull = !withOptionalBytes(request.record.key) { key in
+        withOptionalBytes(request.record.value) { value in
+          republisher.write(key: key, value: value, to: request.partition, token: last)
+        }
+      }
+      guard isFull else { break }
+      await wait { [unowned self] in !isFull }
+    }
+    if let failure { throw failure }
+  }
+
+  /// Writes the state of a letter that is discarded.
+  func discard(_ result: LetterResult) throws(KafkaError) {
+    last += 1
+    pending[last] = result
+    states.write(
+      LetterState(.discarded, of: result.letter.place, by: by, at: WallClock.milliseconds(), id: result.id, note: note), token: last)
+    if let failure { throw failure }
+  }
+
+  /// Waits until Kafka has all of it.
+  func finish() async throws(KafkaError) {
+    while failure == nil, !pending.isEmpty { await wait { [unowned self] in pending.isEmpty } }
+    if let failure { throw failure }
+  }
+
+  /// Ends both producers.
+  func close() async {
+    await republisher.close(withinMilliseconds: failure == nil ? 10_000 : 1_000)
+    await states.close(withinMilliseconds: failure == nil ? 10_000 : 1_000)
+  }
+
+  private func written(_ report: DeliveryReport) {
+    guard var result = pending[report.token] else { return }
+    let place = report.offset >= 0 ? LetterPlace(partition: report.partition, offset: report.offset) : nil
+    if case .redriven(_, let isExpired) = result.kind { result.kind = .redriven(place, isExpired: isExpired) }
+    pending[report.token] = result
+    let state = LetterState(
+      .redriven, of: result.letter.place, by: by, at: WallClock.milliseconds(), request: place, id: result.id, note: note)
+    states.write(state, token: report.token)
+  }
+
+  private func fail(_ error: KafkaError) {
+    failure = failure ?? error
+    goOn()
+  }
+
+  private func goOn() {
+    let continuation = waiting
+    waiting = nil
+    continuation?.resume()
+  }
+
+  private func wait(unless isDone: () -> Bool) async {
+    await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await.
+      if isDone() || failure != nil { continuation.resume() } else { waiting = continuation }
+    }
+  }
+}
+
+private func withOptionalBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
+  guard let bytes else { return body(nil) }
+  return bytes.withUnsafeBytes { body($0) }
+}

@@ -1,0 +1,137 @@
+import EventLoop
+import Kafka
+import Notifications
+import Worker
+
+/// One order to redrive or discard letters: which are taken, what is decided, what is written. Loop-confined.
+final class RedriveRun {
+  /// Letters that are taken at a time.
+  static let roundLetters = 2_000
+  /// Bytes of records that are taken at a time, and as much again of what the reader has fetched.
+  static let roundBytes = 16 << 20
+  /// What a record may have that is not in its letter.
+  private static let missingBytes = 1 << 20
+
+  private(set) var report = RedriveReport()
+  private let rules: RequestRules
+  private let order: LetterOrder
+  private let onResult: (LetterResult) -> Void
+  private var search = SupersededSearch()
+  private var isStopped = false
+  /// Whether a letter was taken that ended workers.
+  private var hasForced = false
+  private var letters: [StoredLetter] = []
+  private var bytes = 0
+
+  /// - Parameter onResult: told of each letter when it is done.
+  init(_ rules: RequestRules, _ order: LetterOrder, _ onResult: @escaping (LetterResult) -> Void) {
+    self.rules = rules
+    self.order = order
+    self.onResult = onResult
+  }
+
+  /// Ends it after what is under way.
+  func stop() { isStopped = true }
+
+  /// Carries it out.
+  func carryOut(on loop: EventLoop, _ kafka: KafkaConfiguration, _ reader: TopicReader, _ admin: Admin) async throws {
+    let reading = try await LetterReading(rules.topics.deadLetters, from: order.filter.time.from, admin, reader)
+    let partitions = try await admin.describe(topic: rules.topics.requests).partitions.count
+    let redriving = redriving(partitions)
+    let round = order.isDryRun ? nil : try LetterRound(on: loop, kafka, (rules.topics.requests, rules.topics.deadLetters), order)
+    round?.onDone = { [unowned self] in done($0) }
+    do {
+      while !reading.isAtEnd, !isStopped {
+        try await reading.read(until: { [self] in isStopped || letters.count >= Self.roundLetters || bytes >= Self.roundBytes }) {
+          [self] in take($0, redriving)
+        }
+        try await carryOut(round, redriving, reader, admin)
+      }
+    } catch {
+      await round?.close()
+      throw error
+    }
+    await round?.close()
+    if isStopped, !reading.isAtEnd { report.isInterrupted = true }
+    if order.isDryRun, let since = search.since, !isStopped {
+      let stretches = try await admin.stretches(of: rules.topics.requests, TimeRange(from: since))
+      try await reader.read(stretches, "requests") { [self] in search.take($0, rules) }
+      (report.superseded, report.unknownSuperseded) = (search.count, search.unknown)
+    }
+  }
+
+  /// The rules of redriving; nil where letters are discarded.
+  private func redriving(_ partitions: Int) -> RedriveRules? {
+    guard case .redrive(let edits) = order.action else { return nil }
+    return RedriveRules(
+      rules: rules, edits: edits, isUnchecked: order.isUnchecked, isForced: order.isForced, partitions: partitions,
+      now: WallClock.milliseconds())
+  }
+
+  /// Takes a letter that was read.
+  private func take(_ letter: LetterReading.Read, _ redriving: RedriveRules?) {
+    report.all += 1
+    guard order.filter.matches(letter.facts, letter.standing) else { return }
+    report.selected += 1
+    if letter.standing != .pending, !order.isAgain { return report.count(.refused(.handled(letter.standing))) }
+    do throws(RedriveRefusal) {
+      try redriving?.check(letter.facts)
+      if redriving != nil, letter.facts.letter.tellsOfEndedWorkers {
+        if hasForced { throw .endsWorkers }
+        hasForced = true
+      }
+    } catch {
+      return done(LetterResult(letter: letter.facts, id: letter.facts.id, times: letter.times, kind: .refused(error)))
+    }
+    var record = StoredRecord(letter.record)
+    if redriving == nil { (record.key, record.value, record.headers) = (nil, nil, []) }
+    letters.append(StoredLetter(facts: letter.facts, record: record, standing: letter.standing, times: letter.times))
+    bytes += letter.facts.letter.isComplete ? record.byteCount : Self.missingBytes
+  }
+
+  /// Writes what was taken.
+  private func carryOut(_ round: LetterRound?, _ redriving: RedriveRules?, _ reader: TopicReader, _ admin: Admin) async throws {
+    let letters = letters
+    (self.letters, bytes) = ([], 0)
+    let missing = redriving == nil ? [] : letters.map(\.facts).filter { !$0.letter.isComplete }
+    let sources = try await LetterSources.read(missing, rules.topics.requests, reader, admin)
+    for letter in letters {
+      // What was taken and not begun is taken again by the next run.
+      guard !isStopped else {
+        report.isInterrupted = true
+        break
+      }
+      var result = LetterResult(letter: letter.facts, id: letter.facts.id, times: letter.times, kind: .discarded)
+      guard let redriving else {
+        if let round { try round.discard(result) } else { done(result) }
+        continue
+      }
+      let request: RequestToRedrive
+      do throws(RedriveRefusal) {
+        guard let record = letter.facts.letter.isComplete ? letter.record : sources[letter.facts.place] else { throw .gone }
+        request = try redriving.request(letter.facts, record)
+      } catch {
+        result.kind = .refused(error)
+        done(result)
+        continue
+      }
+      result.id = request.id
+      result.kind = .redriven(nil, isExpired: request.isExpired)
+      if let round {
+        try await round.redrive(request, result)
+      } else {
+        if let key = request.collapse { search.add(key, at: letter.facts.letter.source.position) }
+        done(result)
+      }
+    }
+    try await round?.finish()
+  }
+
+  private func done(_ result: LetterResult) {
+    report.count(result.kind)
+    if case .redriven(let place?, _) = result.kind, report.written.count < order.followed {
+      report.written.append(.init(letter: result.letter.place, request: place))
+    }
+    onResult(result)
+  }
+}

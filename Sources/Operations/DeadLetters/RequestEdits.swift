@@ -1,0 +1,58 @@
+import Notifications
+
+/// Changes of a request's headers on its way back, to mend what was wrong with it.
+public struct RequestEdits: Sendable, Equatable {
+  /// Why changes cannot be made.
+  public enum Mistake: Error, Sendable, Equatable {
+    /// The header is one that the dead letters add, and that is taken off anyway.
+    case ofLetter(String)
+    /// The origin is the cluster's to write.
+    case origin
+    /// The header is to be set and removed.
+    case setAndRemoved(String)
+    /// With this header it would be another request.
+    case otherRequest(String)
+  }
+
+  /// Headers that get a value, in place of what they have or behind the others.
+  public let assigned: [(name: String, value: String)]
+  /// Headers that are removed.
+  public let removed: [String]
+  /// Whether it becomes a request of its own, without an origin.
+  public let isNew: Bool
+
+  /// No changes.
+  public init() { (assigned, removed, isNew) = ([], [], false) }
+
+  /// Changes, checked as far as no record is needed for it.
+  ///
+  /// - Parameter isNew: the only way to change a target, or to set an apns-id.
+  public init(set: [(name: String, value: String)], removed: [String], isNew: Bool) throws(Mistake) {
+    for name in set.map(\.name) + removed where name.hasPrefix(LetterStateHeader.prefix) { throw .ofLetter(name) }
+    for (name, _) in set {
+      if name == RequestHeader.origin.name.description { throw .origin }
+      if removed.contains(name) { throw .setAndRemoved(name) }
+      if !isNew, name == RequestHeader.target.name.description || name == RequestHeader.id.name.description { throw .otherRequest(name) }
+    }
+    (assigned, self.removed, self.isNew) = (set, removed, isNew)
+  }
+
+  /// Whether nothing changes but where it lies.
+  public var isEmpty: Bool { assigned.isEmpty && removed.isEmpty && !isNew }
+
+  /// Makes the changes; of a header that stands several times one is left.
+  func apply(to record: inout StoredRecord) {
+    for name in removed { record.headers.removeAll { $0.text == name } }
+    for (name, value) in assigned {
+      let place = record.headers.firstIndex { $0.text == name }
+      record.headers.removeAll { $0.text == name }
+      let header = StoredRecord.Header(name, value)
+      if let place { record.headers.insert(header, at: min(place, record.headers.count)) } else { record.headers.append(header) }
+    }
+  }
+
+  /// Whether both make the same changes.
+  public static func == (one: RequestEdits, other: RequestEdits) -> Bool {
+    one.assigned.elementsEqual(other.assigned) { $0 == $1 } && one.removed == other.removed && one.isNew == other.isNew
+  }
+}

@@ -1,0 +1,93 @@
+import Kafka
+import Notifications
+
+/// A record, copied: what is kept of it while the reader goes on.
+public struct StoredRecord: Sendable {
+  /// A header: its name with the zero that ends it, as it stands there, and its value, which may be missing.
+  public struct Header: Sendable {
+    /// The name's bytes with a zero behind them.
+    public var name: [CChar]
+    /// The value.
+    public var value: [UInt8]?
+
+    /// A header of text.
+    init(_ name: String, _ value: String) {
+      self.name = Array(name.utf8CString)
+      self.value = Array(value.utf8)
+    }
+
+    fileprivate init(_ name: UnsafePointer<CChar>, _ value: UnsafeRawBufferPointer?) {
+      var count = 0
+      while name[count] != 0 { count += 1 }
+      self.name = Array(UnsafeBufferPointer(start: name, count: count + 1))
+      self.value = value.map(Array.init)
+    }
+
+    /// The name as text.
+    public var text: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+  }
+
+  /// The key; nil for none.
+  public var key: [UInt8]?
+  /// The value; nil for none.
+  public var value: [UInt8]?
+  /// The headers in their order.
+  public var headers: [Header]
+
+  /// What it takes in a topic, about.
+  var byteCount: Int {
+    (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.name.count + ($1.value?.count ?? 0) + 4 } + 64
+  }
+
+  /// Takes the headers off that only a dead letter has.
+  mutating func removeLetterHeaders() {
+    headers.removeAll { header in
+      header.name.count > LetterStateHeader.prefix.utf8.count
+        && zip(header.name, LetterStateHeader.prefix.utf8).allSatisfy { UInt8(bitPattern: $0) == $1 }
+    }
+  }
+
+  /// Lends it as a record of a topic at a place.
+  func withRequest<R>(topic: String, _ position: SourcePosition, _ body: (RequestRecord) -> R) -> R {
+    // One buffer for all, since a request's record borrows its parts.
+    var bytes = Array(topic.utf8)
+    var spans: [Range<Int>] = [0..<bytes.count]
+    func add(_ part: some Collection<UInt8>) {
+      spans.append(bytes.count..<bytes.count + part.count)
+      bytes += part
+    }
+    add(key ?? [])
+    for header in headers {
+      add(header.name.dropLast().lazy.map { UInt8(bitPattern: $0) })
+      add(header.value ?? [])
+    }
+    return bytes.withUnsafeBytes { bytes in
+      func part(_ number: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[spans[number]]) }
+      var fields = RequestHeaders()
+      for (number, header) in headers.enumerated() where header.value != nil {
+        fields.take(name: part(2 + 2 * number), value: part(3 + 2 * number))
+      }
+      return (value ?? []).withUnsafeBytes { value in
+        body(RequestRecord(key: part(1), value: value, headers: fields, topic: part(0), position: position))
+      }
+    }
+  }
+}
+
+extension StoredRecord {
+  /// Copies a record.
+  init(_ record: RecordView) {
+    var headers: [Header] = []
+    record.forEachHeader { headers.append(Header($0, $1)) }
+    self.init(key: record.key.map(Array.init), value: record.value.map(Array.init), headers: headers)
+  }
+}
+
+/// A dead letter with its record, copied.
+struct StoredLetter: Sendable {
+  var facts: LetterFacts
+  var record: StoredRecord
+  var standing: LetterStanding
+  /// How often it has come for its reason.
+  var times: Int
+}

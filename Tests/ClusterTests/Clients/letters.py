@@ -1,0 +1,265 @@
+"""Dead letters, redriven when their cause is mended: real processes on a real Kafka and a real Redis, and devices in Python.
+
+  mended     letters of every kind are listed, mended and redriven: each arrives once; redriven again, nothing is shown twice
+  deadly     a record over which workers ended is redriven alone, and only when somebody says so; nobody loses anything by it
+  killed     the redriving is killed again and again in the middle: the same line goes on, and each arrives once
+"""
+import asyncio
+import json
+import signal
+import subprocess
+import uuid
+
+from clients import APPLICATION, Device, Producer, Reader, expect, say, until
+from extensions import RememberingDevice, tool
+from healing import PILL, DeadlyProxy, bodies, on_one_redis, run_part
+
+
+async def quietly(work, *arguments, **more):
+    """Runs what blocks while devices and proxies go on."""
+    return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **more))
+
+
+async def letters(arguments, *words, code=0):
+    """Runs a tool of the dead letters and gives its lines."""
+    line = [arguments.binary, "dead-letters", *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+    done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+    expect(code is None or done.returncode == code, "'dead-letters %s' ends with %s" % (" ".join(words), code), [done.returncode, done.stdout[-1500:], done.stderr[-800:]])
+    return [json.loads(text) for text in done.stdout.splitlines()]
+
+
+async def groups(arguments):
+    return {(group["reason"], group["application"]): group for group in await letters(arguments, "list")}
+
+
+def audit(arguments, *flags):
+    done = tool(arguments, "audit", "--grace", "1s", "--json", *flags)
+    expect(done.returncode == 0, "an audit finds nothing amiss", done.stdout[:3000] + done.stderr[-500:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+class Bad:
+    """Publishes what breaks rules, each with a body of its own."""
+
+    def __init__(self, arguments, target):
+        self.producer, self.target, self.bodies = Producer(arguments.kafka, arguments.prefix + "requests"), target, []
+
+    def publish(self, body, value=None, target=None, **changes):
+        self.bodies.append(body)
+        target = target or self.target
+        headers = {"target": target, "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4())}
+        headers.update({name.replace("_", "-"): text for name, text in changes.items()})
+        payload = json.dumps({"aps": {"alert": value or body}, "custom": {"body": body}}).encode()
+        self.producer.publish({name: text for name, text in headers.items() if text is not None}, payload, key=target)
+
+    async def flush(self):
+        await self.producer.flush()
+
+
+async def mended(arguments, folder):
+    reader = Reader(arguments.kafka, [arguments.prefix + name for name in ("dead-letters", "requests")])
+    reading = asyncio.create_task(reader.run())
+    records = reader.records[arguments.prefix + "dead-letters"]
+
+    def written():
+        return [record for record in records if "carillon-dead-letter-reason" in record.headers]
+
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        worker = await cluster.started("transform", "--tries", "2", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        async with Device(url, None, user="ada") as device, Device(url, None) as damaged:
+            bad = Bad(arguments, "device:" + device.token)
+            bad.publish("topic", apns_topic=None)
+            bad.publish("person", apns_topic=None, target="user:ada")
+            bad.publish("priority", apns_priority="7")
+            bad.publish("collapsed", apns_priority="7", apns_collapse_id="order-7")
+            bad.publish("id", apns_id="NOT-A-UUID")
+            bad.publish("large", value="x" * 5000)
+            # With the headers of a letter it is more than a record may be: only its source has it.
+            bad.publish("elsewhere", apns_priority="7", more="x" * 1_047_600)
+            bad.publish("target", target="planet:mars")
+            bad.publish("expired", apns_push_type="pigeon", apns_expiration="1")
+            await bad.flush()
+            # What Redis has of a device is damaged.
+            await until(lambda: redis.cli("KEYS", "d{*}" + damaged.token), "the device is registered")
+            key = redis.cli("KEYS", "d{*}" + damaged.token).decode()
+            redis.cli("RENAME", key, "kept")
+            redis.cli("SET", key, "damaged")
+            bad.publish("poison", target="device:" + damaged.token)
+            good = await bad.producer.notify(bad.target, "good")
+            await bad.flush()
+            await device.frame("notify", id=good)
+            await until(lambda: len(written()) == len(bad.bodies), "each is a dead letter", 30, lambda: [len(written()), len(bad.bodies)])
+            redis.cli("DEL", key)
+            redis.cli("RENAME", "kept", key)
+
+            found = await groups(arguments)
+            expect({reason for reason, _ in found} == {"MissingTopic", "BadPriority", "BadMessageId", "PayloadTooLarge", "BadDeviceToken",
+                                                       "InvalidPushType", "Poison"}, "a group for each reason", list(found))
+            expect(found["MissingTopic", None]["pending"] == 2 and found["BadPriority", APPLICATION]["letters"] == 2, "with their numbers", list(found.values()))
+            place = {}
+            for letter in await letters(arguments, "list", "--all"):
+                place.setdefault(letter["reason"], []).append(letter["letter"])
+            shown = (await letters(arguments, "show", place["PayloadTooLarge"][0]))[0]
+            expect("payload" not in shown and shown["payloadBytes"] > 5000 and shown["source"]["topic"] == arguments.prefix + "requests",
+                   "a letter is shown without its payload", shown)
+
+            # Nothing is mended yet, so each would be rejected again.
+            dry = await letters(arguments, "redrive", "--reason", "BadPriority,MissingTopic", "--dry-run", code=1)
+            expect(dry[-1]["redriven"] == 0 and dry[-1]["left"] == 5, "what would be rejected again is left", dry)
+            expect(bodies(device) == ["good"], "nothing was shown meanwhile", bodies(device))
+
+            # A newer one of the same collapse id comes before the letter is redriven.
+            newer = await bad.producer.notify(bad.target, "newer", apns_collapse_id="order-7")
+            await device.frame("notify", id=newer)
+            listed = await letters(arguments, "list", "--all")
+            elsewhere = next(l["letter"] for l in listed if l["reason"] == "BadPriority" and "application" not in l)
+            dry = await letters(arguments, "redrive", "--reason", "BadPriority", "--app", APPLICATION, "--set", "apns-priority=5", "--dry-run")
+            expect((dry[-1]["redriven"], dry[-1]["superseded"]) == (2, 1), "a dry run counts what is superseded", dry)
+            dry = await letters(arguments, "redrive", "--reason", "InvalidPushType", "--unset", "apns-push-type", "--dry-run")
+            expect((dry[-1]["redriven"], dry[-1]["expired"]) == (1, 1), "and what has expired", dry)
+
+            done = await letters(arguments, "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION, "--wait", "30s")
+            outcomes = [line["outcome"]["state"] for line in done if "outcome" in line]
+            expect(done[-1]["redriven"] == 2 and outcomes == ["ended", "ended"], "what became of each is told", done)
+            await letters(arguments, "redrive", "--reason", "BadPriority", "--app", APPLICATION, "--set", "apns-priority=5")
+            await letters(arguments, "redrive", elsewhere, "--set", "apns-priority=5", "--unset", "more")
+            await letters(arguments, "redrive", "--reason", "BadMessageId", "--unset", "apns-id")
+            await letters(arguments, "redrive", "--reason", "InvalidPushType", "--unset", "apns-push-type")
+            await letters(arguments, "redrive", "--reason", "Poison")
+            await letters(arguments, "redrive", "--reason", "BadDeviceToken", "--set", "target=" + bad.target, code=2)
+            await letters(arguments, "redrive", "--reason", "BadDeviceToken", "--set", "target=" + bad.target, "--as-new")
+            # The limit is raised in the cluster, and given to the tool.
+            await letters(arguments, "redrive", "--reason", "PayloadTooLarge", code=1)
+            worker.send_signal(signal.SIGTERM)
+            await quietly(worker.wait)
+            await cluster.started("transform", "--tries", "2", "--payload-bytes", "16KiB", *cluster.group)
+            await letters(arguments, "redrive", "--reason", "PayloadTooLarge", "--payload-bytes", "16KiB")
+
+            # What is superseded or has expired is not shown.
+            wanted = sorted({"good", "newer", *bad.bodies} - {"poison", "collapsed", "expired"})
+            await until(lambda: sorted(bodies(device)) == wanted and bodies(damaged) == ["poison"], "each arrives once", 30,
+                        lambda: [sorted(bodies(device)), bodies(damaged), wanted])
+            expect(await letters(arguments, "list", "--state", "pending", code=1) == [], "nothing is pending")
+            shown = (await letters(arguments, "show", place["MissingTopic"][0]))[0]
+            expect(shown["state"] == "redriven" and len(shown["states"]) == 1 and "@" in shown["states"][0]["by"], "who redrove it, and when", shown)
+
+            # All over again: those made new lose their id's record only, the others are repeats.
+            await letters(arguments, "redrive", "--everything", "--payload-bytes", "16KiB", code=0)
+            again = await letters(arguments, "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION, "--again")
+            expect(again[-1]["redriven"] == 2, "what was redriven goes once more when that is said", again)
+            await letters(arguments, "redrive", "--reason", "PayloadTooLarge,Poison", "--again", "--payload-bytes", "16KiB")
+            await letters(arguments, "redrive", "--reason", "BadPriority", "--app", APPLICATION, "--set", "apns-priority=5", "--again")
+            await letters(arguments, "redrive", "--reason", "BadDeviceToken", "--set", "target=" + bad.target, "--as-new", "--again")
+            last = await bad.producer.notify(bad.target, "last")
+            await bad.flush()
+            await device.frame("notify", id=last)
+            # What is unchecked comes again, and says how often.
+            await letters(arguments, "redrive", "--reason", "BadMessageId", "--unchecked", "--again")
+            await until(lambda: len(written()) == len(bad.bodies) + 1, "it is a letter once more")
+            expect((await groups(arguments))["BadMessageId", APPLICATION]["again"] == 1, "one came again", list((await groups(arguments)).values()))
+            shown = await letters(arguments, "show", "--reason", "BadMessageId")
+            expect(max(l["times"] for l in shown) == 2, "the second time for its reason")
+            done = await letters(arguments, "discard", "--reason", "BadMessageId", "--note", "a test")
+            expect((done[-1]["discarded"], done[-1]["handled"]) == (1, 1), "it is discarded", done)
+            expect((await groups(arguments))["BadMessageId", APPLICATION]["discarded"] == 1, "and that is noted", list((await groups(arguments)).values()))
+            await asyncio.sleep(2)
+            expect(sorted(bodies(device)) == sorted(wanted + ["last"]), "nothing is shown twice", sorted(bodies(device)))
+            expect(bodies(damaged) == ["poison"], "nor at the other device", bodies(damaged))
+    reading.cancel()
+    audit(arguments)
+
+
+async def deadly(arguments, folder):
+    proxy = DeadlyProxy()
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+    async with on_one_redis(arguments, folder, proxy) as (redis, cluster):
+        async def supervise():
+            while True:
+                worker = cluster.start("transform", "--session-timeout", "2s", "--in-flight", "7", *cluster.group)
+                proxy.victim = worker
+                while worker.poll() is None:
+                    await asyncio.sleep(0.02)
+
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        supervisor = asyncio.create_task(supervise())
+        async with Device(fan_out.addresses["devices"], None) as device:
+            target = "device:" + device.token
+            for number in range(10):
+                await producer.notify(target, PILL.decode() if number == 5 else "good %d" % number)
+            await producer.flush()
+            found = []
+            for _ in range(150):
+                if (found := await letters(arguments, "list", "--all", code=None)):
+                    break
+                await asyncio.sleep(1)
+            expect(len(found) == 1 and found[0]["reason"] == "Poison", "the pill is a dead letter", found)
+            place = found[0]["letter"]
+            left = await letters(arguments, "redrive", "--everything", code=1)
+            expect(left[0]["why"] == "endsWorkers" and left[-1]["redriven"] == 0, "it is left unless somebody says otherwise", left)
+            await letters(arguments, "redrive", "--reason", "Poison", "--force", code=2)
+            # The cause is mended: nobody is killed any more.
+            proxy.victim, deaths = None, proxy.deaths
+            expect(PILL.decode() not in bodies(device), "nothing of it was shown", bodies(device))
+            # One that is refused and one that goes are told apart by the word alone.
+            done = await letters(arguments, "redrive", place, "--force", "--wait", "60s")
+            expect(done[-1]["redriven"] == 1 and proxy.deaths == deaths, "it is redriven alone", done)
+            await until(lambda: len(device.of("notify")) == 10, "each arrives once", 30, lambda: bodies(device))
+            await letters(arguments, "redrive", place, "--force", "--again")
+            await producer.notify(target, "last")
+            await producer.flush()
+            await until(lambda: "last" in bodies(device), "the last one arrives", 30, lambda: bodies(device))
+            expect(sorted(bodies(device)) == sorted(set(bodies(device))) and len(bodies(device)) == 11, "nothing is shown twice", bodies(device))
+        supervisor.cancel()
+    audit(arguments)
+
+
+async def killed(arguments, folder):
+    """Letters enough for several rounds; whoever redrives them is killed at any moment, and asked to end at another."""
+    count = 9_000
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        # Whatever is left to wait for the device has room in its mailbox.
+        await cluster.started("transform", "--mailbox-bound", "10000", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with RememberingDevice(fan_out.addresses["devices"], None) as device:
+            bad = Bad(arguments, "device:" + device.token)
+            for number in range(count):
+                bad.publish("%d" % number, apns_topic=None)
+            await bad.flush()
+
+            async def pending():
+                return (await groups(arguments)).get(("MissingTopic", None), {"pending": -1})["pending"]
+
+            for _ in range(60):
+                if await pending() == count:
+                    break
+                await asyncio.sleep(0.5)
+            line = [arguments.binary, "dead-letters", "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION,
+                    "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+            for number in (signal.SIGKILL, signal.SIGKILL, signal.SIGINT):
+                process = await asyncio.create_subprocess_exec(*line, stdout=asyncio.subprocess.PIPE, stderr=cluster.log, limit=1 << 20)
+                for _ in range(300):
+                    expect(await process.stdout.readline(), "it redrives some")
+                process.send_signal(number)
+                await process.stdout.read()
+                code = await process.wait()
+                expect(code == (1 if number == signal.SIGINT else -number), "it ends as it was told to", code)
+                left = await pending()
+                say(left=left, after=number.name)
+            expect(0 < left < count, "some of them are left", left)
+            await letters(arguments, "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION)
+            expect(await pending() == 0, "the same line goes on to the end")
+            # What was redriven by two of them comes twice where the cluster has forgotten its id, and the device knows it.
+            await until(lambda: len(device.shown) >= count, "each is shown", 60, lambda: len(device.shown))
+            expect({int(body) for body in bodies(device)} == set(range(count)), "and none is another", len(device.shown))
+            say(notified=len(bodies(device)))
+            await asyncio.sleep(2)
+    audit(arguments)
+
+
+PARTS = {part.__name__: part for part in (mended, deadly, killed)}
+
+
+if __name__ == "__main__":
+    run_part(__doc__, PARTS, "carillon-letters-")

@@ -1,0 +1,269 @@
+import EventLoop
+import Kafka
+import Notifications
+import Synchronization
+import TestSupport
+import Testing
+import Worker
+
+@testable import Operations
+
+/// Letters on a Kafka: listed, shown, redriven and discarded.
+@Suite struct DeadLetterToolTests {
+  private static let payload = #"{"aps":{"alert":"x"}}"#
+
+  /// Topics of one test, and the tools on them.
+  private final class Desk: Sendable {
+    let kafka: KafkaFixture
+    let rules: RequestRules
+    private let loop = EventLoop(name: "letters")
+
+    init(_ kafka: KafkaFixture) async throws {
+      self.kafka = kafka
+      rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("letters") + "."))
+      for topic in rules.topics.all { try kafka.embedded?.createTopic(topic, partitions: 2) }
+      try await kafka.admin.ensureTopics(rules.topics.all.map { TopicSpecification($0, partitions: 2) })
+      // Of a topic that was made a moment ago a broker may not know that it leads it.
+      let partitions = rules.topics.all.flatMap { topic in (0..<2 as Range<Int32>).map { TopicPartition(topic, $0) } }
+      let end = SteadyClock.milliseconds() + 10_000
+      while (try? await kafka.admin.ends(of: partitions)) == nil, SteadyClock.milliseconds() < end {
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+
+    static func with(_ body: @Sendable (Desk) async throws -> Void) async throws {
+      try await KafkaFixture.with { kafka in
+        let desk = try await Desk(kafka)
+        try await body(desk)
+        await desk.loop.close()
+      }
+    }
+
+    var reader: DeadLetterReader { DeadLetterReader(on: loop, kafka.configuration, rules) { _ in } }
+
+    func groups(_ filter: LetterFilter = LetterFilter()) async throws -> [LetterGroup] {
+      try await reader.survey(filter) { _ in }.wanted.sorted
+    }
+
+    func show(_ filter: LetterFilter = LetterFilter(), limit: Int = 100, withValues: Bool = false) async throws -> LetterPage {
+      try await reader.show(filter, limit: limit, withValues: withValues)
+    }
+
+    func carryOut(
+      _ action: LetterOrder.Action, _ filter: LetterFilter = LetterFilter(), stopAfter: Int = .max,
+      _ change: (inout LetterOrder) -> Void = { _ in }
+    ) async throws -> (RedriveReport, [LetterResult]) {
+      var order = LetterOrder(action, filter, by: "ada@shop", cluster: "here")
+      change(&order)
+      let results = Mutex<[LetterResult]>([])
+      let stopping = Mutex<DeadLetterRedriver?>(nil)
+      let redriver = DeadLetterRedriver(on: loop, kafka.configuration, rules, order) { _ in
+      } onResult: { result in
+        let count = results.withLock {
+          $0.append(result)
+          return $0.count
+        }
+        if count == stopAfter, let redriver = stopping.withLock({ $0 }) { redriver.assumeIsolated { $0.stop() } }
+      }
+      stopping.withLock { $0 = redriver }
+      let report = try await redriver.carryOut()
+      return (report, results.withLock { $0 })
+    }
+
+    /// A letter as a worker writes it.
+    func letter(
+      _ reason: String = "MissingTopic", source: SourceCoordinates? = nil, at offset: Int64 = 0, _ headers: [(String, String)],
+      value: String? = payload, partition: Int32 = 0, error: String? = nil
+    ) -> TestRecord {
+      let source = source ?? SourceCoordinates(topic: rules.topics.requests, partition: 1, offset: offset, timestamp: 1_000)
+      var letter = DeadLetter(poison: error ?? "", tries: 1, source: source)
+      (letter.reason, letter.error) = (reason, error)
+      var all = headers.map { TestRecord.Header($0.0, $0.1) }
+      letter.forEachHeader { all.append(TestRecord.Header($0.rawValue, String(decoding: $1, as: UTF8.self))) }
+      return TestRecord(key: "user:ada", value, headers: all, partition: partition)
+    }
+
+    func write(_ letters: [TestRecord]) async throws { try await kafka.publish(letters, to: rules.topics.deadLetters) }
+
+    func requests(_ count: Int) async throws -> [TestRecord] { try await kafka.records(of: rules.topics.requests, count: count) }
+  }
+
+  private static func mending(_ set: [(name: String, value: String)] = [("apns-topic", "com.example")]) throws -> LetterOrder.Action {
+    .redrive(try RequestEdits(set: set, removed: [], isNew: false))
+  }
+
+  private static func only(_ places: LetterPlace...) -> LetterFilter {
+    var filter = LetterFilter()
+    filter.places = Set(places)
+    return filter
+  }
+
+  @Test func lettersAreRedrivenOnceWithTheirFirstPlaceAndSaySo() async throws {
+    try await Desk.with { desk in
+      #expect(try await desk.groups().isEmpty)
+      try await desk.write([
+        desk.letter(at: 7, [("target", "user:ada"), ("mark", "7")]), desk.letter("BadTopic", at: 8, [("apns-topic", "?")], partition: 1),
+      ])
+      let dry = try await desk.carryOut(try Self.mending()) { $0.isDryRun = true }
+      #expect(dry.0.done == 2 && dry.0.selected == 2 && dry.1.count == 2)
+      #expect(try await desk.groups().allSatisfy { $0.counts == [.pending: 1] })
+
+      let (report, results) = try await desk.carryOut(try Self.mending())
+      #expect(report.done == 2 && report.handled == 0 && !report.isInterrupted)
+      let requests = try await desk.requests(2)
+      let marked = try #require(requests.first { $0.header("mark") == "7" })
+      // The partition of its source, and not the one that its key gives.
+      #expect(requests.allSatisfy { $0.partition == 1 })
+      #expect(marked.headers.map(\.name) == ["target", "mark", "apns-topic", "carillon-origin"])
+      #expect(marked.key == Array("user:ada".utf8) && marked.text == Self.payload)
+      let origin =
+        #"{"cluster":"here","topic":"\#(desk.rules.topics.requests)","partition":1,"offset":7,"timestamp":1000,"why":"redrive"}"#
+      #expect(marked.header("carillon-origin") == origin)
+
+      let letter = try #require(try await desk.show(Self.only(LetterPlace(partition: 0, offset: 0))).letters.first)
+      let state = try #require(letter.states.first)
+      #expect(letter.summary.standing == .redriven && letter.states.count == 1)
+      #expect(state.by == "ada@shop" && state.request?.partition == 1 && state.id == results.first { $0.letter.place.partition == 0 }?.id)
+      // What was done is passed over, unless that is meant.
+      let second = try await desk.carryOut(try Self.mending())
+      #expect(second.0.done == 0 && second.0.handled == 2 && second.1.isEmpty)
+      let again = try await desk.carryOut(try Self.mending(), Self.only(LetterPlace(partition: 0, offset: 0))) { $0.isAgain = true }
+      #expect(again.0.done == 1)
+      #expect(try await desk.requests(3).count { $0.header("carillon-origin") == origin } == 2)
+    }
+  }
+
+  @Test func whatIsDiscardedIsPassedOverAndWhatLiesThereBesideLettersIsNeither() async throws {
+    try await Desk.with { desk in
+      try await desk.write([
+        desk.letter(at: 0, [("target", "user:ada")]), TestRecord(key: "x", "junk", headers: [], partition: 0),
+        // A producer's own words make no state.
+        desk.letter(
+          "BadTopic", LetterState(.redriven, of: LetterPlace(partition: 0, offset: 0), by: "eve", at: 1).headers.map { ($0.name, $0.value) }
+        ),
+      ])
+      #expect(try await desk.groups().map(\.count) == [1, 1])
+      let (report, _) = try await desk.carryOut(.discard, Self.only(LetterPlace(partition: 0, offset: 0))) { $0.note = "a test" }
+      #expect(report.done == 1 && report.all == 2)
+      let letter = try #require(try await desk.show().letters.first)
+      #expect(letter.summary.standing == .discarded && letter.states.map(\.note) == ["a test"])
+      #expect(try await desk.groups().filter { $0.reason == "BadTopic" }.first?.counts == [.pending: 1])
+      let (second, _) = try await desk.carryOut(try Self.mending())
+      #expect(second.handled == 1 && second.done == 1)
+    }
+  }
+
+  @Test func whoeverReadsLettersPassesOverWhatWasDoneWithThem() async throws {
+    try await Desk.with { desk in
+      let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
+      try await desk.write([desk.letter(at: 0, [("target", "user:ada"), ("apns-id", id)])])
+      _ = try await desk.carryOut(.discard)
+      #expect(try await RecordLane(desk.kafka.loop).letters(desk.rules, desk.kafka) == [true, false])
+    }
+  }
+
+  private actor RecordLane {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    /// Which of the records are letters for the audit.
+    func letters(_ rules: RequestRules, _ kafka: KafkaFixture) async throws -> [Bool] {
+      let (answers, facts) = (Answers(), FactReader(rules))
+      try await TopicReader(on: loop, kafka.configuration).read(try await kafka.admin.stretches(of: rules.topics.deadLetters), "records") {
+        answers.all.append(facts.deadLetter($0) != nil)
+      }
+      return answers.all
+    }
+  }
+
+  private final class Answers { var all: [Bool] = [] }
+
+  @Test func aMissingValueIsReadAtItsSourceOrIsGone() async throws {
+    try await Desk.with { desk in
+      let headers = [("target", "user:ada"), ("apns-topic", "com.example"), ("more", "7")]
+      try await desk.kafka.publish(
+        [TestRecord(key: "user:ada", Self.payload, headers: headers.map { TestRecord.Header($0.0, $0.1) }, partition: 0)],
+        to: desk.rules.topics.requests)
+      let source = try #require(try await desk.requests(1).first)
+      func letter(_ offset: Int64, _ timestamp: Int64) -> TestRecord {
+        desk.letter(
+          "BadPriority", source: SourceCoordinates(topic: desk.rules.topics.requests, partition: 0, offset: offset, timestamp: timestamp),
+          [], value: nil, error: DeadLetter.liesElsewhere)
+      }
+      let time = try #require(source.timestamp)
+      // One is there, one was never, and of one another record has the place by now.
+      try await desk.write([letter(0, time), letter(99, time), letter(0, time - 1)])
+      let shown = try await desk.show(withValues: true).letters
+      #expect(shown.map(\.isGone) == [false, true, true])
+      #expect(shown.first?.record.value == Array(Self.payload.utf8) && shown.first?.record.headers.count == 3)
+      #expect(try await desk.show().letters.allSatisfy { !$0.isGone && $0.valueBytes == nil })
+      let (report, results) = try await desk.carryOut(.redrive(RequestEdits()))
+      #expect(report.done == 1 && report.gone == 2)
+      #expect(results.count { $0.kind == .refused(.gone) } == 2)
+      #expect(try await desk.requests(2).last?.header("more") == "7")
+    }
+  }
+
+  @Test func oneThatComesAgainForItsReasonSaysHowOften() async throws {
+    try await Desk.with { desk in
+      func origin(_ offset: Int64) -> (String, String) {
+        let text =
+          #"{"cluster":"c","topic":"\#(desk.rules.topics.requests)","partition":1,"offset":\#(offset),"timestamp":1000,"why":"redrive"}"#
+        return ("carillon-origin", text)
+      }
+      try await desk.write([
+        desk.letter(at: 5, []), desk.letter(at: 6, []), desk.letter(at: 70, [origin(5)]), desk.letter(at: 71, [origin(5)]),
+        desk.letter("BadTopic", at: 72, [origin(5)]),
+      ])
+      #expect(try await desk.show().letters.map(\.summary.times) == [1, 1, 2, 3, 1])
+      #expect(try await desk.groups().map(\.again) == [2, 0])
+      let results = try await desk.carryOut(.discard).1
+      #expect(results.map(\.times) == [1, 1, 2, 3, 1])
+    }
+  }
+
+  @Test func roundsAreBoundedAndOneThatIsStoppedGoesOn() async throws {
+    try await Desk.with { desk in
+      let count = RedriveRun.roundLetters + 700
+      try await desk.write((0..<count).map { desk.letter(at: Int64($0), [("mark", "\($0)")], partition: Int32($0 % 2)) })
+      let (first, results) = try await desk.carryOut(try Self.mending(), stopAfter: 1)
+      #expect(first.isInterrupted && first.done == results.count && first.done > 0 && first.done <= RedriveRun.roundLetters)
+      let pending = try await desk.groups().first?.counts[.pending]
+      #expect(pending == count - first.done)
+      let (second, _) = try await desk.carryOut(try Self.mending())
+      #expect(!second.isInterrupted && second.done == count - first.done && second.handled == first.done)
+      let marks = try await desk.requests(count).compactMap { $0.header("mark") }
+      #expect(Set(marks).count == count && marks.count == count)
+    }
+  }
+
+  @Test func whatEndedWorkersGoesAlone() async throws {
+    try await Desk.with { desk in
+      let headers = [("target", "user:ada"), ("apns-topic", "a")]
+      try await desk.write((0..<2).map { desk.letter("Poison", at: $0, headers, error: DeadLetter.workersEnded) })
+      let (report, _) = try await desk.carryOut(.redrive(RequestEdits()))
+      #expect(report.refused == 2 && report.done == 0)
+      let (forced, results) = try await desk.carryOut(.redrive(RequestEdits())) { $0.isForced = true }
+      #expect(forced.done == 1 && forced.refused == 1)
+      #expect(results.contains { $0.kind == .refused(.endsWorkers) })
+    }
+  }
+
+  @Test func aDryRunFindsWhatANewerRequestHasSuperseded() async throws {
+    try await Desk.with { desk in
+      let headers = [("target", "user:ada"), ("apns-collapse-id", "order-7")]
+      try await desk.write([desk.letter(at: 1, headers), desk.letter(at: 2, [("target", "user:eve"), ("apns-collapse-id", "order-7")])])
+      func published(_ target: String, _ more: [(String, String)] = []) -> TestRecord {
+        let headers = [("target", target), ("apns-topic", "com.example"), ("apns-collapse-id", "order-7")] + more
+        return TestRecord(key: target, Self.payload, headers: headers.map { TestRecord.Header($0.0, $0.1) }, partition: 0)
+      }
+      // What breaks a rule supersedes nothing.
+      try await desk.kafka.publish([published("user:eve", [("apns-priority", "7")])], to: desk.rules.topics.requests)
+      #expect(try await desk.carryOut(try Self.mending()) { $0.isDryRun = true }.0.superseded == 0)
+      try await desk.kafka.publish([published("user:ada")], to: desk.rules.topics.requests)
+      let (report, _) = try await desk.carryOut(try Self.mending()) { $0.isDryRun = true }
+      #expect(report.done == 2 && report.superseded == 1 && report.unknownSuperseded == 0)
+    }
+  }
+}
