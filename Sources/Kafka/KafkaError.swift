@@ -53,6 +53,8 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let notOwned = Code(RD_KAFKA_RESP_ERR__STATE)
     /// The partition's log ends before the consumer's position: it was cut, or the topic was made again.
     public static let logTruncated = Code(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
+    /// What was to be read has been deleted, and nothing says where to go on (`auto.offset.reset=error`).
+    public static let offsetsGone = Code(RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET)
     /// The consumer, producer or administration was closed.
     public static let closed = Code(RD_KAFKA_RESP_ERR__DESTROY)
     /// An error that makes the client useless; its message has the cause.

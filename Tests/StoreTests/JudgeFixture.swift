@@ -8,7 +8,7 @@ import TestSupport
 /// A request for a device as the judge gets it, made of a few numbers.
 struct Judged: Sendable {
   /// It comes again as new work.
-  var isRedriven = false
+  var redrive: RequestEntry.Redrive?
   var device = "a"
   var id: UInt64
   var collapse = ""
@@ -223,7 +223,7 @@ actor TestJudge {
       span: ArenaSpan(start: start, count: count), kind: .notify, collapseID: collapse, application: application, user: request.user,
       time: Int64(request.timestamp), withdraws: request.withdraws.map { NotificationID(number: $0) },
       id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: request.isExpired ? 0 : .max, revision: request.revision)
-    entry.isRedriven = request.isRedriven
+    entry.redrive = request.redrive
     return entry
   }
 

@@ -57,7 +57,7 @@ import Testing
         try await judge.register()
         let first = Judged(id: 1, collapse: collapse, offset: 1)
         var again = first
-        again.isRedriven = true
+        again.redrive = .recentID
         let repeated = Said.again(revision: first.revision, superseded: nil, presence: false)
         #expect(try await judge.judge([first, again]) == [applied(first), repeated], "it is remembered")
         try await judge.command("HDEL", await judge.device("a"), "w")
@@ -68,11 +68,21 @@ import Testing
         #expect(try await judge.judge([again]) == [applied(first)])
         #expect(try await judge.mailbox() == [1])
         #expect(try await judge.judge([again]) == [repeated])
+        // Somebody has found that the device has no outcome of it.
+        var lost = first
+        lost.redrive = .nothing
+        #expect(try await judge.judge([lost]) == [repeated], "it is in the mailbox")
+        try await judge.command("DEL", await judge.mailboxKey("a"))
+        #expect(try await judge.judge([again]) == [repeated], "its id is among the recent ones")
+        #expect(try await judge.look(lost) == .open)
+        #expect(try await judge.judge([lost]) == [applied(first)])
+        #expect(try await judge.mailbox() == [1])
+        #expect(try await judge.judge([lost, first]) == [repeated, repeated])
         // A newer one stands above it.
         guard !collapse.isEmpty else { return }
         _ = try await judge.judge([Judged(id: 2, collapse: collapse, timestamp: 1001, offset: 6)])
         try await judge.command("HDEL", await judge.device("a"), "w")
-        #expect(try await judge.judge([again]) == [.stale(by: 2)])
+        #expect(try await judge.judge([again, lost]) == [.stale(by: 2), .stale(by: 2)])
         #expect(try await judge.mailbox() == [2])
       }
     }

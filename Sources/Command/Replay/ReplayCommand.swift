@@ -28,6 +28,8 @@ enum ReplayCommand {
       throw UsageError(.contradiction, "--topic \(values[ReplayOptions.topic].rawValue) is not replayed: \(refusal)")
     }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-replay")
+    // Before a file is made.
+    if values[ReplayOptions.isOfUnfinished] { _ = try ClusterPlace(values, client: "carillon-replay") }
     let settings = ReplaySettings(values)
     let printer = ReplayPrinter(isJSON: values[AnswerSettings.json], isDryRun: settings.isDryRun)
     let (file, plan, isResumed) = try await begin(values, kafka)
@@ -61,7 +63,13 @@ enum ReplayCommand {
       return .answerIsNo
     case .failed(let error, let plan):
       printer.stopped(plan, file: file?.path)
-      if let error = error as? KafkaError { throw kafka.failure(error) }
+      if let error = error as? KafkaError {
+        guard error.code != .offsetsGone, error.code != .logTruncated else {
+          throw Failure(
+            .dependencyMissing, "what is to be replayed was deleted meanwhile (\(error)): --resume with --skip-gone goes on behind it")
+        }
+        throw kafka.failure(error)
+      }
       throw error
     }
   }
@@ -83,9 +91,14 @@ enum ReplayCommand {
     if let path = values[ReplayOptions.resume] {
       try refuseWithResume(values)
       var (file, plan) = try ReplayFile.open(path)
-      guard plan.cluster == values[ClusterSettings.name], plan.topic.hasPrefix(values[ClusterSettings.topicPrefix]) else {
+      let topics = ClusterSettings.topics(values)
+      let isOfRequests = plan.topic == topics.requests && plan.destination == topics.requests
+      let isOfEvents = plan.topic == topics.events && !topics.all.contains(plan.destination) && !plan.isOfUnfinished
+      guard plan.cluster == values[ClusterSettings.name], isOfRequests || isOfEvents else {
         throw Failure(
-          .wrongUsage, "\(path) is of a replay of \(plan.topic) in the cluster \(plan.cluster): give --topic-prefix and --cluster as then")
+          .wrongUsage,
+          "\(path) is of a replay of \(plan.topic) into \(plan.destination) in the cluster \(plan.cluster), and not of this cluster's: give --topic-prefix and --cluster as then"
+        )
       }
       let leftOut = try await asked(kafka) { admin in try await plan.prepareToGoOn(admin, skipsGone: values[ReplayOptions.skipsGone]) }
       if leftOut > 0 { StandardError.line("\(leftOut) records are gone and left out") }

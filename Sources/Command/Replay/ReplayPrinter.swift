@@ -27,6 +27,7 @@ struct ReplayPrinter: Sendable {
     case .waits(nil): StandardError.line("the workers have caught up: it goes on")
     case .reading(let progress): log.report(progress)
     case .unfinished(let count): StandardError.line("\(count) requests have not come to their end")
+    case .untold(let count): StandardError.line("of \(count) requests nobody can say it: what was told of them is gone")
     case .found(let count): StandardError.line("\(count) records were written and not noted when it was interrupted")
     }
   }
@@ -53,7 +54,11 @@ struct ReplayPrinter: Sendable {
       "\(isDryRun ? "would replay" : "replayed") \(counts.written) \(what) (\(counts.bytes) bytes) of \(counts.read) records")
     for (count, why) in [
       (counts.passedOver, "are not meant by the conditions"), (counts.ofReplays, "were written by a replay"),
-      (counts.fromElsewhere, "were first in another cluster, topic or partition: no worker could tell whether they were applied"),
+      (counts.tooLarge, "are too large for Kafka with the headers of a replay"),
+      (
+        counts.fromElsewhere,
+        "were first in another cluster, topic or partition, or their origin cannot be read: no worker could tell whether they were applied"
+      ),
     ] where count > 0 { StandardOutput.line("  \(count) \(why)") }
     if counts.written == 0, state == "complete" { StandardError.line("nothing was found: see the range and the conditions") }
   }

@@ -21,8 +21,11 @@ public struct Origin {
   public let position: SourcePosition
   /// Why it comes.
   public let purpose: Purpose
+  /// Of new work: somebody has found that one of its devices has no outcome of it, and no entry in its mailbox.
+  public let isUnfinished: Bool
 
-  /// Reads `{"cluster", "topic", "partition", "offset", "timestamp", "why": "replay" | "redrive"}`; `nil` when a member is missing or wrong.
+  /// Reads `{"cluster", "topic", "partition", "offset", "timestamp", "why": "replay" | "redrive"}`, and perhaps
+  /// `"unfinished": true`; `nil` when a member is missing or wrong.
   public init?(_ header: UnsafeRawBufferPointer) {
     guard header.count <= 2_048, let origin = try? Self.read(header) else { return nil }
     self = origin
@@ -33,7 +36,10 @@ public struct Origin {
   /// - Parameters:
   ///   - cluster: the name of the first cluster: letters, digits, full stops, hyphens and underscores.
   ///   - source: where the record was first.
-  public static func write(cluster: String, _ source: SourceCoordinates, why purpose: Purpose, to writer: inout JSONWriter) {
+  ///   - isUnfinished: see ``isUnfinished``.
+  public static func write(
+    cluster: String, _ source: SourceCoordinates, why purpose: Purpose, isUnfinished: Bool = false, to writer: inout JSONWriter
+  ) {
     writer.openObject()
     writer.member("cluster", cluster)
     writer.member("topic", source.topic)
@@ -41,10 +47,14 @@ public struct Origin {
     writer.member("offset", source.position.offset)
     writer.member("timestamp", source.position.timestamp)
     writer.member("why", "\(purpose)")
+    if isUnfinished { writer.member("unfinished", true) }
     writer.closeObject()
   }
 
-  private init(cluster: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer, position: SourcePosition, purpose: Purpose) {
+  private init(
+    cluster: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer, position: SourcePosition, purpose: Purpose, isUnfinished: Bool
+  ) {
+    self.isUnfinished = isUnfinished
     self.cluster = cluster
     self.topic = topic
     self.position = position
@@ -59,6 +69,7 @@ public struct Origin {
     var offset: Int64?
     var timestamp: Int64?
     var purpose: Purpose?
+    var isUnfinished = false
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let value = try scanner.skip()
@@ -74,6 +85,8 @@ public struct Origin {
         timestamp = scanner.integer(value)
       } else if scanner.matches(key, "why") {
         purpose = scanner.matches(value, "replay") ? .replay : scanner.matches(value, "redrive") ? .redrive : nil
+      } else if scanner.matches(key, "unfinished") {
+        isUnfinished = value.kind == .true
       }
     }
     try scanner.finish()
@@ -82,7 +95,7 @@ public struct Origin {
     else { return nil }
     return Origin(
       cluster: UnsafeRawBufferPointer(rebasing: cluster[1..<cluster.count - 1]), topic: topic,
-      position: SourcePosition(partition: partition, offset: offset, timestamp: timestamp), purpose: purpose)
+      position: SourcePosition(partition: partition, offset: offset, timestamp: timestamp), purpose: purpose, isUnfinished: isUnfinished && purpose == .redrive)
   }
 
   /// A name that Kafka takes for a topic.

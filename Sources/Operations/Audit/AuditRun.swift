@@ -20,7 +20,8 @@ final class AuditRun {
   private var toldSince = Int64.min
   private let requests: [TopicStretch]
   private let journal: [TopicStretch]
-  private let events: [TopicStretch]
+  /// The events that are read: those that were there when it began.
+  let events: [TopicStretch]
   private let deadLetters: [TopicStretch]
   private var partitions: [Int32: AuditedPartition] = [:]
   /// By the reader's numbers of partitions, whether they are the journal's.

@@ -129,7 +129,7 @@ struct DeviceJudge {
       return findings.count(.expired)
     }
     findings.count(.pending)
-    onWaiting?(open)
+    if !rules.isYoung(open.time) { onWaiting?(open) }
     if rules.forbidsPending { findings.add(.pending, Violation(.pending, open.id, "queued \(rules.now - open.time) ms ago", [open])) }
   }
 

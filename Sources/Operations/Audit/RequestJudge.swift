@@ -157,14 +157,15 @@ struct RequestJudge {
     if request.isDead, devices == 0 {
       findings.count(.dead)
       return true
-    } else if request.isApplied, !request.hasFirst {
+    } else if request.isApplied, !request.hasFirst, !request.isRedriven {
       // What became of it was told before what is audited.
       findings.count(.replayed)
+      return true
     } else if request.isYoung {
       findings.count(.inFlight, missing)
     } else {
       findings.count(.lost, missing)
-      if let record = request.facts.first { onLost?(record) }
+      if let record = request.facts.first, rules.isAudited(record) { onLost?(record) }
       let detail =
         request.addressed.map { "\(missing) of \($0) devices have no outcome" }
         ?? (devices == 0 ? "" : "it is not said for how many devices it is")

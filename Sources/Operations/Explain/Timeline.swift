@@ -208,7 +208,8 @@ public struct Timeline: Sendable {
     if explanation.steps.contains(where: { $0.type == .unregistered }) { return .unregistered }
     if let step = explanation.steps.last(where: { $0.name == Step.deadLetter }) { return .dead(step.detail("reason") ?? "no reason given") }
     // Its first record is gone, and what became of it, too.
-    return explanation.steps.contains { $0.name == Step.applied } ? .ended : .unprocessed
+    let isFirstGone = requests.allSatisfy { $0.origin != nil }
+    return isFirstGone && explanation.steps.contains { $0.name == Step.applied } ? .ended : .unprocessed
   }
 }
 

@@ -1,5 +1,6 @@
 import EventLoop
 public import Kafka
+import Notifications
 
 /// How far a group is behind the end of a partition.
 public struct PartitionLag: Sendable, Hashable {
@@ -19,7 +20,7 @@ public struct PartitionLag: Sendable, Hashable {
   public var missed: Int64 { committed.map { max(0, log.lowerBound - $0) } ?? 0 }
 
   /// How old the oldest record is that is not finished, in milliseconds; 0 at the end.
-  public func behind(at now: Int64) -> Int64 { oldest.map { max(0, now - $0) } ?? 0 }
+  public func behind(at now: Int64) -> Int64 { oldest.map { max(0, now - Timestamp.bounded($0)) } ?? 0 }
 }
 
 /// Finds out how far a group is behind, as often as it is asked. Loop-confined; it is ended by `close`.

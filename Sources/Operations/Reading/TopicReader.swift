@@ -54,22 +54,24 @@ public final class TopicReader {
   /// - Parameters:
   ///   - pace: says which partitions wait for others, and when all do.
   ///   - batch: records of a batch at most.
+  ///   - mustBeThere: what is deleted before it is read ends the reading, instead of being left out.
   ///   - isEnough: asked after each batch whether the rest need not be read; while all is held, too.
   func read(
     _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)?, batch: Int = 1_000,
-    until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (RecordView) -> Void
+    mustBeThere: Bool = false, until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (RecordView) -> Void
   ) async throws(KafkaError) {
     loop.preconditionOnLoop()
     for stretch in stretches where stretch.offsets.isEmpty { pace?.ended(stretch.partition) }
     let stretches = stretches.filter { !$0.offsets.isEmpty }
     guard !stretches.isEmpty else { return }
     let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
-    (reading.pace, reading.isEnough) = (pace, isEnough)
+    (reading.pace, reading.isEnough, reading.mustBeThere) = (pace, isEnough, mustBeThere)
     defer { reading.close() }
     var options = Consumer.Options()
     // Transactions leave offsets without a record, at the very end too.
     options.reportsPartitionEnd = true
     options.recordsPerTurn = batch
+    let kafka = mustBeThere ? kafka.merging(["auto.offset.reset": "error"]) : kafka
     let consumer = try Consumer(on: loop, kafka, options, handler: reading)
     var failure: KafkaError?
     do throws(KafkaError) {
@@ -145,6 +147,7 @@ private final class Reading: ConsumerHandler {
   private weak var consumer: Consumer?
   var pace: (any ReadingPace)?
   var isEnough: () -> Bool = { false }
+  var mustBeThere = false
 
   init(
     on loop: EventLoop, _ stretches: [TopicStretch], _ what: String, _ silence: Int, _ onProgress: ((ReadingProgress) -> Void)?,
@@ -187,6 +190,7 @@ private final class Reading: ConsumerHandler {
   private var read: Int64 { parts.reduce(0) { sum, part in sum + (part.map { $0.position - $0.offsets.lowerBound } ?? 0) } }
 
   private func tick() {
+    if outcome == nil, isEnough() { return end(nil) }
     let read = read
     quietSeconds = read == lastRead && !isHeld ? quietSeconds + 1 : 0
     lastRead = read
@@ -271,7 +275,9 @@ private final class Reading: ConsumerHandler {
 
   func consumerFailed(_ error: KafkaError) {
     complaint = error
-    if error.isFatal || error.code == .unknownPartition || error.code == .unknownTopic { end(error) }
+    // Whoever reads a certain range has said that it must be there.
+    let isGone = error.code == .offsetsGone || error.code == .logTruncated && mustBeThere
+    if error.isFatal || error.code == .unknownPartition || error.code == .unknownTopic || isGone { end(error) }
   }
 }
 

@@ -56,6 +56,8 @@ public struct ReplayPlanError: Error, CustomStringConvertible, Sendable, Equatab
 
 extension ReplayPlan {
   private static let layout: Int64 = 1
+  /// No offset, number or time is greater; so many of them can be added up.
+  static let highest: Int64 = 1 << 48
 
   /// The text of the file.
   public var json: JSONValue {
@@ -89,7 +91,9 @@ extension ReplayPlan {
     }
     func time(_ key: String) throws(ReplayPlanError) -> Int64? {
       guard let value = json[key] else { return nil }
-      guard let time = value.integerValue else { throw ReplayPlanError(description: "'\(key)' is no time in milliseconds") }
+      guard let time = value.integerValue, (0...Self.highest).contains(time) else {
+        throw ReplayPlanError(description: "'\(key)' is no time in milliseconds")
+      }
       return time
     }
     run = try text("run")
@@ -114,6 +118,7 @@ extension ReplayPlan {
         throw ReplayPlanError(description: "'partitions' names one that is wrong, or one twice")
       }
       partitions.append(part)
+      guard partitions.count <= 100_000 else { throw ReplayPlanError(description: "'partitions' has more than 100,000") }
     }
   }
 }
@@ -152,25 +157,26 @@ extension ReplayCounts {
   public var json: JSONValue {
     [
       "read": .integer(read), "written": .integer(written), "bytes": .integer(bytes), "passedOver": .integer(passedOver),
-      "ofReplays": .integer(ofReplays), "fromElsewhere": .integer(fromElsewhere),
+      "ofReplays": .integer(ofReplays), "fromElsewhere": .integer(fromElsewhere), "tooLarge": .integer(tooLarge),
     ]
   }
 
   fileprivate init?(_ json: JSONValue) {
-    func count(_ key: String) -> Int64? { json[key]?.integerValue.flatMap { $0 >= 0 ? $0 : nil } }
+    func count(_ key: String) -> Int64? { json[key]?.integerValue.flatMap { (0...ReplayPlan.highest).contains($0) ? $0 : nil } }
     guard let written = count("written"), let bytes = count("bytes"), let passedOver = count("passedOver"),
-      let ofReplays = count("ofReplays"), let fromElsewhere = count("fromElsewhere")
+      let ofReplays = count("ofReplays"), let fromElsewhere = count("fromElsewhere"), let tooLarge = count("tooLarge")
     else { return nil }
     (self.written, self.bytes, self.passedOver) = (written, bytes, passedOver)
-    (self.ofReplays, self.fromElsewhere) = (ofReplays, fromElsewhere)
+    (self.ofReplays, self.fromElsewhere, self.tooLarge) = (ofReplays, fromElsewhere, tooLarge)
   }
 }
 
 extension ReplayedPartition {
   fileprivate init?(_ json: JSONValue) {
     guard let number = json["partition"]?.integerValue.flatMap({ Int32(exactly: $0) }), number >= 0,
-      let from = json["from"]?.integerValue, let to = json["to"]?.integerValue, from >= 0, from <= to,
-      let done = json["done"]?.integerValue, (from...to).contains(done), let written = json["written"]?.integerValue, written >= 0,
+      let from = json["from"]?.integerValue, let to = json["to"]?.integerValue, from >= 0, from <= to, to <= ReplayPlan.highest,
+      let done = json["done"]?.integerValue, (from...to).contains(done), let written = json["written"]?.integerValue,
+      (0...ReplayPlan.highest).contains(written),
       let counts = json["counts"].flatMap({ ReplayCounts($0) })
     else { return nil }
     self.init(number, from..<to, position: done, written: written, counts)

@@ -63,6 +63,16 @@ public struct ReplayedPartition: Sendable {
   /// What lies below is gone.
   mutating func leaveOut(below offset: Int64) { position = max(position, min(offset, offsets.upperBound)) }
 
+  /// The record that was read last could not be written.
+  mutating func refuse() {
+    if let last = pending.indices.last, last >= first { pending[last].fate = .tooLarge }
+    // Nobody answers for it.
+    while first < pending.count, !pending[first].fate.isWritten {
+      counts.add(pending[first].fate)
+      first += 1
+    }
+  }
+
   /// There is nothing more to read.
   mutating func end() { position = max(position, offsets.upperBound) }
 
@@ -86,6 +96,8 @@ enum ReplayFate: Sendable {
   case ofReplay
   /// It was elsewhere first.
   case fromElsewhere
+  /// With the headers of a replay it is larger than Kafka takes.
+  case tooLarge
 
   var isWritten: Bool { if case .written = self { true } else { false } }
 }
@@ -100,14 +112,17 @@ public struct ReplayCounts: Sendable, Hashable {
   public var passedOver: Int64 = 0
   /// Written by another replay.
   public var ofReplays: Int64 = 0
-  /// From another cluster, another topic or another partition first: no worker could tell whether they were applied.
+  /// From another cluster, another topic or another partition first, or with an origin that cannot be read: no worker could tell whether they were applied.
   public var fromElsewhere: Int64 = 0
+
+  /// Larger than Kafka takes, with the headers of a replay.
+  public var tooLarge: Int64 = 0
 
   /// Nothing was read.
   public init() {}
 
   /// Those that were read.
-  public var read: Int64 { written + passedOver + ofReplays + fromElsewhere }
+  public var read: Int64 { written + passedOver + ofReplays + fromElsewhere + tooLarge }
 
   mutating func add(_ fate: ReplayFate) {
     switch fate {
@@ -117,6 +132,7 @@ public struct ReplayCounts: Sendable, Hashable {
     case .passedOver: passedOver += 1
     case .ofReplay: ofReplays += 1
     case .fromElsewhere: fromElsewhere += 1
+    case .tooLarge: tooLarge += 1
     }
   }
 
@@ -127,6 +143,7 @@ public struct ReplayCounts: Sendable, Hashable {
     sum.passedOver += other.passedOver
     sum.ofReplays += other.ofReplays
     sum.fromElsewhere += other.fromElsewhere
+    sum.tooLarge += other.tooLarge
     return sum
   }
 }

@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import Kafka
 import Notifications
 
@@ -32,6 +33,8 @@ final class ReplayRun: ReadingPace {
   /// Of each partition the offsets that are meant; nil: all.
   private let only: UnfinishedRequests?
   private var rate: ReplayRate
+  /// Bytes of headers that were written since the last time that nothing was on its way.
+  private var headerBytes = 0
   /// The workers are behind.
   var isBehind = false
   /// It is to come to its end early.
@@ -50,6 +53,9 @@ final class ReplayRun: ReadingPace {
     rate = ReplayRate(records: settings.recordsPerSecond, bytes: settings.bytesPerSecond)
     for (place, partition) in plan.partitions.enumerated() { places[partition.partition] = place }
     republisher?.onWritten = { [unowned self] in written($0) }
+    republisher?.onTooLarge = { [unowned self] token in
+      if let place = places[Int32(token)] { self.plan.partitions[place].refuse() }
+    }
     republisher?.onFailure = { [unowned self] error in
       failure = error
       isStopping = true
@@ -65,43 +71,64 @@ final class ReplayRun: ReadingPace {
   func take(_ record: RecordView) {
     // What was fetched already is read again when it goes on.
     guard !isStopping, let place = places[record.partition] else { return }
-    let (fate, source) = judge(record)
+    let headers = Headers(record)
+    let (fate, source) = fate(of: record, headers)
     plan.partitions[place].read(record.offset, fate, isAwaited: fate.isWritten && republisher != nil)
-    guard case .written(let bytes) = fate, let source else { return }
-    rate.wrote(bytes: bytes)
+    guard case .written(let bytes) = fate, let source, republisher != nil else { return }
+    rate.wrote(bytes: bytes + headers.bytes)
+    headerBytes += headers.bytes
     write(record, source)
   }
 
-  private func judge(_ record: RecordView) -> (ReplayFate, SourceCoordinates?) {
+  /// What a record's headers say of it.
+  private struct Headers {
+    /// Of names and values.
+    var bytes = 0
+    var origins = 0
+
+    init(_ record: RecordView) {
+      record.forEachHeader { name, value in
+        let count = strlen(name)
+        bytes += count + (value?.count ?? 0)
+        if count == 15, strcmp(name, "carillon-origin") == 0 { origins += 1 }
+      }
+    }
+  }
+
+  private func fate(of record: RecordView, _ headers: Headers) -> (ReplayFate, SourceCoordinates?) {
     if let only, !only.contains(record.partition, record.offset) { return (.passedOver, nil) }
     if ReplayHeader.isThere(record) { return (.ofReplay, nil) }
     guard plan.published.contains(record.timestamp), !plan.isOfRequests || plan.filter.matches(record, rules) else {
       return (.passedOver, nil)
     }
-    guard let source = source(of: record) else { return (.fromElsewhere, nil) }
+    // Two are a fault for which the workers have rejected it.
+    guard headers.origins < 2 || !plan.isOfRequests, let source = source(of: record) else { return (.fromElsewhere, nil) }
     return (.written(bytes: (record.key?.count ?? 0) + (record.value?.count ?? 0)), source)
   }
 
   private func write(_ record: RecordView, _ source: SourceCoordinates) {
     guard let republisher else { return }
     if plan.isOfRequests {
-      republisher.begin(record, from: source, why: plan.isOfUnfinished ? .redrive : .replay)
+      republisher.begin(record, from: source, why: plan.isOfUnfinished ? .redrive : .replay, isUnfinished: plan.isOfUnfinished)
     } else {
       republisher.headers.copy(from: record)
     }
     republisher.headers.append(ReplayHeader.name, text: "\(plan.run)/\(record.offset)")
     let isTaken = republisher.write(key: record.key, value: record.value, to: record.partition, token: UInt64(record.partition))
-    // Reading waits long before there is no room.
-    if !isTaken { preconditionFailure("more was read than may be on its way") }
+    // Reading waits long before there is no room, unless settings of the client leave it none.
+    if !isTaken {
+      failure = KafkaError(
+        .queueFull, "write to \(plan.destination)", message: "the client takes too little at a time: see --kafka-property")
+      isStopping = true
+    }
   }
 
   /// Where a request was first; nil where no worker of this partition could tell whether that was applied.
   private func source(of record: RecordView) -> SourceCoordinates? {
     let own = SourceCoordinates(topic: plan.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
     guard plan.isOfRequests, let header = record.header(RequestHeader.origin.name.description) else { return own }
-    // What is no origin is rejected with it as without it.
-    guard let origin = Origin(header) else { return own }
-    guard origin.cluster.elementsEqual(plan.cluster.utf8), origin.topic.elementsEqual(plan.topic.utf8),
+    // What is no origin was rejected for it.
+    guard let origin = Origin(header), origin.cluster.elementsEqual(plan.cluster.utf8), origin.topic.elementsEqual(plan.topic.utf8),
       origin.position.partition == record.partition, origin.position.offset < record.offset
     else { return nil }
     return SourceCoordinates(topic: plan.topic, position: origin.position)
@@ -110,6 +137,7 @@ final class ReplayRun: ReadingPace {
   // MARK: Out
 
   private func written(_ report: DeliveryReport) {
+    if republisher?.inFlight == 0 { headerBytes = 0 }
     if let place = places[Int32(report.token)] { plan.partitions[place].acknowledged(at: report.offset) }
   }
 
@@ -124,7 +152,7 @@ final class ReplayRun: ReadingPace {
 
   var isHeld: Bool {
     guard !isStopping, let republisher else { return false }
-    return isBehind || republisher.bytesInFlight >= Self.maximumBytes
+    return isBehind || republisher.bytesInFlight + headerBytes >= Self.maximumBytes
       || plan.partitions.reduce(0, { $0 + $1.open }) >= Self.maximumRecords
       || !rate.allows(at: loop.milliseconds())
   }

@@ -12,6 +12,8 @@ public enum ReplayNews: Sendable {
   case reading(ReadingProgress)
   /// So many requests have not come to their end.
   case unfinished(Int)
+  /// Of so many requests nobody can say that, for what was told of them is gone.
+  case untold(Int)
   /// Records that an earlier process had written and not saved were found: so many.
   case found(Int64)
 }
@@ -79,6 +81,7 @@ public actor Replayer {
     if !settings.isDryRun {
       try save(plan)
       if isResumed { plan = try await caughtUp(plan) }
+      if isStopped { return .stopped(plan) }
     }
     let only = plan.isOfUnfinished ? try await unfinished(plan) : nil
     if isStopped { return .stopped(plan) }
@@ -99,7 +102,9 @@ public actor Replayer {
     do throws(KafkaError) {
       // A second's records in one batch would come to the workers all at once.
       let batch = settings.recordsPerSecond.map { min(1_000, max(1, $0 / 20)) } ?? 1_000
-      try await TopicReader(on: loop, kafka).read(stretches, "what is replayed", in: run, batch: batch, until: { run.isStopping }) {
+      try await TopicReader(on: loop, kafka).read(
+        stretches, "what is replayed", in: run, batch: batch, mustBeThere: true, until: { run.isStopping }
+      ) {
         run.take($0)
       }
     } catch { failure = error }
@@ -137,13 +142,15 @@ public actor Replayer {
     let lag = try? GroupLag(on: loop, kafka, group: settings.group, admin)
     var waits = false
     while !Task.isCancelled, let lag, let run {
-      // What nobody knows now stops nothing: Kafka's own answers do.
       if let lags = try? await lag.read(plan.partitions.map { TopicPartition(plan.topic, $0.partition) }) {
         let now = WallClock.milliseconds()
         let behind = lags.map { $0.behind(at: now) }.max() ?? 0
         run.isBehind = behind > maximum
         if run.isBehind != waits { onNews(.waits(behind: run.isBehind ? behind : nil)) }
         waits = run.isBehind
+      } else {
+        // What nobody knows now stops nothing: Kafka's own answers do.
+        run.isBehind = false
       }
       try? await Task.sleep(for: .milliseconds(Self.behindMilliseconds))
     }
@@ -167,8 +174,17 @@ public actor Replayer {
     let result: Result<UnfinishedRequests, any Error>
     do {
       try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      let search = UnfinishedSearch(rules, audit, admin, reader, shards)
-      try await search.run { onNews(.reading($0)) }
+      let offsets = try GroupOffsets(kafka, group: settings.group)
+      let search = UnfinishedSearch(rules, audit, plan, admin, reader, shards)
+      search.isStopped = { [weak self] in self?.assumeIsolated { $0.isStopped } ?? true }
+      do {
+        try await search.run(offsets) { onNews(.reading($0)) }
+        await offsets.close()
+      } catch {
+        await offsets.close()
+        throw error
+      }
+      if search.untold > 0 { onNews(.untold(search.untold)) }
       onNews(.unfinished(search.found.count))
       result = .success(search.found)
     } catch { result = .failure(error) }
@@ -184,15 +200,19 @@ public actor Replayer {
 
   /// The plan with what an earlier process has written since it was saved.
   private func caughtUp(_ plan: ReplayPlan) async throws -> ReplayPlan {
-    let admin = try Admin(kafka)
-    defer { Task { await admin.close() } }
     let topics = plan.partitions.map { TopicPartition(plan.destination, $0.partition) }
-    let ends = try await admin.ends(of: topics)
+    let admin = try Admin(kafka)
+    let answer: Result<[TopicPartition: Range<Int64>], KafkaError>
+    do throws(KafkaError) { answer = .success(try await admin.ends(of: topics)) } catch { answer = .failure(error) }
+    await admin.close()
+    let ends = try answer.get()
     let stretches = zip(plan.partitions, topics).map { part, partition in
       TopicStretch(partition, max(part.written, ends[partition]?.lowerBound ?? 0), ends[partition]?.upperBound ?? 0)
     }
     let found = Found(plan)
-    try await TopicReader(on: loop, kafka).read(stretches, "what was written since") { found.take($0) }
+    try await TopicReader(on: loop, kafka).read(stretches, "what was written since", in: nil, until: { [self] in isStopped }) {
+      found.take($0)
+    }
     if found.count > 0 { onNews(.found(found.count)) }
     return found.plan
   }
@@ -206,7 +226,8 @@ public actor Replayer {
 
     func take(_ record: RecordView) {
       guard let offset = ReplayHeader.offset(record, of: plan.run),
-        let place = plan.partitions.firstIndex(where: { $0.partition == record.partition }), offset >= plan.partitions[place].done
+        let place = plan.partitions.firstIndex(where: { $0.partition == record.partition }), offset >= plan.partitions[place].done,
+        plan.partitions[place].offsets.contains(offset)
       else { return }
       plan.partitions[place].found(offset, at: record.offset, bytes: (record.key?.count ?? 0) + (record.value?.count ?? 0))
       count += 1

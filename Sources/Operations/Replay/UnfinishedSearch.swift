@@ -29,6 +29,8 @@ final class UnfinishedSearch: ReadingPace {
 
   private let rules: RequestRules
   private let settings: AuditSettings
+  /// What is replayed, by partition.
+  private let ranges: [Int32: Range<Int64>]
   private let admin: Admin
   private let reader: TopicReader
   private let mailboxes: Mailboxes
@@ -37,27 +39,68 @@ final class UnfinishedSearch: ReadingPace {
   private var open = 0
   private var failure: StoreError?
   private var whenAnswered: CheckedContinuation<Void, Never>?
+  /// The devices, by the hashes of their tokens, whose mailboxes do not have what they should.
+  private var missing: [Place: Set<UInt64>] = [:]
+  /// Requests that are older than what was told of them is kept.
+  private(set) var untold = 0
+  /// Whether nobody wants to know any more.
+  var isStopped: () -> Bool = { false }
   private(set) var found = UnfinishedRequests()
 
-  init(_ rules: RequestRules, _ settings: AuditSettings, _ admin: Admin, _ reader: TopicReader, _ shards: Shards) {
+  init(
+    _ rules: RequestRules, _ settings: AuditSettings, _ plan: ReplayPlan, _ admin: Admin, _ reader: TopicReader, _ shards: Shards
+  ) {
     (self.rules, self.settings, self.admin, self.reader) = (rules, settings, admin, reader)
+    ranges = Dictionary(plan.partitions.map { ($0.partition, $0.position..<max($0.position, $0.offsets.upperBound)) }) { first, _ in first }
     mailboxes = Mailboxes(shards)
   }
 
   /// Looks for them.
-  func run(_ onProgress: @escaping (ReadingProgress) -> Void) async throws {
+  ///
+  /// - Parameter offsets: of the workers' group: what it has not finished is no concern.
+  func run(_ offsets: GroupOffsets, _ onProgress: @escaping (ReadingProgress) -> Void) async throws {
+    let topic = rules.topics.requests
+    let finished = try await offsets.committed(ranges.keys.map { TopicPartition(topic, $0) }).mapValues(\.offset)
     let audit = try await AuditRun(rules, settings, admin)
     try await audit.read(reader)
+    func concerns(_ partition: Int32, _ offset: Int64) -> Bool {
+      ranges[partition]?.contains(offset) == true && offset < finished[TopicPartition(topic, partition)] ?? 0
+    }
+    var lost: Set<Place> = []
     try audit.judge(
-      onProgress, onLost: { [self] in found.insert($0.sourcePartition, $0.sourceOffset) },
+      onProgress,
+      onLost: { [self] fact in
+        guard concerns(fact.sourcePartition, fact.sourceOffset) else { return }
+        count += 1
+        if count <= Self.maximum { lost.insert(Place(partition: fact.sourcePartition, offset: fact.sourceOffset)) }
+      },
       onWaiting: { [self] fact in
+        guard concerns(fact.sourcePartition, fact.sourceOffset) else { return }
         count += 1
         guard count <= Self.maximum else { return }
         let place = Place(partition: fact.sourcePartition, offset: fact.sourceOffset)
         waiting[place, default: []].append(Waiting(device: fact.device, revision: fact.order))
       })
+    untold = audit.findings.untold
     guard count <= Self.maximum else { throw TooManyWaiting(maximum: Self.maximum) }
     try await askRedis()
+    try await forgetFinished(since: audit.events)
+    for place in lost { found.insert(place.partition, place.offset) }
+    for place in missing.keys { found.insert(place.partition, place.offset) }
+  }
+
+  /// What has come to its end since the audit began: its entry was deleted for that.
+  private func forgetFinished(since stretches: [TopicStretch]) async throws {
+    guard !missing.isEmpty else { return }
+    let ends = try await admin.ends(of: stretches.map(\.partition))
+    let later = stretches.map { TopicStretch($0.partition, $0.offsets.upperBound, ends[$0.partition]?.upperBound ?? 0) }
+    let facts = FactReader(rules)
+    try await reader.read(later, "events since", in: nil, until: isStopped) { [self] record in
+      guard case .fact(let fact) = facts.event(record), fact.device != 0, fact.flags.contains(.isOfTopic) else { return }
+      let place = Place(partition: fact.sourcePartition, offset: fact.sourceOffset)
+      missing[place]?.remove(fact.device)
+      if missing[place]?.isEmpty == true { missing[place] = nil }
+    }
   }
 
   // MARK: The mailboxes
@@ -72,7 +115,8 @@ final class UnfinishedSearch: ReadingPace {
       stretches += try await admin.stretches(of: topic, range).filter { partitions.contains($0.partition.partition) }
     }
     let journal = rules.topics.journal
-    try await reader.read(stretches, "the devices of those that wait", in: self) { [self] record in
+    // A record of the journal has thousands of devices: few of them come before it is asked whether more may.
+    try await reader.read(stretches, "the devices of those that wait", in: self, batch: 8, until: isStopped) { [self] record in
       if record.topic == journal { takeJournal(record) } else { takeRequest(record) }
     }
     await answers()
@@ -86,7 +130,7 @@ final class UnfinishedSearch: ReadingPace {
       guard case .accepted(let view) = reading, case .device(let token) = view.target,
         let token = DeviceToken(token.characters)
       else { return }
-      for device in devices where max(1, token.hash64()) == device.device { ask(token.text, device.revision, place) }
+      for device in devices where max(1, token.hash64()) == device.device { ask(token.text, device, place) }
     }
   }
 
@@ -97,19 +141,19 @@ final class UnfinishedSearch: ReadingPace {
       guard case .page(let page) = entry.content, let devices = waiting[place] else { return }
       for told in page.devices {
         let hash = max(1, told.token.hash64())
-        for device in devices where device.device == hash { ask(told.token.text, device.revision, place) }
+        for device in devices where device.device == hash { ask(told.token.text, device, place) }
       }
     }
   }
 
-  private func ask(_ token: String, _ revision: Revision, _ place: Place) {
+  private func ask(_ token: String, _ device: Waiting, _ place: Place) {
     guard failure == nil else { return }
     open += 1
-    mailboxes.contains(revision, of: token) { [self] answer in
+    mailboxes.contains(device.revision, of: token) { [self] answer in
       open -= 1
       switch answer {
       case .success(true): break
-      case .success(false): found.insert(place.partition, place.offset)
+      case .success(false): missing[place, default: []].insert(device.device)
       case .failure(let error): failure = failure ?? error
       }
       guard open == 0, let waiting = whenAnswered else { return }

@@ -8,6 +8,8 @@ import Notifications
 /// Records of one partition that go to one partition keep their order, and none of them is left out: the producer fails for good rather
 /// than write what follows a record that Kafka did not take.
 final class Republisher {
+  /// Told during `write` of a record that is too large for Kafka by now, by its token: it is left out.
+  var onTooLarge: ((UInt64) -> Void)?
   /// Told of each record when Kafka has it, in the order of each partition.
   var onWritten: ((DeliveryReport) -> Void)?
   /// Told once of what ends the writing: nothing more is taken, and nothing more is reported.
@@ -25,7 +27,7 @@ final class Republisher {
 
   /// - Parameters:
   ///   - cluster: the name of the cluster, which the origins give.
-  ///   - topic: the requests topic.
+  ///   - topic: where to: the requests, with an origin; other topics without.
   ///   - maximumBytes: of keys and values that may be on their way to Kafka.
   init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String, maximumBytes: Int = 64 << 20
@@ -60,33 +62,39 @@ final class Republisher {
   /// that it has.
   ///
   /// - Parameter source: where it was first: where it lies, or what its own origin says.
-  func begin(_ record: RecordView, from source: SourceCoordinates, why purpose: Origin.Purpose) {
+  func begin(_ record: RecordView, from source: SourceCoordinates, why purpose: Origin.Purpose, isUnfinished: Bool = false) {
     headers.copy(from: record)
     headers.remove(RequestHeader.origin.name.description)
     headers.remove(ReplayHeader.name.description)
-    end(from: source, of: nil, why: purpose)
+    end(from: source, of: nil, why: purpose, isUnfinished: isUnfinished)
   }
 
   /// Ends the next record's headers, which were filled before without an origin, with one.
   ///
   /// - Parameter cluster: the name of the cluster in which it was first; nil: this one.
-  func end(from source: SourceCoordinates, of cluster: String?, why purpose: Origin.Purpose) {
+  func end(from source: SourceCoordinates, of cluster: String?, why purpose: Origin.Purpose, isUnfinished: Bool = false) {
     json.reset()
-    Origin.write(cluster: cluster ?? self.cluster, source, why: purpose, to: &json)
+    Origin.write(cluster: cluster ?? self.cluster, source, why: purpose, isUnfinished: isUnfinished, to: &json)
     json.withUnsafeBytes { headers.append(RequestHeader.origin.name, $0) }
   }
 
   /// Writes a record with the headers that were begun.
   ///
   /// - Parameter partition: where to; nil lets the key decide, or chance where there is none.
-  /// - Returns: false when there is no room: the headers stay, and it may be said again after `onRoom`.
+  /// - Returns: false when there is no room: the headers stay, and it may be said again after `onRoom`. What is too large fails all, unless
+  ///   `onTooLarge` takes it.
   func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32?, token: UInt64) -> Bool {
     guard failure == nil else { return true }
     switch producer.produce(topic, partition: partition, key: key, value: value, headers: headers, token: token) {
     case .taken: return true
     case .full: return false
     case .refused(let error):
-      fail(error)
+      if error.code == .messageTooLarge, let onTooLarge {
+        headers.removeAll()
+        onTooLarge(token)
+      } else {
+        fail(error)
+      }
       return true
     }
   }

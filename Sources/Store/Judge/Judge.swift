@@ -122,13 +122,13 @@ public final class Judge {
 }
 
 extension RedisCommand {
-  /// What a device knows a request by: hashes of its apns-id and its source and whether it is redriven, its revision, its collapse id. Three arguments.
+  /// What a device knows a request by: hashes of its apns-id and its source and how it is redriven, its revision, its collapse id. Three arguments.
   mutating func append(identityOf entry: RequestEntry, in arena: UnsafeRawBufferPointer) {
     withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { bytes in
       bytes.storeBytes(of: entry.id.bigEndian, as: UInt64.self)
       bytes.storeBytes(of: entry.source.bigEndian, toByteOffset: 8, as: UInt32.self)
-      bytes.storeBytes(of: 1, toByteOffset: 12, as: UInt8.self)
-      append(UnsafeRawBufferPointer(rebasing: bytes[..<(entry.isRedriven ? 13 : 12)]))
+      bytes.storeBytes(of: entry.redrive?.rawValue ?? 0, toByteOffset: 12, as: UInt8.self)
+      append(UnsafeRawBufferPointer(rebasing: bytes[..<(entry.redrive == nil ? 12 : 13)]))
     }
     entry.revision.withBytes { append($0) }
     beginArgument()

@@ -45,8 +45,16 @@ public struct RequestEntry {
   public var end: Int64
   /// Its revision, as its record has it.
   public var revision: Revision
-  /// It comes again as new work: what is remembered of its collapse id alone makes it no repeat.
-  public var isRedriven = false
+  /// How it comes again, as new work; nil where it does not.
+  public var redrive: Redrive?
+
+  /// How much of what is remembered of a request makes it a repeat, where its mailbox has no entry of it.
+  public enum Redrive: UInt8, Sendable {
+    /// Its id among the recent ones, and not its collapse id alone.
+    case recentID = 1
+    /// Nothing: somebody has found that the device has no outcome of it.
+    case nothing = 2
+  }
 
   /// An entry from its parts.
   public init(

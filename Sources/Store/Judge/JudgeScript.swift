@@ -14,7 +14,8 @@ extension Judge {
     -- KEYS, per request: the device's hash, its mailbox; at last the markers of each bucket in which they lie.
     -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the most entries of a mailbox; ids remembered; collapse
     --       revisions remembered; then per request
-    --       id        hash of the apns-id 8, hash of its source 4; one byte more where it is redriven, as new work
+    --       id        hash of the apns-id 8, hash of its source 4; where it is redriven one byte more: 1, or 2 where the device has no
+    --                 outcome of it
     --       revision  time 8, partition 4, offset 8
     --       collapse  'c' and the collapse id, or ''
     --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
@@ -114,34 +115,38 @@ extension Judge {
       local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
       local presence, w, known = state[1], state[3], state[4]
       local refused = refusal(state[2], terms)
-      local isRedriven = #id > 12
-      if isRedriven then id = sub(id, 1, 12) end
+      local redriven = 0
+      if #id > 12 then redriven, id = byte(id, 13), sub(id, 1, 12) end
       -- One that has left, and to whose mailbox nothing came since.
       local left = presence == ''
       if presence and #presence ~= PRESENT then presence = false end
       local at = place(w, id)
       if at and sub(w, at, at + 11) ~= id then return add(DUPLICATE, false, false, '') end
-      local raised, former = false, ''
+      local isRecent, raised, former = at, false, ''
+      local t0, p0, o0, t, p, o
+      local isSame = false
       if known then
-        local t0, p0, o0 = unpacked('>I8I4I8', known)
-        local t, p, o = unpacked('>I8I4I8', revision)
-        if p == p0 and o == o0 then
-          if t ~= t0 then raised = sub(known, 1, 20) end
-          if not at and isRedriven and call('HEXISTS', box, sub(known, 1, 20)) == 0 then
-            -- The device is known to have been given it, and not to have taken it: it is given it once more.
-            known = false
-          else
-            at, former = 1, sub(known, 37)
-          end
-        elseif not at and not refused then
-          if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return add(STALE, false, false, sub(known, 1, 36)) end
-          if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end
-        end
+        t0, p0, o0 = unpacked('>I8I4I8', known)
+        t, p, o = unpacked('>I8I4I8', revision)
+        isSame = p == p0 and o == o0
+        if isSame and t ~= t0 then raised = sub(known, 1, 20) end
+      end
+      if redriven > 0 and (redriven == 2 and at or isSame and not at) and call('HEXISTS', box, raised or revision) == 0 then
+        -- The device was given it, and has nothing of it any more: it is given it once more.
+        at = nil
+        if isSame then known = false end
+      elseif isSame then
+        at, former = 1, sub(known, 37)
+      end
+      if known and not at and not refused then
+        if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return add(STALE, false, false, sub(known, 1, 36)) end
+        if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end
       end
       local kept = raised or revision
       if at then return add(REPEAT, not refused and presence and call('HEXISTS', box, kept) == 1 and presence, raised, former) end
       if refused then return add(refused, false, false, '') end
-      local window, isNew = remember(w, id)
+      local window, isNew = w, false
+      if not isRecent then window, isNew = remember(w, id) end
       local isExpired, superseded = #entry == EXPIRED, ''
       if not isExpired then call('HSET', box, kept, entry) end
       if known and call('HDEL', box, sub(known, 1, 20)) == 1 then superseded = sub(known, 1, 36) end

@@ -77,7 +77,7 @@ public final class Results {
   /// Answers the result, 0 for one that is settled, 1 for one that is open, or -2 where Redis has lost the bucket.
   static let script = RedisScript(
     """
-    local call, find, sub, unpacked = redis.call, string.find, string.sub, struct.unpack
+    local call, find, sub, byte, unpacked = redis.call, string.find, string.sub, string.byte, struct.unpack
     if call('EXISTS', KEYS[2]) == 0 then return -2 end
     local result = call('GET', KEYS[1])
     if result then return result end
@@ -85,7 +85,7 @@ public final class Results {
     \(Revision.luaEarlier)
     \(JudgeLua.refusal)
     \(JudgeLua.place)
-    local isRedriven, id, revision, collapse = #ARGV[1] > 12, sub(ARGV[1], 1, 12), ARGV[2], ARGV[3]
+    local redriven, id, revision, collapse = byte(ARGV[1], 13) or 0, sub(ARGV[1], 1, 12), ARGV[2], ARGV[3]
     local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
     -- What was applied goes to the device once more where that is connected.
     local again = state[3] and #state[3] == 12 and 1 or 0
@@ -94,11 +94,11 @@ public final class Results {
     if known then
       local t0, p0, o0 = unpacked('>I8I4I8', known)
       local t, p, o = unpacked('>I8I4I8', revision)
-      if p == p0 and o == o0 and not isRedriven then at = 1 end
+      if p == p0 and o == o0 and redriven == 0 then at = 1 end
       if not at and (p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0)) then return 0 end
     end
     if refused then return 0 end
-    return at and again or 1
+    return at and redriven < 2 and again or 1
     """)
 
   /// Where the result of a request is kept.

@@ -25,7 +25,7 @@ final class Pipeline {
   private let state: LaneState
   private let reader: RequestReader
   private let replays: Replays
-  /// Nil where a Redis is rebuilt: nothing counts as applied then.
+  /// Nil where a Redis is rebuilt: what is replayed was read before, where it lay first.
   private let checkpoints: Checkpoints?
   private let inFlight: InFlight
   private let rejections: Rejections
@@ -131,10 +131,10 @@ final class Pipeline {
   }
 
   private func take(_ view: RequestView, _ slot: Flow.Slot) {
-    guard view.envelope.origin != nil, let checkpoints else { return pass(view, slot) }
+    guard view.envelope.origin != nil else { return pass(view, slot) }
     let record = inFlight[slot].record
     let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-    switch replays.answer(view.envelope, at: position, marker: checkpoints.marker(record.partitionIndex)) {
+    switch replays.answer(view.envelope, at: position, marker: checkpoints?.marker(record.partitionIndex) ?? .max) {
     case .judge: pass(view, slot)
     case .applied:
       inFlight[slot].verdict = .replayed

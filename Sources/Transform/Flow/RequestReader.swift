@@ -63,7 +63,7 @@ struct RequestReader {
       user: view.target.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
       revision: view.envelope.revision.inIncarnation(incarnation))
-    request.isRedriven = view.envelope.origin?.purpose == .redrive
+    if let origin = view.envelope.origin, origin.purpose == .redrive { request.redrive = origin.isUnfinished ? .nothing : .recentID }
     return request
   }
 
