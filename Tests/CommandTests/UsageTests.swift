@@ -7,6 +7,7 @@ import Testing
 @Suite struct UsageTests {
   static let commands = [
     "up", "transform", "fan-out", "topics create", "publish", "events", "token", "token key", "completion", "settings",
+    "dead-letters list", "dead-letters show", "dead-letters redrive", "dead-letters discard",
   ]
 
   @Test func theHelpListsEveryCommand() async throws {

@@ -52,7 +52,8 @@ import Testing
 
   @Test func hostileHeadersAreReadOrRefused() {
     let state = LetterState(.redriven, of: place, by: "ada@shop", at: 1_700_000_000_123, request: place, note: "n")
-    let corpus = [Array(state.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n").utf8)]
+    let states = [state, LetterState(.discarded, of: place, by: "ada@shop", at: 0)]
+    let corpus = states.map { Array($0.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n").utf8) }
     let names = LetterStateHeader.allCases.map { "\($0.rawValue): " } + ["\n", "carillon-dead-letter-reason: x\n", "discarded", "9:9"]
     let failures = Fuzz("letter states", corpus: corpus, tokens: names).run { text, _ in
       let headers = String(decoding: text, as: UTF8.self).split(separator: "\n").map { line in
