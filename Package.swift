@@ -67,7 +67,7 @@ let package = Package(
 
     module("Transform", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "Kafka", "Notifications"]),
     module("FanOut", ["Worker", "Extensions", "Store", "EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
-    module("Operations", ["Worker", "EventLoop", "JSON", "Kafka", "Notifications"]),
+    module("Operations", ["Worker", "Store", "EventLoop", "JSON", "Kafka", "Notifications"]),
 
     module(
       "Command",
@@ -101,7 +101,7 @@ let package = Package(
         "FanOut", "Extensions", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications",
         "TestSupport",
       ]),
-    tests("OperationsTests", ["Operations", "Worker", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
+    tests("OperationsTests", ["Operations", "Worker", "Store", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     .executableTarget(
       name: "OwnExtensions", dependencies: ["Command", "Extensions", "JSON"], path: "Tests/OwnExtensions", swiftSettings: settings),

@@ -34,7 +34,7 @@ public enum Program {
       "Tools",
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-        AuditCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
+        AuditCommand.command, LagCommand.command, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
         TokenCommand.command, TokenCommand.createKey,
       ]),
     .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
