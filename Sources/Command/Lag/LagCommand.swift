@@ -56,8 +56,7 @@ enum LagCommand {
         code = report.exitCode
         screen.show(report)
         guard values[watch] else { break }
-        await pause(values[interval])
-        history.take(try await reader.sample())
+        history.take(try await next(reader, after: values[interval]))
       }
     } catch {
       await reader.close()
@@ -66,6 +65,19 @@ enum LagCommand {
     await reader.close()
     await loop.close()
     return code
+  }
+
+  /// The next sample; a Kafka that is away for a while is waited for.
+  private static func next(_ reader: LagReader, after interval: Duration) async throws(KafkaError) -> LagSample {
+    while true {
+      await pause(interval)
+      do throws(KafkaError) {
+        return try await reader.sample()
+      } catch {
+        guard error.isRetriable else { throw error }
+        StandardError.line("\(error)")
+      }
+    }
   }
 
   private static func pause(_ duration: Duration) async { try? await Task.sleep(for: duration) }
