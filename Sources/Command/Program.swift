@@ -34,8 +34,8 @@ public enum Program {
       "Tools",
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-        AuditCommand.command, ReplayCommand.command, DeadLetterCommands.list, DeadLetterCommands.show, RedriveCommand.redrive,
-        RedriveCommand.discard, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
+        AuditCommand.command, LagCommand.command, ReplayCommand.command, DeadLetterCommands.list, DeadLetterCommands.show,
+        RedriveCommand.redrive, RedriveCommand.discard, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
         TokenCommand.command, TokenCommand.createKey,
       ]),
     .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),

@@ -57,7 +57,10 @@ extension Admin {
   }
 
   /// The consumer groups of the cluster. Not on the embedded broker.
-  public func groups() async throws(KafkaError) -> [GroupDescription] {
+  public func groups() async throws(KafkaError) -> [GroupDescription] { try await groups(ofAllBrokers: false) }
+
+  /// The same; whether a broker that does not tell its groups is an error even where others do.
+  func groups(ofAllBrokers isComplete: Bool) async throws(KafkaError) -> [GroupDescription] {
     try await ask("list groups") { client, timeout throws(KafkaError) in
       try Self.request(
         client, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPS, "list groups", timeout,
@@ -73,7 +76,7 @@ extension Admin {
             groups.append(GroupDescription(name: String(cString: name), state: state.map { String(cString: $0) } ?? "Unknown"))
           }
           rd_kafka_ListConsumerGroups_result_errors(result, &count)
-          if count > 0, groups.isEmpty, let error = rd_kafka_ListConsumerGroups_result_errors(result, &count)?[0] {
+          if count > 0, groups.isEmpty || isComplete, let error = rd_kafka_ListConsumerGroups_result_errors(result, &count)?[0] {
             throw KafkaError(rd_kafka_error_code(error), "list groups", message: String(cString: rd_kafka_error_string(error)))
           }
           return groups

@@ -39,6 +39,12 @@ extension Consumer {
     return partitions.ownedIndexes.map { partitions.assigned($0) }
   }
 
+  /// The end of a partition's log as the last fetch has told it: no request is sent. Nil where none was answered yet.
+  public func knownEnd(of index: Int) -> Int64? {
+    loop.preconditionOnLoop()
+    return partitions.all.indices.contains(index) ? end(of: index) : nil
+  }
+
   /// The offset after the last record that the handler was given; nil before the first of the assignment.
   public func position(of index: Int) -> Int64? {
     guard partitions.all.indices.contains(index), partitions[index].position.next >= 0 else { return nil }

@@ -71,6 +71,8 @@ public final class Consumer {
   private var pollTimer: Timer?
   private var scratch: UnsafeMutablePointer<RecordBatch.Entry>
   private var gathered = 0
+  /// Partitions whose ends were reached in the batch that is being gathered.
+  private var reachedEnds: [(partition: AssignedPartition, offset: Int64)] = []
   private(set) var state = State.open
   private(set) var revoking: (revocation: Revocation, deadline: Timer)?
   /// The brokers are asked whether topics were made again.
@@ -253,11 +255,11 @@ public final class Consumer {
 
   private func takeError(_ message: UnsafeMutablePointer<rd_kafka_message_t>, _ index: Int) {
     defer { rd_kafka_message_destroy(message) }
-    deliver()
     if message.pointee.err == RD_KAFKA_RESP_ERR__PARTITION_EOF {
-      guard index >= 0, partitions[index].state == .owned else { return }
-      handler?.consumerReachedEnd(of: partitions.assigned(index), at: message.pointee.offset)
+      // Told after the batch, which it does not cut short.
+      if index >= 0, partitions[index].state == .owned { reachedEnds.append((partitions.assigned(index), message.pointee.offset)) }
     } else {
+      deliver()
       let place =
         message.pointee.rkt == nil ? "" : " \(String(cString: rd_kafka_topic_name(message.pointee.rkt)))/\(message.pointee.partition)"
       let text = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? ""
@@ -266,14 +268,21 @@ public final class Consumer {
   }
 
   private func deliver() {
-    guard gathered > 0 else { return }
-    let batch = RecordBatch(client: client, moving: scratch, count: gathered)
-    gathered = 0
-    handler?.consumerReceived(batch)
+    if gathered > 0 {
+      let batch = RecordBatch(client: client, moving: scratch, count: gathered)
+      gathered = 0
+      handler?.consumerReceived(batch)
+    }
+    guard !reachedEnds.isEmpty else { return }
+    let ends = reachedEnds
+    reachedEnds.removeAll(keepingCapacity: true)
+    for (partition, offset) in ends where partitions[partition.index].generation == partition.generation {
+      handler?.consumerReachedEnd(of: partition, at: offset)
+    }
   }
 
   /// The end of a partition's log as the last fetch has told it.
-  private func end(of index: Int) -> Int64? {
+  func end(of index: Int) -> Int64? {
     let name = partitions[index].topicPartition
     var low: Int64 = 0
     var high: Int64 = 0

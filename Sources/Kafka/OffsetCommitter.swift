@@ -90,6 +90,9 @@ public final class OffsetCommitter {
   /// Below this offset everything of the partition is finished; nil while nothing is.
   public func committable(of index: Int) -> Int64? { tracker.committable(of: index) }
 
+  /// How far one partition is worked through; nil when it is not assigned.
+  public func progress(of index: Int) -> PartitionProgress? { tracker.progress(of: index) }
+
   /// Commits now what has advanced, unless a commit is under way.
   public func commit() {
     loop.preconditionOnLoop()

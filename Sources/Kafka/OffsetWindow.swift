@@ -28,6 +28,9 @@ public struct OffsetWindow: Sendable {
   /// The offset of the oldest record in flight; nil when there is none.
   public var oldest: Int64? { head == tail ? nil : ring[Int(head & mask)] }
 
+  /// The timestamp of that record; nil when there is none, -1 where it has none.
+  public var oldestTimestamp: Int64? { head == tail ? nil : stamps[Int(head & mask)] }
+
   /// Begins a record and returns its sequence; nil if it is not newer than the newest one, which is then being worked on already.
   public mutating func begin(offset: Int64, timestamp: Int64 = -1) -> UInt64? {
     precondition(offset >= 0, "a record's offset is never negative")

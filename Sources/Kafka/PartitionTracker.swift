@@ -128,6 +128,15 @@ public struct PartitionTracker: Sendable {
     isAssigned(index) ? partitions[index].window.committable : nil
   }
 
+  /// How far one partition is worked through in this assignment; nil when it is not assigned.
+  public func progress(of index: Int) -> PartitionProgress? {
+    guard isAssigned(index) else { return nil }
+    let window = partitions[index].window
+    return PartitionProgress(
+      generation: partitions[index].generation, oldest: window.oldest, oldestTimestamp: window.oldestTimestamp, newest: window.newest,
+      committable: window.committable, committableTimestamp: window.committableTimestamp)
+  }
+
   /// The offsets that have advanced since the last call, of all assigned partitions or of some; they count as asked for from now on.
   public mutating func takeAdvanced(of indexes: [Int]? = nil) -> [CommitOffset] {
     var advanced: [CommitOffset] = []
@@ -152,6 +161,22 @@ public struct PartitionTracker: Sendable {
     case .givenUp: break
     }
   }
+}
+
+/// How far a partition is worked through in one of its assignments.
+public struct PartitionProgress: Sendable, Hashable {
+  /// The assignment's generation.
+  public var generation: UInt32
+  /// The offset of the oldest record in flight; nil when there is none.
+  public var oldest: Int64?
+  /// That record's timestamp; -1 where it has none.
+  public var oldestTimestamp: Int64?
+  /// The offset of the newest record that was begun; nil before the first.
+  public var newest: Int64?
+  /// Below this offset everything is finished; nil while nothing is.
+  public var committable: Int64?
+  /// The timestamp of the record below it; -1 where it is not known.
+  public var committableTimestamp: Int64
 }
 
 /// An offset to commit: of a partition in one of its assignments.

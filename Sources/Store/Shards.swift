@@ -34,7 +34,7 @@ public final class Shards {
   private static let scripts = [
     Judge.script, Mailboxes.evictScript, Mailboxes.pageScript, Recipients.pageScript, Registrations.script, Presences.enterScript,
     Presences.refreshScript, Presences.leaveScript, Presences.gapScript, Markers.script, CrashLoops.beginScript, CrashLoops.clearScript,
-    Lanes.claimScript, Lanes.beatScript, Results.script,
+    Lanes.claimScript, Lanes.beatScript, Lanes.listScript, Results.script,
   ]
 
   /// Begins to connect; the outcome is told by `onUp` and `onAttemptFailed`.

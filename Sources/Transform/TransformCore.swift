@@ -16,6 +16,7 @@ final class TransformCore {
   private let markers: Markers
   private let checkpoints: Checkpoints
   private let crashes: CrashLoopDetector
+  private let lag: LaneLag
   private var plan: GroupPlan?
   private var admin: Admin?
   private var producers: LaneProducers?
@@ -48,10 +49,12 @@ final class TransformCore {
     markers = Markers(shards)
     crashes = CrashLoopDetector(CrashLoops(shards))
     checkpoints = Checkpoints(markers, crashes, settings.topics)
+    lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
     comparisonTimer.handler = { [unowned self] in runTask?(.compare) }
     healthyTimer.handler = { [unowned self] in clearHealthy() }
+    lag.onQuestion = { [unowned self] in runTask?(.askForLogs) }
   }
 
   func start() async throws {
@@ -98,6 +101,7 @@ final class TransformCore {
     }
     self.committer = committer
     intake.attach(consumer, committer)
+    lag.attach(consumer, committer, intake)
     try consumer.subscribe([settings.topics.requests])
   }
 
@@ -111,6 +115,7 @@ final class TransformCore {
     }
     perform(state.phase.distrust())
     intake?.detach()
+    lag.detach()
     await consumer?.close()
     committer?.close()
     (consumer, committer) = (nil, nil)
@@ -183,6 +188,7 @@ final class TransformCore {
     case .compare: await compare()
     case .restoreRegistry: await restoreRegistry()
     case .rejoin: await rejoin()
+    case .askForLogs: if let admin { await lag.ask(admin) }
     }
   }
 
@@ -270,6 +276,7 @@ final class TransformCore {
     // With the partitions goes what is finished: the markers and the group's offsets are raised to it, and no record of it comes again.
     await consumer?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     state.phase.close()
+    lag.close()
     crashes.cleared(partitions)
     committer?.close()
     while registryWaits > 0 || isComparing || isRejoining { await loop.sleep(milliseconds: 20) }
@@ -384,6 +391,8 @@ extension TransformCore: ConsumerHandler {
     health.set("kafka", ready: true)
     intake?.assigned(assigned)
   }
+
+  func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) { lag.reachedEnd(of: partition, at: offset) }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
     intake?.revoked(partitions, isLost: isLost)

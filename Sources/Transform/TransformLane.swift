@@ -69,4 +69,6 @@ enum TransformTask: Sendable {
   case restoreRegistry
   /// A partition has another owner.
   case rejoin
+  /// Brokers are asked where logs begin and end.
+  case askForLogs
 }

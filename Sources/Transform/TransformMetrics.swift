@@ -16,6 +16,12 @@ public struct TransformMetrics: Sendable {
   let markersRaised: Counter
   let rewinds: Counter
   let latency: Histogram
+  let lagSeconds: GaugeSet
+  let lagRecords: GaugeSet
+  let assignedPartitions: Gauge
+  let inFlight: Gauge
+  let inFlightLimit: Gauge
+  let missed: Counter
   // By the number of the verdict; nil where it is none of these records.
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
@@ -37,6 +43,12 @@ public struct TransformMetrics: Sendable {
     markersRaised = registry.make(MetricNames.markersRaised)
     rewinds = registry.make(MetricNames.returns)
     latency = registry.make(MetricNames.latency)
+    lagSeconds = registry.makeSet(MetricNames.lagSeconds)
+    lagRecords = registry.makeSet(MetricNames.lagRecords)
+    assignedPartitions = registry.make(MetricNames.assignedPartitions)
+    inFlight = registry.make(MetricNames.inFlight)
+    inFlightLimit = registry.make(MetricNames.inFlightLimit)
+    missed = registry.make(MetricNames.missed)
     requestVerdicts = RecordVerdict.allCases.map {
       RecordVerdict.ofRequests.contains($0) ? registry.make(MetricNames.verdicts, $0.name) : nil
     }

@@ -70,6 +70,28 @@ public enum MetricNames {
   public static let latency = Metric<Histogram>(
     "carillon_transform_record_seconds", "From a record's arrival at the worker until its outcomes are durable.")
 
+  /// How old the oldest unfinished record is.
+  public static let lagSeconds = Metric<Gauge>(
+    "carillon_lag_seconds",
+    "How old the oldest record of a partition is that is not finished, 0 at the end; of the partitions that this worker has.",
+    labels: ["topic", "partition"])
+  /// Unfinished records of each partition.
+  public static let lagRecords = Metric<Gauge>(
+    "carillon_lag_records", "Records of a partition that are not finished; of the partitions that this worker has.",
+    labels: ["topic", "partition"])
+  /// Partitions that a lane works through.
+  public static let assignedPartitions = Metric<Gauge>(
+    "carillon_transform_assigned_partitions", "Partitions of requests and devices that this worker works through.")
+  /// Unfinished records that were begun.
+  public static let inFlight = Metric<Gauge>(
+    "carillon_transform_in_flight", "Records that were begun and are not finished, of all partitions.")
+  /// Their bound.
+  public static let inFlightLimit = Metric<Gauge>(
+    "carillon_transform_in_flight_limit", "Records that may be in flight; beyond it partitions wait.")
+  /// Records that were gone before they were read.
+  public static let missed = Metric<Counter>(
+    "carillon_transform_missed_total", "Offsets that were gone before they were read: the log began behind what was wanted next.")
+
   // The media that notifications come with.
 
   /// Bytes in the media folder.

@@ -15,6 +15,8 @@ struct WorkerPair: Sendable {
   let redis: RedisProbe
   let prefix: String
   let flags: [String]
+  /// Where Redis is.
+  let redisAddress: String
   let transform: RunningCommand
   let fanOut: RunningCommand
   private let admins: [String]
@@ -39,7 +41,8 @@ struct WorkerPair: Sendable {
             for worker in workers { lines.append(try JSONValue(parsing: try await worker.firstLine())) }
             try await body(
               WorkerPair(
-                carillon: carillon, kafka: kafka, redis: redis, prefix: prefix, flags: flags, transform: workers[0], fanOut: workers[1],
+                carillon: carillon, kafka: kafka, redis: redis, prefix: prefix, flags: flags, redisAddress: server.address.description,
+                transform: workers[0], fanOut: workers[1],
                 admins: lines.compactMap { $0["admin"]?.stringValue }, devices: lines[1]["devices"]?.stringValue ?? ""))
             await carillon.end()
           }

@@ -64,4 +64,37 @@ import Testing
       await lane.close()
     }
   }
+
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "the embedded broker tells no members"))
+  func membersAreToldWithTheirPartitions() async throws {
+    try await KafkaFixture.with { kafka in
+      let (group, topic) = (KafkaFixture.unique("group"), try await kafka.topic(partitions: 3))
+      #expect(try await kafka.admin.members(of: group) == GroupMembers(state: "Dead", members: []))
+      let (one, two) = (
+        try await ConsumerLane.member("one", of: group, kafka, reading: topic),
+        try await ConsumerLane.member("two", of: group, kafka, reading: topic)
+      )
+      let all = (Int32(0)..<3).map { TopicPartition(topic, $0) }
+      try await eventually("both have partitions, and none has two owners") {
+        let found = try await kafka.admin.members(of: group)
+        return found.state == "Stable" && found.members.count == 2 && found.members.allSatisfy { !$0.partitions.isEmpty }
+          && found.members.flatMap(\.partitions).sorted() == all
+      }
+      let member = try await kafka.admin.members(of: group).members.first
+      #expect(member?.client == "carillon-test" && member?.host.isEmpty == false && member?.id.hasPrefix("carillon-test") == true)
+      await one.close()
+      try await eventually("the other one has all") { try await kafka.admin.members(of: group).members.map { $0.partitions.count } == [3] }
+      await two.close()
+      try await eventually("nobody is left") { try await kafka.admin.members(of: group) == GroupMembers(state: "Empty", members: []) }
+    }
+  }
+
+  @Test func theGroupsCallsAreClosedWithTheAdministration() async throws {
+    try await KafkaFixture.with { kafka in
+      let admin = try Admin(kafka.configuration)
+      await admin.close()
+      let error = await #expect(throws: KafkaError.self) { try await admin.members(of: "none") }
+      #expect(error?.code == .closed)
+    }
+  }
 }

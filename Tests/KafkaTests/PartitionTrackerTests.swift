@@ -5,11 +5,13 @@ import Testing
 private struct NaiveTracker {
   struct Record {
     var offset: Int64
+    var timestamp: Int64
     var isFinished = false
   }
 
   var records: [Record] = []
   var committable: Int64? { records.prefix { $0.isFinished }.last.map { $0.offset + 1 } }
+  var oldest: Record? { records.first { !$0.isFinished } }
   var inFlight: Int { records.count { !$0.isFinished } }
 }
 
@@ -47,10 +49,11 @@ private struct NaiveTracker {
           let late = tracker.begin(partition, generation: generation - 1, offset: offset)
           #expect(late == .ignored, "what was read in an earlier assignment is begun in a later one")
         }
-        let beginning = tracker.begin(partition, generation: generation, offset: offset)
+        let timestamp = Int64(random.next() % 1_000_000)
+        let beginning = tracker.begin(partition, generation: generation, offset: offset, timestamp: timestamp)
         if case .begun(let ticket) = beginning {
           open.append((ticket, naive[partition]?.records.count ?? 0))
-          naive[partition]?.records.append(.init(offset: offset))
+          naive[partition]?.records.append(.init(offset: offset, timestamp: timestamp))
         } else {
           #expect(beginning == .ignored && naive[partition] == nil)
         }
@@ -65,6 +68,9 @@ private struct NaiveTracker {
       for (index, model) in naive {
         #expect(tracker.committable(of: index) == model.committable)
         #expect(tracker.inFlight(of: index) == model.inFlight)
+        let progress = tracker.progress(of: index)
+        #expect(progress?.oldest == model.oldest?.offset && progress?.oldestTimestamp == model.oldest?.timestamp)
+        #expect(progress?.newest == model.records.last?.offset && progress?.committable == model.committable)
       }
       #expect(tracker.inFlight == naive.values.reduce(0) { $0 + $1.inFlight })
     }

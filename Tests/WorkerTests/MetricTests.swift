@@ -50,6 +50,22 @@ private func read(_ text: String) throws -> [String: Double] {
     #expect(registry.text.hasPrefix("# HELP example_requests_total Requests\\\\ that\\ncame.\n# TYPE example_requests_total counter\n"))
   }
 
+  @Test func gaugesOfASetComeAndGo() throws {
+    let registry = MetricRegistry()
+    let lag = Metric<Gauge>("example_lag_seconds", "How late it is.", labels: ["topic", "partition"])
+    let (one, two) = (registry.makeSet(lag), registry.makeSet(lag))
+    #expect(try read(registry.text).isEmpty)
+    one.replace(with: [["requests", "0"]: 1.5, ["requests", "1"]: 0])
+    two.replace(with: [["requests", "2"]: 7])
+    var values = try read(registry.text)
+    #expect(values[#"example_lag_seconds{topic="requests",partition="0"}"#] == 1.5)
+    #expect(values[#"example_lag_seconds{topic="requests",partition="1"}"#] == 0)
+    #expect(values[#"example_lag_seconds{topic="requests",partition="2"}"#] == 7)
+    one.replace(with: [["requests", "1"]: 3])
+    values = try read(registry.text)
+    #expect(values[#"example_lag_seconds{topic="requests",partition="1"}"#] == 3 && values.count == 2, "one that is gone is absent")
+  }
+
   @Test func cellsOfSeveralLanesWithTheSameLabelsAreAdded() throws {
     let registry = MetricRegistry()
     let (a, b) = (registry.make(Self.open), registry.make(Self.open))

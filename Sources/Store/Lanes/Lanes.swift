@@ -41,6 +41,46 @@ public final class Lanes {
     return known and 1 or 0
     """)
 
+  /// Who is among the lanes, and for how long each has been silent. It changes nothing.
+  ///
+  /// Key: the lanes. Answers for each its member and milliseconds since its last heartbeat.
+  static let listScript = RedisScript(
+    """
+    local t = redis.call('TIME')
+    local now = t[1] * 1000 + math.floor(t[2] / 1000)
+    local lanes = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+    for i = 2, #lanes, 2 do lanes[i] = math.floor(now - tonumber(lanes[i])) end
+    return lanes
+    """)
+
+  /// A lane as the others see it.
+  public struct Listing: Sendable, Hashable {
+    /// The partition of `deliveries` that it reads.
+    public var partition: Int32
+    /// Its name.
+    public var name: String
+    /// Milliseconds since its last heartbeat; those that died stay until another lane claims a partition.
+    public var silentMilliseconds: Int64
+
+    /// A lane of its parts.
+    public init(partition: Int32, name: String, silentMilliseconds: Int64) {
+      (self.partition, self.name, self.silentMilliseconds) = (partition, name, silentMilliseconds)
+    }
+  }
+
+  /// All lanes, living or not, by partition and name.
+  public func list() async throws(StoreError) -> [Listing] {
+    let answer = try await shards.common.answer(Self.listScript, keys: [.text(Keys.lanes)], arguments: [])
+    var lanes: [Listing] = []
+    var elements = (answer.array ?? [])[...]
+    while let member = elements.popFirst()?.text, let silent = elements.popFirst()?.integer {
+      let parts = member.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2, let partition = Int32(parts[0]) else { continue }
+      lanes.append(Listing(partition: partition, name: String(parts[1]), silentMilliseconds: max(0, silent)))
+    }
+    return lanes.sorted { ($0.partition, $0.name) < ($1.partition, $1.name) }
+  }
+
   /// A lane's place among the lanes.
   public struct Claim: Sendable {
     /// The partition of `deliveries` that it reads.

@@ -104,6 +104,11 @@ final class Checkpoints {
     return each.marker.offset
   }
 
+  /// The offset that was wanted when a partition began, or that its marker has reached since; nil where nothing was applied before.
+  func wanted(_ index: Int) -> (offset: Int64, timestamp: Int64)? {
+    held[index].flatMap { $0.marker.offset > 0 ? ($0.marker.offset, $0.marker.timestamp) : nil }
+  }
+
   /// Partitions that were begun and have nothing under way: no process has ended over them.
   func takeHealthy(_ isIdle: (_ index: Int) -> Bool) -> [MarkedPartition] {
     let healthy = counted.filter { isIdle($0.key) }

@@ -43,6 +43,8 @@ struct GroupPlan {
   func options(_ settings: TransformSettings) -> Consumer.Options {
     var options = Consumer.Options(group: settings.group)
     options.offersPartitions = true
+    // Behind a transaction there are offsets that no record has: only the consumer knows that nothing is left to read.
+    options.reportsPartitionEnd = true
     let (requests, devices) = (requestPartitions, devicePartitions)
     options.companions = { [topics = settings.topics] partition in
       guard partition.topic == topics.requests else { return [] }

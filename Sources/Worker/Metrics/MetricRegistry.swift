@@ -5,8 +5,8 @@ import Synchronization
 /// Cells stay for the life of the process, also those of a lane that has ended: a counter must not go back.
 public final class MetricRegistry: Sendable {
   private struct Series: Sendable {
-    let labels: [String]
-    let read: @Sendable () -> MetricReading
+    /// The present numbers, each with its labels: one, but for a set of gauges.
+    let read: @Sendable () -> [(labels: [String], reading: MetricReading)]
   }
 
   private struct Family: Sendable {
@@ -41,8 +41,19 @@ public final class MetricRegistry: Sendable {
     add(metric, labels) { MetricReading(read()) }
   }
 
+  /// Makes gauges of a metric that come and go with their labels.
+  public func makeSet(_ metric: Metric<Gauge>) -> GaugeSet {
+    let set = GaugeSet()
+    add(metric) { set.readings }
+    return set
+  }
+
   private func add<Cell>(_ metric: Metric<Cell>, _ labels: [String], _ read: @escaping @Sendable () -> MetricReading) {
     precondition(labels.count == metric.labels.count, "the metric \(metric.name) has the labels \(metric.labels)")
+    add(metric) { [(labels, read())] }
+  }
+
+  private func add<Cell>(_ metric: Metric<Cell>, _ read: @escaping @Sendable () -> [(labels: [String], reading: MetricReading)]) {
     families.withLock { families in
       let isHistogram = Cell.kind == "histogram"
       let declared = Family(kind: Cell.kind, help: metric.help, labels: metric.labels, bounds: isHistogram ? metric.buckets.bounds : [])
@@ -50,7 +61,7 @@ public final class MetricRegistry: Sendable {
       precondition(
         family.kind == declared.kind && family.labels == declared.labels && family.bounds == declared.bounds,
         "two metrics have the name \(metric.name)")
-      family.series.append(Series(labels: labels, read: read))
+      family.series.append(Series(read: read))
       families[metric.name] = family
     }
   }
@@ -63,10 +74,9 @@ public final class MetricRegistry: Sendable {
       text += "# HELP \(name) \(PrometheusText.escaped(family.help, quotes: false))\n# TYPE \(name) \(family.kind)\n"
       var sums: [[String]: MetricReading] = [:]
       var order: [[String]] = []
-      for series in family.series {
-        let reading = series.read()
-        if sums[series.labels] == nil { order.append(series.labels) }
-        sums[series.labels, default: MetricReading(0, counts: reading.counts.map { _ in 0 })] += reading
+      for (labels, reading) in family.series.flatMap({ $0.read() }) {
+        if sums[labels] == nil { order.append(labels) }
+        sums[labels, default: MetricReading(0, counts: reading.counts.map { _ in 0 })] += reading
       }
       for labels in order {
         guard let reading = sums[labels] else { continue }

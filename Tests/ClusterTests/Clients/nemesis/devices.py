@@ -88,7 +88,7 @@ class Device:
         self.log = Log(os.path.join(crowd.arguments.folder, "%04d.log" % number), self.skew)
         self.memory, self.outbox, self.people, self.responses = Memory(), {}, {}, 0
         self.is_slow = self.dice.random() < 0.1
-        self.connections, self.welcomed, self.welcomed_at, self.unanswered = 0, False, 0, 0
+        self.connections, self.welcomed, self.welcomed_at, self.left_at, self.unanswered = 0, False, 0, 0, 0
 
     @property
     def is_settled(self):
@@ -161,6 +161,8 @@ class Session:
             raise
         finally:
             device.connections -= 1
+            if self.welcomed_at == device.welcomed_at:
+                device.left_at = time.monotonic()
 
     async def talk(self, began, stays):
         while True:
@@ -260,9 +262,11 @@ class Session:
             is_open = False
         except asyncio.TimeoutError:
             is_open = self.socket.close_code is None
-        # Only a later session can end this one.
-        is_last = self.device.welcomed_at == self.welcomed_at
-        after = 0 if is_last else time.monotonic() - self.device.welcomed_at
+        # Only a later session can end this one, and as long as it lives: a Redis that comes back older may know of this one alone.
+        device = self.device
+        is_last = device.welcomed_at == self.welcomed_at
+        until = device.left_at if device.left_at > device.welcomed_at else time.monotonic()
+        after = 0 if is_last else until - device.welcomed_at
         self.log.write("lingered", code=self.socket.close_code, open=is_open, after=after)
         self.socket.transport.abort()
 

@@ -1,0 +1,101 @@
+import EventLoop
+import Kafka
+import Operations
+import Redis
+import Store
+import Worker
+
+/// `carillon lag`.
+enum LagCommand {
+  private static let partitions = Setting(
+    "lag.partitions", .boolean, default: false, "Each partition, and not only the one of a topic that is the furthest behind.")
+  private static let watch = Setting(
+    "lag.watch", .boolean, default: false, "Looks again and again until it is ended: a terminal is redrawn, all else gets a new block.")
+  private static let interval = Setting(
+    "lag.interval", .duration(.milliseconds(500)...(.seconds(3600))), default: .seconds(2),
+    "How long rates are measured for, and with --watch how long to wait between two looks.")
+  private static let rates = Setting(
+    "lag.rates", .boolean, default: true, "With --no-rates it answers at once, without rates and without the time to catch up.")
+
+  static let command = Command(
+    "lag", "shows how far the workers are behind, in records and in time",
+    discussion:
+      "For each topic that the transform workers read: records that are not finished, how old the oldest of them is (0 at the end), records written and finished in a second, when they will have caught up at this rate, and who works through them. For deliveries, which are not committed: the living fan-out lanes, and what nobody reads. For the other topics: how many records they have, and how old the newest is. Then what is wrong: partitions without an owner, and records that are gone though they were not finished, with their offsets. The exit code is 1 when something is wrong, and else 3 when Redis was given and does not answer: all but the lanes is told all the same. With --json there is an object for each line, and the last one says what is wrong and what could not be found out. An embedded broker does not tell who works through a partition.",
+    groups: [
+      SettingGroup("Lag", [partitions, watch, interval, rates], advanced: [TransformOptions.group, FanOutOptions.silence]),
+      AnswerSettings.group,
+      SettingGroup(
+        "Cluster", [ClusterSettings.kafka, ClusterSettings.redis],
+        advanced: [ClusterSettings.topicPrefix, ClusterSettings.kafkaProperties]),
+    ],
+    examples: [
+      Example("lag", "how far the workers are behind, and whether they catch up"),
+      Example("lag --partitions --watch", "each partition, drawn anew every two seconds"),
+      Example("lag --kafka broker:9092 --redis redis:6379 --json --no-rates", "for a script, answered at once"),
+    ]
+  ) { try await run($0) }
+
+  private static func run(_ values: SettingValues) async throws -> ExitCode {
+    let (kafka, store) = try places(values)
+    let topics = ClusterSettings.topics(values)
+    let group = values[TransformOptions.group]
+    // An error that says what to type, before anything else is asked.
+    try await Admin.with(kafka) { _ = try await $0.partitions(of: topics.requests, at: kafka) }
+    let loop = EventLoop(name: "lag")
+    let reader = try LagReader(on: loop, kafka, topics, group: group, store: store)
+    var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds)
+    let screen = LagScreen(isJSON: values[AnswerSettings.json], showsPartitions: values[partitions], isWatching: values[watch])
+    var code = ExitCode.done
+    do throws(KafkaError) {
+      history.take(try await reader.sample())
+      if !values[watch], values[rates] {
+        await pause(values[interval])
+        history.take(try await reader.sample())
+      }
+      while let report = history.report {
+        code = report.exitCode
+        screen.show(report)
+        guard values[watch] else { break }
+        history.take(try await next(reader, after: values[interval]))
+      }
+    } catch {
+      await reader.close()
+      throw kafka.failure(error)
+    }
+    await reader.close()
+    await loop.close()
+    return code
+  }
+
+  /// The next sample; a Kafka that is away for a while is waited for.
+  private static func next(_ reader: LagReader, after interval: Duration) async throws(KafkaError) -> LagSample {
+    while true {
+      await pause(interval)
+      do throws(KafkaError) {
+        return try await reader.sample()
+      } catch {
+        guard error.isRetriable else { throw error }
+        StandardError.line("\(error)")
+      }
+    }
+  }
+
+  private static func pause(_ duration: Duration) async { try? await Task.sleep(for: duration) }
+
+  /// Kafka, and Redis where somebody has said where it is.
+  private static func places(_ values: SettingValues) throws(UsageError) -> (KafkaConfiguration, StoreConfiguration?) {
+    if values[ClusterSettings.kafka] != nil, values[ClusterSettings.redis] == nil {
+      return (try ClusterSettings.kafka(values, client: "carillon-lag"), nil)
+    }
+    let (kafka, redis) = try ClusterSettings.kafkaAndRedis(values, client: "carillon-lag")
+    return (kafka, StoreConfiguration(redis))
+  }
+}
+
+extension LagReport {
+  /// What the shell is told.
+  fileprivate var exitCode: ExitCode {
+    if !problems.isEmpty { return .answerIsNo }
+    return gaps.contains { if case .redisAway = $0 { true } else { false } } ? .dependencyMissing : .done
+  }
+}

@@ -1,0 +1,72 @@
+import Kafka
+import Operations
+import Worker
+
+/// What is wrong or unknown, in words.
+enum LagWords {
+  static func problem(_ problem: LagProblem) -> String {
+    switch problem {
+    case .ownerless(let topic, let partitions):
+      "\(topic): nobody works through \(numbers(partitions)): are transform workers running, and ready?"
+    case .missed(let partition, let range):
+      "\(partition): \(range.count) records are gone and were not finished: offsets \(range.lowerBound) to \(range.upperBound - 1)"
+    case .beyondEnd(let partition, let committed, let end):
+      "\(partition): offset \(committed) is committed, and the log ends at \(end): the topic was made again, or has lost its end"
+    case .noLane: "no fan-out lane is alive: no device can be connected"
+    case .unread(let topic, let partitions):
+      "\(topic): records come to \(numbers(partitions)), which no lane reads; devices find them in their mailboxes when they connect again"
+    }
+  }
+
+  static func gap(_ gap: LagGap) -> String {
+    switch gap {
+    case .topicMissing(let topic): "there is no topic \(topic)"
+    case .ownersUntold: "the embedded broker does not tell who works through a partition"
+    case .ownersUnknown(let reason): "who works through the partitions is not known: \(reason)"
+    case .redisNotGiven: "the fan-out lanes are not known without --redis"
+    case .redisAway(let reason): "the fan-out lanes are not known: \(reason)"
+    }
+  }
+
+  private static func numbers(_ partitions: [Int32]) -> String {
+    (partitions.count == 1 ? "partition " : "partitions ") + PartitionNames.text(partitions)
+  }
+
+  /// A time of milliseconds in at most two units: `850ms`, `4.2s`, `3m 20s`, `2h 5m`, `4d 3h`.
+  static func duration(_ milliseconds: Int64) -> String {
+    let seconds = milliseconds / 1000
+    switch milliseconds {
+    case ..<1_000: return "\(milliseconds)ms"
+    case ..<60_000: return "\(seconds).\(milliseconds % 1000 / 100)s"
+    case ..<3_600_000: return "\(seconds / 60)m \(seconds % 60)s"
+    case ..<86_400_000: return "\(seconds / 3600)h \(seconds / 60 % 60)m"
+    default: return "\(seconds / 86_400)d \(seconds / 3600 % 24)h"
+    }
+  }
+
+  /// A rate with one decimal where it is small.
+  static func rate(_ rate: Double?) -> String {
+    guard let rate else { return "-" }
+    if rate >= 100 || rate == 0 { return String(Int64(rate.rounded())) }
+    let tenths = Int64((rate * 10).rounded())
+    return tenths == 0 ? "<0.1" : "\(tenths / 10).\(tenths % 10)"
+  }
+
+  static func catchUp(_ catchUp: CatchUp) -> String {
+    switch catchUp {
+    case .atEnd: "at the end"
+    case .keepsUp: "keeps up"
+    case .after(let milliseconds): "in " + duration(milliseconds)
+    case .never: "never"
+    case .unknown: "-"
+    }
+  }
+
+  static func owner(_ owner: PartitionOwner) -> String {
+    switch owner {
+    case .member(let member): TerminalText.visible("\(member.client) \(member.host.drop { $0 == "/" })")
+    case .nobody: "NOBODY"
+    case .unknown: "-"
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import Kafka
+import Store
+public import Worker
+
+/// Judges samples: rates, time to catch up, owners, and what is wrong. A value that asks nobody.
+public struct LagHistory: Sendable {
+  private let topics: Topics
+  private let group: String
+  private let laneLifetime: Int64
+  private let window: Int64
+  /// The samples of the window, oldest first.
+  private var samples: [LagSample] = []
+
+  /// A record that is younger is just being worked on: offsets are committed once a second.
+  static let steadyMilliseconds: Int64 = 3_000
+
+  /// Knows nothing yet.
+  ///
+  /// - Parameters:
+  ///   - laneLifetimeMilliseconds: how long a silent lane counts as alive.
+  ///   - windowMilliseconds: what rates are measured over at most.
+  public init(_ topics: Topics, group: String, laneLifetimeMilliseconds: Int, windowMilliseconds: Int = 30_000) {
+    (self.topics, self.group) = (topics, group)
+    (laneLifetime, window) = (Int64(laneLifetimeMilliseconds), Int64(windowMilliseconds))
+  }
+
+  /// Takes a sample that is newer than all before.
+  public mutating func take(_ sample: LagSample) {
+    samples.append(sample)
+    // The last that is older than the window is its beginning.
+    while samples.count > 2, sample.moment - samples[1].moment >= window { samples.removeFirst() }
+  }
+
+  /// What the samples show; nil before the first.
+  public var report: LagReport? {
+    guard let last = samples.last else { return nil }
+    let rates = rates
+    let owners = owners(last)
+    let lanes = last.lanes.map { $0.filter { $0.silentMilliseconds < laneLifetime } }
+    var report = LagReport(
+      time: last.time, group: group, members: last.members, topics: [], logs: [], lanes: lanes, problems: [], gaps: last.gaps)
+    for topic in [topics.requests, topics.devices] {
+      let states = last.lags.filter { $0.partition.topic == topic }.map { lag in
+        let (behind, rates) = (lag.behind(at: last.time), rates[lag.partition])
+        return PartitionState(
+          lag: lag, behind: behind, rates: rates, catchUp: Self.catchUp(lag, behind, rates),
+          owner: owners.map { $0[lag.partition].map { .member($0) } ?? .nobody } ?? .unknown)
+      }
+      if !states.isEmpty { report.topics.append(TopicLag(topic: topic, partitions: states)) }
+    }
+    for topic in [topics.deliveries, topics.events, topics.journal, topics.deadLetters] {
+      let isRead = topic == topics.deliveries
+      let partitions = last.logs.filter { $0.partition.topic == topic }.map { log in
+        let readers = isRead ? lanes?.filter { $0.partition == log.partition.partition }.map(\.name) : nil
+        return TopicLog.Partition(log: log, rate: rates[log.partition]?.in, readers: readers)
+      }
+      if !partitions.isEmpty { report.logs.append(TopicLog(topic: topic, partitions: partitions)) }
+    }
+    report.problems = Self.problems(report, deliveries: topics.deliveries)
+    return report
+  }
+
+  // MARK: Rates
+
+  /// Of each partition that the newest sample and one before it have.
+  private var rates: [TopicPartition: LagRates] {
+    var counted: [TopicPartition: (written: Int64, finished: Int64, since: Int64)] = [:]
+    for (sample, next) in zip(samples, samples.dropFirst()) {
+      let before = sample.places
+      for (partition, place) in next.places {
+        // Of a topic that was made again, nothing counts that was before.
+        guard let old = before[partition], place.log.upperBound >= old.log.upperBound else {
+          counted[partition] = nil
+          continue
+        }
+        var sum = counted[partition] ?? (0, 0, sample.moment)
+        sum.written += place.log.upperBound - old.log.upperBound
+        // What was missed was not finished, and who goes back finishes nothing meanwhile.
+        sum.finished += max(0, (place.committed ?? 0) - max(old.committed ?? 0, old.log.lowerBound))
+        counted[partition] = sum
+      }
+    }
+    guard let now = samples.last?.moment else { return [:] }
+    return counted.compactMapValues { sum in
+      let seconds = Double(now - sum.since) / 1000
+      return seconds > 0 ? LagRates(in: Double(sum.written) / seconds, out: Double(sum.finished) / seconds) : nil
+    }
+  }
+
+  private static func catchUp(_ lag: PartitionLag, _ behind: Int64, _ rates: LagRates?) -> CatchUp {
+    if lag.records == 0 || lag.oldest == nil { return .atEnd }
+    if behind < steadyMilliseconds { return .keepsUp }
+    guard let rates else { return .unknown }
+    guard rates.out > rates.in else { return .never }
+    return .after(milliseconds: Int64((Double(lag.records) / (rates.out - rates.in) * 1000).rounded(.up)))
+  }
+
+  // MARK: Owners
+
+  /// The owners of the group's partitions; nil where nobody can tell.
+  ///
+  /// The group gives out the requests alone: a partition of devices goes with the requests of the same number, modulo their count.
+  private func owners(_ sample: LagSample) -> [TopicPartition: GroupMembers.Member]? {
+    guard let members = sample.members, !members.isForming else { return nil }
+    var owners: [TopicPartition: GroupMembers.Member] = [:]
+    for member in members.members {
+      for partition in member.partitions { owners[partition] = member }
+    }
+    let requests = sample.lags.count { $0.partition.topic == topics.requests }
+    for lag in sample.lags where lag.partition.topic == topics.devices && requests > 0 {
+      owners[lag.partition] = owners[TopicPartition(topics.requests, lag.partition.partition % Int32(requests))]
+    }
+    return owners
+  }
+
+  // MARK: What is wrong
+
+  private static func problems(_ report: LagReport, deliveries: String) -> [LagProblem] {
+    var problems: [LagProblem] = []
+    for topic in report.topics {
+      let ownerless = topic.ownerless
+      if !ownerless.isEmpty { problems.append(.ownerless(topic: topic.topic, partitions: ownerless)) }
+      for state in topic.partitions {
+        if let missed = state.missed { problems.append(.missed(state.lag.partition, missed)) }
+        if let committed = state.lag.committed, committed > state.lag.log.upperBound {
+          problems.append(.beyondEnd(state.lag.partition, committed: committed, end: state.lag.log.upperBound))
+        }
+      }
+    }
+    if report.lanes?.isEmpty == true { problems.append(.noLane) }
+    let unread = report.logs.first { $0.topic == deliveries }?.partitions.filter { $0.readers?.isEmpty == true && $0.rate ?? 0 > 0 } ?? []
+    if !unread.isEmpty { problems.append(.unread(topic: deliveries, partitions: unread.map(\.log.partition.partition))) }
+    return problems
+  }
+}
+
+extension LagSample {
+  /// Where each partition stands.
+  fileprivate var places: [TopicPartition: (log: Range<Int64>, committed: Int64?)] {
+    var places: [TopicPartition: (log: Range<Int64>, committed: Int64?)] = [:]
+    for lag in lags { places[lag.partition] = (lag.log, lag.committed) }
+    for log in logs { places[log.partition] = (log.offsets, nil) }
+    return places
+  }
+}

@@ -1,0 +1,131 @@
+public import EventLoop
+public import Kafka
+public import Store
+public import Worker
+
+/// Looks how far a cluster is behind, as often as it is asked: an actor on a loop. It is ended by `close`.
+public actor LagReader {
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let kafka: KafkaConfiguration
+  private let topics: Topics
+  private let group: String
+  private let store: StoreConfiguration?
+  private let admin: Admin
+  private var groupLag: GroupLag?
+  private var shards: Shards?
+
+  /// How long Redis may take to answer, and how long a group to give out its partitions, in milliseconds.
+  private static let (redisMilliseconds, formingMilliseconds) = (2_000, 5_000)
+
+  /// Makes one for a cluster; it connects when it looks.
+  ///
+  /// - Parameters:
+  ///   - group: the consumer group of the transform workers.
+  ///   - store: nil where nobody has said where Redis is.
+  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, store: StoreConfiguration?)
+    throws(KafkaError)
+  {
+    (self.loop, self.kafka, self.topics, self.group, self.store) = (loop, kafka, topics, group, store)
+    admin = try Admin(kafka)
+  }
+
+  /// Looks once.
+  ///
+  /// - Throws: where Kafka does not answer. All else that cannot be found out is a gap of the sample.
+  public func sample() async throws(KafkaError) -> LagSample {
+    let cluster = try await admin.describeCluster()
+    var gaps = topics.all.filter { cluster.topics[$0] == nil }.map { LagGap.topicMissing($0) }
+    func partitions(_ topic: String) -> [TopicPartition] { cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? [] }
+    if groupLag == nil { groupLag = try GroupLag(on: loop, kafka, group: group, admin) }
+    var lags: [PartitionLag] = []
+    for topic in [topics.requests, topics.devices] { lags += try await groupLags(of: partitions(topic)) }
+    let others = [topics.deliveries, topics.events, topics.journal, topics.deadLetters]
+    let logs = try await logs(others.flatMap { partitions($0) })
+    var members: GroupMembers?
+    if cluster.isEmbedded {
+      gaps.append(.ownersUntold)
+    } else {
+      do throws(KafkaError) {
+        let found = try await settledMembers(of: cluster.topics[topics.requests]?.partitions.count ?? 0)
+        if found.isForming { gaps.append(.ownersUnknown("the group is giving out its partitions (\(found.state))")) }
+        members = found
+      } catch {
+        gaps.append(.ownersUnknown("\(error)"))
+      }
+    }
+    var lanes: [Lanes.Listing]?
+    do throws(LaneGap) { lanes = try await livingLanes() } catch { gaps.append(error.gap) }
+    var sample = LagSample(
+      time: WallClock.milliseconds(), moment: SteadyClock.milliseconds(), lags: lags, logs: logs, members: members, lanes: lanes)
+    sample.gaps = gaps
+    return sample
+  }
+
+  /// Ends it.
+  public func close() async {
+    shards?.close()
+    await groupLag?.close()
+    await admin.close()
+    (shards, groupLag) = (nil, nil)
+  }
+
+  /// How far the group is behind; asked again while its coordinator is not ready, as on a broker that has just started.
+  private func groupLags(of partitions: [TopicPartition]) async throws(KafkaError) -> [PartitionLag] {
+    let deadline = SteadyClock.milliseconds() + Int64(Self.formingMilliseconds)
+    while true {
+      do throws(KafkaError) {
+        return try await groupLag?.read(partitions) ?? []
+      } catch {
+        guard error.isRetriable, error.code != .timedOut, SteadyClock.milliseconds() < deadline else { throw error }
+      }
+      await loop.sleep(milliseconds: 250)
+    }
+  }
+
+  /// The logs with the times of their newest records, which have to be read: Kafka tells them otherwise only since version 3.0.
+  private func logs(_ partitions: [TopicPartition]) async throws(KafkaError) -> [PartitionLog] {
+    let ends = try await admin.ends(of: partitions)
+    var newest: [TopicPartition: Int64] = [:]
+    let stretches = ends.filter { !$0.value.isEmpty }.map { TopicStretch($0.key, $0.value.upperBound - 1, $0.value.upperBound) }
+    let bounds = ["fetch.message.max.bytes": "1024", "queued.min.messages": "1"]
+    let reader = TopicReader(on: loop, kafka.merging(bounds), silenceMilliseconds: 10_000)
+    try await reader.read(stretches, "the newest records") { newest[TopicPartition($0.topic, $0.partition)] = $0.timestamp }
+    return partitions.map { PartitionLog(partition: $0, offsets: ends[$0] ?? 0..<0, newest: newest[$0]) }
+  }
+
+  /// The group's members, when it has given out its partitions, or has not for long: a partition that goes from one member to another is
+  /// nobody's meanwhile.
+  private func settledMembers(of partitions: Int) async throws(KafkaError) -> GroupMembers {
+    let deadline = SteadyClock.milliseconds() + Int64(Self.formingMilliseconds)
+    while true {
+      let found: Result<GroupMembers, KafkaError>
+      do throws(KafkaError) { found = .success(try await admin.members(of: group)) } catch { found = .failure(error) }
+      switch found {
+      case .success(let members):
+        let owned = members.members.reduce(0) { $0 + $1.partitions.count { $0.topic == topics.requests } }
+        let isSettled = !members.isForming && (members.members.isEmpty || owned >= partitions)
+        if isSettled || SteadyClock.milliseconds() >= deadline { return members }
+      case .failure(let error): if !error.isRetriable || SteadyClock.milliseconds() >= deadline { throw error }
+      }
+      await loop.sleep(milliseconds: 250)
+    }
+  }
+
+  private struct LaneGap: Error { let gap: LagGap }
+
+  private func livingLanes() async throws(LaneGap) -> [Lanes.Listing] {
+    guard let store else { throw LaneGap(gap: .redisNotGiven) }
+    let shards = shards ?? Shards(on: loop, store, clientName: "carillon-lag")
+    if self.shards == nil { shards.start() }
+    self.shards = shards
+    do {
+      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
+      return try await Lanes(shards).list()
+    } catch {
+      throw LaneGap(gap: .redisAway("\(error)"))
+    }
+  }
+}

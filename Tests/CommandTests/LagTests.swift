@@ -1,0 +1,186 @@
+import Foundation
+import JSON
+import Kafka
+import TestSupport
+import Testing
+
+/// `carillon lag`, over topics of its own and over workers that run.
+@Suite struct LagTests {
+  private struct Place: Sendable {
+    let carillon: CarillonCommand
+    let kafka: KafkaFixture
+    let prefix: String
+    let flags: [String]
+
+    var requests: String { prefix + "requests" }
+
+    func lag(_ more: String...) async throws -> CarillonCommand.Result { try await carillon.run(flags + more) }
+  }
+
+  private func with(_ body: @Sendable (Place) async throws -> Void) async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        let prefix = KafkaFixture.unique("lag") + "."
+        for topic in ["requests", "devices", "deliveries", "events", "journal", "dead-letters"] {
+          try kafka.embedded?.createTopic(prefix + topic, partitions: 2)
+          try await kafka.admin.ensureTopics([TopicSpecification(prefix + topic, partitions: 2)])
+        }
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        let flags = ["lag", "--kafka", servers, "--topic-prefix", prefix, "--group", prefix + "group"]
+        try await body(Place(carillon: carillon, kafka: kafka, prefix: prefix, flags: flags))
+      }
+    }
+  }
+
+  private static func objects(_ result: CarillonCommand.Result) throws -> [JSONValue] {
+    try result.lines.map { try JSONValue(parsing: $0) }
+  }
+
+  @Test func aProgramGetsAnObjectForEachTopicAndOneForWhatIsWrong() async throws {
+    try await with { place in
+      let old = Int64(Date().timeIntervalSince1970 * 1000) - 60_000
+      try await place.kafka.publish((0..<3).map { TestRecord("\($0)", partition: 1, timestamp: old) }, to: place.requests)
+      let result = try await place.lag("--json", "--no-rates")
+      let isEmbedded = place.kafka.embedded != nil
+      #expect(result.status == (isEmbedded ? 0 : 1), "it said: \(result.errors)")
+      let objects = try Self.objects(result)
+      #expect(
+        objects.map { $0["topic"]?.stringValue?.dropFirst(place.prefix.count) }
+          == ["requests", "devices", "deliveries", "events", "journal", "dead-letters", nil])
+      #expect(objects[0]["records"]?.integerValue == 3 && objects[0]["worstPartition"]?.integerValue == 1)
+      #expect((60_000..<120_000).contains(objects[0]["behindMs"]?.integerValue ?? 0) && objects[0]["state"] == "unknown")
+      #expect(objects[1]["records"]?.integerValue == 0 && objects[1]["behindMs"]?.integerValue == 0 && objects[1]["state"] == "at-end")
+      let summary = try #require(objects.last)
+      if isEmbedded {
+        #expect(summary["problems"]?.elements?.isEmpty == true && objects[0]["withoutOwner"] == .null)
+        #expect(summary["notes"]?.text.contains("the embedded broker does not tell who works through a partition") == true)
+      } else {
+        #expect(summary["groupState"] == "Dead" && objects[0]["withoutOwner"]?.text == "[0,1]")
+        #expect(summary["problems"]?.elements?.first?["problem"] == "without-owner")
+      }
+    }
+  }
+
+  @Test func eachPartitionIsToldWhenItIsWanted() async throws {
+    try await with { place in
+      try await place.kafka.publish([TestRecord("x", partition: 1)], to: place.requests)
+      let objects = try Self.objects(try await place.lag("--json", "--no-rates", "--partitions"))
+      #expect(objects.count == 13)
+      #expect(objects[1]["partition"]?.integerValue == 1 && objects[1]["logEnd"]?.integerValue == 1 && objects[1]["committed"] == .null)
+      let lines = try await place.lag("--no-rates", "--partitions").lines
+      #expect(lines.contains { $0.hasPrefix("\(place.requests)/1 ") } && lines.contains { $0.hasPrefix("\(place.prefix)dead-letters/0 ") })
+    }
+  }
+
+  @Test func aPersonReadsATableAndWhatIsWrong() async throws {
+    try await with { place in
+      let result = try await place.lag("--interval", "500ms")
+      let columns = result.lines.map { $0.split(separator: " ").map(String.init) }
+      #expect(columns.contains { $0 == ["TOPIC", "RECORDS", "BEHIND", "IN/S", "OUT/S", "CAUGHT", "UP", "WORST"] })
+      #expect(columns.contains { $0 == [place.requests, "(2)", "0", "0", "0", "0", "at", "the", "end"] }, "it said: \(result.output)")
+      #expect(result.output.contains("NOTE   the fan-out lanes are not known without --redis"))
+      if place.kafka.embedded == nil {
+        #expect(result.output.contains("WRONG  \(place.requests): nobody works through partitions 0-1"))
+      }
+    }
+  }
+
+  @Test func aRedisThatDoesNotAnswerIsAMissingDependencyAndTheRestIsTold() async throws {
+    try await with { place in
+      let result = try await place.lag("--no-rates", "--json", "--redis", "127.0.0.1:1")
+      #expect(result.status == (place.kafka.embedded == nil ? 1 : 3))
+      let objects = try Self.objects(result)
+      #expect(objects.count == 7 && objects.last?["lanes"] == .null)
+      #expect(objects.last?["notes"]?.text.contains("the fan-out lanes are not known: ") == true)
+    }
+  }
+
+  @Test func watchingShowsOneReportAfterTheOther() async throws {
+    try await with { place in
+      let watching = try place.carillon.start(place.flags + ["--watch", "--interval", "500ms", "--json"])
+      let deadline = ContinuousClock.now + .seconds(60)
+      while watching.outputSoFar.split(separator: "\n").count < 14, ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(50))
+      }
+      try await watching.stop()
+      let objects = try watching.outputSoFar.split(separator: "\n").prefix(14).map { try JSONValue(parsing: String($0)) }
+      #expect(objects.count == 14 && objects[0]["inPerSecond"] == .null && objects[7]["inPerSecond"]?.integerValue == 0)
+    }
+  }
+
+  @Test(arguments: [["--interval", "100ms"], ["--watch", "5s"], ["--partition"], ["--lane-silence", "1s"]])
+  func whatIsTypedWrongIsWrongUsage(arguments: [String]) async throws {
+    try await CarillonCommand.with { carillon in
+      let result = try await carillon.run(["lag", "--kafka", "127.0.0.1:1"] + arguments)
+      #expect(result.status == 2 && result.output.isEmpty && result.errors.contains("carillon lag --help"), "it said: \(result.errors)")
+    }
+  }
+
+  @Test func withoutKafkaOrTopicsADependencyIsMissing() async throws {
+    try await CarillonCommand.with { carillon in
+      let away = try await carillon.run(["lag", "--kafka", "127.0.0.1:1"])
+      #expect(away.status == 3 && away.output.isEmpty && away.errors.contains("Kafka does not answer at 127.0.0.1:1"))
+      try await KafkaFixture.with { kafka in
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        let bare = try await carillon.run(["lag", "--kafka", servers, "--topic-prefix", KafkaFixture.unique("none") + "."])
+        #expect(bare.status == 3 && bare.errors.contains("carillon topics create"))
+      }
+    }
+  }
+
+  @Test(.enabled(if: KafkaFixture.realServers != nil && ClusterFixture.python != nil, "no record of the embedded broker can be deleted"))
+  func recordsThatAreGoneUnfinishedAreCountedAndTheirRangeIsTold() async throws {
+    try await with { place in
+      try await place.kafka.publish((0..<20).map { TestRecord("\($0)", partition: 0) }, to: place.requests)
+      let script = """
+        import sys
+        from confluent_kafka import Consumer, TopicPartition
+        from confluent_kafka.admin import AdminClient
+        servers, topic, group = sys.argv[1:]
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+        consumer.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
+        consumer.close()
+        admin = AdminClient({"bootstrap.servers": servers})
+        [each.result(30) for each in admin.delete_records([TopicPartition(topic, 0, 15)]).values()]
+        """
+      let servers = place.kafka.configuration.bootstrapServers.joined(separator: ",")
+      let python = try #require(ClusterFixture.python)
+      let deleted = try await place.carillon.run(
+        [try place.carillon.file("delete.py", script), servers, place.requests, place.prefix + "group"],
+        program: URL(fileURLWithPath: python))
+      #expect(deleted.status == 0, "it said: \(deleted.errors)")
+      let result = try await place.lag("--no-rates", "--json")
+      #expect(result.status == 1)
+      let objects = try Self.objects(result)
+      #expect(objects[0]["missed"]?.integerValue == 11 && objects[0]["records"]?.integerValue == 5)
+      let problem = objects.last?["problems"]?.elements?.first { $0["problem"] == "missed" }
+      #expect(problem?["records"]?.integerValue == 11 && problem?["first"]?.integerValue == 4 && problem?["last"]?.integerValue == 14)
+      let text = try await place.lag("--no-rates")
+      #expect(text.output.contains("\(place.requests)/0: 11 records are gone and were not finished: offsets 4 to 14"))
+    }
+  }
+
+  @Test func workersThatRunHaveNoLagAndShowIt() async throws {
+    try await WorkerPair.with { pair in
+      let flags = ["lag", "--group", pair.prefix + "transform", "--redis", pair.redisAddress, "--json", "--no-rates"] + pair.flags
+      try await pair.register(String(repeating: "a", count: 64), user: "ada")
+      try await pair.publish((0..<5).map { _ in WorkerPair.request("user:ada") })
+      try await pair.eventually("all is finished, and told so") {
+        let result = try await pair.carillon.run(flags)
+        guard result.status == 0 else { return false }
+        let objects = try Self.objects(result)
+        return objects[0]["records"]?.integerValue == 0 && objects.last?["lanes"]?.integerValue == 1
+          && objects[2]["readPartitions"]?.elements?.count == 1
+      }
+      let place = "{topic=\"\(pair.prefix)requests\",partition=\"0\"}"
+      try await pair.eventually("the worker shows its partitions") {
+        let metrics = try await pair.metrics()
+        return metrics["carillon_lag_seconds" + place] == 0 && metrics["carillon_lag_records" + place] == 0
+          && metrics["carillon_transform_assigned_partitions"] == 8
+      }
+      let metrics = try await pair.metrics()
+      #expect(metrics["carillon_transform_in_flight"] == 0 && metrics["carillon_transform_in_flight_limit"] == 50_000)
+      #expect(metrics["carillon_transform_missed_total"] == 0)
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import Kafka
+import Store
+import TestSupport
+import Testing
+import Worker
+
+@testable import Operations
+
+/// Samples judged, against a model that counts each record.
+@Suite struct LagHistoryTests {
+  private static let topics = Topics(prefix: "t.")
+  private static let partition = TopicPartition(topics.requests, 0)
+
+  private func history(windowMilliseconds: Int = 30_000) -> LagHistory {
+    LagHistory(Self.topics, group: "g", laneLifetimeMilliseconds: 10_000, windowMilliseconds: windowMilliseconds)
+  }
+
+  private func sample(
+    at time: Int64, _ lags: [PartitionLag] = [], _ logs: [PartitionLog] = [], members: GroupMembers? = nil, lanes: [Lanes.Listing]? = nil
+  ) -> LagSample {
+    LagSample(time: 1_000_000 + time, moment: time, lags: lags, logs: logs, members: members, lanes: lanes)
+  }
+
+  private func lag(_ log: Range<Int64>, _ committed: Int64?, oldest: Int64? = nil, of partition: Int32 = 0) -> PartitionLag {
+    PartitionLag(partition: TopicPartition(Self.topics.requests, partition), log: log, committed: committed, oldest: oldest)
+  }
+
+  /// One partition whose records are each known: when it was written, and what became of it.
+  private struct Model {
+    var written: [Int64] = []
+    var finishedCounts: [Int] = []
+    var (start, committed) = (0, 0)
+    var finished = 0
+
+    mutating func step(_ random: inout SeededRandom, at time: Int64) {
+      for _ in 0..<Int.random(in: 0...20, using: &random) { written.append(1_000_000 + time - Int64.random(in: 0...99, using: &random)) }
+      written.sort()
+      if Int.random(in: 0..<4, using: &random) == 0 {
+        start = Int.random(in: start...written.count, using: &random)
+      } else {
+        let from = max(start, committed)
+        let to = Int.random(in: from...written.count, using: &random)
+        finished += to - from
+        committed = max(committed, to)
+      }
+    }
+
+    var lag: PartitionLag {
+      let next = max(start, committed)
+      return PartitionLag(
+        partition: LagHistoryTests.partition, log: Int64(start)..<Int64(written.count), committed: Int64(committed),
+        oldest: next < written.count ? written[next] : nil)
+    }
+  }
+
+  @Test(arguments: 0..<200) func ratesAndLagAreThoseOfCountedRecords(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    var (model, history) = (Model(), history(windowMilliseconds: .max))
+    history.take(sample(at: 0, [model.lag]))
+    var time: Int64 = 0
+    for _ in 0..<30 {
+      time += Int64.random(in: 100...5_000, using: &random)
+      model.step(&random, at: time)
+      history.take(sample(at: time, [model.lag]))
+      let state = try #require(history.report?.topics.first?.partitions.first)
+      let next = max(model.start, model.committed)
+      #expect(state.records == Int64(model.written.count - next))
+      #expect(state.behind == (next < model.written.count ? 1_000_000 + time - model.written[next] : 0))
+      #expect(state.missed == (model.start > model.committed ? Int64(model.committed)..<Int64(model.start) : nil))
+      let (rateIn, rateOut) = (Double(model.written.count) / Double(time) * 1000, Double(model.finished) / Double(time) * 1000)
+      let rates = try #require(state.rates)
+      #expect(abs(rates.in - rateIn) < 1e-9 && abs(rates.out - rateOut) < 1e-9, "in \(rateIn), out \(rateOut), told \(rates)")
+      switch state.catchUp {
+      case .atEnd: #expect(state.records == 0)
+      case .keepsUp: #expect(state.records > 0 && state.behind < 3_000)
+      case .after(let milliseconds): #expect(abs(Double(milliseconds) - Double(state.records) / (rateOut - rateIn) * 1000) <= 1)
+      case .never: #expect(rateOut <= rateIn)
+      case .unknown: Issue.record("rates are known")
+      }
+    }
+  }
+
+  @Test func ratesForgetWhatIsOlderThanTheirWindow() throws {
+    var history = history(windowMilliseconds: 10_000)
+    for second in Int64(0)...20 { history.take(sample(at: second * 1000, [lag(0..<(second <= 10 ? second * 100 : 1000), 0, oldest: 1)])) }
+    #expect(history.report?.topics.first?.partitions.first?.rates == LagRates(in: 0, out: 0))
+    history.take(sample(at: 21_000, [lag(0..<1_500, 0, oldest: 1)]))
+    let rate = try #require(history.report?.topics.first?.partitions.first?.rates?.in)
+    #expect(abs(rate - 50) < 5)
+  }
+
+  @Test func aTopicThatWasMadeAgainHasNoRateFromBefore() {
+    var history = history()
+    history.take(sample(at: 0, [lag(0..<1000, 1000)]))
+    history.take(sample(at: 1000, [lag(0..<10, 1000)]))
+    let report = history.report
+    #expect(report?.topics.first?.partitions.first?.rates == nil)
+    #expect(report?.problems == [.beyondEnd(Self.partition, committed: 1000, end: 10)])
+    history.take(sample(at: 2000, [lag(0..<20, 15, oldest: 1_001_500)]))
+    #expect(history.report?.topics.first?.partitions.first?.rates?.in == 10)
+    #expect(history.report?.problems.isEmpty == true)
+  }
+
+  @Test func ofOneSampleNoRateIsKnown() {
+    var history = history()
+    #expect(history.report == nil)
+    history.take(sample(at: 0, [lag(0..<10, 4, oldest: 990_000), lag(0..<10, 10, of: 1), lag(0..<10, 4, oldest: 999_999, of: 2)]))
+    let partitions = history.report?.topics.first?.partitions ?? []
+    #expect(partitions.map(\.rates) == [nil, nil, nil] && partitions.map(\.catchUp) == [.unknown, .atEnd, .keepsUp])
+    #expect(history.report?.topics.first?.worst?.lag.partition.partition == 0)
+    #expect(history.report?.topics.first?.catchUp == .unknown)
+  }
+
+  @Test func offsetsThatNoRecordHasAreNoLag() {
+    var history = history()
+    history.take(sample(at: 0, [lag(0..<10, 9)]))
+    let state = history.report?.topics.first?.partitions.first
+    #expect(state?.records == 0 && state?.behind == 0 && state?.catchUp == .atEnd)
+  }
+
+  // MARK: Owners
+
+  private func member(_ id: String, _ partitions: Int32...) -> GroupMembers.Member {
+    .init(id: id, client: "c", host: "/h", partitions: partitions.map { TopicPartition(Self.topics.requests, $0) })
+  }
+
+  @Test func devicesGoWithTheRequestsOfTheSameNumber() {
+    let requests = (Int32(0)..<2).map { lag(0..<0, nil, of: $0) }
+    let devices = (Int32(0)..<5).map { PartitionLag(partition: TopicPartition(Self.topics.devices, $0), log: 0..<0, committed: nil) }
+    var history = history()
+    history.take(sample(at: 0, requests + devices, members: GroupMembers(state: "Stable", members: [member("a", 1), member("b")])))
+    let report = history.report
+    #expect(report?.topics.map(\.ownerless) == [[0], [0, 2, 4]])
+    #expect(
+      report?.problems == [
+        .ownerless(topic: Self.topics.requests, partitions: [0]), .ownerless(topic: Self.topics.devices, partitions: [0, 2, 4]),
+      ])
+    #expect(report?.topics.last?.partitions[3].owner == .member(member("a", 1)))
+  }
+
+  @Test(arguments: [nil, GroupMembers(state: "PreparingRebalance", members: []), GroupMembers(state: "CompletingRebalance", members: [])])
+  func whereOwnersCannotBeToldNothingIsWrong(members: GroupMembers?) {
+    var history = history()
+    history.take(sample(at: 0, [lag(0..<0, nil)], members: members))
+    #expect(history.report?.topics.first?.partitions.first?.owner == .unknown && history.report?.problems.isEmpty == true)
+  }
+
+  @Test(arguments: ["Empty", "Dead"]) func aGroupWithoutMembersOwnsNothing(state: String) {
+    var history = history()
+    history.take(sample(at: 0, [lag(0..<0, nil)], members: GroupMembers(state: state, members: [])))
+    #expect(history.report?.problems == [.ownerless(topic: Self.topics.requests, partitions: [0])])
+  }
+
+  // MARK: Lanes
+
+  @Test func deliveriesThatNoLivingLaneReadsAreToldWhenTheyCome() {
+    func deliveries(_ ends: Int64...) -> [PartitionLog] {
+      ends.enumerated().map { PartitionLog(partition: TopicPartition(Self.topics.deliveries, Int32($0)), offsets: 0..<$1) }
+    }
+    let lanes = [
+      Lanes.Listing(partition: 0, name: "living", silentMilliseconds: 9_999),
+      Lanes.Listing(partition: 1, name: "dead", silentMilliseconds: 10_000),
+    ]
+    var history = history()
+    history.take(sample(at: 0, [], deliveries(5, 5, 5), lanes: lanes))
+    #expect(history.report?.problems.isEmpty == true, "what lies there may be of a lane that is gone")
+    #expect(history.report?.logs.first?.partitions.map(\.readers) == [["living"], [], []])
+    history.take(sample(at: 1000, [], deliveries(9, 6, 5), lanes: lanes))
+    #expect(history.report?.problems == [.unread(topic: Self.topics.deliveries, partitions: [1])])
+    history.take(sample(at: 2000, [], deliveries(9, 6, 5), lanes: []))
+    #expect(history.report?.problems.first == .noLane)
+    history.take(sample(at: 3000, [], deliveries(9, 6, 5), lanes: nil))
+    #expect(history.report?.problems.isEmpty == true && history.report?.logs.first?.partitions.first?.readers == nil)
+  }
+}

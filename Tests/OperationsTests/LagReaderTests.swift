@@ -1,0 +1,155 @@
+import EventLoop
+import Kafka
+import Store
+import TestSupport
+import Testing
+import Worker
+
+@testable import Operations
+
+/// What is read of a Kafka: the embedded one, and a real one where there is one.
+@Suite struct LagReaderTests {
+  private struct Place: Sendable {
+    let kafka: KafkaFixture
+    let topics: Topics
+    let group: String
+    let loop: EventLoop
+    let reader: LagReader
+
+    func look() async throws -> LagReport {
+      var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 10_000)
+      history.take(try await reader.sample())
+      return try #require(history.report)
+    }
+
+    /// Commits an offset of the requests, as a member of the group without partitions of its own.
+    func commit(_ offset: Int64, _ partition: Int32 = 0) async throws { try await Committer(loop).commit(offset, partition, self) }
+  }
+
+  private func with(_ body: @Sendable (Place) async throws -> Void) async throws {
+    try await KafkaFixture.with { kafka in
+      let topics = Topics(prefix: KafkaFixture.unique("lag") + ".")
+      for topic in topics.all {
+        try kafka.embedded?.createTopic(topic, partitions: 2)
+        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
+      }
+      let (loop, group) = (EventLoop(name: "lag-test"), topics.requests + "-group")
+      let reader = try LagReader(on: loop, kafka.configuration, topics, group: group, store: nil)
+      try await body(Place(kafka: kafka, topics: topics, group: group, loop: loop, reader: reader))
+      await reader.close()
+      await loop.close()
+    }
+  }
+
+  private actor Committer {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    private final class Silent: ConsumerHandler {
+      var assigned: AssignedPartition?
+      func consumerReceived(_ batch: RecordBatch) {}
+      func consumerAssigned(_ partitions: [AssignedPartition]) { assigned = partitions.first }
+      func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+      func consumerFailed(_ error: KafkaError) {}
+    }
+
+    func commit(_ offset: Int64, _ partition: Int32, _ place: Place) async throws {
+      let handler = Silent()
+      let consumer = try Consumer(on: loop, place.kafka.configuration, .init(group: place.group), handler: handler)
+      let own = try await consumer.assign([(TopicPartition(place.topics.requests, partition), .earliest)])
+      let wanted = CommitOffset(partition: own[0].index, generation: own[0].generation, offset: offset)
+      let failed = await withCheckedContinuation { continuation in consumer.commit([wanted]) { continuation.resume(returning: $0) } }
+      #expect(failed.isEmpty, "\(failed)")
+      await consumer.close()
+    }
+  }
+
+  @Test func recordsAndTimeBehindGrowAndFallToNothing() async throws {
+    try await with { place in
+      let requests = place.topics.requests
+      var report = try await place.look()
+      #expect(report.topics.map(\.records) == [0, 0] && report.topics.map(\.behind) == [0, 0])
+      let old = WallClock.milliseconds() - 60_000
+      try await place.kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0, timestamp: old + $0 * 1000) }, to: requests)
+      report = try await place.look()
+      let first = try #require(report.topics.first)
+      #expect(first.records == 10 && (60_000..<90_000).contains(first.behind) && first.worst?.lag.partition == TopicPartition(requests, 0))
+      try await place.commit(9)
+      report = try await place.look()
+      #expect(report.topics.first?.records == 1)
+      #expect((51_000..<81_000).contains(report.topics.first?.behind ?? 0), "the oldest that is not finished counts")
+      try await place.commit(10)
+      report = try await place.look()
+      #expect(report.topics.first?.records == 0 && report.topics.first?.behind == 0 && report.topics.first?.worst == nil)
+    }
+  }
+
+  @Test func otherTopicsHaveTheirCountsAndNewestTimes() async throws {
+    try await with { place in
+      let time = WallClock.milliseconds() - 10_000
+      try await place.kafka.publish(
+        (0..<3).map { TestRecord("\($0)", partition: 1, timestamp: time + $0) }, to: place.topics.events)
+      let report = try await place.look()
+      let events = try #require(report.logs.first { $0.topic == place.topics.events })
+      #expect(events.records == 3 && events.newest == time + 2)
+      #expect(report.logs.first { $0.topic == place.topics.journal }?.newest == nil)
+      #expect(report.gaps.contains(.redisNotGiven))
+    }
+  }
+
+  @Test func onTheEmbeddedBrokerOwnersAreUntold() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topics = Topics(prefix: "lag.")
+      for topic in topics.all where topic != topics.journal { try kafka.embedded?.createTopic(topic, partitions: 1) }
+      let loop = EventLoop(name: "lag-test")
+      let reader = try LagReader(on: loop, kafka.configuration, topics, group: "g", store: nil)
+      let sample = try await reader.sample()
+      #expect(Set(sample.gaps) == [.ownersUntold, .redisNotGiven, .topicMissing(topics.journal)] && sample.members == nil)
+      await reader.close()
+      await loop.close()
+    }
+  }
+
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "the embedded broker tells no members"))
+  func ownersAreTheGroupsMembers() async throws {
+    try await with { place in
+      #expect(try await place.look().problems.contains(.ownerless(topic: place.topics.requests, partitions: [0, 1])))
+      try await Member(place.loop).work(place) {
+        let report = try await place.look()
+        #expect(report.problems.isEmpty && report.members?.state == "Stable")
+        guard case .member(let owner) = report.topics.first?.partitions.first?.owner else {
+          Issue.record("nobody owns it")
+          return
+        }
+        #expect(owner.client == "carillon-test" && owner.partitions.count == 2)
+      }
+      let report = try await place.look()
+      #expect(report.members?.state == "Empty" && report.topics.map(\.ownerless) == [[0, 1], [0, 1]])
+    }
+  }
+
+  /// A member of the group that reads nothing on.
+  private actor Member {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    private final class Owner: ConsumerHandler {
+      var count = 0
+      func consumerReceived(_ batch: RecordBatch) {}
+      func consumerAssigned(_ partitions: [AssignedPartition]) { count += partitions.count }
+      func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
+      func consumerFailed(_ error: KafkaError) {}
+    }
+
+    func work(_ place: Place, _ body: () async throws -> Void) async throws {
+      let owner = Owner()
+      let consumer = try Consumer(on: loop, place.kafka.configuration, .init(group: place.group), handler: owner)
+      try consumer.subscribe([place.topics.requests])
+      for _ in 0..<400 where owner.count < 2 { await loop.sleep(milliseconds: 50) }
+      try await body()
+      await consumer.close()
+    }
+  }
+}
