@@ -28,8 +28,6 @@ enum ReplayCommand {
       throw UsageError(.contradiction, "--topic \(values[ReplayOptions.topic].rawValue) is not replayed: \(refusal)")
     }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-replay")
-    // Before a file is made.
-    if values[ReplayOptions.isOfUnfinished] { _ = try ClusterPlace(values, client: "carillon-replay") }
     let settings = ReplaySettings(values)
     let printer = ReplayPrinter(isJSON: values[AnswerSettings.json], isDryRun: settings.isDryRun)
     let (file, plan, isResumed) = try await begin(values, kafka)
@@ -105,6 +103,8 @@ enum ReplayCommand {
       return (file, plan, true)
     }
     let selection = try selection(values)
+    // Before a file is made.
+    if selection.isOfUnfinished { _ = try ClusterPlace(values, client: "carillon-replay") }
     let run = String(UInt64.random(in: 1...(.max)), radix: 16)
     let plan = try await asked(kafka) { admin in
       try await ReplayPlan(selection, run: run, cluster: values[ClusterSettings.name], admin)
@@ -186,6 +186,7 @@ extension ReplaySettings {
     maximumBehind = behind == 0 ? nil : Int64(behind)
     group = values[TransformOptions.group]
     isDryRun = values[ReplayOptions.isDryRun]
+    grace = Int64(values[ReplayOptions.grace].wholeMilliseconds)
     spillFolder = values[ReplayOptions.spill] ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
   }
 }

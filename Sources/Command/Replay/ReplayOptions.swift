@@ -46,6 +46,9 @@ enum ReplayOptions {
     "replay.only-unfinished", .boolean, default: false,
     "Only requests that have neither an outcome nor an entry in its mailbox at one of their devices: after a loss. They come as new work, also below the markers. It needs Redis."
   )
+  static let grace = Setting(
+    "replay.grace", .duration(.zero...(.seconds(86_400))), default: .seconds(30),
+    "With --only-unfinished: a request so young is under way, and not unfinished.")
   static let spill = Setting<String?>(
     "replay.spill", .folder, "With --only-unfinished: where is put what does not fit into memory. Absent: $TMPDIR, else /tmp.")
   static let isDryRun = Setting(
@@ -69,7 +72,7 @@ enum ReplayOptions {
   static let range = SettingGroup("Range", [topic, into, from, to, partitions, offsets])
   static let conditions = SettingGroup("Conditions", [isOfUnfinished, app, target, id, collapseID, pushType, values])
   static let way = SettingGroup(
-    "Replay", [isDryRun, records, maximumBehind, resume], advanced: [bytes, state, skipsGone, spill, TransformOptions.group])
+    "Replay", [isDryRun, records, maximumBehind, resume], advanced: [bytes, state, skipsGone, grace, spill, TransformOptions.group])
 
   /// Which requests are meant.
   static func filter(_ values: SettingValues) throws(UsageError) -> ReplayFilter {

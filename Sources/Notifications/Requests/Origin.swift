@@ -95,7 +95,8 @@ public struct Origin {
     else { return nil }
     return Origin(
       cluster: UnsafeRawBufferPointer(rebasing: cluster[1..<cluster.count - 1]), topic: topic,
-      position: SourcePosition(partition: partition, offset: offset, timestamp: timestamp), purpose: purpose, isUnfinished: isUnfinished && purpose == .redrive)
+      position: SourcePosition(partition: partition, offset: offset, timestamp: timestamp), purpose: purpose,
+      isUnfinished: isUnfinished && purpose == .redrive)
   }
 
   /// A name that Kafka takes for a topic.

@@ -15,6 +15,8 @@ public struct ReplaySettings: Sendable {
   public var group = "carillon-transform"
   /// Nothing is written.
   public var isDryRun = false
+  /// A request so young is under way, and not unfinished, in milliseconds.
+  public var grace: Int64 = 30_000
   /// Where facts are put that do not fit into memory, to find out what has not come to its end.
   public var spillFolder = "/tmp"
 

@@ -168,6 +168,7 @@ public actor Replayer {
     var audit = AuditSettings()
     audit.published = plan.published
     audit.spillFolder = settings.spillFolder
+    audit.grace = settings.grace
     let reader = TopicReader(on: loop, kafka)
     let onNews = onNews
     reader.onProgress = { onNews(.reading($0)) }
