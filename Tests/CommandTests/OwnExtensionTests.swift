@@ -49,6 +49,17 @@ import Testing
     #expect(seen.last == [.string(state), .string(title)], "\(seen)")
   }
 
+  @Test func anExtensionThatIsCalledForEachDeviceIsToldWhose() async throws {
+    let token = String(repeating: "ab", count: 32)
+    for (scope, flags, title) in [
+      ("request", ["--device", token], "nobody"), ("device", ["--device", token], token), ("device", [], String(repeating: "0", count: 64)),
+    ] {
+      let told = #"{"name":"own","use":"told","per":"\#(scope)","settings":{"mode":"whose"}}"#
+      let (_, lines, errors) = try await Self.attempt("OwnExtensions", told, Self.mutable, flags)
+      #expect(lines.first?["payload"]?["aps"]?["alert"]?["title"] == .string("com.example.shop \(title)"), "it said: \(errors)")
+    }
+  }
+
   @Test func settingsThatItRefusesAreItsFailure() async throws {
     let (status, lines, _) = try await Self.attempt("OwnExtensions", #"{"name":"own","use":"told"}"#)
     #expect(status == 1)

@@ -86,6 +86,44 @@ import Testing
     }
   }
 
+  @Test func aWorkerThatIsToldToEndLetsThoseInWhoHaveNotHeardOfIt() async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        try await withRedis(listening: .port(nil)) { redis in
+          let prefix = KafkaFixture.unique("unready") + "."
+          let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+          let created = try await carillon.run(["topics", "create", "--kafka", servers, "--topic-prefix", prefix, "--partitions", "4"])
+          #expect(created.status == 0, "it said: \(created.errors)")
+          let process = try carillon.start([
+            "fan-out", "--listen", "127.0.0.1:0", "--kafka", servers, "--redis", redis.address.description, "--topic-prefix", prefix,
+            "--json",
+            "--drain", "40s", "--unready-for", "15s",
+          ])
+          let line = try JSONValue(parsing: try await process.firstLine())
+          let admin = try #require(line["admin"]?.stringValue)
+          let port = try #require(line["devices"]?.stringValue?.firstMatch(of: /:([0-9]+)\//).flatMap { Int($0.1) })
+          process.signal(SIGTERM)
+          let deadline = ContinuousClock.now + .seconds(10)
+          while try await get(admin + "/readyz").status == 200, ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(10))
+          }
+          #expect(try await get(admin + "/readyz").status == 503)
+          let device = try RawSocket(port: port)
+          let upgrade = [
+            "GET /v1/device HTTP/1.1", "Host: a", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Protocol: carillon.v1",
+          ]
+          try device.send((upgrade + ["", ""]).joined(separator: "\r\n"))
+          // It is closed when its hello does not come.
+          let answer = String(decoding: try device.readToEnd(), as: UTF8.self)
+          #expect(answer.hasPrefix("HTTP/1.1 101"), "it answered: \(answer.prefix(200))")
+          let result = try await process.result(withinSeconds: 60)
+          #expect(result.status == 0, "it said: \(result.errors)")
+        }
+      }
+    }
+  }
+
   @Test func readyRolesSayWhereTheyAreAndDrainAtSIGTERM() async throws {
     try await CarillonCommand.with { carillon in
       try await KafkaFixture.with { kafka in

@@ -24,7 +24,7 @@ struct Told: ServiceExtension {
     default: break
     }
     var content = bestAttempt.content
-    content.title = "\(request.application) \(mode)"
+    content.title = "\(request.application) \(mode == "whose" ? request.device ?? "nobody" : mode)"
     return content
   }
 

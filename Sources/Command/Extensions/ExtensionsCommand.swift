@@ -13,6 +13,9 @@ enum ExtensionsCommand {
   private static let locale = Setting<String?>(
     "extensions.locale", .string("LOCALE"), "The device's locale, such as de_AT. Absent: it has told none.")
 
+  private static let device = Setting<DeviceToken?>(
+    "extensions.device", .deviceToken, "The device's token, for an extension that is called for each device. Absent: zeros.")
+
   private static let place = Setting(
     "extensions.place", .choice, default: ExtensionsFile.Place.workers,
     "Whose extensions: those that run in the workers, or those that run on the device.")
@@ -46,7 +49,8 @@ enum ExtensionsCommand {
       "Prints each extension, what became of the notification there, how long it took and what it changed, and the result. Nothing is published. The answer is no (exit code 1) when an extension has failed, or when none would be called.",
     arguments: [file],
     groups: [
-      SettingGroup("Notification", [app, payload, place, locale, RequestSettings.payloadBytes]), MediaOptions.keeping, AnswerSettings.group,
+      SettingGroup("Notification", [app, payload, place, locale, device, RequestSettings.payloadBytes]), MediaOptions.keeping,
+      AnswerSettings.group,
     ],
     examples: [Example("extensions try extensions.json --app com.example.shop --payload payload.json", "what a device would be shown")]
   ) { values in
@@ -69,6 +73,7 @@ enum ExtensionsCommand {
     }
     let attempt = await ExtensionAttempt(
       try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, chain, locale: values[locale],
+      device: values[device]?.text ?? String(repeating: "0", count: 64),
       ContentRules(RequestLimits(payloadBytes: values[RequestSettings.payloadBytes])))
     await media?.close()
     attempt.print(isJSON: values[AnswerSettings.json])
@@ -81,12 +86,16 @@ private struct ExtensionAttempt {
   private let steps: [(outcome: ExtensionRun.Outcome, content: MutableContent)]
   private let result: MutableContent
 
-  init(_ payload: JSONValue, _ chain: ExtensionChain, locale: String?, _ rules: ContentRules) async {
+  init(_ payload: JSONValue, _ chain: ExtensionChain, locale: String?, device: String, _ rules: ContentRules) async {
     let id = NotificationID.random()
     let request = ExtensionRequest(
       id: id, identifier: id.description, application: chain.application, expiration: WallClock.seconds() + 3600, locale: locale)
+    // As the workers call it for those who get the same.
+    let variant = chain.variant(of: device, locale).map { request.varied($0, device: chain.scope == .device ? device : nil) }
     let loop = EventLoop(name: "extensions")
-    let runs = await Task(executorPreference: loop) { await Self.runs(of: payload, request, chain, rules, on: loop) }.value
+    let runs = await Task(executorPreference: loop) {
+      await Self.runs(of: payload, request, variant, chain, rules, on: loop)
+    }.value
     await loop.close()
     steps = runs.compactMap { run in run.outcomes.last.map { ($0, run.content) } }
     result = runs.last?.content ?? MutableContent(payload: payload)
@@ -94,13 +103,15 @@ private struct ExtensionAttempt {
 
   /// How the notification stands behind each extension.
   private static func runs(
-    of payload: JSONValue, _ request: ExtensionRequest, _ chain: ExtensionChain, _ rules: ContentRules, on loop: EventLoop
+    of payload: JSONValue, _ request: ExtensionRequest, _ variant: ExtensionRequest?, _ chain: ExtensionChain, _ rules: ContentRules,
+    on loop: EventLoop
   ) async -> [ExtensionRun] {
     let calls = ExtensionCalls(on: loop)
     let budget = calls.budget(lifetime: .max / 2)
     var runs: [ExtensionRun] = []
     var run = ExtensionRun(MutableContent(payload: payload))
-    for step in chain.steps {
+    for (number, step) in chain.steps.enumerated() {
+      let request = chain.varied.indices.contains(number) ? variant ?? request : request
       let passage = ExtensionPassage(run, bytes: 0, of: request, through: [step], within: budget, rules, calls)
       run = await passage.result()
       runs.append(run)

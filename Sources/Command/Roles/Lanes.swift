@@ -5,6 +5,9 @@ actor Lanes {
   private var hosts: [LaneHost] = []
   private var isStopping = false
 
+  /// How many there are.
+  var count: Int { hosts.count }
+
   /// Takes a further lane in, which was not started yet; false, and the lane ended, when the process is ending already.
   func add(_ host: LaneHost) async -> Bool {
     if isStopping {

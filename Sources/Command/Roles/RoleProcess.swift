@@ -48,11 +48,13 @@ struct RoleProcess: Sendable {
   /// Runs the process.
   ///
   /// - Parameters:
+  ///   - unreadyFor: how long its lanes go on as before when it is told to end, though it is not ready any more.
   ///   - reload: reads again what SIGHUP is to have read again; nil where that signal ends the process.
   ///   - whenEnding: ends what runs beside the lanes while they end, within so many milliseconds.
   ///   - makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
   func run(
-    _ place: ClusterPlace, reload: (@Sendable () -> Void)? = nil, whenEnding: (@Sendable (Int) async -> Void)? = nil,
+    _ place: ClusterPlace, unreadyFor: Duration = .zero, reload: (@Sendable () -> Void)? = nil,
+    whenEnding: (@Sendable (Int) async -> Void)? = nil,
     makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
     defer { log.close() }
@@ -83,7 +85,8 @@ struct RoleProcess: Sendable {
     work.cancel()
     watching.cancel()
     await redis.cancel()
-    let drain = values[RoleSettings.drain].wholeMilliseconds
+    let all = values[RoleSettings.drain].wholeMilliseconds
+    let drain = all - (await goOn(for: min(unreadyFor.wholeMilliseconds, all / 2), ending, lanes))
     await lanes.stop(withinMilliseconds: drain, logger) { await whenEnding?(drain) }
     await work.value
     await watching.value
@@ -91,6 +94,14 @@ struct RoleProcess: Sendable {
     if case .failure(let error) = ending { throw error }
     logger.info("ended")
     return .done
+  }
+
+  /// Goes on as before, for whoever has not heard yet that it is not ready; answers for how many milliseconds.
+  private func goOn(for milliseconds: Int, _ ending: Ending, _ lanes: Lanes) async -> Int {
+    guard milliseconds > 0, case .signal = ending, await lanes.count > 0 else { return 0 }
+    logger.info("not ready, and goes on for a while", ["forMs": milliseconds])
+    try? await Task.sleep(for: .milliseconds(milliseconds))
+    return milliseconds
   }
 
   private func start(

@@ -49,6 +49,10 @@ enum FanOutOptions {
     "fanout.reconnects-per-second", .integer(1...1_000_000), default: 2_000,
     "Devices that a lane lets in each second at most: more wait for their turn, and when that would take too long they are told when to come back. When it drains, it sends so many away each second."
   )
+  static let unreadyFor = Setting(
+    "fanout.unready-for", .duration(.zero...(.seconds(300))), default: .seconds(5),
+    "How long a worker that is told to end lets devices in as before, though it is not ready any more: so long some load balancers still send them. It is a part of --drain, half of it at most."
+  )
   static let silence = Setting(
     "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .seconds(10),
     "How long a lane may be silent before its partition of deliveries is free for another.")
@@ -62,7 +66,7 @@ enum FanOutOptions {
     "Sessions", [keyFile, allowedOrigins],
     advanced: [
       connections, connectionsPerAddress, window, hello, acknowledge, ping, refresh, outbox, frame, frames, reconnect,
-      reconnectsPerSecond, silence,
+      reconnectsPerSecond, unreadyFor, silence,
     ])
 }
 
