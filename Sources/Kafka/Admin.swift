@@ -16,7 +16,7 @@ public final class Admin: Sendable {
   /// Makes a client; it connects with its first call.
   ///
   /// - Throws: an error that names the property when the configuration is wrong.
-  public init(_ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = 10_000) throws(KafkaError) {
+  public init(_ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = Admin.standardMilliseconds) throws(KafkaError) {
     var configuration = configuration
     configuration.statisticsIntervalMilliseconds = 0
     self.configuration = configuration
@@ -26,6 +26,25 @@ public final class Admin: Sendable {
     rd_kafka_conf_set_log_cb(object.pointer, nil)
     client = try ClientHandle(RD_KAFKA_PRODUCER, object)
     self.timeoutMilliseconds = timeoutMilliseconds
+  }
+
+  /// How long a call may take unless said otherwise, in milliseconds.
+  public static var standardMilliseconds: Int32 { 10_000 }
+
+  /// Runs `body` with a client that is closed afterwards.
+  public static func with<R>(
+    _ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = standardMilliseconds, isolation: isolated (any Actor)? = #isolation,
+    _ body: (Admin) async throws -> R
+  ) async throws -> R {
+    let admin = try Admin(configuration, timeoutMilliseconds: timeoutMilliseconds)
+    do {
+      let result = try await body(admin)
+      await admin.close()
+      return result
+    } catch {
+      await admin.close()
+      throw error
+    }
   }
 
   /// Ends the client after the calls that are under way.

@@ -368,7 +368,8 @@ extension UnsafeMutablePointer<rd_kafka_vu_t> {
   }
 }
 
-private func withOptionalBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
+/// Lends bytes, which may be missing.
+public func withOptionalBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
   guard let bytes else { return body(nil) }
   return bytes.withUnsafeBytes { body($0) }
 }

@@ -69,10 +69,10 @@ import Testing
   }
 
   /// The values of labels are written like the names; a version, a histogram's bounds, and Kafka's names and numbers are no words of ours.
-  private static let foreign: Set<Substring> = ["version", "le", "topic", "partition"]
+  private static let ofOthers: Set<Substring> = ["version", "le", "topic", "partition"]
 
   private static func expectSnakeCase(_ series: some Sequence<String>) {
-    for label in series.flatMap({ $0.matches(of: /([a-z_]+)="([^"]*)"/) }) where !foreign.contains(label.output.1) {
+    for label in series.flatMap({ $0.matches(of: /([a-z_]+)="([^"]*)"/) }) where !ofOthers.contains(label.output.1) {
       #expect(label.output.2.wholeMatch(of: /[a-z][a-z0-9_]*/) != nil, "\(label.output.0)")
     }
   }

@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test func everyStateOfALetterFitsItsSchema() {
-    let place = LetterPlace(partition: 3, offset: 1742)
+    let place = RecordPlace(partition: 3, offset: 1742)
     for state in [
       LetterState(.discarded, of: place, by: "ada@shop", at: 1_700_000_000_123),
       LetterState(.redriven, of: place, by: "ada@shop", at: 0, request: place, id: NotificationID(high: 1, low: 2), note: "mended"),

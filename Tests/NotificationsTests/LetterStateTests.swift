@@ -5,14 +5,14 @@ import Testing
 
 /// What was done with a dead letter, as a record says it.
 @Suite struct LetterStateTests {
-  private let place = LetterPlace(partition: 3, offset: 1742)
+  private let place = RecordPlace(partition: 3, offset: 1742)
 
   @Test func aStateIsReadAsItWasWritten() throws {
     let id = try #require(NotificationID("123e4567-e89b-12d3-a456-42665544000a"))
     for state in [
       LetterState(.discarded, of: place, by: "ada@shop", at: 1_700_000_000_123),
       LetterState(
-        .redriven, of: place, by: "", at: 0, request: LetterPlace(partition: 0, offset: .max), id: id, note: "the sender was mended\n"),
+        .redriven, of: place, by: "", at: 0, request: RecordPlace(partition: 0, offset: .max), id: id, note: "the sender was mended\n"),
     ] {
       #expect(LetterState(headers: state.headers) == state)
       #expect(state.headers.allSatisfy { $0.name.hasPrefix(LetterStateHeader.prefix) })
@@ -31,15 +31,15 @@ import Testing
 
   @Test(arguments: ["", "1", "1:", ":1", "-1:1", "1:-1", "1:1:1", "2147483648:1", "1:9223372036854775808", "+1:1", "1:1 ", "１:1"])
   func whatIsNoPlaceIsRefused(_ text: String) {
-    #expect(LetterPlace(text) == nil)
+    #expect(RecordPlace(text) == nil)
     let headers = [(name: "carillon-dead-letter-state", value: "redriven"), (name: "carillon-dead-letter-letter", value: text)]
     #expect(LetterState(headers: headers) == nil)
   }
 
   @Test func aPlaceIsReadAsItWasWritten() {
-    #expect(LetterPlace("3:1742") == place && place.description == "3:1742")
-    #expect(LetterPlace("2147483647:9223372036854775807") == LetterPlace(partition: .max, offset: .max))
-    #expect(LetterPlace(partition: 1, offset: 9) < LetterPlace(partition: 2, offset: 0))
+    #expect(RecordPlace("3:1742") == place && place.description == "3:1742")
+    #expect(RecordPlace("2147483647:9223372036854775807") == RecordPlace(partition: .max, offset: .max))
+    #expect(RecordPlace(partition: 1, offset: 9) < RecordPlace(partition: 2, offset: 0))
   }
 
   @Test func textsThatAreTooLongAreCutBetweenCharacters() throws {

@@ -92,7 +92,7 @@ import Worker
     .redrive(try RequestEdits(set: set, removed: [], isNew: false))
   }
 
-  private static func only(_ places: LetterPlace...) -> LetterFilter {
+  private static func only(_ places: RecordPlace...) -> LetterFilter {
     var filter = LetterFilter()
     filter.places = Set(places)
     return filter
@@ -120,14 +120,14 @@ import Worker
         #"{"cluster":"here","topic":"\#(desk.rules.topics.requests)","partition":1,"offset":7,"timestamp":1000,"why":"redrive"}"#
       #expect(marked.header("carillon-origin") == origin)
 
-      let letter = try #require(try await desk.show(Self.only(LetterPlace(partition: 0, offset: 0))).letters.first)
+      let letter = try #require(try await desk.show(Self.only(RecordPlace(partition: 0, offset: 0))).letters.first)
       let state = try #require(letter.states.first)
       #expect(letter.summary.standing == .redriven && letter.states.count == 1)
       #expect(state.by == "ada@shop" && state.request?.partition == 1 && state.id == results.first { $0.letter.place.partition == 0 }?.id)
       // What was done is passed over, unless that is meant.
       let second = try await desk.carryOut(try Self.mending())
       #expect(second.0.done == 0 && second.0.handled == 2 && second.1.isEmpty)
-      let again = try await desk.carryOut(try Self.mending(), Self.only(LetterPlace(partition: 0, offset: 0))) { $0.isAgain = true }
+      let again = try await desk.carryOut(try Self.mending(), Self.only(RecordPlace(partition: 0, offset: 0))) { $0.isAgain = true }
       #expect(again.0.done == 1)
       #expect(try await desk.requests(3).count { $0.header("carillon-origin") == origin } == 2)
     }
@@ -139,11 +139,11 @@ import Worker
         desk.letter(at: 0, [("target", "user:ada")]), TestRecord(key: "x", "junk", headers: [], partition: 0),
         // A producer's own words make no state.
         desk.letter(
-          "BadTopic", LetterState(.redriven, of: LetterPlace(partition: 0, offset: 0), by: "eve", at: 1).headers.map { ($0.name, $0.value) }
+          "BadTopic", LetterState(.redriven, of: RecordPlace(partition: 0, offset: 0), by: "eve", at: 1).headers.map { ($0.name, $0.value) }
         ),
       ])
       #expect(try await desk.groups().map(\.count) == [1, 1])
-      let (report, _) = try await desk.carryOut(.discard, Self.only(LetterPlace(partition: 0, offset: 0))) { $0.note = "a test" }
+      let (report, _) = try await desk.carryOut(.discard, Self.only(RecordPlace(partition: 0, offset: 0))) { $0.note = "a test" }
       #expect(report.done == 1 && report.all == 2)
       let letter = try #require(try await desk.show().letters.first)
       #expect(letter.summary.standing == .discarded && letter.states.map(\.note) == ["a test"])

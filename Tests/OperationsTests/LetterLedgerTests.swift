@@ -7,7 +7,7 @@ import Testing
 /// How it stands with letters, against a model that remembers everything.
 @Suite struct LetterLedgerTests {
   /// A letter of a request that may have come before.
-  static func letter(_ place: LetterPlace, first: Int64, reason: String, time: Int64 = 0, application: String? = nil) -> LetterFacts {
+  static func letter(_ place: RecordPlace, first: Int64, reason: String, time: Int64 = 0, application: String? = nil) -> LetterFacts {
     let source = SourceCoordinates(topic: "requests", partition: 0, offset: first, timestamp: 1)
     var letter = DeadLetter(poison: "x", tries: 1, source: source)
     letter.reason = reason
@@ -19,11 +19,11 @@ import Testing
   @Test(arguments: 0..<50 as Range<UInt64>) func whateverTheOrderItStandsAsTheModelSays(seed: UInt64) {
     var random = SeededRandom(seed: seed)
     var letters: [(facts: LetterFacts, hasOrigin: Bool)] = []
-    var states: [(state: LetterState, place: LetterPlace)] = []
+    var states: [(state: LetterState, place: RecordPlace)] = []
     // Near each other, and far apart: around the ends of blocks, too.
     let bases: [Int64] = [0, 4_090, 1 << 40]
     for _ in 0..<Int.random(in: 1...200, using: &random) {
-      let place = LetterPlace(
+      let place = RecordPlace(
         partition: .random(in: 0..<3, using: &random),
         offset: bases[.random(in: 0..<3, using: &random)] + .random(in: 0..<40, using: &random))
       guard !letters.contains(where: { $0.facts.place == place }) else { continue }
@@ -33,7 +33,7 @@ import Testing
       for _ in 0..<Int.random(in: 0..<3, using: &random) {
         let kind = LetterState.Kind.allCases[.random(in: 0..<2, using: &random)]
         // Some lie before their letter, or in another partition, where nobody writes them.
-        let behind = LetterPlace(
+        let behind = RecordPlace(
           partition: place.partition + (Int.random(in: 0..<8, using: &random) == 0 ? 1 : 0),
           offset: place.offset + .random(in: -2..<10, using: &random))
         states.append((LetterState(kind, of: place, by: "x", at: 1), behind))
@@ -77,25 +77,25 @@ import Testing
     for number in 0..<30_000 as Range<Int64> {
       groups.take(
         Self.letter(
-          LetterPlace(partition: 0, offset: number), first: number, reason: "r\(number % 3)", time: number, application: "a\(number)"),
+          RecordPlace(partition: 0, offset: number), first: number, reason: "r\(number % 3)", time: number, application: "a\(number)"),
         .pending, times: 1)
     }
     let sorted = groups.sorted
     #expect(sorted.count == LetterGroups.maximum + 3 && groups.count == 30_000)
     #expect(sorted.first?.application == nil && sorted.first?.newest ?? 0 >= 29_997)
     for number in 0..<30_000 as Range<Int64> {
-      groups.take(Self.letter(LetterPlace(partition: 1, offset: number), first: number, reason: "s\(number)"), .pending, times: 1)
+      groups.take(Self.letter(RecordPlace(partition: 1, offset: number), first: number, reason: "s\(number)"), .pending, times: 1)
     }
     #expect(groups.sorted.count <= 2 * LetterGroups.maximum + 1 && groups.count == 60_000)
   }
 
   @Test func aFilterTakesWhatItNames() throws {
-    let letter = Self.letter(LetterPlace(partition: 1, offset: 2), first: 7, reason: "BadTopic", time: 100, application: "a.b")
+    let letter = Self.letter(RecordPlace(partition: 1, offset: 2), first: 7, reason: "BadTopic", time: 100, application: "a.b")
     var filter = LetterFilter()
     #expect(filter.isEverything && filter.matches(letter, .redriven))
     filter.standing = .pending
     #expect(filter.isEverything && !filter.matches(letter, .redriven) && filter.matches(letter, .pending))
-    filter.places = [LetterPlace(partition: 1, offset: 3)]
+    filter.places = [RecordPlace(partition: 1, offset: 3)]
     #expect(!filter.isEverything && !filter.matches(letter))
     filter.ids = [letter.id]
     #expect(filter.matches(letter))

@@ -22,7 +22,7 @@ import Testing
     var letter = DeadLetter(poison: error ?? "", tries: 1, source: source)
     (letter.reason, letter.error) = (reason, error)
     return LetterFacts(
-      place: LetterPlace(partition: 0, offset: 1), time: 1, letter: letter, first: source, firstCluster: nil, hasOrigin: false,
+      place: RecordPlace(partition: 0, offset: 1), time: 1, letter: letter, first: source, firstCluster: nil, hasOrigin: false,
       id: NotificationID(high: 0, low: 0), isDerivedID: false, application: nil, target: nil)
   }
 

@@ -1,5 +1,4 @@
 import EventLoop
-import Glibc
 import Kafka
 import Operations
 import Worker
@@ -42,19 +41,15 @@ enum AuditCommand {
   ) { try await run($0) }
 
   private static func run(_ values: SettingValues) async throws -> ExitCode {
-    let now = WallClock.milliseconds()
     let kafka = try ClusterSettings.kafka(values, client: "carillon-audit")
     var settings = AuditSettings()
-    settings.published = TimeRange(from: values[from]?.before(now: now), to: values[to]?.before(now: now))
-    if let from = settings.published.from, let to = settings.published.to, from >= to {
-      throw UsageError(.contradiction, "--from must lie before --to")
-    }
+    settings.published = try TimeRange(values, from: from, to: to, now: WallClock.milliseconds())
     settings.grace = Int64(values[grace].wholeMilliseconds)
     settings.clockSlack = Int64(values[clockSlack].wholeMilliseconds)
     settings.takeover = Int64(values[takeover].wholeMilliseconds)
     settings.forbidsPending = !values[isPendingAllowed]
     settings.limit = values[limit]
-    settings.spillFolder = values[spill] ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    settings.spillFolder = values.spillFolder(spill)
     let loop = EventLoop(name: "audit")
     let log = ReadingLog()
     let auditor = Auditor(on: loop, kafka, RequestRules(values), settings) { log.report($0) }

@@ -59,7 +59,7 @@ enum DeadLetterSettings {
   static func filter(_ values: SettingValues, now: Int64) throws(UsageError) -> LetterFilter {
     var filter = LetterFilter()
     for text in values[letters] {
-      if let place = LetterPlace(text) {
+      if let place = RecordPlace(text) {
         filter.places.insert(place)
       } else if let id = NotificationID(text) {
         filter.ids.insert(id)
@@ -71,10 +71,7 @@ enum DeadLetterSettings {
       }
     }
     (filter.reasons, filter.applications) = (Set(values[reasons]), Set(values[apps]))
-    filter.time = TimeRange(from: values[from]?.before(now: now), to: values[to]?.before(now: now))
-    if let from = filter.time.from, let to = filter.time.to, from >= to {
-      throw UsageError(.contradiction, "--from must lie before --to")
-    }
+    filter.time = try TimeRange(values, from: from, to: to, now: now)
     return filter
   }
 

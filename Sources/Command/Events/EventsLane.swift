@@ -14,15 +14,8 @@ actor EventsLane {
     let reader = TopicReader(on: loop, kafka)
     let log = ReadingLog()
     reader.onProgress = { log.report($0) }
-    let admin = try Admin(kafka)
     var devices = PersonDevices(of: user, application: application)
-    do {
-      try await devices.read(topic, reader, admin)
-      await admin.close()
-    } catch {
-      await admin.close()
-      throw error
-    }
+    try await Admin.with(kafka) { try await devices.read(topic, reader, $0) }
     return devices
   }
 

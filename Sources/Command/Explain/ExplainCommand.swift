@@ -92,13 +92,11 @@ enum ExplainCommand {
   }
 
   private static func published(_ values: SettingValues, now: Int64) throws(UsageError) -> TimeRange {
-    var range = TimeRange(from: values[from]?.before(now: now), to: values[to]?.before(now: now))
-    if let around = values[around]?.before(now: now) {
-      guard range == TimeRange() else { throw UsageError(.contradiction, "--around is a range already: give it, or --from and --to") }
-      range = TimeRange(from: around - reach, to: around + reach)
+    guard let around = values[around]?.before(now: now) else { return try TimeRange(values, from: from, to: to, now: now) }
+    guard values[from] == nil, values[to] == nil else {
+      throw UsageError(.contradiction, "--around is a range already: give it, or --from and --to")
     }
-    if let from = range.from, let to = range.to, from >= to { throw UsageError(.contradiction, "--from must lie before --to") }
-    return range
+    return TimeRange(from: around - reach, to: around + reach)
   }
 }
 

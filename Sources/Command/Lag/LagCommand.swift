@@ -30,7 +30,7 @@ enum LagCommand {
     ],
     examples: [
       Example("lag", "how far the workers are behind, and whether they catch up"),
-      Example("lag --partitions --watch", "each partition, drawn anew every two seconds"),
+      Example("lag --partitions --watch", "each partition, drawn again every two seconds"),
       Example("lag --kafka broker:9092 --redis redis:6379 --json --no-rates", "for a script, answered at once"),
     ]
   ) { try await run($0) }

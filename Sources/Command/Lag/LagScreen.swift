@@ -1,7 +1,7 @@
 import Glibc
 import Operations
 
-/// Where reports go: a terminal that is drawn anew, or lines after lines.
+/// Where reports go: a terminal that is drawn again, or lines after lines.
 struct LagScreen {
   let isJSON: Bool
   let showsPartitions: Bool

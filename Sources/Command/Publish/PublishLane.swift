@@ -164,8 +164,3 @@ private final class PublishCore: ProducerHandler {
     if error.isFatal { StandardError.line("\(error)") }
   }
 }
-
-private func withOptionalBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
-  guard let bytes else { return body(nil) }
-  return bytes.withUnsafeBytes { body($0) }
-}

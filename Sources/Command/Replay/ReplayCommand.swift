@@ -1,5 +1,4 @@
 import EventLoop
-import Glibc
 import Kafka
 import Operations
 import Worker
@@ -128,7 +127,6 @@ enum ReplayCommand {
 
   private static func selection(_ values: SettingValues) throws(UsageError) -> ReplaySelection {
     let topics = ClusterSettings.topics(values)
-    let now = WallClock.milliseconds()
     let isOfEvents = values[ReplayOptions.topic] == .events
     let source = isOfEvents ? topics.events : topics.requests
     var selection = ReplaySelection(topic: source, destination: values[ReplayOptions.into] ?? source)
@@ -148,10 +146,7 @@ enum ReplayCommand {
     if isOfEvents, !selection.filter.conditions.isEmpty {
       throw UsageError(.contradiction, "\(selection.filter.conditions[0]) is a condition on requests: events are copied as they are")
     }
-    selection.published = TimeRange(from: values[ReplayOptions.from]?.before(now: now), to: values[ReplayOptions.to]?.before(now: now))
-    if let from = selection.published.from, let to = selection.published.to, from >= to {
-      throw UsageError(.contradiction, "--from must lie before --to")
-    }
+    selection.published = try TimeRange(values, from: ReplayOptions.from, to: ReplayOptions.to, now: WallClock.milliseconds())
     let partitions = values[ReplayOptions.partitions]
     if !partitions.isEmpty { selection.partitions = Set(partitions.map { Int32(clamping: $0) }) }
     var offsets: [Int32: Range<Int64>] = [:]
@@ -187,7 +182,7 @@ extension ReplaySettings {
     group = values[TransformOptions.group]
     isDryRun = values[ReplayOptions.isDryRun]
     grace = Int64(values[ReplayOptions.grace].wholeMilliseconds)
-    spillFolder = values[ReplayOptions.spill] ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    spillFolder = values.spillFolder(ReplayOptions.spill)
   }
 }
 

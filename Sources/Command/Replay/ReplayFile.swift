@@ -48,16 +48,13 @@ final class ReplayFile {
   }
 
   private func read() throws(Failure) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Self.maximumBytes)
-    var count = 0
-    while count < bytes.count {
-      let more = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress.map { $0 + count }, $0.count - count) }
-      if more < 0, errno == EINTR { continue }
-      guard more >= 0 else { throw failure("read") }
-      if more == 0 { break }
-      count += more
+    var bytes: [UInt8] = []
+    while bytes.count < Self.maximumBytes {
+      let count = Descriptor.read(descriptor, into: &bytes, limit: 1 << 16)
+      guard count >= 0 else { throw failure("read") }
+      if count == 0 { break }
     }
-    return Array(bytes[..<count])
+    return bytes
   }
 
   /// Puts the present state in its place, durably.
@@ -65,8 +62,9 @@ final class ReplayFile {
     let draft = path + ".new"
     let new = Glibc.open(draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard new >= 0 else { throw failure("written") }
-    guard flock(new, LOCK_EX | LOCK_NB) == 0, write(Array((plan.json.text + "\n").utf8), to: new), fsync(new) == 0, rename(draft, path) == 0
-    else {
+    let text = Array((plan.json.text + "\n").utf8)
+    let isWritten = text.withUnsafeBytes { Descriptor.write($0, to: new) } == text.count
+    guard isWritten, flock(new, LOCK_EX | LOCK_NB) == 0, fsync(new) == 0, rename(draft, path) == 0 else {
       let failure = failure("written")
       close(new)
       unlink(draft)
@@ -83,15 +81,6 @@ final class ReplayFile {
 
   /// Removes it: there is nothing to go on with.
   func remove() { unlink(path) }
-
-  private func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count >= 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return false }
-    }
-    return true
-  }
 
   private var isCurrent: Bool {
     var (opened, named) = (stat(), stat())

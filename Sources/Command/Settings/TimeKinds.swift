@@ -1,4 +1,5 @@
 import Notifications
+import Operations
 import Worker
 
 /// A moment as a person gives it: a time, or how long from now.
@@ -52,5 +53,13 @@ extension Moment {
     case .at(let milliseconds): Timestamp.text(milliseconds)
     case .away(let duration): "\(duration.wholeMilliseconds)ms"
     }
+  }
+}
+
+extension TimeRange {
+  /// The range between two settings `--from` and `--to`; a duration lies before now.
+  init(_ values: SettingValues, from: Setting<Moment?>, to: Setting<Moment?>, now: Int64) throws(UsageError) {
+    self.init(from: values[from]?.before(now: now), to: values[to]?.before(now: now))
+    if let from = self.from, let to = self.to, from >= to { throw UsageError(.contradiction, "--from must lie before --to") }
   }
 }

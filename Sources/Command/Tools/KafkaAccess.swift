@@ -4,22 +4,7 @@ import Worker
 /// What tools ask of Kafka before they begin, with errors that say what to type.
 extension Admin {
   /// How long a first answer may take where somebody waits for it: who takes longer is most likely no Kafka.
-  static let firstAnswerMilliseconds: Int32 = 10_000
-
-  /// Runs `body` with a client that is closed afterwards.
-  static func with<R>(
-    _ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = firstAnswerMilliseconds, _ body: (Admin) async throws -> R
-  ) async throws -> R {
-    let admin = try Admin(configuration, timeoutMilliseconds: timeoutMilliseconds)
-    do {
-      let result = try await body(admin)
-      await admin.close()
-      return result
-    } catch {
-      await admin.close()
-      throw error
-    }
-  }
+  static let firstAnswerMilliseconds: Int32 = standardMilliseconds
 
   /// The partitions of a topic that must be there.
   func partitions(of topic: String, at configuration: KafkaConfiguration) async throws(Failure) -> [TopicPartition] {

@@ -38,13 +38,13 @@ public struct LetterState: Sendable, Equatable {
   /// What was done.
   public var kind: Kind
   /// The letter.
-  public var letter: LetterPlace
+  public var letter: RecordPlace
   /// Who did it: `user@host`.
   public var by: String
   /// When, in milliseconds since 1970.
   public var at: Int64
   /// Where the redriven record lies in the requests, as far as Kafka has told.
-  public var request: LetterPlace?
+  public var request: RecordPlace?
   /// The apns-id of the request, where it is known: of one that became another the new one.
   public var id: NotificationID?
   /// What the person wrote about it.
@@ -52,7 +52,7 @@ public struct LetterState: Sendable, Equatable {
 
   /// A state of its parts.
   public init(
-    _ kind: Kind, of letter: LetterPlace, by: String, at: Int64, request: LetterPlace? = nil, id: NotificationID? = nil,
+    _ kind: Kind, of letter: RecordPlace, by: String, at: Int64, request: RecordPlace? = nil, id: NotificationID? = nil,
     note: String? = nil
   ) {
     (self.kind, self.letter, self.by, self.at) = (kind, letter, by, at)
@@ -63,11 +63,11 @@ public struct LetterState: Sendable, Equatable {
   public init?(headers: [(name: String, value: String)]) {
     func value(_ header: LetterStateHeader) -> String? { headers.last { $0.name == header.rawValue }?.value }
     guard !headers.contains(where: { $0.name == DeadLetterHeader.reason.rawValue }), let kind = value(.state).flatMap(Kind.init),
-      let letter = value(.letter).flatMap(LetterPlace.init)
+      let letter = value(.letter).flatMap(RecordPlace.init)
     else { return nil }
     self.init(
       kind, of: letter, by: value(.by) ?? "", at: value(.at).flatMap { Timestamp.parse($0) } ?? 0,
-      request: value(.request).flatMap(LetterPlace.init), id: value(.id).flatMap { NotificationID($0) }, note: value(.note))
+      request: value(.request).flatMap(RecordPlace.init), id: value(.id).flatMap { NotificationID($0) }, note: value(.note))
   }
 
   /// The headers of its record; texts that are too long are cut.

@@ -62,15 +62,7 @@ public actor Auditor {
 
   /// Reads, judges, and reads again what is to be told of the violations.
   public func audit() async throws -> AuditReport {
-    let admin = try Admin(kafka)
-    do {
-      let report = try await audit(admin)
-      await admin.close()
-      return report
-    } catch {
-      await admin.close()
-      throw error
-    }
+    try await Admin.with(kafka) { try await audit($0) }
   }
 
   private func audit(_ admin: Admin) async throws -> AuditReport {

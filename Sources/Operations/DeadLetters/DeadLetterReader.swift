@@ -94,7 +94,7 @@ public actor DeadLetterReader {
   public func show(_ filter: LetterFilter, limit: Int, withValues: Bool) async throws -> LetterPage {
     try await withReading(filter) { reading, reader, admin in
       let found = Found(LetterPage())
-      let places = Found([LetterPlace: Int]())
+      let places = Found([RecordPlace: Int]())
       reading.onState = { state in
         if let index = places.value[state.letter] { found.value.letters[index].states.append(state) }
       }
@@ -134,17 +134,10 @@ public actor DeadLetterReader {
   }
 
   private func withReading<R>(_ filter: LetterFilter, _ body: (LetterReading, TopicReader, Admin) async throws -> R) async throws -> R {
-    let admin = try Admin(kafka)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
-    do {
-      let result = try await body(
-        try await LetterReading(rules.topics.deadLetters, from: filter.time.from, admin, reader), reader, admin)
-      await admin.close()
-      return result
-    } catch {
-      await admin.close()
-      throw error
+    return try await Admin.with(kafka) { admin in
+      try await body(try await LetterReading(rules.topics.deadLetters, from: filter.time.from, admin, reader), reader, admin)
     }
   }
 }
@@ -153,17 +146,17 @@ public actor DeadLetterReader {
 enum LetterSources {
   /// Reads them; what is gone is left out, and so is what another record has the place of by now.
   static func read(_ letters: [LetterFacts], _ requests: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError)
-    -> [LetterPlace: StoredRecord]
+    -> [RecordPlace: StoredRecord]
   {
-    var wanted: [LetterPlace: [LetterFacts]] = [:]
+    var wanted: [RecordPlace: [LetterFacts]] = [:]
     for letter in letters where letter.letter.source.topic == requests {
       let position = letter.letter.source.position
-      wanted[LetterPlace(partition: position.partition, offset: position.offset), default: []].append(letter)
+      wanted[RecordPlace(partition: position.partition, offset: position.offset), default: []].append(letter)
     }
     let found = Records()
     let places = try await admin.places(of: wanted.values.compactMap(\.first?.letter.source.position), in: requests)
     try await reader.read(at: places, "requests") { record in
-      for letter in wanted[LetterPlace(partition: record.partition, offset: record.offset)] ?? []
+      for letter in wanted[RecordPlace(partition: record.partition, offset: record.offset)] ?? []
       where letter.letter.source.position.timestamp == max(record.timestamp, 0) {
         found.records[letter.place] = StoredRecord(record)
       }
@@ -171,5 +164,5 @@ enum LetterSources {
     return found.records
   }
 
-  private final class Records { var records: [LetterPlace: StoredRecord] = [:] }
+  private final class Records { var records: [RecordPlace: StoredRecord] = [:] }
 }

@@ -34,16 +34,9 @@ public actor DeadLetterRedriver {
 
   /// Carries the order out, once.
   public func carryOut() async throws -> RedriveReport {
-    let admin = try Admin(kafka)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
-    do {
-      try await run.carryOut(on: loop, kafka, reader, admin)
-      await admin.close()
-    } catch {
-      await admin.close()
-      throw error
-    }
+    try await Admin.with(kafka) { try await run.carryOut(on: loop, kafka, reader, $0) }
     return run.report
   }
 }

@@ -4,7 +4,7 @@ public import Notifications
 /// What a dead letter says of itself, without its record.
 public struct LetterFacts: Sendable, Equatable {
   /// Where the letter lies in the dead letters.
-  public var place: LetterPlace
+  public var place: RecordPlace
   /// When it was written, in milliseconds since 1970.
   public var time: Int64
   /// Why it is there.
@@ -35,10 +35,10 @@ extension LetterFacts {
   init?(_ record: RecordView) {
     let headers = record.texts
     guard let letter = DeadLetter(headers: headers) else { return nil }
-    self.init(letter, LetterPlace(partition: record.partition, offset: record.offset), record)
+    self.init(letter, RecordPlace(partition: record.partition, offset: record.offset), record)
   }
 
-  private init(_ letter: DeadLetter, _ place: LetterPlace, _ record: RecordView) {
+  private init(_ letter: DeadLetter, _ place: RecordPlace, _ record: RecordView) {
     var topic = letter.source.topic
     let (envelope, target): (Envelope, String?) = topic.withUTF8 { topic in
       let request = RequestRecord(record, topic: UnsafeRawBufferPointer(topic), position: letter.source.position)
@@ -61,9 +61,8 @@ extension LetterFacts {
 
     init(_ envelope: RequestEnvelope, _ source: SourceCoordinates) {
       hasOrigin = envelope.origin != nil
-      // A name with escapes is none that a cluster has.
-      cluster = envelope.origin.map(\.cluster.characters).flatMap { $0.contains("\\") ? nil : $0 }
-      first = envelope.origin.map { SourceCoordinates(topic: $0.topic.characters, position: $0.position) } ?? source
+      cluster = envelope.origin?.clusterName
+      first = envelope.origin?.place ?? source
       (id, isDerivedID) = (envelope.id, envelope.isDerivedID)
       application = envelope.application.isEmpty ? nil : envelope.application.characters
     }

@@ -3,7 +3,7 @@ public import Notifications
 /// Which dead letters are meant. What is empty or absent leaves none out.
 public struct LetterFilter: Sendable {
   /// Letters by where they lie in the dead letters; with ``ids`` these are alternatives.
-  public var places: Set<LetterPlace> = []
+  public var places: Set<RecordPlace> = []
   /// Letters by the apns-id of their request.
   public var ids: Set<NotificationID> = []
   /// Their reasons.

@@ -40,7 +40,7 @@ struct LetterLedger {
   /// Notes what a record says was done with a letter.
   ///
   /// - Parameter place: where that record lies: behind its letter, in the same partition. What lies elsewhere says nothing.
-  mutating func note(_ state: LetterState, at place: LetterPlace) {
+  mutating func note(_ state: LetterState, at place: RecordPlace) {
     guard state.letter.partition == place.partition, state.letter.offset < place.offset else { return }
     let (block, word, shift) = Self.bits(of: state.letter)
     let words = Int(Self.lettersOfBlock / 32)
@@ -56,7 +56,7 @@ struct LetterLedger {
   // MARK: The second reading
 
   /// How it stands with a letter: one that was redriven is that, whatever else was said of it.
-  func standing(of letter: LetterPlace) -> LetterStanding {
+  func standing(of letter: RecordPlace) -> LetterStanding {
     let (block, word, shift) = Self.bits(of: letter)
     guard let bits = blocks[block]?[word] else { return .pending }
     switch bits >> shift & 3 {
@@ -73,7 +73,7 @@ struct LetterLedger {
     return Int(before) + 1
   }
 
-  private static func bits(of letter: LetterPlace) -> (block: BlockName, word: Int, shift: UInt64) {
+  private static func bits(of letter: RecordPlace) -> (block: BlockName, word: Int, shift: UInt64) {
     let (number, index) = letter.offset.quotientAndRemainder(dividingBy: lettersOfBlock)
     return (BlockName(partition: letter.partition, number: number), Int(index) / 32, UInt64(index % 32) * 2)
   }

@@ -32,7 +32,7 @@ final class LetterReading {
     (stretches, left) = (all, all)
     try await reader.read(all, "what was done with dead letters") { [self] record in
       let headers = record.texts
-      let place = LetterPlace(partition: record.partition, offset: record.offset)
+      let place = RecordPlace(partition: record.partition, offset: record.offset)
       if let state = LetterState(headers: headers) { return ledger.note(state, at: place) }
       guard headers.contains(where: { $0.name == RequestHeader.origin.name.description }), let letter = LetterFacts(record),
         letter.hasOrigin

@@ -85,7 +85,7 @@ final class LetterRound {
 
   private func written(_ report: DeliveryReport) {
     guard var result = pending[report.token] else { return }
-    let place = report.offset >= 0 ? LetterPlace(partition: report.partition, offset: report.offset) : nil
+    let place = report.offset >= 0 ? RecordPlace(partition: report.partition, offset: report.offset) : nil
     if case .redriven(_, let isExpired) = result.kind { result.kind = .redriven(place, isExpired: isExpired) }
     pending[report.token] = result
     let state = LetterState(
@@ -110,9 +110,4 @@ final class LetterRound {
       if isDone() || failure != nil { continuation.resume() } else { waiting = continuation }
     }
   }
-}
-
-private func withOptionalBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
-  guard let bytes else { return body(nil) }
-  return bytes.withUnsafeBytes { body($0) }
 }

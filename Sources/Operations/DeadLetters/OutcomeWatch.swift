@@ -52,15 +52,10 @@ public actor OutcomeWatch {
 
   /// Notes the moment from which requests are followed: where the topics end now.
   public func begin() async throws {
-    let admin = try Admin(kafka)
-    do {
+    try await Admin.with(kafka) { admin in
       for topic in [rules.topics.journal, rules.topics.events] {
         for stretch in try await admin.stretches(of: topic) { positions[stretch.partition] = stretch.offsets.upperBound }
       }
-      await admin.close()
-    } catch {
-      await admin.close()
-      throw error
     }
   }
 
@@ -73,13 +68,8 @@ public actor OutcomeWatch {
     _ places: [(name: String, partition: Int32, offset: Int64)], forMilliseconds milliseconds: Int,
     onOutcome: @Sendable (Outcome) -> Void
   ) async throws {
-    let admin = try Admin(kafka)
-    do {
+    try await Admin.with(kafka) { admin in
       try await follow(places, until: SteadyClock.milliseconds() + Int64(milliseconds), admin, onOutcome)
-      await admin.close()
-    } catch {
-      await admin.close()
-      throw error
     }
   }
 
@@ -88,13 +78,13 @@ public actor OutcomeWatch {
   ) async throws {
     let reader = TopicReader(on: loop, kafka)
     let (rules, found) = (rules, found)
-    let names = Dictionary(places.map { (LetterPlace(partition: $0.partition, offset: $0.offset), $0.name) }) { first, _ in first }
+    let names = Dictionary(places.map { (RecordPlace(partition: $0.partition, offset: $0.offset), $0.name) }) { first, _ in first }
     let requests = places.prefix(Self.maximum).map { (TopicPartition(rules.topics.requests, $0.partition), $0.offset) }
     try await reader.read(at: requests, "requests") { record in
       let request = PublishedRequest(record, rules)
       found.timelines[request.id, default: Timeline(request.id)].add(request)
       found.requests[record.partition, default: []].append(request)
-      found.letters[request.id] = names[LetterPlace(partition: record.partition, offset: record.offset)]
+      found.letters[request.id] = names[RecordPlace(partition: record.partition, offset: record.offset)]
     }
     while !found.timelines.isEmpty {
       try await look(reader, admin)

@@ -42,7 +42,7 @@ public struct LetterResult: Sendable {
   /// What became of it.
   public enum Kind: Sendable, Equatable {
     /// It lies in the requests again, where Kafka has said so; or it would, in a dry run.
-    case redriven(LetterPlace?, isExpired: Bool)
+    case redriven(RecordPlace?, isExpired: Bool)
     /// It is noted as discarded; or it would be.
     case discarded
     /// It is left as it is.
@@ -87,9 +87,9 @@ public struct RedriveReport: Sendable, Equatable {
   /// A record that was redriven.
   public struct Written: Sendable, Equatable {
     /// The letter that it was.
-    public var letter: LetterPlace
+    public var letter: RecordPlace
     /// Where it lies in the requests.
-    public var request: LetterPlace
+    public var request: RecordPlace
   }
 
   /// Nothing yet.

@@ -116,12 +116,9 @@ struct RedriveRules: Sendable {
     let source = letter.letter.source
     return record.withRequest(topic: source.topic, source.position) { record in
       let envelope = RequestEnvelope(record)
-      let cluster = envelope.origin.map(\.cluster.characters).flatMap { $0.contains("\\") ? nil : $0 }
       return Envelope(
         id: envelope.id, isDerivedID: envelope.isDerivedID, target: envelope.target.isEmpty ? nil : envelope.target.characters,
-        hasOrigin: envelope.origin != nil,
-        first: envelope.origin.map { SourceCoordinates(topic: $0.topic.characters, position: $0.position) } ?? source,
-        cluster: cluster)
+        hasOrigin: envelope.origin != nil, first: envelope.origin?.place ?? source, cluster: envelope.origin?.clusterName)
     }
   }
 }

@@ -63,16 +63,12 @@ public actor Explainer {
 
   /// Searches, and puts together what it found.
   public func explain(_ question: RequestQuestion, _ hints: SearchHints) async throws -> SearchResult {
-    let admin = try Admin(kafka)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
-    let search = RequestSearch(question, rules, admin, reader)
-    do {
+    let search = try await Admin.with(kafka) { admin in
+      let search = RequestSearch(question, rules, admin, reader)
       try await search.run(hints)
-      await admin.close()
-    } catch {
-      await admin.close()
-      throw error
+      return search
     }
     return SearchResult(explanations: search.explanations(now: WallClock.milliseconds()), searched: search.searched)
   }

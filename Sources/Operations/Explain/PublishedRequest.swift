@@ -47,20 +47,14 @@ extension PublishedRequest {
           id: view.envelope.id, source: source, target: view.envelope.target.characters, application: view.application.characters,
           identifier: identifier == view.envelope.id.description ? nil : identifier, isDerivedID: view.envelope.isDerivedID,
           operation: view.operation == .remove ? "remove" : "notify", end: rules.end(of: view), broken: nil,
-          origin: Self.origin(view.envelope, rules))
+          origin: view.envelope.origin?.place)
       case .rejected(let rejection, let envelope):
         return PublishedRequest(
           id: envelope.id, source: source, target: envelope.target.characters,
           application: record.header(RequestHeader.topic.name.description)?.characters,
           identifier: envelope.collapseID.isEmpty ? nil : envelope.collapseID.characters, isDerivedID: envelope.isDerivedID,
-          operation: nil, end: nil, broken: rejection.rule, origin: Self.origin(envelope, rules))
+          operation: nil, end: nil, broken: rejection.rule, origin: envelope.origin?.place)
       }
     }
-  }
-
-  private static func origin(_ envelope: RequestEnvelope, _ rules: RequestRules) -> SourceCoordinates? {
-    guard envelope.origin != nil else { return nil }
-    let topic = envelope.sourceTopic.isEmpty ? rules.topics.requests : envelope.sourceTopic.characters
-    return SourceCoordinates(topic: topic, position: envelope.source)
   }
 }

@@ -36,3 +36,14 @@ extension UnsafeRawBufferPointer {
   /// The bytes as text.
   var characters: String { String(decoding: self, as: UTF8.self) }
 }
+
+extension Origin {
+  /// The first place, copied.
+  var place: SourceCoordinates { SourceCoordinates(topic: topic.characters, position: position) }
+
+  /// The first cluster's name, copied; nil for one with escapes, which no cluster has.
+  var clusterName: String? {
+    let name = cluster.characters
+    return name.contains("\\") ? nil : name
+  }
+}

@@ -32,8 +32,8 @@ final class ReplayRun: ReadingPace {
   private let republisher: Republisher?
   private(set) var plan: ReplayPlan
   private var places: [Int32: Int] = [:]
-  /// Of each partition the offsets that are meant; nil: all.
-  private let only: UnfinishedRequests?
+  /// The records that are meant; nil: all.
+  private let only: Set<RecordPlace>?
   private var rate: ReplayRate
   /// Bytes of headers that were written since the last time that nothing was on its way.
   private var headerBytes = 0
@@ -48,7 +48,7 @@ final class ReplayRun: ReadingPace {
   private static let (maximumRecords, maximumBytes) = (100_000, 32 << 20)
 
   init(
-    on loop: EventLoop, _ plan: ReplayPlan, _ settings: ReplaySettings, _ rules: RequestRules, only: UnfinishedRequests?,
+    on loop: EventLoop, _ plan: ReplayPlan, _ settings: ReplaySettings, _ rules: RequestRules, only: Set<RecordPlace>?,
     _ republisher: Republisher?
   ) {
     (self.loop, self.plan, self.rules, self.only, self.republisher) = (loop, plan, rules, only, republisher)
@@ -98,7 +98,7 @@ final class ReplayRun: ReadingPace {
   }
 
   private func fate(of record: RecordView, _ headers: Headers) -> (ReplayFate, SourceCoordinates?) {
-    if let only, !only.contains(record.partition, record.offset) { return (.passedOver, nil) }
+    if let only, !only.contains(RecordPlace(partition: record.partition, offset: record.offset)) { return (.passedOver, nil) }
     if ReplayHeader.isThere(record) { return (.ofReplay, nil) }
     guard plan.published.contains(record.timestamp), !plan.isOfRequests || plan.filter.matches(record, rules) else {
       return (.passedOver, nil)
@@ -133,7 +133,7 @@ final class ReplayRun: ReadingPace {
     guard let origin = Origin(header), origin.cluster.elementsEqual(plan.cluster.utf8), origin.topic.elementsEqual(plan.topic.utf8),
       origin.position.partition == record.partition, origin.position.offset < record.offset
     else { return nil }
-    return SourceCoordinates(topic: plan.topic, position: origin.position)
+    return origin.place
   }
 
   // MARK: Out

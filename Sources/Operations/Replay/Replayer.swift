@@ -1,5 +1,6 @@
 public import EventLoop
 public import Kafka
+import Notifications
 public import Store
 
 /// What a replay tells while it goes on.
@@ -83,7 +84,7 @@ public actor Replayer {
       if isResumed { plan = try await caughtUp(plan) }
       if isStopped { return .stopped(plan) }
     }
-    let only = plan.isOfUnfinished ? try await unfinished(plan) : nil
+    let only = plan.isOfUnfinished ? try await Admin.with(kafka) { try await unfinished(plan, $0) } : nil
     if isStopped { return .stopped(plan) }
     let republisher =
       settings.isDryRun
@@ -160,11 +161,12 @@ public actor Replayer {
 
   // MARK: What has not come to its end
 
-  private func unfinished(_ plan: ReplayPlan) async throws -> UnfinishedRequests {
+  private func unfinished(_ plan: ReplayPlan, _ admin: Admin) async throws -> Set<RecordPlace> {
     guard let store else { preconditionFailure("who replays what has not come to its end says where the mailboxes are") }
-    let admin = try Admin(kafka)
     let shards = Shards(on: loop, store, clientName: "carillon-replay")
     shards.start()
+    defer { shards.close() }
+    try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
     var audit = AuditSettings()
     audit.published = plan.published
     audit.spillFolder = settings.spillFolder
@@ -172,26 +174,12 @@ public actor Replayer {
     let reader = TopicReader(on: loop, kafka)
     let onNews = onNews
     reader.onProgress = { onNews(.reading($0)) }
-    let result: Result<UnfinishedRequests, any Error>
-    do {
-      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      let offsets = try GroupOffsets(kafka, group: settings.group)
-      let search = UnfinishedSearch(rules, audit, plan, admin, reader, shards)
-      search.isStopped = { [weak self] in self?.assumeIsolated { $0.isStopped } ?? true }
-      do {
-        try await search.run(offsets) { onNews(.reading($0)) }
-        await offsets.close()
-      } catch {
-        await offsets.close()
-        throw error
-      }
-      if search.untold > 0 { onNews(.untold(search.untold)) }
-      onNews(.unfinished(search.found.count))
-      result = .success(search.found)
-    } catch { result = .failure(error) }
-    shards.close()
-    await admin.close()
-    return try result.get()
+    let search = UnfinishedSearch(rules, audit, plan, admin, reader, shards)
+    search.isStopped = { [weak self] in self?.assumeIsolated { $0.isStopped } ?? true }
+    try await search.run(group: settings.group) { onNews(.reading($0)) }
+    if search.untold > 0 { onNews(.untold(search.untold)) }
+    onNews(.unfinished(search.found.count))
+    return search.found
   }
 
   /// How long Redis may take to answer at first.
@@ -202,11 +190,7 @@ public actor Replayer {
   /// The plan with what an earlier process has written since it was saved.
   private func caughtUp(_ plan: ReplayPlan) async throws -> ReplayPlan {
     let topics = plan.partitions.map { TopicPartition(plan.destination, $0.partition) }
-    let admin = try Admin(kafka)
-    let answer: Result<[TopicPartition: Range<Int64>], KafkaError>
-    do throws(KafkaError) { answer = .success(try await admin.ends(of: topics)) } catch { answer = .failure(error) }
-    await admin.close()
-    let ends = try answer.get()
+    let ends = try await Admin.with(kafka) { try await $0.ends(of: topics) }
     let stretches = zip(plan.partitions, topics).map { part, partition in
       TopicStretch(partition, max(part.written, ends[partition]?.lowerBound ?? 0), ends[partition]?.upperBound ?? 0)
     }

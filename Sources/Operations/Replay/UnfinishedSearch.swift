@@ -17,11 +17,6 @@ final class UnfinishedSearch: ReadingPace {
     let revision: Revision
   }
 
-  private struct Place: Hashable {
-    let partition: Int32
-    let offset: Int64
-  }
-
   /// Of how many it is looked for at most: some 100 bytes each.
   static let maximum = 4_000_000
   /// Questions to Redis that are open at most.
@@ -34,18 +29,18 @@ final class UnfinishedSearch: ReadingPace {
   private let admin: Admin
   private let reader: TopicReader
   private let mailboxes: Mailboxes
-  private var waiting: [Place: [Waiting]] = [:]
+  private var waiting: [RecordPlace: [Waiting]] = [:]
   private var count = 0
   private var open = 0
   private var failure: StoreError?
   private var whenAnswered: CheckedContinuation<Void, Never>?
   /// The devices, by the hashes of their tokens, whose mailboxes do not have what they should.
-  private var missing: [Place: Set<UInt64>] = [:]
+  private var missing: [RecordPlace: Set<UInt64>] = [:]
   /// Requests that are older than what was told of them is kept.
   private(set) var untold = 0
   /// Whether nobody wants to know any more.
   var isStopped: () -> Bool = { false }
-  private(set) var found = UnfinishedRequests()
+  private(set) var found: Set<RecordPlace> = []
 
   init(
     _ rules: RequestRules, _ settings: AuditSettings, _ plan: ReplayPlan, _ admin: Admin, _ reader: TopicReader, _ shards: Shards
@@ -57,36 +52,35 @@ final class UnfinishedSearch: ReadingPace {
 
   /// Looks for them.
   ///
-  /// - Parameter offsets: of the workers' group: what it has not finished is no concern.
-  func run(_ offsets: GroupOffsets, _ onProgress: @escaping (ReadingProgress) -> Void) async throws {
+  /// - Parameter group: the workers': what it has not finished is no concern.
+  func run(group: String, _ onProgress: @escaping (ReadingProgress) -> Void) async throws {
     let topic = rules.topics.requests
-    let finished = try await offsets.committed(ranges.keys.map { TopicPartition(topic, $0) }).mapValues(\.offset)
+    let finished = try await admin.committed(group: group, of: ranges.keys.map { TopicPartition(topic, $0) })
     let audit = try await AuditRun(rules, settings, admin)
     try await audit.read(reader)
     func concerns(_ partition: Int32, _ offset: Int64) -> Bool {
       ranges[partition]?.contains(offset) == true && offset < finished[TopicPartition(topic, partition)] ?? 0
     }
-    var lost: Set<Place> = []
+    var lost: Set<RecordPlace> = []
     try audit.judge(
       onProgress,
       onLost: { [self] fact in
         guard concerns(fact.sourcePartition, fact.sourceOffset) else { return }
         count += 1
-        if count <= Self.maximum { lost.insert(Place(partition: fact.sourcePartition, offset: fact.sourceOffset)) }
+        if count <= Self.maximum { lost.insert(RecordPlace(partition: fact.sourcePartition, offset: fact.sourceOffset)) }
       },
       onWaiting: { [self] fact in
         guard concerns(fact.sourcePartition, fact.sourceOffset) else { return }
         count += 1
         guard count <= Self.maximum else { return }
-        let place = Place(partition: fact.sourcePartition, offset: fact.sourceOffset)
+        let place = RecordPlace(partition: fact.sourcePartition, offset: fact.sourceOffset)
         waiting[place, default: []].append(Waiting(device: fact.device, revision: fact.order))
       })
     untold = audit.findings.untold
     guard count <= Self.maximum else { throw TooManyWaiting(maximum: Self.maximum) }
     try await askRedis()
     try await forgetFinished(since: audit.events)
-    for place in lost { found.insert(place.partition, place.offset) }
-    for place in missing.keys { found.insert(place.partition, place.offset) }
+    found = lost.union(missing.keys)
   }
 
   /// What has come to its end since the audit began: its entry was deleted for that.
@@ -97,7 +91,7 @@ final class UnfinishedSearch: ReadingPace {
     let facts = FactReader(rules)
     try await reader.read(later, "events since", in: nil, until: isStopped) { [self] record in
       guard case .fact(let fact) = facts.event(record), fact.device != 0, fact.flags.contains(.isOfTopic) else { return }
-      let place = Place(partition: fact.sourcePartition, offset: fact.sourceOffset)
+      let place = RecordPlace(partition: fact.sourcePartition, offset: fact.sourceOffset)
       missing[place]?.remove(fact.device)
       if missing[place]?.isEmpty == true { missing[place] = nil }
     }
@@ -124,7 +118,7 @@ final class UnfinishedSearch: ReadingPace {
   }
 
   private func takeRequest(_ record: RecordView) {
-    let place = Place(partition: record.partition, offset: record.offset)
+    let place = RecordPlace(partition: record.partition, offset: record.offset)
     guard let devices = waiting[place] else { return }
     rules.withReading(of: record) { reading in
       guard case .accepted(let view) = reading, case .device(let token) = view.target,
@@ -137,7 +131,7 @@ final class UnfinishedSearch: ReadingPace {
   private func takeJournal(_ record: RecordView) {
     guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else { return }
     try? journal.forEachEntry(in: value, partition: record.partition) { entry in
-      let place = Place(partition: record.partition, offset: entry.offset)
+      let place = RecordPlace(partition: record.partition, offset: entry.offset)
       guard case .page(let page) = entry.content, let devices = waiting[place] else { return }
       for told in page.devices {
         let hash = max(1, told.token.hash64())
@@ -146,7 +140,7 @@ final class UnfinishedSearch: ReadingPace {
     }
   }
 
-  private func ask(_ token: String, _ device: Waiting, _ place: Place) {
+  private func ask(_ token: String, _ device: Waiting, _ place: RecordPlace) {
     guard failure == nil else { return }
     open += 1
     mailboxes.contains(device.revision, of: token) { [self] answer in

@@ -130,11 +130,16 @@ class RememberingDevice(Device):
             for frame in frames:
                 if frame["type"] != "notify":
                     continue
-                if frame["id"] in self.shown:
-                    await self.send({"type": "ack", "deliveries": [], "dropped": [{"delivery": frame["delivery"], "reason": "known"}]})
+                reason = self.drops(frame)
+                if reason:
+                    await self.send({"type": "ack", "deliveries": [], "dropped": [{"delivery": frame["delivery"], "reason": reason}]})
                 else:
                     self.shown.add(frame["id"])
                     await self.send({"type": "ack", "deliveries": [frame["delivery"]]})
+
+    def drops(self, frame):
+        """Why a notification is not shown; None where it is."""
+        return "known" if frame["id"] in self.shown else None
 
 
 async def start(cluster, file, *flags):

@@ -13,8 +13,8 @@ import signal
 import subprocess
 import uuid
 
-from clients import Device, Producer, Reader, expect, say, until
-from extensions import audit, tool
+from clients import Producer, Reader, expect, say, until
+from extensions import RememberingDevice, audit, tool
 from healing import committed, emptied_and_rebuilt, on_one_redis, run_part
 
 PEOPLE, EACH = 40, 50
@@ -34,41 +34,21 @@ return gone
 """
 
 
-class Screen(Device):
-    """A device that drops what it has taken and what is stale, as the protocol asks of it."""
+class Screen(RememberingDevice):
+    """A device that also drops what is stale, as the protocol asks of it."""
 
     def __init__(self, *arguments, **hello):
         super().__init__(*arguments, **hello)
-        self.acknowledges, self.shown, self.newest = False, collections.Counter(), {}
+        self.newest, self.times = {}, collections.Counter()
 
-    async def __aenter__(self):
-        device = await super().__aenter__()
-        self.showing = asyncio.create_task(self.show())
-        return device
-
-    async def __aexit__(self, *_):
-        self.showing.cancel()
-        await super().__aexit__()
-
-    async def show(self):
-        taken = 0
-        while True:
-            await asyncio.sleep(0.02)
-            frames, taken = self.frames[taken:], len(self.frames)
-            for frame in frames:
-                if frame["type"] != "notify":
-                    continue
-                reason = None
-                if self.shown[frame["id"]]:
-                    reason = "known"
-                elif frame["revision"] <= self.newest.get(frame["identifier"], ""):
-                    reason = "stale"
-                else:
-                    self.newest[frame["identifier"]] = frame["revision"]
-                    self.shown[frame["id"]] += 1
-                number = frame["delivery"]
-                dropped = {"dropped": [{"delivery": number, "reason": reason}]} if reason else {}
-                await self.send({"type": "ack", "deliveries": [] if reason else [number], **dropped})
+    def drops(self, frame):
+        reason = super().drops(frame)
+        if reason is None and frame["revision"] <= self.newest.get(frame["identifier"], ""):
+            reason = "stale"
+        if reason is None:
+            self.newest[frame["identifier"]] = frame["revision"]
+            self.times[frame["id"]] += 1
+        return reason
 
 
 def waiting(redis):
@@ -128,7 +108,7 @@ async def unfinished(arguments, folder):
         for device in devices:
             async with device:
                 await until(lambda: len(device.shown) == EACH, "a device finds all of its notifications", 30, lambda: len(device.shown))
-                shown += device.shown
+                shown += device.times
         expect(set(shown) == set(names) and max(shown.values()) == 1, "each is shown once", len(shown))
         await until(lambda: audit(arguments)["outcomes"].get("pending", 0) == 0, "the audit knows of all of them", 60)
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)
@@ -199,8 +179,8 @@ async def interrupted(arguments, folder):
         wanted = {"user:u%d" % place: {name for (target, _), name in last.items() if target == "user:u%d" % place} for place in range(len(devices))}
         for place, device in enumerate(devices):
             target = "user:u%d" % place
-            await until(lambda: wanted[target] <= set(device.shown), "a device has the newest of everything", 60, lambda: len(wanted[target] - set(device.shown)))
-            expect(max(device.shown.values()) == 1, "and nothing twice")
+            await until(lambda: wanted[target] <= device.shown, "a device has the newest of everything", 60, lambda: len(wanted[target] - device.shown))
+            expect(max(device.times.values()) == 1, "and nothing twice")
             await device.__aexit__()
         say(written=total["written"], audit=audit(arguments))
 

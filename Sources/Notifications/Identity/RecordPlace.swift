@@ -1,5 +1,5 @@
-/// Where a record lies within a topic that goes without saying: `PARTITION:OFFSET`, as people type a letter in `dead-letters`.
-public struct LetterPlace: Sendable, Hashable, Comparable, CustomStringConvertible {
+/// Where a record lies within a topic that goes without saying: `PARTITION:OFFSET`, as people type a dead letter.
+public struct RecordPlace: Sendable, Hashable, Comparable, CustomStringConvertible {
   /// The partition.
   public let partition: Int32
   /// The offset within the partition.
@@ -24,7 +24,7 @@ public struct LetterPlace: Sendable, Hashable, Comparable, CustomStringConvertib
   public var description: String { "\(partition):\(offset)" }
 
   /// By partition, then by offset.
-  public static func < (left: LetterPlace, right: LetterPlace) -> Bool {
+  public static func < (left: RecordPlace, right: RecordPlace) -> Bool {
     (left.partition, left.offset) < (right.partition, right.offset)
   }
 }

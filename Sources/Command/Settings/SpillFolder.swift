@@ -1,0 +1,7 @@
+import Glibc
+import Worker
+
+extension SettingValues {
+  /// The folder that a setting names, else the one for temporary files: `$TMPDIR`, else `/tmp`.
+  func spillFolder(_ setting: Setting<String?>) -> String { self[setting] ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp" }
+}
