@@ -38,12 +38,17 @@ extension Admin {
   /// process when the connection to it breaks at the wrong moment (librdkafka issue 4605).
   public func members(of group: String) async throws(KafkaError) -> GroupMembers {
     let operation = "describe group \(group)"
-    let found = try await ask(operation) { client, timeout throws(KafkaError) in try describedMembers(of: group, client, operation, timeout)
+    for _ in 0..<3 {
+      let found = try await ask(operation) { client, timeout throws(KafkaError) in
+        try describedMembers(of: group, client, operation, timeout)
+      }
+      if let found { return found }
+      // What one broker answers hides that another has not: a coordinator that loads its groups lists none.
+      let listed = try await groups(ofAllBrokers: true)
+      guard listed.contains(where: { $0.name == group }) else { return GroupMembers(state: "Dead", members: []) }
+      // It may also have come to be between the two questions.
+      try? await Task.sleep(for: .milliseconds(100))
     }
-    if let found { return found }
-    // What one broker answers hides that another has not: a coordinator that loads its groups lists none.
-    let listed = try await groups(ofAllBrokers: true)
-    guard listed.contains(where: { $0.name == group }) else { return GroupMembers(state: "Dead", members: []) }
     throw KafkaError(KafkaError.Code(RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE), operation)
   }
 }

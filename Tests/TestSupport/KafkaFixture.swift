@@ -141,7 +141,13 @@ public final class KafkaFixture: Sendable {
   /// Makes a topic with a name of its own.
   public func topic(_ name: String = "test", partitions: Int32 = 1, settings: [String: String] = [:]) async throws -> String {
     let unique = Self.unique(name)
-    if let embedded { try embedded.createTopic(unique, partitions: partitions) }
+    var settings = settings
+    if let embedded {
+      try embedded.createTopic(unique, partitions: partitions)
+    } else if settings["retention.ms"] == nil {
+      // Tests write timestamps of long ago, and a broker removes what is older than its retention, be it written just now.
+      settings["retention.ms"] = "-1"
+    }
     try await admin.ensureTopics([TopicSpecification(unique, partitions: partitions, settings: settings)])
     return unique
   }
