@@ -22,6 +22,7 @@ public struct TransformMetrics: Sendable {
   let inFlight: Gauge
   let inFlightLimit: Gauge
   let missed: Counter
+  let redis: RedisMetrics
   // By the number of the verdict; nil where it is none of these records.
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
@@ -49,6 +50,7 @@ public struct TransformMetrics: Sendable {
     inFlight = registry.make(MetricNames.inFlight)
     inFlightLimit = registry.make(MetricNames.inFlightLimit)
     missed = registry.make(MetricNames.missed)
+    redis = RedisMetrics(registry)
     requestVerdicts = RecordVerdict.allCases.map {
       RecordVerdict.ofRequests.contains($0) ? registry.make(MetricNames.verdicts, $0.name) : nil
     }

@@ -17,6 +17,20 @@ public enum MetricNames {
     "carillon_admin_refused_total", "Requests to the admin port that were refused because a web page may have made them, by the field.",
     labels: ["field"])
 
+  // Redis, as it tells of itself; looked at every ten seconds.
+
+  /// What Redis has in memory.
+  public static let redisMemory = Metric<Gauge>("carillon_redis_memory_bytes", "Memory that Redis takes.")
+  /// What it may have.
+  public static let redisMemoryLimit = Metric<Gauge>(
+    "carillon_redis_memory_limit_bytes", "Memory that Redis may take; 0 where it sets itself no bound.")
+  /// What it threw away.
+  public static let redisEvictedKeys = Metric<Gauge>(
+    "carillon_redis_evicted_keys", "Keys that Redis has thrown away for want of memory since it was started.")
+  /// Whether it may be relied on.
+  public static let redisSuitable = Metric<Gauge>(
+    "carillon_redis_suitable", "1 where Redis keeps what it is given; 0 where its settings let it throw that away, or it just has.")
+
   // The transform stage.
 
   /// Requests taken.

@@ -39,6 +39,7 @@ public struct FanOutMetrics: Sendable {
   let acknowledgements: Gauge
   let unreadableEntries: Counter
   let damagedPayloads: Counter
+  let redis: RedisMetrics
   private let limits: [Limit: Counter]
   private let verdicts: [DeliveryVerdict: Counter]
   private let closes: [CloseCode: Counter]
@@ -47,6 +48,7 @@ public struct FanOutMetrics: Sendable {
   /// Makes the lane's cells.
   public init(_ registry: MetricRegistry) {
     connections = registry.make(MetricNames.connections)
+    redis = RedisMetrics(registry)
     sessions = registry.make(MetricNames.sessions)
     sent = registry.make(MetricNames.frames, "notify")
     removals = registry.make(MetricNames.frames, "remove")

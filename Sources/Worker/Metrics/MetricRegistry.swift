@@ -18,6 +18,8 @@ public final class MetricRegistry: Sendable {
   }
 
   private let families = Mutex<[String: Family]>([:])
+  /// The cells that whoever asks for them shares, by the metric's name and the labels' values.
+  private let sharedCells = Mutex<[[String]: any MetricCell]>([:])
 
   /// Makes a registry with nothing in it.
   public init() {}
@@ -29,6 +31,19 @@ public final class MetricRegistry: Sendable {
     let cell = Cell(buckets: metric.buckets)
     add(metric, labels) { cell.reading }
     return cell
+  }
+
+  /// The one cell of the process for a metric: for what all lanes see alike, so that it is not shown as many times as there are lanes.
+  ///
+  /// - Parameter labels: the labels' values, in the order of the metric's declaration.
+  public func shared<Cell>(_ metric: Metric<Cell>, _ labels: String...) -> Cell {
+    sharedCells.withLock { cells in
+      if let cell = cells[[metric.name] + labels] as? Cell { return cell }
+      let cell = Cell(buckets: metric.buckets)
+      add(metric, labels) { cell.reading }
+      cells[[metric.name] + labels] = cell
+      return cell
+    }
   }
 
   /// Shows a counter or gauge that is kept elsewhere.
