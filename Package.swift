@@ -59,7 +59,7 @@ let package = Package(
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
     module("Notifications", ["JSON"], exclude: ["Contract"]),
 
-    module("Store", ["EventLoop", "Cryptography", "Redis", "Notifications"]),
+    module("Store", ["EventLoop", "Cryptography", "JSON", "Redis", "Notifications"]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
@@ -89,7 +89,7 @@ let package = Package(
     tests("KafkaTests", ["Kafka", "EventLoop", "TestSupport"]),
     tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
-    tests("StoreTests", ["Store", "Redis", "EventLoop", "Notifications", "TestSupport"]),
+    tests("StoreTests", ["Store", "Redis", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests(
