@@ -101,7 +101,7 @@ let package = Package(
         "FanOut", "Extensions", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications",
         "TestSupport",
       ]),
-    tests("OperationsTests", ["Operations", "Worker", "Store", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
+    tests("OperationsTests", ["Operations", "Worker", "Store", "Redis", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     .executableTarget(
       name: "OwnExtensions", dependencies: ["Command", "Extensions", "JSON"], path: "Tests/OwnExtensions", swiftSettings: settings),
