@@ -70,8 +70,11 @@ struct StatusPrinter {
     guard let lag = kafka.lag.value else { return facts }
     if let members = lag.members {
       let state = members.state == "Dead" ? "does not exist" : "\(members.state), \(TerminalText.count(members.members.count, "member"))"
-      let hosts = members.members.sorted { ($0.host, $0.id) < ($1.host, $1.id) }.map { member in
-        TerminalText.visible("\(member.host.drop { $0 == "/" }) (\(TerminalText.count(member.partitions.count, "partition")))")
+      let hosts = Dictionary(grouping: members.members) { String($0.host.drop { $0 == "/" }) }.sorted { $0.key < $1.key }.map {
+        host, members in
+        let partitions = members.reduce(0) { $0 + $1.partitions.count }
+        let share = "\(TerminalText.count(members.count, "member")), \(TerminalText.count(partitions, "partition"))"
+        return TerminalText.visible(host) + (members.count == 1 ? " (\(TerminalText.count(partitions, "partition")))" : " (\(share))")
       }
       facts.append(("group", "\(TerminalText.visible(report.group)): \(state)" + (hosts.isEmpty ? "" : ": " + shortened(hosts))))
     }

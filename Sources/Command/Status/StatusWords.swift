@@ -81,8 +81,9 @@ extension TerminalText {
   static func size(_ bytes: Int64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"]
     guard bytes >= 1024 else { return "\(bytes) B" }
-    var (tenths, unit) = (bytes / 103, 0)
-    while tenths >= 10_240, unit < units.count - 1 { (tenths, unit) = (tenths / 1024, unit + 1) }
+    var (size, unit) = (Double(bytes) / 1024, 0)
+    while size >= 1024, unit < units.count - 1 { (size, unit) = (size / 1024, unit + 1) }
+    let tenths = Int64(size * 10)
     return "\(tenths / 10).\(tenths % 10) \(units[unit])"
   }
 }

@@ -47,7 +47,8 @@ public actor StatusReader {
   public func look() async -> StatusSample {
     async let kafka = kafkaState()
     async let redis = redisState()
-    return StatusSample(time: WallClock.milliseconds(), kafka: await kafka, redis: await redis)
+    let (foundKafka, foundRedis) = (await kafka, await redis)
+    return StatusSample(time: WallClock.milliseconds(), kafka: foundKafka, redis: foundRedis)
   }
 
   /// Ends it.

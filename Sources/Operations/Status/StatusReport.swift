@@ -169,8 +169,8 @@ public struct WorkerState: Sendable, Hashable {
   /// The stages that it runs.
   public var roles: [String] { report?.roles ?? [] }
 
-  /// How long it has run, in milliseconds; by its own clock.
-  public var age: Int64? { report.map { max(0, $0.written - $0.started) + silentMilliseconds } }
+  /// How long it has run, in milliseconds, as far as is known: one that is silent until it was heard of last. By its own clock.
+  public var age: Int64? { report.map { max(0, $0.written - $0.started) + (standing == .silent ? 0 : silentMilliseconds) } }
 
   /// How long a condition has not been ready, in milliseconds; by the worker's clock.
   public func age(of condition: WorkerReport.Condition) -> Int64 {
