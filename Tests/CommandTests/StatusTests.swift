@@ -80,6 +80,20 @@ import Testing
     }
   }
 
+  @Test func aWorkerThatWasToldToEndIsSeenToDoSoAndIsNotWrong() async throws {
+    try await WorkerPair.with { pair in
+      try await pair.eventually("both are there") { try Told(try await status(pair, "--json", "--sample", "0s")).workers.count == 2 }
+      // It lets devices in for five seconds more.
+      pair.fanOut.signal(SIGTERM)
+      try await pair.eventually("it is seen to end") {
+        let told = try Told(try await status(pair, "--json", "--sample", "0s"))
+        guard told.worker("fan-out")?["state"] == "draining" else { return false }
+        #expect(!told.problems.contains("worker-not-ready") && told.summary["notes"]?.text.contains("was told to end") == true)
+        return true
+      }
+    }
+  }
+
   @Test func aWorkerThatIsNotReadySaysWhyAndSinceWhen() async throws {
     try await withRedis(listening: .port(nil)) { server in
       try await CarillonCommand.with { carillon in

@@ -91,6 +91,7 @@ struct RoleProcess: Sendable {
     let ending = await signals.ending()
     // At once, so that whoever balances the load sends nothing more.
     health.set("draining", ready: false, "the process is ending")
+    await reporter.hasChanged()
     work.cancel()
     watching.cancel()
     await redis.cancel()
@@ -133,6 +134,7 @@ struct RoleProcess: Sendable {
       if let devices { await reporter.devices(at: devices) }
     }
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
+    await reporter.hasChanged()
     let address = devices.map { DeviceURL.text($0) }
     logger.info("ready", ["admin": adminURL, "devices": address ?? "none"])
     guard values[AnswerSettings.json] else { return }

@@ -17,16 +17,16 @@ actor WorkerReporter {
   private let health: Health
   private let metrics: MetricRegistry
   /// What does not change, or is told from outside.
-  private var report: WorkerReport
+  private var process: WorkerReport
   private var work: Task<Void, Never>?
   private var isClosed = false
 
   /// How long the end may take, and how often a Redis is looked for that is away, in milliseconds.
   private static let (endMilliseconds, retryMilliseconds) = (1_000, 500)
 
-  /// - Parameter report: what the process is.
-  init(on loop: EventLoop, _ store: StoreConfiguration, _ report: WorkerReport, health: Health, metrics: MetricRegistry) {
-    (self.loop, self.report, self.health, self.metrics) = (loop, report, health, metrics)
+  /// - Parameter process: what the process is.
+  init(on loop: EventLoop, _ store: StoreConfiguration, _ process: WorkerReport, health: Health, metrics: MetricRegistry) {
+    (self.loop, self.process, self.health, self.metrics) = (loop, process, health, metrics)
     var store = store
     // Nobody waits for it, and it is soon followed by another.
     store.callDeadlineMilliseconds = min(store.callDeadlineMilliseconds, Workers.intervalMilliseconds)
@@ -36,7 +36,7 @@ actor WorkerReporter {
   /// Begins; once, when it is known that the Redis is one to work with.
   func start(lanes: Int) {
     guard !isClosed, work == nil else { return }
-    report.lanes = lanes
+    process.lanes = lanes
     let shards = Shards(on: loop, store, clientName: "carillon-report")
     self.shards = shards
     shards.start()
@@ -44,20 +44,31 @@ actor WorkerReporter {
   }
 
   /// Says where devices connect, from the next report on.
-  func devices(at address: SocketAddress) { report.devices = [DeviceURL.text(Machine.reachable(address))] }
+  func devices(at address: SocketAddress) { process.devices = [DeviceURL.text(Machine.reachable(address))] }
+
+  /// Reports at once, without being waited for: something has changed that whoever asks should see.
+  func hasChanged() {
+    guard work != nil else { return }
+    Task { await report() }
+  }
+
+  private func report() async {
+    guard !isClosed, let shards, shards.isUp else { return }
+    // What keeps Redis from taking it is told by the lanes, which need it more.
+    try? await Workers(shards).beat(standing)
+  }
 
   private func beat() async {
     while !isClosed, let shards {
       let wasUp = shards.isUp
-      // What keeps Redis from taking it is told by the lanes, which need it more.
-      if wasUp { try? await Workers(shards).beat(standing) }
+      if wasUp { await report() }
       await loop.sleep(milliseconds: wasUp ? Workers.intervalMilliseconds : Self.retryMilliseconds)
     }
   }
 
   /// How the process is now.
   private var standing: WorkerReport {
-    var report = report
+    var report = process
     report.written = WallClock.milliseconds()
     let unready = health.unready
     report.unreadyCount = unready.count
@@ -70,7 +81,7 @@ actor WorkerReporter {
   }
 
   private func leave() async {
-    if let shards { try? await Workers(shards).leave(report.name) }
+    if let shards { try? await Workers(shards).leave(process.name) }
   }
 
   /// Takes the report away, where Redis answers soon, and ends.

@@ -122,6 +122,7 @@ struct UpProcess: Sendable {
     progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
     progress("waiting for the transform worker's partitions, about 3 s")
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
+    await reporter.hasChanged()
     return RunningCluster(
       kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address),
       admin: "http://\(await admin.address)")
