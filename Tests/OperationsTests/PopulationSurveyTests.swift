@@ -104,13 +104,40 @@ import Testing
     check("notifications", model.notifications, samples.map(\.notifications))
   }
 
+  @Test func aScanThatIsEndedEarlyLeavesASample() {
+    let model = Model(devices: 3_000, others: 0, seed: 9)
+    var survey = PopulationSurvey(keys: Int64(model.keys.count), commands: 400, random: SeededRandom(seed: 1))
+    var devices = 0
+    while let step = survey.next() {
+      switch step {
+      case .scan(let place, let count):
+        let (found, next) = model.scan(place, count, repeating: false)
+        survey.take(found, next: next)
+        survey.endScanning()
+      case .device(let token):
+        devices += 1
+        survey.take(model.devices[token])
+      case .mailbox(let token): survey.take(model.mailboxes[token], of: token)
+      }
+    }
+    let found = survey.result
+    #expect(found.keysScanned == 500 && found.devicesRead == devices && devices > 100 && !found.isExact)
+    #expect(abs(found.devices.value - Int64(model.registered)) <= 2 * found.devices.margin)
+  }
+
   @Test func whatIsNotInTheSampleIsNotSaidToBeNowhere() {
     let model = Model(devices: 0, others: 30_000, seed: 1)
     let found = model.survey(commands: 100, seed: 1).estimate
     #expect(found.devices.value == 0 && !found.devices.isExact && found.devices.margin >= 3)
-    let nothingAsked = PopulationSurvey(keys: 100, commands: 0).result
-    #expect(nothingAsked.devices == Estimate(value: 0, margin: 100, isExact: false))
-    #expect(PopulationSurvey(keys: 0, commands: 0).result.isExact)
+    let nothingAsked = PopulationSurvey(keys: 100, commands: 0)
+    #expect(nothingAsked.isTooShort && nothingAsked.result.devices == Estimate(value: 0, margin: 100, isExact: false))
+    let empty = PopulationSurvey(keys: 0, commands: 0)
+    #expect(!empty.isTooShort && empty.result.isExact)
+    var onlyNames = PopulationSurvey(keys: 2, commands: 10)
+    onlyNames.take([.device("a"), .other], next: 0)
+    #expect(onlyNames.isTooShort)
+    onlyNames.take(Population.Device(isRegistered: true, isConnected: false))
+    #expect(!onlyNames.isTooShort)
   }
 
   @Test func withinNoSecondThereAreMoreCommandsThanAllowed() {

@@ -62,7 +62,8 @@ import Worker
     #expect(noKafka.problems == [.kafkaAway("no answer"), .evicted(keys: 3)] && !noKafka.isAway)
     let noRedis = report(redis: nil) { kafka, _ in kafka.cluster.topics[Self.topics.events] = nil }
     #expect(noRedis.problems == [.topicMissing("t.events"), .redisAway("no answer")] && noRedis.notes == [.workersUnknown])
-    #expect(report(kafka: nil, redis: nil).isAway)
+    let nothing = report(kafka: nil, redis: nil)
+    #expect(nothing.isAway && nothing.problems.count == 2 && nothing.notes.isEmpty)
   }
 
   @Test func topicsAreJudged() {

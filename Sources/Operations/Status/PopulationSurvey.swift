@@ -114,6 +114,9 @@ public struct PopulationSurvey: Sendable {
     return names.removeLast()
   }
 
+  /// Scans no more: what is left of the time is for what was found.
+  public mutating func endScanning() { place = nil }
+
   // MARK: Answers
 
   /// What a scan has found, and where it goes on; 0: it has come to the end of the table.
@@ -156,6 +159,11 @@ public struct PopulationSurvey: Sendable {
   }
 
   // MARK: What follows
+
+  /// Whether nothing can be said yet: no key was seen, or none of a kind was read.
+  public var isTooShort: Bool {
+    scanned == 0 && keys > 0 || registered.seen > 0 && registered.read == 0 || entries.seen > 0 && entries.read == 0
+  }
 
   /// Mailboxes that are named at most.
   static let named = 3

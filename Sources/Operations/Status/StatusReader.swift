@@ -104,7 +104,7 @@ public actor StatusReader {
       let lanes = try await Lanes(shards).list()
       var population: Found<PopulationEstimate>?
       if sampleMilliseconds > 0 {
-        do { population = .found(try await survey(shards)) } catch { population = .unknown("\(error)") }
+        do { population = try await survey(shards) } catch { population = .unknown("\(error)") }
       }
       return .found(RedisState(server: server, identity: identity, workers: workers, lanes: lanes, population: population))
     } catch {
@@ -113,25 +113,29 @@ public actor StatusReader {
   }
 
   /// Looks at devices and mailboxes, one after the other and no faster than allowed, until all are counted or the time is over.
-  private func survey(_ shards: Shards) async throws -> PopulationEstimate {
+  private func survey(_ shards: Shards) async throws -> Found<PopulationEstimate> {
     let population = Population(shards)
     var pace = CommandPace(perSecond: Self.commandsPerSecond, largest: Self.largestStep)
-    let end = SteadyClock.milliseconds() + Int64(sampleMilliseconds)
+    let start = SteadyClock.milliseconds()
     var survey = PopulationSurvey(
       keys: try await population.keyCount(), commands: max(10, sampleMilliseconds * Self.commandsPerSecond / 1000 - 1))
     _ = pace.wait(for: 1, at: SteadyClock.nanoseconds())
     while let step = survey.next() {
       let wait = pace.wait(for: step.commands, at: SteadyClock.nanoseconds())
       if wait > 0 { await loop.sleep(milliseconds: Int((wait + 999_999) / 1_000_000)) }
-      if SteadyClock.milliseconds() >= end { break }
+      let time = SteadyClock.milliseconds() - start
+      if time >= Int64(sampleMilliseconds) { break }
       switch step {
       case .scan(let place, let count):
         let (next, keys) = try await population.scan(from: place, count: count)
         survey.take(keys, next: next)
+        // On a slow machine, or from a slow Redis, the names alone would take all of it.
+        if time >= Int64(sampleMilliseconds / 4) { survey.endScanning() }
       case .device(let token): survey.take(try await population.device(token))
       case .mailbox(let token): survey.take(try await population.mailbox(token), of: token)
       }
     }
-    return survey.result
+    guard !survey.isTooShort else { return .unknown("nothing was read in \(sampleMilliseconds) ms; give it longer with --sample") }
+    return .found(survey.result)
   }
 }

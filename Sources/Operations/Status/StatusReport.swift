@@ -104,7 +104,7 @@ public struct StatusReport: Sendable {
 
   private mutating func judgeWorkers() {
     guard sample.redis.value != nil else {
-      notes.append(.workersUnknown)
+      if sample.kafka.value != nil { notes.append(.workersUnknown) }
       return
     }
     for worker in workers {
