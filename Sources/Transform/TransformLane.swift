@@ -69,6 +69,8 @@ enum TransformTask: Sendable {
   case restoreRegistry
   /// A partition has another owner.
   case rejoin
+  /// It is to be known whether the stops of applications are all there are.
+  case askForApplications
   /// Brokers are asked where logs begin and end.
   case askForLogs
 }
