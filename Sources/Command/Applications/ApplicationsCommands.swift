@@ -79,11 +79,11 @@ enum ApplicationsCommands {
       StandardOutput.line(
         printer.json(application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested).text)
     } else if isDryRun, outcome.isChanged {
-      StandardOutput.line("\(application)  would be \(change.word); nothing was written")
+      StandardOutput.line("\(application)  would be \(change.isStop ? "stopped" : "started again"); nothing was written")
     } else {
       StandardOutput.line(printer.line(application, outcome.stops))
     }
-    if !outcome.isChanged { StandardError.line("nothing was changed: it is \(change.word) already") }
+    if !outcome.isChanged { StandardError.line("nothing was changed: it is \(change.isStop ? "stopped already" : "not stopped")") }
     if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is how it stands now") }
     return isDryRun || (outcome.stops.open != nil) == change.isStop ? .done : .answerIsNo
   }
@@ -119,11 +119,11 @@ enum ApplicationsCommands {
     let topics = ClusterSettings.topics(values)
     _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.applications, at: kafka) }
     return try await DeadLetterCommands.read(kafka) { loop, log in
-      let ledger = ApplicationLedger(on: loop, kafka, topics)
-      ledger.onProgress = { log.report($0) }
-      ledger.onRefused = { place, reason in
-        StandardError.line(
-          "a record counts for nothing: \(place.topic), partition \(place.position.partition), offset \(place.position.offset): \(reason)")
+      let ledger = ApplicationLedger(on: loop, kafka, topics) {
+        log.report($0)
+      } onRefused: { place, reason in
+        let position = place.position
+        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) counts for nothing: \(reason)")
       }
       return try await body(ledger)
     }
@@ -131,9 +131,6 @@ enum ApplicationsCommands {
 }
 
 extension ApplicationStops.Change {
-  /// What it makes of an application, in a word.
-  fileprivate var word: String { isStop ? "stopped" : "started" }
-
   fileprivate var isStop: Bool {
     switch self {
     case .stop: true

@@ -3,8 +3,8 @@ public import Kafka
 public import Notifications
 public import Worker
 
-/// The stops of all applications, as a person reads and changes them. Loop-confined.
-public final class ApplicationLedger {
+/// The stops of all applications, as a person reads and changes them: an actor on a loop.
+public actor ApplicationLedger {
   /// An application that is stopped, or was.
   public struct Entry: Sendable, Equatable {
     /// The application.
@@ -23,13 +23,14 @@ public final class ApplicationLedger {
     public var isContested = false
   }
 
-  private let loop: EventLoop
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let topic: String
-  /// Told of what counts for nothing: where it lies, and why.
-  public var onRefused: ((SourceCoordinates, String) -> Void)?
-  /// Told while much is read.
-  public var onProgress: ((ReadingProgress) -> Void)?
+  private let onProgress: @Sendable (ReadingProgress) -> Void
+  private let onRefused: @Sendable (SourceCoordinates, String) -> Void
 
   /// What the records of one application have come to.
   private struct Known {
@@ -40,12 +41,46 @@ public final class ApplicationLedger {
     var places: [SourcePosition] = []
   }
 
-  private final class Applications { var all: [String: Known] = [:] }
+  private static let keptPlaces = 16
+
+  private final class Applications {
+    var all: [String: Known] = [:]
+
+    func take(_ record: RecordView, of topic: String, _ onRefused: (SourceCoordinates, String) -> Void) {
+      let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+      guard let key = record.key, ApplicationStops.isApplication(key) else {
+        onRefused(SourceCoordinates(topic: topic, position: position), ApplicationStops.nameRule)
+        return
+      }
+      let name = String(decoding: key, as: UTF8.self)
+      var known = all[name] ?? Known()
+      do throws(FieldError) {
+        if let value = record.value {
+          known.stops = try ApplicationStops(value, timestamp: record.timestamp)
+        } else {
+          known.stops = ApplicationStops()
+        }
+      } catch {
+        onRefused(SourceCoordinates(topic: topic, position: position), "\(error)")
+      }
+      known.newest = position
+      known.places = known.places.suffix(ApplicationLedger.keptPlaces) + [position]
+      all[name] = known
+    }
+  }
 
   /// A ledger of a cluster.
-  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) {
+  ///
+  /// - Parameters:
+  ///   - onProgress: told while much is read.
+  ///   - onRefused: told of what counts for nothing: where it lies, and why.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
+    onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
+  ) {
     (self.loop, self.kafka) = (loop, kafka)
     topic = topics.applications
+    (self.onProgress, self.onRefused) = (onProgress, onRefused)
   }
 
   // MARK: Reading
@@ -61,34 +96,10 @@ public final class ApplicationLedger {
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
     let topic = topic
-    let stretches = try await Admin.with(kafka) { admin in try await admin.stretches(of: topic) }
-    try await reader.read(stretches, "the applications") { [self] record in take(record, applications) }
+    let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }
+    try await reader.read(stretches, "the applications") { [topic, onRefused] in applications.take($0, of: topic, onRefused) }
     return applications
   }
-
-  private func take(_ record: RecordView, _ applications: Applications) {
-    let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-    guard let key = record.key, ApplicationStops.isApplication(key) else {
-      onRefused?(SourceCoordinates(topic: topic, position: position), ApplicationStops.nameRule)
-      return
-    }
-    let name = String(decoding: key, as: UTF8.self)
-    var known = applications.all[name] ?? Known()
-    do throws(FieldError) {
-      if let value = record.value {
-        known.stops = try ApplicationStops(value, timestamp: record.timestamp)
-      } else {
-        known.stops = ApplicationStops()
-      }
-    } catch {
-      onRefused?(SourceCoordinates(topic: topic, position: position), "\(error)")
-    }
-    known.newest = position
-    known.places = known.places.suffix(Self.keptPlaces) + [position]
-    applications.all[name] = known
-  }
-
-  private static let keptPlaces = 16
 
   // MARK: Changing
 
