@@ -18,14 +18,22 @@ import Worker
   private actor Switch {
     private var stops = ApplicationStops()
     private let lane: LaneFixture
+    private let writer: KafkaWriter
 
-    init(_ lane: LaneFixture) { self.lane = lane }
+    init(_ lane: LaneFixture, _ writer: KafkaWriter) { (self.lane, self.writer) = (lane, writer) }
 
     func make(_ change: ApplicationStops.Change, at timestamp: Int64 = WallClock.milliseconds()) async throws {
       let value = try #require(stops.value(change, forgettingBefore: 0))
       stops = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: timestamp) }
       let record = TestRecord(key: "com.example.shop", String(decoding: value, as: UTF8.self), partition: 0, timestamp: timestamp)
-      try await lane.kafka.publish([record], to: lane.topics.applications)
+      try await writer.write(record, to: lane.topics.applications)
+    }
+  }
+
+  /// Gives `body` what stops the application, and a connection to Redis.
+  private static func with(_ lane: LaneFixture, _ body: @Sendable (Switch, RedisProbe) async throws -> Void) async throws {
+    try await KafkaWriter.with(lane.kafka.configuration) { writer in
+      try await RedisProbe.with(lane.redis.address) { redis in try await body(Switch(lane, writer), redis) }
     }
   }
 
@@ -44,12 +52,11 @@ import Worker
   @Test func whatWaitedForItsDeviceEndsOnceAndWhatIsPublishedAfterTheStartIsSent() async throws {
     try await LaneFixture.with { lane in
       let token = try await Self.registered(lane)
-      try await RedisProbe.with(lane.redis.address) { redis in
+      try await Self.with(lane) { stop, redis in
         let mailbox = "m" + (try await lane.deviceKey(token, in: redis)).dropFirst()
         for offset in 1...3 as ClosedRange<Int64> {
           try await lane.put(try LaneFixture.entry(for: token, offset: offset), Self.revision(UInt64(offset)), for: token, in: redis)
         }
-        let stop = Switch(lane)
         try await stop.make(.stop(by: "eve", reason: "prices"))
         let device = try await lane.connect(token)
         await lane.eventually("what waited is gone, or the lane had not heard of it yet") { _ in
@@ -83,11 +90,10 @@ import Worker
   @Test func eachThatWaitedHasOneEventAndARemovalIsSent() async throws {
     try await LaneFixture.with { lane in
       let token = try await Self.registered(lane)
-      let stop = Switch(lane)
-      let now = WallClock.milliseconds()
-      try await stop.make(.stop(by: "eve", reason: "prices"), at: now + 1_000)
-      try await stop.make(.start(by: "eve"), at: now + 3_600_000)
-      try await RedisProbe.with(lane.redis.address) { redis in
+      try await Self.with(lane) { stop, redis in
+        let now = WallClock.milliseconds()
+        try await stop.make(.stop(by: "eve", reason: "prices"), at: now + 1_000)
+        try await stop.make(.start(by: "eve"), at: now + 3_600_000)
         let mailbox = "m" + (try await lane.deviceKey(token, in: redis)).dropFirst()
         await lane.eventually("the lane has heard of it", withinSeconds: 30) { lane in
           try? await lane.put(try LaneFixture.entry(for: token, offset: 1), Self.revision(1), for: token, in: redis)

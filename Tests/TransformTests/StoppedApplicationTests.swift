@@ -23,10 +23,14 @@ import Worker
 
     /// Writes a change with a timestamp; a lane needs a moment to hear of it.
     func make(_ change: ApplicationStops.Change, at timestamp: Int64) async throws {
+      try await lane.kafka.publish([try record(change, at: timestamp)], to: lane.topics.applications)
+    }
+
+    /// The record that makes a change.
+    func record(_ change: ApplicationStops.Change, at timestamp: Int64) throws -> TestRecord {
       let value = try #require(stops.value(change, forgettingBefore: 0))
       stops = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: timestamp) }
-      let record = TestRecord(key: application, String(decoding: value, as: UTF8.self), partition: 0, timestamp: timestamp)
-      try await lane.kafka.publish([record], to: lane.topics.applications)
+      return TestRecord(key: application, String(decoding: value, as: UTF8.self), partition: 0, timestamp: timestamp)
     }
   }
 
@@ -121,21 +125,24 @@ import Worker
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")
       let stop = Switch(lane)
-      for round in 0..<5 as Range<Int64> {
-        let time = round * 1_000
-        try await stop.make(.stop(by: "eve", reason: nil), at: Self.start + time + 100)
-        var filtered = lane.count(.filtered)
-        while lane.count(.filtered) == filtered {
-          let judged = lane.count(.unregistered)
-          try await Self.publish(lane, Self.request("user:nobody", time + 200))
-          await lane.eventually("it is judged") { lane.count(.unregistered) + lane.count(.filtered) > judged + filtered }
+      try await KafkaWriter.with(lane.kafka.configuration) { writer in
+        for round in 0..<5 as Range<Int64> {
+          let time = round * 1_000
+          try await writer.write(
+            try await stop.record(.stop(by: "eve", reason: nil), at: Self.start + time + 100), to: lane.topics.applications)
+          let before = lane.count(.filtered)
+          while lane.count(.filtered) == before {
+            let judged = lane.count(.unregistered)
+            try await writer.write(Self.request("user:nobody", time + 200), to: lane.topics.requests)
+            await lane.eventually("it is judged") { lane.count(.unregistered) + lane.count(.filtered) > judged + before }
+          }
+          let filtered = lane.count(.filtered)
+          // The lane has just looked for stops, which it does every half a second here, and looks for requests all the time.
+          try await writer.write(try await stop.record(.start(by: "eve"), at: Self.start + time + 500), to: lane.topics.applications)
+          try await writer.write(Self.request("device:\(token)", time + 500), to: lane.topics.requests)
+          await lane.eventually("it waits for its device") { try await lane.waiting(token) == Int(round) + 1 }
+          #expect(lane.count(.filtered) == filtered)
         }
-        filtered = lane.count(.filtered)
-        // The lane looks for stops every half a second, and for requests all the time.
-        try await stop.make(.start(by: "eve"), at: Self.start + time + 500)
-        try await Self.publish(lane, Self.request("device:\(token)", time + 500))
-        await lane.eventually("it waits for its device") { try await lane.waiting(token) == Int(round) + 1 }
-        #expect(lane.count(.filtered) == filtered)
       }
     }
   }

@@ -68,7 +68,9 @@ public final class ApplicationsReader {
     options.reportsPartitionEnd = true
     // A broker answers as soon as there is something; the embedded one looks once in that time.
     options.fetch = (bytes: 1, waitMilliseconds: Self.fetchMilliseconds)
-    let consumer = try Consumer(on: loop, kafka, options, handler: self)
+    let records = Records()
+    records.reader = self
+    let consumer = try Consumer(on: loop, kafka, options, handler: records)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
     try await consumer.assign(partitions.map { ($0, .earliest) })
@@ -141,12 +143,14 @@ public final class ApplicationsReader {
       let asked = unconfirmed
       unconfirmed = []
       let isRead = (try? await self.isRead(to: admin, withinMilliseconds: Self.confirmMilliseconds)) ?? false
+      // Who asks again at once is not to keep everybody busy while Kafka is away.
+      if !isRead { await loop.sleep(milliseconds: Self.pauseMilliseconds) }
       for body in asked { body(isRead && phase == .open) }
     }
     isAsking = false
   }
 
-  private static let (companyMilliseconds, confirmMilliseconds) = (10, 5_000)
+  private static let (companyMilliseconds, confirmMilliseconds, pauseMilliseconds) = (10, 5_000, 500)
 
   // MARK: The end
 
@@ -161,10 +165,31 @@ public final class ApplicationsReader {
     while runningAsks > 0 { await loop.sleep(milliseconds: 20) }
     owner = nil
   }
-}
 
-extension ApplicationsReader: ConsumerHandler {
-  public func consumerReceived(_ batch: RecordBatch) {
+  // MARK: What the consumer tells
+
+  /// The consumer keeps its handler as long as it is open, and the reader keeps the consumer.
+  private final class Records: ConsumerHandler {
+    weak var reader: ApplicationsReader?
+
+    func consumerReceived(_ batch: RecordBatch) { reader?.received(batch) }
+
+    func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
+      reader?.reachedEnd(of: partition.topicPartition, at: offset)
+    }
+
+    func consumerAssigned(_ partitions: [AssignedPartition]) {}
+
+    func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
+      // A topic that was made again is read from its beginning.
+      for partition in partitions { reader?.positions[partition.topicPartition] = nil }
+      revocation.finish()
+    }
+
+    func consumerFailed(_ error: KafkaError) { reader?.owner?.applicationsFailed(error) }
+  }
+
+  private func received(_ batch: RecordBatch) {
     for index in batch.indices {
       let record = batch[index]
       take(record)
@@ -173,19 +198,8 @@ extension ApplicationsReader: ConsumerHandler {
     readingWent()
   }
 
-  public func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
-    let name = partition.topicPartition
-    positions[name] = max(positions[name] ?? 0, offset)
+  private func reachedEnd(of partition: TopicPartition, at offset: Int64) {
+    positions[partition] = max(positions[partition] ?? 0, offset)
     readingWent()
   }
-
-  public func consumerAssigned(_ partitions: [AssignedPartition]) {}
-
-  /// A topic that was made again is read from its beginning.
-  public func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
-    for partition in partitions { positions[partition.topicPartition] = nil }
-    revocation.finish()
-  }
-
-  public func consumerFailed(_ error: KafkaError) { owner?.applicationsFailed(error) }
 }
