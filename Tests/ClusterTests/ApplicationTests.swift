@@ -21,6 +21,8 @@ extension ClusterTests {
 
     @Test func aStoppedApplicationShowsNothingUntilItIsStartedWhoeverIsKilled() async throws { try await holds("stopped") }
 
+    @Test func whatWasFilteredStaysSoWhenRedisIsRebuilt() async throws { try await holds("rebuilt") }
+
     @Test func severalPeopleStopAnApplicationOnce() async throws { try await holds("together") }
   }
 }

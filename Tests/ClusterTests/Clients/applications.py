@@ -2,6 +2,8 @@
 
   stopped    under load, while transform workers are killed: what is published during the stop ends as filtered and is shown nowhere, so does
              what waits for its device, what is published afterwards is shown once, and another application notices nothing
+  rebuilt    Redis loses everything and is rebuilt: what was filtered stays so, what was published again under its id arrives; records of the
+             topic that nobody can read change nothing
   together   several people stop an application at once, and start it again: it is stopped once, and started once
 """
 import asyncio
@@ -13,7 +15,7 @@ import time
 
 from clients import APPLICATION, Producer, Reader, expect, say, until
 from extensions import RememberingDevice, tool
-from healing import on_one_redis, run_part
+from healing import committed, on_one_redis, ready, run_part
 from letters import audit, quietly
 
 OTHER = "com.example.other"
@@ -159,6 +161,65 @@ def audits(arguments):
     return tool(arguments, "audit", "--grace", "1s", "--json").returncode == 0
 
 
+async def rebuilt(arguments, folder):
+    events = arguments.prefix + "events"
+    reader = Reader(arguments.kafka, [events])
+    reading = asyncio.create_task(reader.run())
+
+    def ended(kind):
+        return {record.headers["ce_subject"] for record in reader.records[events] if record.type == kind}
+
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        absent = RememberingDevice(url, None, user="late")
+        async with absent:
+            pass
+        producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        before = [await producer.notify("user:late", "before") for _ in range(5)]
+        await producer.flush()
+        await until(lambda: set(before) <= ended("addressed"), "what is published before waits")
+        await applications(arguments, "stop", APPLICATION)
+        # What is no record of an application, or says nothing that can be understood.
+        hostile = Producer(arguments.kafka, arguments.prefix + "applications")
+        for key, value in ((APPLICATION, b"{"), (APPLICATION, b'{"state":"started","stops":[{"by":1}]}'), ("a b", b"{}"), ("a.b", b"x" * 900_000),
+                           (APPLICATION, b"[" * 60_000), ("\u0000", None)):
+            hostile.publish({}, value, key=key)
+        await hostile.flush()
+        expect((await applications(arguments, "list"))[0]["application"] == APPLICATION, "what cannot be read leaves it stopped")
+
+        async def heard():
+            probe = await producer.notify("user:late", "probe")
+            await until(lambda: probe in ended("filtered") | ended("addressed"), "a request has an end")
+            return probe in ended("filtered")
+
+        while not await heard():
+            pass
+        # A lane hears of a stop within this time: what comes later is known to be filtered.
+        await asyncio.sleep(5)
+        during = [await producer.notify("user:late", "during") for _ in range(5)]
+        during += [await producer.notify("device:" + absent.token, "during") for _ in range(5)]
+        await until(lambda: set(during) <= ended("filtered"), "what is published during the stop is filtered")
+        await applications(arguments, "start", APPLICATION)
+        after = [await producer.notify("user:late", "after"), await producer.notify("user:late", "again", id=during[0])]
+        await producer.flush()
+        await until(lambda: set(after) <= ended("addressed"), "what is published afterwards waits")
+        await until(lambda: committed(arguments) >= sum(1 for _ in before + during + after), "the group has committed", 30)
+        redis.cli("FLUSHALL")
+        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
+        done = await quietly(subprocess.run, [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"], capture_output=True, text=True, timeout=60)
+        expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
+        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+        async with RememberingDevice(url, None, user="late", device=absent.token) as late:
+            await until(lambda: late.shown >= set(after), "what was published afterwards arrives", 30, lambda: len(late.shown))
+            await until(lambda: set(before) <= ended("filtered"), "what waited before the stop is filtered", 30)
+            expect(late.shown == set(after), "and nothing else is shown", len(late.shown))
+        await until(lambda: audits(arguments), "an audit finds nothing amiss", 30)
+        say(audit=audit(arguments))
+    reading.cancel()
+
+
 async def together(arguments, folder):
     stops = await asyncio.gather(*[applications(arguments, "stop", "a.b", "--by", "p%d" % number) for number in range(6)])
     expect(all(lines[0]["state"] == "stopped" for lines in stops), "each says that it is stopped", stops)
@@ -170,7 +231,7 @@ async def together(arguments, folder):
     expect(len(stop["stops"]) == 1 and stop["stops"][0]["endedBy"].startswith("p"), "it is started once", stop)
 
 
-PARTS = {"stopped": stopped, "together": together}
+PARTS = {"stopped": stopped, "rebuilt": rebuilt, "together": together}
 
 if __name__ == "__main__":
     run_part(__doc__, PARTS, "carillon-applications-")
