@@ -61,13 +61,15 @@ public final class ApplicationsReader {
       if error.code == .unknownTopicOrPartition { throw MissingTopic(topic: topic) }
       throw error
     }
-    guard phase == .idle else { return }
-    phase = .open
     var options = Consumer.Options()
     // Behind a transaction, or where a topic was compacted, there are offsets that no record has.
     options.reportsPartitionEnd = true
-    // A broker answers as soon as there is something; the embedded one looks once in that time.
-    options.fetch = (bytes: 1, waitMilliseconds: Self.fetchMilliseconds)
+    // A broker answers as soon as there is something, and an idle lane asks seldom; the embedded one looks once in that time.
+    let isEmbedded = try await admin.isEmbeddedBroker()
+    options.fetch = (bytes: 1, waitMilliseconds: isEmbedded ? Self.embeddedFetchMilliseconds : Self.fetchMilliseconds)
+    // It may have been closed meanwhile.
+    guard phase == .idle else { throw KafkaError(.closed, "read \(topic)") }
+    phase = .open
     let records = Records()
     records.reader = self
     let consumer = try Consumer(on: loop, kafka, options, handler: records)
@@ -79,7 +81,7 @@ public final class ApplicationsReader {
     }
   }
 
-  private static let fetchMilliseconds = 500
+  private static let (fetchMilliseconds, embeddedFetchMilliseconds) = (5_000, 500)
 
   /// Waits until all is read that the topic has at this moment; false when it is not in time.
   private func isRead(to admin: Admin, withinMilliseconds milliseconds: Int) async throws(KafkaError) -> Bool {
