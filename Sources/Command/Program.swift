@@ -35,8 +35,8 @@ public enum Program {
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
         AuditCommand.command, StatusCommand.command, LagCommand.command, ReplayCommand.command, DeadLetterCommands.list,
-        DeadLetterCommands.show,
-        RedriveCommand.redrive, RedriveCommand.discard, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
+        DeadLetterCommands.show, RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,
+        ApplicationsCommands.list, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
         TokenCommand.command, TokenCommand.createKey,
       ]),
     .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),

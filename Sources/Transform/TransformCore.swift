@@ -17,6 +17,7 @@ final class TransformCore {
   private let checkpoints: Checkpoints
   private let crashes: CrashLoopDetector
   private let lag: LaneLag
+  private let applications: ApplicationsReader
   private var plan: GroupPlan?
   private var admin: Admin?
   private var producers: LaneProducers?
@@ -54,6 +55,7 @@ final class TransformCore {
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
     inspection = RedisInspection(shards, metrics: metrics.redis)
     inspectionTimer = Timer(on: loop)
+    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
     inspectionTimer.handler = { [unowned self] in runTask?(.inspectRedis) }
@@ -65,6 +67,7 @@ final class TransformCore {
   func start() async throws {
     watchRedis()
     checkpoints.owner = self
+    applications.owner = self
     // A delivery may come twice, and late: the mailbox knows better.
     let producers = try await LaneProducers(on: loop, settings.kafka, promptMayRepeat: true, handler: self) { [logger] in logger.log($0) }
     self.producers = producers
@@ -75,8 +78,8 @@ final class TransformCore {
     journal.owner = self
     let outcomes = try Outcomes(settings, events: producers.patient, deliveries: producers.prompt)
     let pipeline = Pipeline(
-      on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, outcomes: outcomes, journal: journal, logger: logger,
-      metrics: metrics)
+      on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, applications: applications, outcomes: outcomes,
+      journal: journal, logger: logger, metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
     intake = Intake(
@@ -85,6 +88,7 @@ final class TransformCore {
     let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
     try await identity.claim(shards)
     plan = try await GroupPlan(settings, admin, logger)
+    try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     try join()
   }
 
@@ -195,6 +199,7 @@ final class TransformCore {
     case .restoreRegistry: await restoreRegistry()
     case .rejoin: await rejoin()
     case .inspectRedis: await inspectRedis()
+    case .askForApplications: if let admin { await applications.ask(admin) }
     case .askForLogs: if let admin { await lag.ask(admin) }
     }
   }
@@ -307,6 +312,7 @@ final class TransformCore {
     lag.close()
     crashes.cleared(partitions)
     committer?.close()
+    await applications.close()
     while registryWaits > 0 || isComparing || isRejoining { await loop.sleep(milliseconds: 20) }
     await admin?.close()
     await producers?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
@@ -376,6 +382,12 @@ extension TransformCore: CheckpointsOwner {
   func markersDiffer() { distrust("the markers are not as they were left") }
 
   func markersRaised(_ partitions: Int) { metrics.markersRaised.increment(by: partitions) }
+}
+
+extension TransformCore: ApplicationsReaderOwner {
+  func applicationsAreToBeAskedFor() { runTask?(.askForApplications) }
+
+  func applicationsFailed(_ error: KafkaError) { failed(error) }
 }
 
 extension TransformCore: JournalOwner {

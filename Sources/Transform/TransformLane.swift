@@ -71,6 +71,8 @@ enum TransformTask: Sendable {
   case rejoin
   /// Redis is asked for its memory and settings.
   case inspectRedis
+  /// It is to be known whether the stops of applications are all there are.
+  case askForApplications
   /// Brokers are asked where logs begin and end.
   case askForLogs
 }

@@ -14,6 +14,8 @@ public struct Topics: Sendable, Hashable {
   public let journal: String
   /// What could not be processed; key: as the source.
   public let deadLetters: String
+  /// Compacted: the emergency stops of applications; key: the application.
+  public let applications: String
 
   /// Names with a prefix, such as `notifications.`.
   public init(prefix: String = "notifications.") {
@@ -24,20 +26,22 @@ public struct Topics: Sendable, Hashable {
     events = prefix + "events"
     journal = prefix + "journal"
     deadLetters = prefix + "dead-letters"
+    applications = prefix + "applications"
   }
 
   /// All of them.
-  public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters] }
+  public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications] }
 
   /// The settings that a topic is created with, beside partitions and copies.
   ///
   /// Requests carry the broker's time, so that no producer's clock decides which revision is the newest; devices keep the newest record
-  /// of each key; deliveries are worthless after a short while, since the mailbox has what was not delivered.
+  /// of each key; so do applications, whose stops begin and end by the same clock; deliveries are worthless after a short while, since the mailbox has what was not delivered.
   public func configuration(of topic: String) -> [String: String] {
     switch topic {
     case requests: ["message.timestamp.type": "LogAppendTime", "retention.ms": String(Self.longestRetention)]
     case deliveries: ["retention.ms": String(15 * 60 * 1000)]
     case devices: ["cleanup.policy": "compact"]
+    case applications: ["cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"]
     case events: ["retention.ms": String(Self.longestRetention)]
     case journal: ["retention.ms": String(Self.longestRetention + Self.day)]
     default: ["retention.ms": "-1"]
@@ -59,6 +63,6 @@ public struct Topics: Sendable, Hashable {
   }
 
   /// 31 days: the longest lifetime of a notification and a day for the work on it. The journal is kept a day longer than what it tells of.
-  private static let longestRetention = 31 * day
-  private static let day = 24 * 60 * 60 * 1000
+  public static let longestRetention: Int64 = 31 * day
+  private static let day: Int64 = 24 * 60 * 60 * 1000
 }

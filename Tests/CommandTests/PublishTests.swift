@@ -170,7 +170,7 @@ import Testing
         let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
         // The embedded broker makes topics of 4 partitions, whatever is asked for.
         let flags = ["topics", "create", "--kafka", servers, "--topic-prefix", prefix, "--json"]
-        let names = Set(["requests", "deliveries", "devices", "events", "journal", "dead-letters"].map { prefix + $0 })
+        let names = Set(["requests", "deliveries", "devices", "events", "journal", "dead-letters", "applications"].map { prefix + $0 })
         let first = try await carillon.run(flags + ["--partitions", "4"])
         #expect(first.status == 0, "it said: \(first.errors)")
         let created = try first.lines.map { try JSONValue(parsing: $0) }
@@ -185,6 +185,8 @@ import Testing
         if kafka.embedded == nil {
           #expect(try await kafka.admin.settings(ofTopic: prefix + "requests")["message.timestamp.type"] == "LogAppendTime")
           #expect(try await kafka.admin.settings(ofTopic: prefix + "devices")["cleanup.policy"] == "compact")
+          let applications = try await kafka.admin.settings(ofTopic: prefix + "applications")
+          #expect(applications["cleanup.policy"] == "compact" && applications["message.timestamp.type"] == "LogAppendTime")
         }
       }
     }

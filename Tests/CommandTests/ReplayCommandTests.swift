@@ -30,7 +30,8 @@ import Worker
 
   @Test(arguments: [
     (["--topic", "devices"], "rebuild"), (["--topic", "journal"], "nothing new"), (["--topic", "dead-letters"], "their cause is mended"),
-    (["--topic", "deliveries"], "mailboxes"), (["--topic", "others"], "one of requests, events"), (["--topic", "events"], "--into TOPIC"),
+    (["--topic", "deliveries"], "mailboxes"), (["--topic", "applications"], "the newest record"),
+    (["--topic", "others"], "one of requests, events"), (["--topic", "events"], "--into TOPIC"),
     (["--topic", "events", "--into", "notifications.requests"], "--into TOPIC"), (["--into", "copy"], "--into is for --topic events"),
     (["--topic", "events", "--into", "copy", "--app", "com.example"], "is a condition on requests"),
     (["--topic", "events", "--into", "copy", "--only-unfinished"], "is a condition on requests"),

@@ -8,6 +8,7 @@ import Testing
   static let commands = [
     "up", "transform", "fan-out", "topics create", "publish", "events", "token", "token key", "completion", "settings",
     "dead-letters list", "dead-letters show", "dead-letters redrive", "dead-letters discard",
+    "applications stop", "applications start", "applications list",
   ]
 
   @Test func theHelpListsEveryCommand() async throws {

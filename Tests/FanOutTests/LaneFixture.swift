@@ -88,16 +88,18 @@ actor LaneFixture {
 
   // MARK: Redis
 
-  /// The bytes of the entry of a plain request to a device.
-  static func entry(for token: String, offset: Int64) throws -> [UInt8] {
+  /// The bytes of the entry of a plain request to a device, published now; or of a removal.
+  static func entry(for token: String, offset: Int64, removing: Bool = false) throws -> [UInt8] {
     var buffer = ByteBuffer()
     var headers = RequestHeaders()
-    var (target, topic, value, requests) = ("device:\(token)", "com.example.shop", #"{"aps":{"alert":"x"}}"#, "requests")
+    var (target, topic, requests) = ("device:\(token)", "com.example.shop", "requests")
+    var value = removing ? #"{"identifiers":["c"]}"# : #"{"aps":{"alert":"x"}}"#
     try target.withUTF8 { target in
       try topic.withUTF8 { topic in
         try value.withUTF8 { value in
           try requests.withUTF8 { requests in
             (headers.target, headers.topic) = (UnsafeRawBufferPointer(target), UnsafeRawBufferPointer(topic))
+            headers.operation = removing ? ("remove" as StaticString).withUTF8Buffer { UnsafeRawBufferPointer($0) } : nil
             let record = RequestRecord(
               key: UnsafeRawBufferPointer(target), value: UnsafeRawBufferPointer(value), headers: headers,
               topic: UnsafeRawBufferPointer(requests),

@@ -77,6 +77,16 @@ private struct Model {
     perform(flow.afterAcknowledgements())
   }
 
+  /// One that was held back under its number is not sent under it after all.
+  mutating func withdraw(_ index: Int) {
+    let number = unacknowledged.remove(at: index)
+    #expect(flow.unacknowledged(number)?.revision == sent[number])
+    flow.withdraw(number)
+    #expect(flow.unacknowledged(number) == nil && flow.acknowledge(number) == nil)
+    sent[number] = nil
+    perform(flow.resync())
+  }
+
   /// Kafka has the event, so the entry may go.
   mutating func settle(_ index: Int) { calls.append(.delete(settling.remove(at: index))) }
 
@@ -151,6 +161,8 @@ private struct Model {
       case 3...4: model.answer()
       case 5...6 where !model.unacknowledged.isEmpty: model.acknowledge(Int.random(in: model.unacknowledged.indices, using: &random))
       case 7...8 where !model.settling.isEmpty: model.settle(Int.random(in: model.settling.indices, using: &random))
+      case 9 where losesRecords && random.next() % 4 == 0 && !model.unacknowledged.isEmpty:
+        model.withdraw(Int.random(in: model.unacknowledged.indices, using: &random))
       case 9 where losesRecords: model.perform(model.flow.resync())
       default: break
       }

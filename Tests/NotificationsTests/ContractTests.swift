@@ -127,6 +127,40 @@ import Testing
     }
   }
 
+  @Test func whatIsFilteredForAStoppedApplicationFitsItsSchema() throws {
+    var writer = EventWriter(source: "/carillon/test", worker: "transform-1", requestsTopic: "notifications.requests")
+    for target in ["user:ada", "device:\(RequestFixture.token)"] {
+      for reason in ["wrong \"prices\"", ""] {
+        let view = try #require(RequestFixture.valid(["target": target]).read().view)
+        var facts = EventFacts(.filtered, of: view)
+        try withBytes(RequestFixture.token) { device in
+          if case .device = view.target { facts.device = device }
+          try withBytes(reason) { reason in
+            facts.details = .stopped(reason)
+            writer.write(facts, at: 1_700_000_001_234)
+            let value = writer.withValue { $0.text }
+            #expect(document.faults(of: value, as: "event.filtered") == [], "\(value)")
+            var headers: [(name: String, value: String)] = []
+            writer.forEachHeader { headers.append(($0.rawValue, $1.text)) }
+            let event = try writer.withValue { try Event(headers: headers, value: $0) }
+            #expect(event.reason == "ApplicationStopped" && event.detail == (reason.isEmpty ? nil : reason.text))
+          }
+        }
+      }
+    }
+  }
+
+  @Test func theStopsOfAnApplicationFitTheirSchema() throws {
+    var stops = ApplicationStops()
+    let changes: [ApplicationStops.Change] = [.stop(by: "ada@shop", reason: "prices"), .start(by: "bob"), .stop(by: "eve", reason: nil)]
+    for (number, change) in changes.enumerated() {
+      let value = try #require(stops.value(change, forgettingBefore: 0))
+      #expect(document.faults(of: String(decoding: value, as: UTF8.self), as: "applicationStops") == [])
+      stops = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: Int64(number)) }
+    }
+    #expect(!document.faults(of: #"{"state":"paused","stops":[{}],"more":1}"#, as: "applicationStops").isEmpty)
+  }
+
   @Test func aRejectionAtADeviceFitsItsSchema() throws {
     let entry = try DeliveryTests.encoded()
     var writer = EventWriter(source: "/carillon/test", worker: "fan-out-1", requestsTopic: "notifications.requests")

@@ -129,6 +129,29 @@ import Testing
     }
   }
 
+  /// A stop of its application counts from when it was published again: a replay repeats what was, new work is published now.
+  @Test func anEntryKnowsWhenItWasPublishedAgain() throws {
+    func origin(_ why: String) -> String {
+      #"{"cluster":"c","topic":"old","partition":1,"offset":2,"timestamp":1600000000000,"why":"\#(why)"}"#
+    }
+    let now: Int64 = 1_700_000_000_123
+    for (changes, published, bytes) in [
+      ([:], now, 0), (["carillon-origin": origin("replay")], 1_600_000_000_000, 0), (["carillon-origin": origin("redrive")], now, 8),
+    ] as [([String: String?], Int64, Int)] {
+      let entry = try Self.encoded(["carillon-origin": nil, "apns-expiration": nil].merging(changes) { $1 })
+      let replayed = try Self.encoded(["carillon-origin": changes.isEmpty ? nil : origin("replay"), "apns-expiration": nil])
+      #expect(entry.count == replayed.count + bytes)
+      try entry.withUnsafeBytes { bytes in
+        let view = try #require(DeliveryEntryView(kept: bytes))
+        #expect(view.published == published && view.isPayloadIntact && view.kind == .notify)
+        var again = ByteBuffer()
+        let facts = try PayloadFacts(checking: view.payload)
+        try DeliveryEntry(view, payload: view.payload, facts, extensions: view.extensions).append(to: &again)
+        #expect(again.withUnsafeBytes { DeliveryEntryView(kept: $0)?.published } == published)
+      }
+    }
+  }
+
   @Test func aRemovalIsAnEntryOfItsIdentifier() throws {
     let fixture = RequestFixture.valid(["operation": "remove"], value: #"{"identifiers":["a"]}"#)
     let view = try #require(fixture.read().view)

@@ -32,6 +32,58 @@ import Testing
     expect(history, [outcome: 1])
   }
 
+  // MARK: Stopped applications
+
+  /// Its devices were not looked for.
+  @Test mutating func aPersonsRequestOfAStoppedApplicationIsFilteredAsAWhole() {
+    history.publish(1, for: nil)
+    history.judge(1, .filtered, at: 10)
+    history.tell(.filtered, 1, on: 0, at: 10)
+    expect(history, [.filtered: 1])
+  }
+
+  /// It was judged before the lane had heard of the stop, and again by one that had.
+  @Test mutating func whatCameAgainAfterTheStopKeepsWhatItsDevicesSay() {
+    history.publish(1, for: nil)
+    history.page(1, [(1, .kept), (2, .kept)], of: [1, 2], at: 10)
+    history.tell(.addressed, 1, on: 0, at: 11, number: 2)
+    history.tell(.delivered, 1, on: 1, at: 20)
+    history.judge(1, .filtered, at: 500)
+    history.tell(.filtered, 1, on: 0, at: 500)
+    history.tell(.filtered, 1, on: 2, at: 600)
+    expect(history, [.delivered: 1, .filtered: 1])
+  }
+
+  /// The worker was killed between two pages, and whoever took the request next had heard of the stop.
+  @Test mutating func aStopBetweenTwoPagesEndsTheRestOfTheDevices() {
+    history.publish(1, for: nil)
+    history.page(1, [(1, .kept)], at: 10)
+    history.tell(.delivered, 1, on: 1, at: 20)
+    history.judge(1, .filtered, at: 500)
+    history.tell(.filtered, 1, on: 0, at: 500)
+    expect(history, [.delivered: 1, .filtered: 1])
+  }
+
+  @Test mutating func oneForADeviceThatWasShownBeforeTheLaneHeardOfTheStop() {
+    history.publish(1)
+    history.keep(1, at: 10)
+    history.tell(.delivered, 1, at: 20)
+    history.judge(1, .filtered, at: 500)
+    history.tell(.filtered, 1, at: 500)
+    expect(history, [.delivered: 1])
+  }
+
+  /// What was filtered is published again under its id when the application is started.
+  @Test mutating func whatWasFilteredAndPublishedAgainIsDelivered() {
+    history.publish(1)
+    history.judge(1, .filtered, at: 10)
+    history.tell(.filtered, 1, at: 10)
+    history.publish(1, offset: 500, at: 60_000)
+    history.keep(1, offset: 500, at: 60_010)
+    history.tell(.delivered, 1, source: 500, at: 60_020)
+    expect(history, [.filtered: 1, .delivered: 1])
+  }
+
   @Test mutating func redeliveredRecordsRepeatTheirEvents() {
     history.publish(1)
     for time in [10, 4_000, 9_000] as [Int64] { history.keep(1, at: time) }

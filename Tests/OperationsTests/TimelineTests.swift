@@ -46,6 +46,14 @@ import Testing
     }
   }
 
+  @Test mutating func aPersonsRequestOfAStoppedApplicationHasEnded() throws {
+    publish()
+    try tell(.filtered, on: nil, at: 5, offset: 1, #","target":"user:ada","reason":"ApplicationStopped","detail":"wrong prices""#)
+    let explanation = timeline.explanation(now: Self.start + 10)
+    #expect(explanation.state == .filtered("ApplicationStopped: wrong prices"))
+    #expect(explanation.steps.last?.detail("detail") == "wrong prices")
+  }
+
   private mutating func tell(_ type: EventType, on device: String? = "d1", at time: Int64, offset: Int64, _ more: String = "") throws {
     let device = device.map { #""device":"\#(Self.token($0))","# } ?? ""
     let value = #"""

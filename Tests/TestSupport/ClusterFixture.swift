@@ -50,7 +50,7 @@ public actor ClusterFixture {
     let folder = getenv("CARILLON_KAFKA_FOLDER").map { String(cString: $0) } ?? root.appendingPathComponent("../shared/kafka").path
     return FileManager.default.isExecutableFile(atPath: folder + "/kafka") ? folder : nil
   }()
-  private static let topics = ["requests", "deliveries", "devices", "events", "dead-letters"]
+  private static let topics = ["requests", "deliveries", "devices", "events", "dead-letters", "applications"]
 
   private init(kafka: String, redis: String) throws {
     self.kafka = kafka

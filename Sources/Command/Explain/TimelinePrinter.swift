@@ -49,6 +49,7 @@ struct TimelinePrinter {
     case .unprocessed: return "not processed yet"
     case .rejected(let reason): return "rejected: \(TerminalText.visible(reason))"
     case .dead(let reason): return "dead letter: \(TerminalText.visible(reason))"
+    case .filtered(let reason): return "filtered: \(TerminalText.visible(reason))"
     case .unregistered: return "no registered device"
     case .underWay, .ended:
       var states: [(word: String, count: Int)] = []
@@ -93,6 +94,7 @@ struct TimelinePrinter {
       words.append("Or its events are gone: Kafka may keep them for a shorter time than the requests.")
     case .rejected(let reason): words.append("It was rejected: \(TerminalText.visible(reason)).")
     case .dead(let reason): words.append("It could not be processed, and lies in the dead letters: \(TerminalText.visible(reason)).")
+    case .filtered(let reason): words.append("It was filtered, and went to no device: \(TerminalText.visible(reason)).")
     case .unregistered: words.append("It was for nobody: the person has no registered device.")
     case .underWay(let open, let all, let end):
       let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
@@ -145,6 +147,7 @@ struct TimelinePrinter {
     }
     if case .rejected(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
     if case .dead(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
+    if case .filtered(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
     members.append(.init(key: "devices", value: .array(explanation.devices.map(json))))
     members.append(.init(key: "steps", value: .array(explanation.steps.map(json))))
     if !explanation.isFound { members.append(.init(key: "searched", value: .array(searched.map { .string($0) }))) }
@@ -157,6 +160,7 @@ struct TimelinePrinter {
     case .unprocessed: "unprocessed"
     case .rejected: "rejected"
     case .dead: "dead"
+    case .filtered: "filtered"
     case .unregistered: "unregistered"
     case .underWay: "underWay"
     case .ended: "ended"

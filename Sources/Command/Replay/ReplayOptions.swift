@@ -8,7 +8,7 @@ import Worker
 enum ReplayOptions {
   /// A topic by the end of its name.
   enum Topic: String, CaseIterable, Sendable {
-    case requests, events, deliveries, devices, journal
+    case requests, events, deliveries, devices, journal, applications
     case deadLetters = "dead-letters"
 
     /// Why records of it are not written again; nil where they are.
@@ -19,6 +19,7 @@ enum ReplayOptions {
         "deliveries are worthless when their lane has read them: what was not delivered is in the mailboxes; replay requests"
       case .devices: "an older registration would take the place of the newest one: 'carillon rebuild' applies the registrations again"
       case .journal: "the journal tells of offsets of the requests, and told twice it tells nothing new: replay requests"
+      case .applications: "the newest record of an application tells all of its stops: 'carillon applications' writes the next"
       case .deadLetters: "dead letters go back into the pipeline one by one, when their cause is mended: replay requests otherwise"
       }
     }

@@ -24,6 +24,7 @@ final class FanOutCore {
   private let watch: RedisWatch
   private let membership: LaneMembership
   private let events: EventProducer
+  private let applications: ApplicationsReader
   private let awaited = AwaitedEvents()
   private let admission: Admission
   private let sessions: Sessions
@@ -48,7 +49,8 @@ final class FanOutCore {
     events = EventProducer(settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
     admission = Admission(on: loop, settings, metrics: metrics)
-    sessions = Sessions(settings, shards, events, receipts, logger: logger, metrics: metrics)
+    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
+    sessions = Sessions(settings, shards, events, receipts, applications, logger: logger, metrics: metrics)
     responses = Responses(receipts, events, metrics: metrics)
     let recipients = Recipients(shards)
     let registrations = Registrations(shards, recipients, rememberedMilliseconds: settings.longestLifetime * 1000)
@@ -58,6 +60,7 @@ final class FanOutCore {
     ticker = Timer(on: loop)
     ticker.handler = { [unowned self] in tick() }
     (admission.owner, sessions.owner, watch.owner, membership.owner) = (self, self, self, self)
+    applications.owner = self
   }
 
   // MARK: Starting
@@ -76,6 +79,7 @@ final class FanOutCore {
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
     try await identity.claim(shards)
+    try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
     let partition = try await membership.claim(partitions: count)
     sessions.begin(partition: partition)
@@ -135,6 +139,7 @@ final class FanOutCore {
   func perform(_ task: LaneTask) async {
     switch task {
     case .checkRedis: await watch.check()
+    case .askForApplications: await applications.ask(admin)
     case .enter(let generation): await registration.enter(generation)
     case .resync(let generation): await registration.resync(generation)
     case .change(let generation, let change): await registration.change(generation, change)
@@ -155,6 +160,7 @@ final class FanOutCore {
     await events.flush(withinMilliseconds: max(0, end.left - Self.partingMilliseconds))
     await membership.leave()
     watch.close()
+    await applications.close()
     await admin.close()
     ticker.close()
     admission.close()
@@ -207,6 +213,12 @@ extension FanOutCore: RedisWatchOwner, LaneMembershipOwner {
     health.set("writes", ready: refusal == nil, refusal.map { "\($0)" } ?? "")
     if let refusal { logger.warning("Redis refuses what writes; devices that connect are told to come back", ["error": "\(refusal)"]) }
   }
+}
+
+extension FanOutCore: ApplicationsReaderOwner {
+  func applicationsAreToBeAskedFor() { run(.askForApplications) }
+
+  func applicationsFailed(_ error: KafkaError) { failed(error) }
 }
 
 extension FanOutCore: ConsumerHandler, ProducerHandler {

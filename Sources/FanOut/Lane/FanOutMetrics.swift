@@ -12,6 +12,8 @@ enum DeliveryVerdict: String, CaseIterable {
   case expired
   /// It is for another person or application than the session's; the mailbox tells.
   case otherOwner = "other_owner"
+  /// Its application is stopped, or was when it was published.
+  case filtered
   /// The device was told to go; it finds the notification in its mailbox when it comes back.
   case leaving
   /// No such session is here: it was closed meanwhile.

@@ -6,6 +6,8 @@ import Notifications
 enum LaneTask: Sendable {
   /// Whether Redis has what it should.
   case checkRedis
+  /// It is to be known whether the stops of applications are all there are.
+  case askForApplications
   /// A hello was admitted.
   case enter(UInt64)
   /// A session resyncs with its presence and its mailbox.

@@ -18,6 +18,8 @@ final class Acknowledgements {
     let type: EventType
     /// The device has not taken it again, since it had it from an earlier session.
     let isKnown: Bool
+    /// Why its application was stopped, as a person wrote it, where it ends for that: empty where nothing was written.
+    var stopReason: String?
   }
 
   private let events: EventProducer
@@ -56,7 +58,11 @@ final class Acknowledgements {
         var facts = EventFacts(acknowledgement.type, of: entry, device: device, revision: acknowledgement.revision)
         if acknowledgement.isKnown { facts.details = .reason("known") }
         if acknowledgement.type == .rejected { facts.details = .rejected(Self.damage) }
-        return events.emit(facts, key: device, for: .acknowledgement(slot))
+        guard var reason = acknowledgement.stopReason else { return events.emit(facts, key: device, for: .acknowledgement(slot)) }
+        return reason.withUTF8 { reason in
+          facts.details = .stopped(UnsafeRawBufferPointer(reason))
+          return events.emit(facts, key: device, for: .acknowledgement(slot))
+        }
       }
     }
   }

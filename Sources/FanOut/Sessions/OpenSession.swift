@@ -113,6 +113,11 @@ final class OpenSession {
     guard let number = flow.live(delivery.revision, now: sessions.seconds, head: { Self.head(of: entry, in: bytes) }) else {
       return .leftToMailbox
     }
+    if let stop = sessions.stopped.stop(of: entry) {
+      ends(number, by: stop)
+      perform(flow.afterAcknowledgements())
+      return .filtered
+    }
     send(entry, delivery.revision, number)
     return .sent
   }
@@ -179,6 +184,8 @@ final class OpenSession {
       end(number, as: .expired)
     } else if !owner.takes(entry) {
       end(number, as: .filtered)
+    } else if let stop = sessions.stopped.stop(of: entry) {
+      ends(number, by: stop)
     } else if !entry.isPayloadIntact {
       sessions.logger.with(trace: entry.traceparent).warning(
         "the payload of a notification was changed in its mailbox: it is rejected",
@@ -235,20 +242,45 @@ final class OpenSession {
   }
 
   /// A notification that is not sent after all.
-  private func end(_ number: UInt64, as type: EventType) {
+  private func end(_ number: UInt64, as type: EventType, by stop: ApplicationStop? = nil) {
     guard let entry = flow.acknowledge(number) else { return }
-    emit(type, of: entry, number)
+    emit(type, of: entry, number, stop: stop)
+  }
+
+  // MARK: Stopped applications
+
+  /// A notification whose application is or was stopped is not sent: it ends, unless it is not certain that the stop goes on.
+  private func ends(_ number: UInt64, by stop: ApplicationStop) {
+    if stop.isOpen { sessions.stopped.confirm(number, of: session) } else { end(number, as: .filtered, by: stop) }
+  }
+
+  /// The stops of applications are all known now, or cannot be: a notification that was held back for that ends, or waits for the next
+  /// page of the mailbox, in which it is sent.
+  func stopsConfirmed(_ number: UInt64, isComplete: Bool) {
+    guard let entry = flow.unacknowledged(number) else { return }
+    let stop = entry.head.withUnsafeBytes { DeliveryEntryView($0).flatMap(sessions.stopped.stop) }
+    if isComplete, let stop {
+      end(number, as: .filtered, by: stop)
+      perform(flow.afterAcknowledgements())
+    } else {
+      flow.withdraw(number)
+      // What cannot be known now may be known when the session resyncs.
+      if isComplete { resync() }
+    }
   }
 
   /// Emits what became of a delivery; when Kafka has it, its entry is deleted.
-  private func emit(_ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, isKnown: Bool = false) {
+  private func emit(
+    _ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, isKnown: Bool = false, stop: ApplicationStop? = nil
+  ) {
     var type = type
     if type == .delivered || type == .updated {
       sessions.metrics.acknowledged.increment()
       if entry.isRemoval { type = .removed }
     }
     let acknowledgement = Acknowledgements.Acknowledgement(
-      session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, isKnown: isKnown)
+      session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, isKnown: isKnown,
+      stopReason: stop.map { $0.reason ?? "" })
     if !sessions.acknowledgements.add(acknowledgement) { session.goAway(at: .acknowledgements) }
   }
 }

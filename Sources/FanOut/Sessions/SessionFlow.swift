@@ -152,6 +152,17 @@ struct SessionFlow {
     return entries[index]
   }
 
+  /// What was sent under this number, or is held back under it, and is not acknowledged.
+  func unacknowledged(_ number: UInt64) -> InFlight? {
+    guard number >= base, number - base < UInt64(entries.count), entries[Int(number - base)].phase == .sent else { return nil }
+    return entries[Int(number - base)]
+  }
+
+  /// One that was held back is not sent under this number after all, and stays in the mailbox.
+  mutating func withdraw(_ number: UInt64) {
+    if acknowledge(number) != nil { deleted(number) }
+  }
+
   /// After acknowledgements: the next page, if one is wanted.
   mutating func afterAcknowledgements() -> Action { advance() }
 

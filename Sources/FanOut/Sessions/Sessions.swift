@@ -32,6 +32,7 @@ final class Sessions {
   let acknowledgements: Acknowledgements
   let expiration: ExpirationRule
   let events: EventProducer
+  let stopped: StoppedEntries
   private let shards: Shards
   private var all: [UInt64: Session] = [:]
   /// Open sessions by the second of the refresh period in which they resync.
@@ -46,14 +47,17 @@ final class Sessions {
   /// Does what takes more than this room.
   weak var owner: (any SessionsOwner)?
 
-  init(_ settings: FanOutSettings, _ shards: Shards, _ events: EventProducer, _ receipts: Receipts, logger: Logger, metrics: FanOutMetrics)
-  {
+  init(
+    _ settings: FanOutSettings, _ shards: Shards, _ events: EventProducer, _ receipts: Receipts, _ applications: ApplicationsReader,
+    logger: Logger, metrics: FanOutMetrics
+  ) {
     self.settings = settings
     self.logger = logger
     self.metrics = metrics
     self.shards = shards
     self.events = events
     self.receipts = receipts
+    stopped = StoppedEntries(applications)
     mediaLinks = settings.media.map { MediaLinks($0) }
     mailboxes = Mailboxes(shards)
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)

@@ -7,7 +7,7 @@ internal import JSON
 /// | bytes | field |
 /// |---|---|
 /// | 16 | apns-id: first, the Redis script takes it from there |
-/// | 1 | version in the upper half (4), kind in the lower |
+/// | 1 | version in the upper half (4), kind in the lower; 8 is added to the kind where the time of publication follows |
 /// | 1 | what the payload asks for |
 /// | 1, 1 | priority, push type |
 /// | 8 | expiration, in seconds since 1970; 0 is one attempt |
@@ -23,6 +23,7 @@ internal import JSON
 /// | 2 + n | trigger, as JSON |
 /// | 1 + n | service extensions that it has passed: ``ExtensionStates`` |
 /// | 2 + n | attachments: ``NotificationAttachment/list(_:)`` |
+/// | 0 or 8 | when it was published again, where it was: a time other than that of the source |
 /// | rest | payload |
 ///
 /// The checksums tell bytes that were changed where they were kept: of an entry whose head is intact it can at least be told what became of
@@ -40,6 +41,8 @@ public struct DeliveryEntry {
   static let version: UInt8 = 4
   /// The bytes before the first field of variable length.
   static let fixedBytes = 64
+  /// What is added to the kind where the time of publication is not that of the source.
+  static let publishedBit: UInt8 = 8
   /// Where the head's checksum stands.
   static let headChecksumOffset = 60
 
@@ -57,6 +60,8 @@ public struct DeliveryEntry {
   public var expiration: Int64
   /// Where the request came from first.
   public var source: SourcePosition
+  /// When it was published, in milliseconds since 1970: later than its source's time where it comes again as new work.
+  public var published: Int64
   /// The stable hash of the user that the request is for; 0 when it is for the device.
   public var userHash: UInt64
   /// The identifier; none when the apns-id is.
@@ -87,6 +92,7 @@ public struct DeliveryEntry {
     pushType = request.pushType
     expiration = request.expiration
     source = request.envelope.source
+    published = request.envelope.published
     userHash = request.target.userHash
     identifier = request.envelope.collapseID
     application = request.application
@@ -118,6 +124,7 @@ public struct DeliveryEntry {
     pushType = entry.pushType
     expiration = entry.expiration
     source = entry.source
+    published = entry.published
     userHash = entry.userHash
     identifier = entry.collapseID
     application = entry.application
@@ -143,7 +150,8 @@ public struct DeliveryEntry {
   public func append(to buffer: inout ByteBuffer) throws(RecordCodingError) {
     let start = buffer.count
     id.append(to: &buffer)
-    buffer.append(Self.version << 4 | kind.rawValue)
+    let hasPublished = published != source.timestamp
+    buffer.append(Self.version << 4 | kind.rawValue | (hasPublished ? Self.publishedBit : 0))
     buffer.append(flags.rawValue)
     buffer.append(priority)
     buffer.append(pushType.rawValue)
@@ -163,6 +171,7 @@ public struct DeliveryEntry {
       try Self.appendLong(trigger, "trigger", to: &buffer)
       try Self.appendShort(extensions, "extensions", to: &buffer)
       try Self.appendLong(attachments, "attachments", to: &buffer)
+      if hasPublished { buffer.append(UInt64(clamping: published)) }
     } catch {
       buffer.truncate(to: start)
       throw error

@@ -14,6 +14,8 @@ public struct DeliveryEntryView {
   public let expiration: Int64
   /// Where the request came from first.
   public let source: SourcePosition
+  /// When it was published, in milliseconds since 1970: later than its source's time where it came again as new work.
+  public let published: Int64
   /// The stable hash of the user that the request is for; 0 when it is for the device.
   public let userHash: UInt64
   /// The collapse id; none when the request has none, then its identifier is the id's text.
@@ -54,7 +56,8 @@ public struct DeliveryEntryView {
     var reader = ByteReader(bytes)
     guard bytes.count >= DeliveryEntry.fixedBytes, let idBytes = reader.bytes(NotificationID.byteCount),
       let id = NotificationID(bytes: idBytes),
-      let form = reader.byte(), form >> 4 == DeliveryEntry.version, let kind = DeliveryEntry.Kind(rawValue: form & 0xF),
+      let form = reader.byte(), form >> 4 == DeliveryEntry.version,
+      let kind = DeliveryEntry.Kind(rawValue: form & (DeliveryEntry.publishedBit - 1)),
       let flags = reader.byte(), let priority = reader.byte(), let pushType = reader.byte().flatMap(PushType.init(rawValue:)),
       let expiration = reader.integer(Int64.self), expiration >= 0, let partition = reader.integer(Int32.self), partition >= 0,
       let offset = reader.integer(Int64.self), offset >= 0, let timestamp = reader.integer(Int64.self), timestamp >= 0,
@@ -63,10 +66,12 @@ public struct DeliveryEntryView {
       let sourceTopic = reader.shortField(), let traceparent = reader.shortField(), let category = reader.longField(),
       let trigger = reader.longField(), let extensions = reader.shortField(),
       let attachments = reader.longField(),
+      let published = form & DeliveryEntry.publishedBit == 0 ? timestamp : reader.integer(Int64.self), published >= 0,
       traceparent.isEmpty || traceparent.count == TraceParent.textCount
     else { return nil }
     (self.id, self.kind, self.flags, self.priority, self.pushType) = (id, kind, PayloadFlags(rawValue: flags), priority, pushType)
     (self.expiration, self.userHash, self.payloadChecksum) = (expiration, userHash, payloadChecksum)
+    self.published = published
     source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
     (self.collapseID, self.application, self.sourceTopic, self.traceparent) = (collapseID, application, sourceTopic, traceparent)
     (self.category, self.trigger, self.extensions) = (category, trigger, extensions)

@@ -40,6 +40,8 @@ public struct Event: Sendable, Equatable {
   public var devices: Int?
   /// Why it was rejected, filtered and so on.
   public var reason: String?
+  /// Why the application was stopped, as a person wrote it.
+  public var detail: String?
   /// The header or the member that is wrong.
   public var field: String?
   /// The rule that it breaks.
@@ -83,6 +85,7 @@ public struct Event: Sendable, Equatable {
     revision = text("revision").flatMap { Revision($0) }
     devices = object["devices"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
     (reason, field, rule) = (text("reason"), text("field"), text("rule"))
+    detail = text("detail")
     by = object["by"]?["apnsId"]?.stringValue.flatMap { NotificationID($0) }
     (response, action, userText) = (text("response"), text("action"), text("userText"))
     at = text("at").flatMap { Timestamp.parse($0) }

@@ -94,6 +94,8 @@ public enum EventDetails {
   case by(NotificationID)
   /// `reason`: a word of the program's own.
   case reason(StaticString)
+  /// `reason`: that the application is stopped, and `detail`: why, as a person wrote it; none where nothing was written.
+  case stopped(UnsafeRawBufferPointer)
   /// `response`, `action`, `userText`, `at`: what the person did, and when by the device's clock, in milliseconds; told as
   /// no later than the event itself.
   case response(UnsafeRawBufferPointer, action: UnsafeRawBufferPointer, userText: UnsafeRawBufferPointer?, at: Int64?)

@@ -166,6 +166,9 @@ public struct EventWriter: ~Copyable {
       id.withText { json.string(utf8: $0) }
       json.closeObject()
     case .reason(let reason): json.member("reason", word: reason)
+    case .stopped(let detail):
+      json.member("reason", word: ApplicationStop.eventReason)
+      member("detail", detail)
     case .response(let response, let action, let userText, let at):
       member("response", response)
       member("action", action)

@@ -43,6 +43,9 @@ public struct RequestEnvelope {
   public let sourceTopic: UnsafeRawBufferPointer
   /// The origin of a record that comes again.
   public let origin: Origin?
+  /// When it was published, as the stops of its application count, in milliseconds since 1970: the time of the record itself, for one that
+  /// comes again as new work was published again. A replay repeats what was, so it has the time of its first record.
+  public let published: Int64
   /// The trace context; none when there is none.
   public let traceparent: UnsafeRawBufferPointer
 
@@ -50,6 +53,7 @@ public struct RequestEnvelope {
   public init(_ record: RequestRecord) {
     origin = record.headers.origin.flatMap(Origin.init)
     source = origin?.position ?? record.position
+    published = origin?.purpose == .replay ? source.timestamp : record.position.timestamp
     let firstTopic = origin?.topic ?? record.topic
     sourceTopic = firstTopic.equals(record.topic) ? .none : firstTopic
     let given = record.headers.id.flatMap(NotificationID.init(text:))

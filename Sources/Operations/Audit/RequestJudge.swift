@@ -154,7 +154,11 @@ struct RequestJudge {
     }
     if request.unregistered != nil, devices == 0, missing == 0 { findings.count(.unregistered) }
     guard missing > 0 else { return true }
-    if request.isDead, devices == 0 {
+    if request.isFiltered {
+      // Its application was stopped: no device was looked for.
+      findings.count(.filtered, missing)
+      return true
+    } else if request.isDead, devices == 0 {
       findings.count(.dead)
       return true
     } else if request.isApplied, !request.hasFirst, !request.isRedriven {
@@ -193,6 +197,8 @@ struct RequestJudge {
     /// When it was last said to be for nobody.
     var unregistered: Int64?
     var isDead = false
+    /// It was filtered before its devices were looked for.
+    var isFiltered = false
     /// A record of it came again when it was applied already.
     var isApplied = false
     /// The record that it was published by is among those that are audited.
@@ -218,6 +224,7 @@ struct RequestJudge {
       case .rejected: rejection = fact
       case .unregistered: unregistered = max(unregistered ?? .min, fact.time)
       case .deadLetter: isDead = true
+      case .filtered: isFiltered = true
       case .applied: isApplied = true
       default: break
       }

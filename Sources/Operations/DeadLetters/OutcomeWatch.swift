@@ -128,7 +128,7 @@ extension RequestState {
   fileprivate var isSettled: Bool {
     switch self {
     case .unknown, .unprocessed, .underWay: false
-    case .rejected, .dead, .unregistered, .ended: true
+    case .rejected, .dead, .filtered, .unregistered, .ended: true
     }
   }
 }

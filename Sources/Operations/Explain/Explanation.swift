@@ -134,6 +134,8 @@ public enum RequestState: Sendable, Equatable {
   case rejected(String)
   /// It lies in the dead letters, for another reason.
   case dead(String)
+  /// It went to no device, for this reason: its application was stopped.
+  case filtered(String)
   /// It was for nobody: no device is registered.
   case unregistered
   /// For so many of so many devices there is no outcome yet; there will be one by its end, in milliseconds since 1970, if that is known.

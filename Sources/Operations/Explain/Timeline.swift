@@ -196,16 +196,19 @@ public struct Timeline: Sendable {
   private func state(_ explanation: Explanation, end: Int64?) -> RequestState {
     guard explanation.isFound else { return .unknown }
     let devices = explanation.devices.filter { $0.state != .leftOut }
+    let filtered = explanation.steps.last { $0.type == .filtered && $0.device == nil }
     if !devices.isEmpty {
       let open = devices.count { $0.state == .queued || $0.state == .overdue }
       let addressed = explanation.steps.filter { $0.type == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
-      let missing = max(0, (addressed ?? 0) - devices.count)
-      let unsummed = requests.contains { $0.target.hasPrefix("user:") && $0.broken == nil } && addressed == nil
+      // Where its application was stopped its devices were not looked for any further.
+      let missing = filtered == nil ? max(0, (addressed ?? 0) - devices.count) : 0
+      let unsummed = filtered == nil && requests.contains { $0.target.hasPrefix("user:") && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
       return .underWay(open: open + missing, of: devices.count + missing, end: end)
     }
     if let step = explanation.steps.last(where: { $0.type == .rejected }) { return .rejected(step.detail("reason") ?? "no reason given") }
     if explanation.steps.contains(where: { $0.type == .unregistered }) { return .unregistered }
+    if let filtered { return .filtered([filtered.detail("reason"), filtered.detail("detail")].compactMap { $0 }.joined(separator: ": ")) }
     if let step = explanation.steps.last(where: { $0.name == Step.deadLetter }) { return .dead(step.detail("reason") ?? "no reason given") }
     // Its first record is gone, and what became of it, too.
     let isFirstGone = requests.allSatisfy { $0.origin != nil }
@@ -318,6 +321,7 @@ extension Event {
     add("devices", devices.map(String.init))
     add("by", by?.description)
     add("reason", reason)
+    add("detail", detail)
     add("field", field)
     add("rule", rule)
     add("response", response)

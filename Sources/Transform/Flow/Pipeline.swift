@@ -44,8 +44,8 @@ final class Pipeline {
   ///   - checkpoints: nil where a Redis is rebuilt.
   ///   - journal: nil: nothing is written of what is judged.
   init(
-    on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, checkpoints: Checkpoints?, outcomes: Outcomes,
-    journal: Journal?, logger: Logger, metrics: TransformMetrics
+    on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, checkpoints: Checkpoints?,
+    applications: ApplicationsReader, outcomes: Outcomes, journal: Journal?, logger: Logger, metrics: TransformMetrics
   ) {
     self.loop = loop
     self.shards = shards
@@ -63,7 +63,8 @@ final class Pipeline {
     let extensions = LaneExtensions(settings.extensions)
     stages = StageSequence(
       [
-        registry, CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
+        ApplicationStage(on: loop, applications, isRebuilding: checkpoints == nil), registry,
+        CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
         ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
       ], inFlight)
     judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
@@ -155,6 +156,7 @@ final class Pipeline {
 
   /// A request has passed the stages, and those of its target that came before it are judged: it goes to its devices.
   private func address(_ slot: Flow.Slot, _ content: RequestContent) {
+    if let stop = content.stop { return rejections.filter(slot, content, by: stop) }
     inFlight.passed(slot, content)
     recipients.take(slot, content)
   }

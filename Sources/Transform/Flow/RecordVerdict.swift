@@ -16,6 +16,8 @@ enum RecordVerdict: Int, CaseIterable {
   case unregistered
   /// It breaks a rule.
   case rejected
+  /// Its application was stopped when it was published.
+  case filtered
   /// It comes again by a replay, and was applied before.
   case replayed
 
@@ -39,7 +41,7 @@ enum RecordVerdict: Int, CaseIterable {
   var name: String { "\(self)" }
 
   static let ofRequests: [RecordVerdict] = [
-    .queued, .expired, .collapsed, .duplicate, .addressed, .unregistered, .rejected, .replayed, .poison, .revoked,
+    .queued, .expired, .collapsed, .duplicate, .addressed, .unregistered, .rejected, .filtered, .replayed, .poison, .revoked,
   ]
   static let ofRegistrations: [RecordVerdict] = [.applied, .superseded, .unreadable, .poison, .revoked]
 }

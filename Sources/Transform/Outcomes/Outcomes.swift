@@ -123,6 +123,22 @@ final class Outcomes {
     return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .record(token)) : first
   }
 
+  /// A request's application was stopped when it was published.
+  ///
+  /// - Parameter device: the token of the device that it is for; nil where it is for a person.
+  func filtered(
+    _ view: RequestView, device: UnsafeRawBufferPointer?, revision: Revision, by stop: ApplicationStop, token: Flow.Slot
+  ) -> Produced {
+    var facts = EventFacts(.filtered, of: view)
+    facts.revision = revision
+    if let device { facts.device = device }
+    var reason = stop.reason ?? ""
+    return reason.withUTF8 { reason in
+      facts.details = .stopped(UnsafeRawBufferPointer(reason))
+      return produce(facts, key: device ?? view.envelope.target, .record(token))
+    }
+  }
+
   /// A record breaks a rule: an event is emitted, and the record goes to the dead letters as it was.
   ///
   /// - Parameter refusals: how often Kafka has found a record of this outcome too large.

@@ -18,6 +18,7 @@ final class RebuildCore: ConsumerHandler {
   private let admin: Admin
   private let producer: Producer
   private let pipeline: Pipeline
+  private let applications: ApplicationsReader
   private let isDryRun: Bool
   private var consumer: Consumer?
   private var tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
@@ -73,9 +74,10 @@ final class RebuildCore: ConsumerHandler {
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
     let outcomes = try Outcomes(settings, events: producer, deliveries: producer, isSilent: true)
+    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
     pipeline = Pipeline(
-      on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, outcomes: outcomes, journal: nil,
-      logger: logger, metrics: TransformMetrics(MetricRegistry()))
+      on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
+      outcomes: outcomes, journal: nil, logger: logger, metrics: TransformMetrics(MetricRegistry()))
     ticker = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }
     pipeline.owner = self
@@ -90,6 +92,8 @@ final class RebuildCore: ConsumerHandler {
     let committed = try await begin()
     defer { ticker.stop() }
     try await findIncarnations()
+    // Requests of stopped applications came to no mailbox.
+    try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     try await read(phase: .deadLetters, positions(of: try await partitions(settings.topics.deadLetters)))
     try await read(phase: .registrations, registryPositions())
     let positions = try await requestPositions(committed)
@@ -355,6 +359,7 @@ final class RebuildCore: ConsumerHandler {
     shards.onDown = nil
     ticker.close()
     await consumer?.close()
+    await applications.close()
     await admin.close()
     await producer.close(withinMilliseconds: 1_000)
     shards.close()

@@ -1,7 +1,9 @@
 import Kafka
 import Notifications
+import Store
 
-/// Where requests end that break a rule, and records that cannot be processed: with an event, and in the dead letters. Loop-confined.
+/// Where requests end that go to no device: those that break a rule, and records that cannot be processed, with an event and in the dead
+/// letters; those of a stopped application with an event. Loop-confined.
 final class Rejections {
   private let inFlight: InFlight
   private let outcomes: Outcomes
@@ -24,6 +26,18 @@ final class Rejections {
       let rejection = Rejection(
         .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
       emit(slot, rejection, view.envelope)
+    }
+  }
+
+  /// A request was published while its application was stopped. One for a person has one event: its devices are not looked for.
+  func filter(_ slot: Flow.Slot, _ content: RequestContent, by stop: ApplicationStop) {
+    inFlight[slot].verdict = .filtered
+    inFlight[slot].judgement = JournalJudgement(.filtered, revision: content.entry.revision)
+    reader.readAccepted(inFlight[slot].record) { view in
+      content.arena.bytes.withUnsafeBytes { arena in
+        let device: UnsafeRawBufferPointer? = if case .device(let token) = content.receiver { arena[token] } else { nil }
+        inFlight.settle(slot, outcomes.filtered(view, device: device, revision: content.entry.revision, by: stop, token: slot))
+      }
     }
   }
 

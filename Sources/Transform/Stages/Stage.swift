@@ -81,6 +81,8 @@ struct RequestContent {
   var extensions = PassedExtensions()
   /// What the extensions that take their time have made of it; nil where there are none.
   var called: CalledExtensions?
+  /// The stop of its application during which it was published: it goes to no device.
+  var stop: ApplicationStop?
   /// What a person's devices get, where it is not the same for all of them; nil where it is.
   var variants: ContentVariants?
 }

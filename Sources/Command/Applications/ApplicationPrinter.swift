@@ -1,0 +1,58 @@
+import JSON
+import Notifications
+import Operations
+
+/// The stops of applications for a person or for a program.
+struct ApplicationPrinter {
+  /// Milliseconds since 1970.
+  let now: Int64
+
+  /// How it stands with an application.
+  func line(_ application: String, _ stops: ApplicationStops) -> String {
+    guard let last = stops.stops.last else { return "\(application)  was never stopped" }
+    return "\(application)  \(text(last))"
+  }
+
+  /// The lines of a list: of each application the stop that goes on, or all stops, the newest first.
+  func lines(_ entry: ApplicationLedger.Entry, showsAll: Bool) -> [String] {
+    let stops = showsAll ? entry.stops.stops.reversed() : entry.stops.open.map { [$0] } ?? []
+    return stops.map { "\(entry.application)  \(text($0))" }
+  }
+
+  private func text(_ stop: ApplicationStop) -> String {
+    let reason = stop.reason.map { ": \(TerminalText.visible($0))" } ?? ""
+    let by = TerminalText.visible(stop.by)
+    guard let to = stop.to else {
+      return "stopped since \(Timestamp.text(stop.from)) (\(duration(now - stop.from))) by \(by)\(reason)"
+    }
+    let ended = stop.endedBy.map { " by \(TerminalText.visible($0))" } ?? ""
+    return "was stopped from \(Timestamp.text(stop.from)) by \(by) to \(Timestamp.text(to))\(ended) (\(duration(to - stop.from)))\(reason)"
+  }
+
+  private func duration(_ milliseconds: Int64) -> String { TimelinePrinter.duration(max(0, milliseconds)) }
+
+  /// An application with its stops, or with the one that goes on.
+  func json(_ application: String, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false)
+    -> JSONValue
+  {
+    var members: [JSONValue.Member] = [
+      .init(key: "application", value: .string(application)),
+      .init(key: "state", value: .string(stops.open == nil ? "started" : "stopped")),
+    ]
+    if let changed { members.append(.init(key: "changed", value: .bool(changed))) }
+    if contested { members.append(.init(key: "contested", value: .bool(true))) }
+    let shown = showsAll ? stops.stops : stops.open.map { [$0] } ?? []
+    members.append(.init(key: "stops", value: .array(shown.map(json))))
+    return .object(members)
+  }
+
+  private func json(_ stop: ApplicationStop) -> JSONValue {
+    var members: [JSONValue.Member] = [.init(key: "from", value: .string(Timestamp.text(stop.from)))]
+    func add(_ name: String, _ value: String?) { if let value { members.append(.init(key: name, value: .string(value))) } }
+    add("to", stop.to.map(Timestamp.text))
+    add("by", stop.by)
+    add("reason", stop.reason)
+    add("endedBy", stop.endedBy)
+    return .object(members)
+  }
+}

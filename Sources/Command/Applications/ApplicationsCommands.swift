@@ -1,0 +1,140 @@
+import EventLoop
+import JSON
+import Kafka
+import Notifications
+import Operations
+import Worker
+
+/// `carillon applications stop`, `carillon applications start` and `carillon applications list`.
+enum ApplicationsCommands {
+  static let application = Argument("APPLICATION", "The application, by its bundle id: what its requests have as apns-topic.", count: .one)
+  static let reason = Setting<String?>(
+    "applications.reason", .string("TEXT"), "Why, for whoever looks: the events of its requests tell it.")
+  static let by = Setting<String?>("applications.by", .string("NAME"), "Who does it. Absent: the user and the host.")
+  static let isDryRun = Setting(
+    "applications.dry-run", flag: "dry-run", .boolean, default: false, "Writes nothing: says what would be done.")
+  static let all = Setting(
+    "applications.all", .boolean, default: false, "Also the stops that are over, as far as they are remembered: about 31 days.")
+
+  static let stop = Command(
+    "applications stop", "stops an application: nothing of it is shown until it is started again",
+    discussion:
+      "From this moment until 'carillon applications start', by the timestamps of Kafka's records, each request of the application ends as filtered, with the reason ApplicationStopped, and so does what waits for its devices in their mailboxes. Removals go on. Workers hear of it at once, mostly within milliseconds; what was sent to a device before stays there. A stopped application stays stopped as it was, which is no error. With --json the answer is an object. The exit code is 1 when somebody else has started it at the same time.",
+    arguments: [application],
+    groups: [SettingGroup("Stop", [reason, by, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [
+      Example("applications stop com.example.shop --reason \"wrong prices\"", "stops it"),
+      Example("applications stop com.example.shop --dry-run", "says what would be done"),
+    ]
+  ) { values in
+    try await change(values, .stop(by: person(values), reason: text(values, reason)))
+  }
+
+  static let start = Command(
+    "applications start", "starts a stopped application again",
+    discussion:
+      "Requests that are published from this moment on are shown. What was published before, and was not shown, stays filtered: publish it again where it is still wanted. An application that is not stopped stays so, which is no error. With --json the answer is an object. The exit code is 1 when somebody else has stopped it at the same time.",
+    arguments: [application],
+    groups: [SettingGroup("Start", [by, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [Example("applications start com.example.shop", "starts it again")]
+  ) { values in
+    try await change(values, .start(by: person(values)))
+  }
+
+  static let list = Command(
+    "applications list", "lists the applications that are stopped",
+    discussion:
+      "Prints a line for each application that is stopped: since when, by whom and why; with --all also the stops that are over. With --json each application is an object. The exit code is 1 when there is none.",
+    groups: [SettingGroup("List", [all]), AnswerSettings.group, ClusterSettings.kafkaGroup],
+    examples: [
+      Example("applications list", "what is stopped now"),
+      Example("applications list --all --json", "all stops, for a script"),
+    ]
+  ) { values in
+    let printer = ApplicationPrinter(now: WallClock.milliseconds())
+    let (showsAll, isJSON) = (values[all], values[AnswerSettings.json])
+    let entries = try await withLedger(values) { try await $0.read() }.filter { showsAll || $0.stops.open != nil }
+    for entry in entries {
+      if isJSON {
+        StandardOutput.line(printer.json(entry.application, entry.stops, showsAll: showsAll).text)
+      } else {
+        for line in printer.lines(entry, showsAll: showsAll) { StandardOutput.line(line) }
+      }
+    }
+    if entries.isEmpty { StandardError.line(showsAll ? "no application was stopped" : "no application is stopped") }
+    return entries.isEmpty ? .answerIsNo : .done
+  }
+
+  // MARK: What they share
+
+  private static func change(_ values: SettingValues, _ change: ApplicationStops.Change) async throws -> ExitCode {
+    let application = try name(values)
+    let now = WallClock.milliseconds()
+    let isDryRun = values[isDryRun]
+    let outcome = try await withLedger(values) {
+      try await $0.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
+    }
+    let printer = ApplicationPrinter(now: max(now, outcome.stops.open?.from ?? now))
+    if values[AnswerSettings.json] {
+      StandardOutput.line(
+        printer.json(application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested).text)
+    } else if isDryRun, outcome.isChanged {
+      StandardOutput.line("\(application)  would be \(change.isStop ? "stopped" : "started again"); nothing was written")
+    } else {
+      StandardOutput.line(printer.line(application, outcome.stops))
+    }
+    if !outcome.isChanged { StandardError.line("nothing was changed: it is \(change.isStop ? "stopped already" : "not stopped")") }
+    if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is how it stands now") }
+    return isDryRun || (outcome.stops.open != nil) == change.isStop ? .done : .answerIsNo
+  }
+
+  private static func name(_ values: SettingValues) throws(UsageError) -> String {
+    var name = values[application].first ?? ""
+    guard name.withUTF8({ ApplicationStops.isApplication(UnsafeRawBufferPointer($0)) }) else {
+      throw UsageError(.wrongValue, "'\(TerminalText.visible(name))' is no application. \(ApplicationStops.nameRule)")
+    }
+    return name
+  }
+
+  private static func person(_ values: SettingValues) throws(UsageError) -> String {
+    if let name = try text(values, by) { return name }
+    // Somebody's long host name is no reason not to stop.
+    return ApplicationStop.cut(DeadLetterSettings.person)
+  }
+
+  private static func text(_ values: SettingValues, _ setting: Setting<String?>) throws(UsageError) -> String? {
+    guard let text = values[setting] else { return nil }
+    guard ApplicationStop.isText(text) else {
+      throw UsageError(
+        .wrongValue, "--\(setting.declaration.flag) takes 1 to \(ApplicationStop.textBytes) bytes of text without control characters")
+    }
+    return text
+  }
+
+  /// Runs something with the ledger of the cluster, on a loop of its own.
+  private static func withLedger<R: Sendable>(
+    _ values: SettingValues, _ body: (ApplicationLedger) async throws -> R
+  ) async throws -> R {
+    let kafka = try ClusterSettings.kafka(values, client: "carillon-applications")
+    let topics = ClusterSettings.topics(values)
+    _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.applications, at: kafka) }
+    return try await DeadLetterCommands.read(kafka) { loop, log in
+      let ledger = ApplicationLedger(on: loop, kafka, topics) {
+        log.report($0)
+      } onRefused: { place, reason in
+        let position = place.position
+        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) counts for nothing: \(reason)")
+      }
+      return try await body(ledger)
+    }
+  }
+}
+
+extension ApplicationStops.Change {
+  fileprivate var isStop: Bool {
+    switch self {
+    case .stop: true
+    case .start: false
+    }
+  }
+}

@@ -1,0 +1,143 @@
+public import EventLoop
+public import Kafka
+public import Notifications
+public import Worker
+
+/// The stops of all applications, as a person reads and changes them: an actor on a loop.
+public actor ApplicationLedger {
+  /// An application that is stopped, or was.
+  public struct Entry: Sendable, Equatable {
+    /// The application.
+    public var application: String
+    /// Its stops, as the newest record of it says.
+    public var stops: ApplicationStops
+  }
+
+  /// What a change has come to.
+  public struct Outcome: Sendable, Equatable {
+    /// The stops, as the newest record says.
+    public var stops: ApplicationStops
+    /// Whether something was, or would be, written.
+    public var isChanged: Bool
+    /// Somebody else has written at the same time.
+    public var isContested = false
+  }
+
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let kafka: KafkaConfiguration
+  private let topic: String
+  private let onProgress: @Sendable (ReadingProgress) -> Void
+  private let onRefused: @Sendable (SourceCoordinates, String) -> Void
+
+  /// What the records of one application have come to.
+  private struct Known {
+    var stops = ApplicationStops()
+    /// Where its newest record lies.
+    var newest: SourcePosition?
+    /// Its newest records, those of the last moments: oldest first.
+    var places: [SourcePosition] = []
+  }
+
+  private static let keptPlaces = 16
+
+  private final class Applications {
+    var all: [String: Known] = [:]
+
+    func take(_ record: RecordView, of topic: String, _ onRefused: (SourceCoordinates, String) -> Void) {
+      let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+      guard let key = record.key, ApplicationStops.isApplication(key) else {
+        onRefused(SourceCoordinates(topic: topic, position: position), ApplicationStops.nameRule)
+        return
+      }
+      let name = String(decoding: key, as: UTF8.self)
+      var known = all[name] ?? Known()
+      do throws(FieldError) {
+        if let value = record.value {
+          known.stops = try ApplicationStops(value, timestamp: record.timestamp)
+        } else {
+          known.stops = ApplicationStops()
+        }
+      } catch {
+        onRefused(SourceCoordinates(topic: topic, position: position), "\(error)")
+      }
+      known.newest = position
+      known.places = known.places.suffix(ApplicationLedger.keptPlaces) + [position]
+      all[name] = known
+    }
+  }
+
+  /// A ledger of a cluster.
+  ///
+  /// - Parameters:
+  ///   - onProgress: told while much is read.
+  ///   - onRefused: told of what counts for nothing: where it lies, and why.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
+    onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
+  ) {
+    (self.loop, self.kafka) = (loop, kafka)
+    topic = topics.applications
+    (self.onProgress, self.onRefused) = (onProgress, onRefused)
+  }
+
+  // MARK: Reading
+
+  /// All applications that are stopped, or were, by their names.
+  public func read() async throws -> [Entry] {
+    try await readAll().all.map { Entry(application: $0.key, stops: $0.value.stops) }
+      .filter { !$0.stops.stops.isEmpty }.sorted { $0.application < $1.application }
+  }
+
+  private func readAll() async throws -> Applications {
+    let applications = Applications()
+    let reader = TopicReader(on: loop, kafka)
+    reader.onProgress = onProgress
+    let topic = topic
+    let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }
+    try await reader.read(stretches, "the applications") { [topic, onRefused] in applications.take($0, of: topic, onRefused) }
+    return applications
+  }
+
+  // MARK: Changing
+
+  /// Stops an application or starts it again, and reads back what came of it.
+  ///
+  /// - Parameters:
+  ///   - oldest: stops that ended before this time, in milliseconds since 1970, are forgotten.
+  ///   - isDryRun: nothing is written.
+  public func change(
+    _ application: String, _ change: ApplicationStops.Change, forgettingBefore oldest: Int64, isDryRun: Bool = false
+  ) async throws -> Outcome {
+    let before = try await readAll().all[application] ?? Known()
+    guard let value = before.stops.value(change, forgettingBefore: oldest) else { return Outcome(stops: before.stops, isChanged: false) }
+    if isDryRun { return Outcome(stops: before.stops, isChanged: true) }
+    let written = try await write(application, value)
+    guard let after = try await readAll().all[application] else { return Outcome(stops: before.stops, isChanged: true, isContested: true) }
+    let others = after.places.contains { place in
+      let isNew = before.newest.map { place.partition != $0.partition || place.offset > $0.offset } ?? true
+      return isNew && !(place.partition == written.partition && place.offset == written.offset)
+    }
+    return Outcome(stops: after.stops, isChanged: true, isContested: others)
+  }
+
+  private func write(_ application: String, _ value: [UInt8]) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
+    let producer = try Producer(on: loop, kafka, handler: Silent())
+    let answer: Result<(partition: Int32, offset: Int64), KafkaError>
+    do throws(KafkaError) {
+      answer = .success(try await producer.send(try producer.topic(topic), key: Array(application.utf8), value: value))
+    } catch {
+      answer = .failure(error)
+    }
+    await producer.close(withinMilliseconds: 2_000)
+    return try answer.get()
+  }
+
+  private final class Silent: ProducerHandler {
+    func producerDelivered(_ reports: [DeliveryReport]) {}
+    func producerHasRoom() {}
+    func producerFailed(_ error: KafkaError) {}
+  }
+}

@@ -1,0 +1,207 @@
+public import EventLoop
+public import Kafka
+import Notifications
+
+/// What the reader of the applications asks of its lane.
+public protocol ApplicationsReaderOwner: AnyObject {
+  /// `ApplicationsReader.ask` is to run in a task of the lane.
+  func applicationsAreToBeAskedFor()
+  /// The reader's client of Kafka has a complaint.
+  func applicationsFailed(_ error: KafkaError)
+}
+
+/// Reads `notifications.applications`, in no group: all of it before the lane takes work, and then what comes. Loop-confined.
+///
+/// It has a consumer of its own, since the lane's may hold its records back for long, and a stop is not to wait for that.
+public final class ApplicationsReader {
+  private let loop: EventLoop
+  private let kafka: KafkaConfiguration
+  private let topic: String
+  private let logger: Logger
+  /// What is known by now.
+  public private(set) var table = StoppedApplications()
+  /// Asked to run `ask`, and told of failures.
+  public weak var owner: (any ApplicationsReaderOwner)?
+  private var consumer: Consumer?
+  private var partitions: [TopicPartition] = []
+  /// Offsets that are read, by partition.
+  private var positions: [TopicPartition: Int64] = [:]
+  private var reading: Reading?
+  private var phase = Phase.idle
+  /// Those who want to know that the table is complete, and have not been asked for yet.
+  private var unconfirmed: [(Bool) -> Void] = []
+  /// `ask` is wanted, or runs.
+  private var isAsking = false
+  private var runningAsks = 0
+
+  private enum Phase { case idle, open, closed }
+
+  /// Somebody waits until so much is read.
+  private struct Reading {
+    let ends: [TopicPartition: Int64]
+    let deadline: Timer
+    let waiting: CheckedContinuation<Bool, Never>
+  }
+
+  /// A reader that knows nothing yet.
+  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, logger: Logger) {
+    (self.loop, self.kafka, self.logger) = (loop, kafka, logger)
+    topic = topics.applications
+  }
+
+  // MARK: Reading
+
+  /// Reads all that the topic has now, and follows it from there.
+  ///
+  /// - Throws: an error that says what to type where there is no such topic.
+  public func start(_ admin: Admin, withinMilliseconds milliseconds: Int) async throws {
+    do throws(KafkaError) {
+      partitions = try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+    } catch {
+      if error.code == .unknownTopicOrPartition { throw MissingTopic(topic: topic) }
+      throw error
+    }
+    var options = Consumer.Options()
+    // Behind a transaction, or where a topic was compacted, there are offsets that no record has.
+    options.reportsPartitionEnd = true
+    // A broker answers as soon as there is something, and an idle lane asks seldom; the embedded one looks once in that time.
+    let isEmbedded = try await admin.isEmbeddedBroker()
+    options.fetch = (bytes: 1, waitMilliseconds: isEmbedded ? Self.embeddedFetchMilliseconds : Self.fetchMilliseconds)
+    // It may have been closed meanwhile.
+    guard phase == .idle else { throw KafkaError(.closed, "read \(topic)") }
+    phase = .open
+    let records = Records()
+    records.reader = self
+    let consumer = try Consumer(on: loop, kafka, options, handler: records)
+    self.consumer = consumer
+    consumer.onLog = { [logger] in logger.log($0) }
+    try await consumer.assign(partitions.map { ($0, .earliest) })
+    guard try await isRead(to: admin, withinMilliseconds: milliseconds) else {
+      throw KafkaError(.timedOut, "read \(topic)", message: "it was not read to its end in \(milliseconds / 1000) s")
+    }
+  }
+
+  private static let (fetchMilliseconds, embeddedFetchMilliseconds) = (5_000, 500)
+
+  /// Waits until all is read that the topic has at this moment; false when it is not in time.
+  private func isRead(to admin: Admin, withinMilliseconds milliseconds: Int) async throws(KafkaError) -> Bool {
+    let ends = try await admin.ends(of: partitions).mapValues { $0.isEmpty ? 0 : $0.upperBound }
+    return await withCheckedContinuation { continuation in
+      guard phase == .open else { return continuation.resume(returning: false) }
+      let deadline = Timer(on: loop) { [weak self] in self?.finishReading(false) }
+      deadline.start(after: milliseconds)
+      reading = Reading(ends: ends, deadline: deadline, waiting: continuation)
+      readingWent()
+    }
+  }
+
+  private func readingWent() {
+    guard let reading, reading.ends.allSatisfy({ positions[$0.key] ?? 0 >= $0.value }) else { return }
+    finishReading(true)
+  }
+
+  private func finishReading(_ isRead: Bool) {
+    guard let reading else { return }
+    self.reading = nil
+    reading.deadline.close()
+    reading.waiting.resume(returning: isRead)
+  }
+
+  private func take(_ record: RecordView) {
+    let change = table.take(key: record.key, value: record.value, timestamp: record.timestamp)
+    func name() -> String { record.key.map { String(decoding: $0.prefix(256), as: UTF8.self) } ?? "" }
+    switch change {
+    case .stopped(let stop):
+      logger.warning("an application is stopped", ["application": name(), "by": stop.by, "reason": stop.reason ?? ""])
+    case .started: logger.info("an application is not stopped any more", ["application": name()])
+    case .nothing: break
+    case .refused(let reason):
+      logger.error(
+        "a record of the applications counts for nothing",
+        ["topic": topic, "partition": record.partition, "offset": record.offset, "reason": reason])
+    }
+  }
+
+  // MARK: Whether it is complete
+
+  /// Calls back when the table has all that the topic had at the moment of this call, or with false when that cannot be known now.
+  ///
+  /// A stop that goes on as far as is known here may have ended elsewhere: before anything is ended by it, this makes sure.
+  public func confirm(_ body: @escaping (Bool) -> Void) {
+    guard phase == .open else { return body(false) }
+    unconfirmed.append(body)
+    guard !isAsking else { return }
+    isAsking = true
+    owner?.applicationsAreToBeAskedFor()
+  }
+
+  /// Asks Kafka where the topic ends, for all who have called `confirm`, waits until that is read, and calls them back.
+  public func ask(_ admin: Admin) async {
+    runningAsks += 1
+    defer { runningAsks -= 1 }
+    while !unconfirmed.isEmpty {
+      // For company: under load there is one question for thousands of requests.
+      await loop.sleep(milliseconds: Self.companyMilliseconds)
+      let asked = unconfirmed
+      unconfirmed = []
+      let isRead = (try? await self.isRead(to: admin, withinMilliseconds: Self.confirmMilliseconds)) ?? false
+      // Who asks again at once is not to keep everybody busy while Kafka is away.
+      if !isRead { await loop.sleep(milliseconds: Self.pauseMilliseconds) }
+      for body in asked { body(isRead && phase == .open) }
+    }
+    isAsking = false
+  }
+
+  private static let (companyMilliseconds, confirmMilliseconds, pauseMilliseconds) = (10, 5_000, 500)
+
+  // MARK: The end
+
+  /// Ends it; what is known stays.
+  public func close(withinMilliseconds milliseconds: Int = 2_000) async {
+    phase = .closed
+    finishReading(false)
+    unconfirmed = []
+    let consumer = consumer
+    self.consumer = nil
+    await consumer?.close(withinMilliseconds: milliseconds)
+    while runningAsks > 0 { await loop.sleep(milliseconds: 20) }
+    owner = nil
+  }
+
+  // MARK: What the consumer tells
+
+  /// The consumer keeps its handler as long as it is open, and the reader keeps the consumer.
+  private final class Records: ConsumerHandler {
+    weak var reader: ApplicationsReader?
+
+    func consumerReceived(_ batch: RecordBatch) { reader?.received(batch) }
+
+    func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
+      reader?.reachedEnd(of: partition.topicPartition, at: offset)
+    }
+
+    func consumerAssigned(_ partitions: [AssignedPartition]) {}
+
+    func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
+      // A topic that was made again is read from its beginning.
+      for partition in partitions { reader?.positions[partition.topicPartition] = nil }
+      revocation.finish()
+    }
+
+    func consumerFailed(_ error: KafkaError) { reader?.owner?.applicationsFailed(error) }
+  }
+
+  private func received(_ batch: RecordBatch) {
+    for index in batch.indices {
+      let record = batch[index]
+      take(record)
+      positions[TopicPartition(topic, record.partition)] = record.offset + 1
+    }
+    readingWent()
+  }
+
+  private func reachedEnd(of partition: TopicPartition, at offset: Int64) {
+    positions[partition] = max(positions[partition] ?? 0, offset)
+    readingWent()
+  }
+}

@@ -1,0 +1,237 @@
+"""An application is stopped and started again: real processes on a real Kafka and a real Redis, and devices in Python.
+
+  stopped    under load, while transform workers are killed: what is published during the stop ends as filtered and is shown nowhere, so does
+             what waits for its device, what is published afterwards is shown once, and another application notices nothing
+  rebuilt    Redis loses everything and is rebuilt: what was filtered stays so, what was published again under its id arrives; records of the
+             topic that nobody can read change nothing
+  together   several people stop an application at once, and start it again: it is stopped once, and started once
+"""
+import asyncio
+import collections
+import json
+import signal
+import subprocess
+import time
+
+from clients import APPLICATION, Producer, Reader, expect, say, until
+from extensions import RememberingDevice, tool
+from healing import committed, on_one_redis, ready, run_part
+from letters import audit, quietly
+
+OTHER = "com.example.other"
+
+
+async def applications(arguments, *words, code=0):
+    """Runs a tool of the applications and gives its lines."""
+    line = [arguments.binary, "applications", *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+    done = await quietly(subprocess.run, line, capture_output=True, text=True, timeout=100)
+    expect(code is None or done.returncode == code, "'applications %s' ends with %s" % (" ".join(words), code), [done.returncode, done.stdout[-1500:], done.stderr[-800:]])
+    return [json.loads(text) for text in done.stdout.splitlines()]
+
+
+class Load:
+    """Publishes for devices and persons of both applications until it is told to end; remembers of each request for whom it is."""
+
+    def __init__(self, arguments, targets):
+        self.producer, self.targets = Producer(arguments.kafka, arguments.prefix + "requests"), targets
+        self.published = {}
+        self.running = asyncio.create_task(self.run())
+
+    async def publish(self, target, application):
+        name = await self.producer.notify(target, "x", apns_topic=application)
+        self.published[name] = (target, application)
+        return name
+
+    async def run(self):
+        while True:
+            for target, application in self.targets:
+                await self.publish(target, application)
+            await asyncio.sleep(0.02)
+
+    async def end(self):
+        self.running.cancel()
+        await self.producer.flush()
+
+
+async def stopped(arguments, folder):
+    requests, events = arguments.prefix + "requests", arguments.prefix + "events"
+    reader = Reader(arguments.kafka, [requests, events])
+    reading = asyncio.create_task(reader.run())
+
+    def ended(kind):
+        return {record.headers["ce_subject"] for record in reader.records[events] if record.type == kind}
+
+    async with on_one_redis(arguments, folder) as (_, cluster):
+        # While a worker is missed much piles up, for which the mailboxes have room; what its end has cut short is found by a resync.
+        settings = ["--session-timeout", "2s", "--mailbox-bound", "10000", *cluster.group]
+        workers = [await cluster.started("transform", *settings) for _ in range(2)]
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0", "--refresh", "5s")
+        url = fan_out.addresses["devices"]
+        devices = {("user:u%d" % place, APPLICATION): RememberingDevice(url, None, user="u%d" % place) for place in range(6)}
+        devices |= {("user:v%d" % place, OTHER): RememberingDevice(url, None, user="v%d" % place, application=OTHER) for place in range(6)}
+        for device in list(devices.values()):
+            await device.__aenter__()
+            application = device.hello["application"]
+            devices["device:" + device.token, application] = device
+        late = RememberingDevice(url, None, user="late")
+        async with late:
+            pass
+        await until(lambda: len(late.of("welcome")) == 1, "the late one is registered")
+        targets = [*devices, ("user:late", APPLICATION)]
+        load = Load(arguments, targets)
+        await until(lambda: len(ended("delivered")) > 300, "the load is delivered", 60)
+
+        await applications(arguments, "stop", APPLICATION, "--reason", "wrong prices", "--by", "ada")
+        # Whoever has heard of the stop filters from then on: one request in each partition, until all of a round are filtered.
+        for _ in range(60):
+            probes = [await load.publish("user:probe%d" % number, APPLICATION) for number in range(40)]
+            await until(lambda: set(probes) <= ended("filtered") | ended("unregistered"), "each request has an end", 60)
+            if set(probes) <= ended("filtered"):
+                break
+        expect(set(probes) <= ended("filtered"), "all workers hear of the stop")
+        heard = len(load.published)
+        await asyncio.sleep(0.5)
+        workers[0].send_signal(signal.SIGKILL)
+        workers.append(await cluster.started("transform", *settings))
+        await until(lambda: sum(name in ended("filtered") for name in list(load.published)[heard:]) > 200, "the others go on", 60)
+        again = (await applications(arguments, "stop", APPLICATION))[0]
+        expect(not again["changed"] and again["stops"][-1]["reason"] == "wrong prices", "what is stopped stays as it was stopped", again)
+        listed = await applications(arguments, "list")
+        expect([line["application"] for line in listed] == [APPLICATION], "it is listed", listed)
+
+        before = len(load.published)
+        started = (await applications(arguments, "start", APPLICATION, "--by", "bob"))[0]
+        after = len(load.published)
+        workers[1].send_signal(signal.SIGKILL)
+        workers.append(await cluster.started("transform", *settings))
+        await until(lambda: len(load.published) > after + 500, "the load goes on", 60)
+        await load.end()
+        expect(await applications(arguments, "list", code=1) == [], "nothing is stopped any more")
+
+        names = list(load.published)
+        await until(lambda: len(reader.records[requests]) == len(names), "all requests are read", 60)
+        stamp = {record.headers["apns-id"]: record.timestamp for record in reader.records[requests]}
+        begin, end = [int(1000 * time.mktime(time.strptime(started["stops"][-1][word][:19], "%Y-%m-%dT%H:%M:%S")) - 1000 * time.timezone
+                          + int(started["stops"][-1][word][20:23])) for word in ("from", "to")]
+        inside = [name for name in names[heard:before] if begin <= stamp[name] < end]
+        outside = [name for name in names[after:] if stamp[name] >= end]
+        expect(len(inside) == before - heard and len(outside) == len(names) - after, "the clock of the broker decides", [len(inside), len(outside)])
+        of = {place: [name for name, (_, application) in load.published.items() if application == place] for place in (APPLICATION, OTHER)}
+
+
+        def shown():
+            return set().union(*[device.shown for device in devices.values()])
+
+        online = {name for name, (target, application) in load.published.items() if (target, application) in devices}
+        wanted = {name for name in outside if name in online} | {name for name in of[OTHER] if name in online}
+        await until(lambda: wanted <= shown(), "what is published outside of the stop is shown", 60,
+                    lambda: [(name, load.published[name], stamp[name] - end) for name in wanted - shown()])
+        wrong = [name for name in inside if load.published[name][1] == APPLICATION and name in shown()]
+        expect(not wrong, "nothing of the stop is shown", wrong[:5])
+        filtered = {name for name in inside if load.published[name][1] == APPLICATION}
+        await until(lambda: filtered <= ended("filtered"), "each of the stop has its end", 60, lambda: len(filtered - ended("filtered")))
+        expect(not ended("filtered") & set(of[OTHER]), "another application has none")
+
+        # What waited for the late one since before the stop ends as well; what came after it is shown.
+        late = RememberingDevice(url, None, **{key: value for key, value in late.hello.items() if key != "type"})
+        async with late:
+            mine = {name: stamp[name] for name, (target, _) in load.published.items() if target == "user:late"}
+            expected = {name for name, time in mine.items() if time >= end}
+            await until(lambda: late.shown >= expected, "what came after the stop waits for it", 60)
+            await until(lambda: set(mine) - expected <= ended("filtered"), "what came before its end is filtered", 60,
+                        lambda: len(set(mine) - expected - ended("filtered")))
+            expect(late.shown == expected, "and not shown", [len(late.shown), len(expected)])
+        told = collections.defaultdict(set)
+        for record in reader.records[events]:
+            if record.type == "filtered":
+                told[record.headers["ce_subject"], record.json.get("device")].add(record.headers["ce_id"])
+                expect(record.json["reason"] == "ApplicationStopped" and record.json["detail"] == "wrong prices", "an event says why", record.json)
+        expect(max(len(ids) for ids in told.values()) == 1, "each end has one event, however often it is told")
+        done = await quietly(tool, arguments, "explain", inside[[load.published[name][1] for name in inside].index(APPLICATION)])
+        expect("ApplicationStopped" in done.stdout and "wrong prices" in done.stdout, "explain tells it", done.stdout)
+        for device in set(devices.values()):
+            await device.__aexit__()
+        await until(lambda: audits(arguments), "an audit finds nothing amiss", 30)
+        # An audit counts what was shown twice, too.
+        say(requests=len(names), stopped=len(filtered), audit=audit(arguments))
+    reading.cancel()
+
+
+def audits(arguments):
+    return tool(arguments, "audit", "--grace", "1s", "--json").returncode == 0
+
+
+async def rebuilt(arguments, folder):
+    events = arguments.prefix + "events"
+    reader = Reader(arguments.kafka, [events])
+    reading = asyncio.create_task(reader.run())
+
+    def ended(kind):
+        return {record.headers["ce_subject"] for record in reader.records[events] if record.type == kind}
+
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        absent = RememberingDevice(url, None, user="late")
+        async with absent:
+            pass
+        producer = Producer(arguments.kafka, arguments.prefix + "requests")
+        before = [await producer.notify("user:late", "before") for _ in range(5)]
+        await producer.flush()
+        await until(lambda: set(before) <= ended("addressed"), "what is published before waits")
+        await applications(arguments, "stop", APPLICATION)
+        # What is no record of an application, or says nothing that can be understood.
+        hostile = Producer(arguments.kafka, arguments.prefix + "applications")
+        for key, value in ((APPLICATION, b"{"), (APPLICATION, b'{"state":"started","stops":[{"by":1}]}'), ("a b", b"{}"), ("a.b", b"x" * 900_000),
+                           (APPLICATION, b"[" * 60_000), ("\u0000", None)):
+            hostile.publish({}, value, key=key)
+        await hostile.flush()
+        expect((await applications(arguments, "list"))[0]["application"] == APPLICATION, "what cannot be read leaves it stopped")
+
+        async def heard():
+            probe = await producer.notify("user:late", "probe")
+            await until(lambda: probe in ended("filtered") | ended("addressed"), "a request has an end")
+            return probe in ended("filtered")
+
+        while not await heard():
+            pass
+        # A lane hears of a stop within this time: what comes later is known to be filtered.
+        await asyncio.sleep(5)
+        during = [await producer.notify("user:late", "during") for _ in range(5)]
+        during += [await producer.notify("device:" + absent.token, "during") for _ in range(5)]
+        await until(lambda: set(during) <= ended("filtered"), "what is published during the stop is filtered")
+        await applications(arguments, "start", APPLICATION)
+        after = [await producer.notify("user:late", "after"), await producer.notify("user:late", "again", id=during[0])]
+        await producer.flush()
+        await until(lambda: set(after) <= ended("addressed"), "what is published afterwards waits")
+        await until(lambda: committed(arguments) >= sum(1 for _ in before + during + after), "the group has committed", 30)
+        redis.cli("FLUSHALL")
+        await until(lambda: not ready(transform) and not ready(fan_out), "both workers say that Redis has lost what it had", 30)
+        done = await quietly(subprocess.run, [arguments.binary, "rebuild", *cluster.common, *cluster.group, "--json"], capture_output=True, text=True, timeout=60)
+        expect(done.returncode == 0, "Redis is rebuilt", done.stderr)
+        await until(lambda: ready(transform) and ready(fan_out), "the workers go on by themselves", 30)
+        async with RememberingDevice(url, None, user="late", device=absent.token) as late:
+            await until(lambda: late.shown >= set(after), "what was published afterwards arrives", 30, lambda: len(late.shown))
+            await until(lambda: set(before) <= ended("filtered"), "what waited before the stop is filtered", 30)
+            expect(late.shown == set(after), "and nothing else is shown", len(late.shown))
+        await until(lambda: audits(arguments), "an audit finds nothing amiss", 30)
+        say(audit=audit(arguments))
+    reading.cancel()
+
+
+async def together(arguments, folder):
+    stops = await asyncio.gather(*[applications(arguments, "stop", "a.b", "--by", "p%d" % number) for number in range(6)])
+    expect(all(lines[0]["state"] == "stopped" for lines in stops), "each says that it is stopped", stops)
+    stop = (await applications(arguments, "list"))[0]
+    expect(len(stop["stops"]) == 1 and "to" not in stop["stops"][0], "it is stopped once", stop)
+    await asyncio.gather(*[applications(arguments, "start", "a.b", "--by", "p%d" % number) for number in range(6)])
+    await applications(arguments, "list", code=1)
+    stop = (await applications(arguments, "list", "--all"))[0]
+    expect(len(stop["stops"]) == 1 and stop["stops"][0]["endedBy"].startswith("p"), "it is started once", stop)
+
+
+PARTS = {"stopped": stopped, "rebuilt": rebuilt, "together": together}
+
+if __name__ == "__main__":
+    run_part(__doc__, PARTS, "carillon-applications-")

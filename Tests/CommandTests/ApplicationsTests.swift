@@ -1,0 +1,100 @@
+import JSON
+import Kafka
+import TestSupport
+import Testing
+
+/// What `carillon applications` promises to the person who types.
+@Suite struct ApplicationsTests {
+  /// What is typed after `applications`, and what standard error must say of it.
+  static let mistakes: [([String], String)] = [
+    ([], "'applications' needs one more word: applications stop, applications start, applications list"),
+    (["stop"], "APPLICATION"),
+    (["stop", "a b", "--kafka", "127.0.0.1:9"], "'a b' is no application. An application is a bundle id"),
+    (["stop", String(repeating: "a", count: 256), "--kafka", "127.0.0.1:9"], "is no application"),
+    (["stop", "a.b", "--reason", String(repeating: "x", count: 201), "--kafka", "127.0.0.1:9"], "--reason takes 1 to 200 bytes of text"),
+    (["stop", "a.b", "--by", "a\nb", "--kafka", "127.0.0.1:9"], "--by takes 1 to 200 bytes of text without control characters"),
+    (["start", "a.b", "--reason", "x"], "'applications start' has no flag '--reason'"),
+    (["list"], "start 'carillon up' on this machine, or give --kafka"),
+  ]
+
+  @Test(arguments: mistakes) func wrongUsageIsExplainedAndEndsWithTwo(arguments: [String], text: String) async throws {
+    try await CarillonCommand.with { carillon in
+      let result = try await carillon.run(["applications"] + arguments)
+      #expect(result.status == 2 && result.output.isEmpty)
+      #expect(result.errors.contains(text), "it said: \(result.errors)")
+    }
+  }
+
+  @Test func withoutKafkaItEndsWithThree() async throws {
+    try await CarillonCommand.with { carillon in
+      let result = try await carillon.run(["applications", "stop", "a.b", "--kafka", "127.0.0.1:9"])
+      #expect(result.status == 3 && result.output.isEmpty)
+      #expect(result.errors.contains("Kafka does not answer at 127.0.0.1:9"), "it said: \(result.errors)")
+    }
+  }
+
+  @Test func withoutTheTopicItSaysWhatMakesIt() async throws {
+    try await KafkaFixture.with { kafka in
+      try await CarillonCommand.with { carillon in
+        let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+        let prefix = KafkaFixture.unique("none") + "."
+        let result = try await carillon.run(["applications", "list", "--kafka", servers, "--topic-prefix", prefix])
+        #expect(result.status == 3)
+        #expect(result.errors.contains("there is no topic \(prefix)applications"), "it said: \(result.errors)")
+        #expect(result.errors.contains("'carillon topics create' makes it"), "it said: \(result.errors)")
+      }
+    }
+  }
+
+  @Test func anApplicationIsStoppedListedAndStartedAgain() async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
+      func run(_ words: String...) async throws -> CarillonCommand.Result {
+        try await carillon.run(["applications"] + words + ["--kafka", kafka])
+      }
+      let none = try await run("list", "--all")
+      #expect(none.status == 1 && none.output.isEmpty && none.errors.contains("no application was stopped"), "it said: \(none.errors)")
+      let idle = try await run("start", "com.example")
+      #expect(idle.status == 0 && idle.errors.contains("nothing was changed: it is not stopped"), "it said: \(idle.errors)")
+      let dry = try await run("stop", "com.example", "--dry-run")
+      #expect(dry.status == 0 && dry.output.contains("would be stopped; nothing was written"), "it said: \(dry.output)")
+      #expect(try await run("list").status == 1, "a dry run writes nothing")
+
+      let stopped = try await run("stop", "com.example", "--reason", "wrong prices", "--by", "ada")
+      #expect(stopped.status == 0 && stopped.output.contains("stopped since "), "it said: \(stopped.output)")
+      #expect(stopped.output.contains("by ada: wrong prices"), "it said: \(stopped.output)")
+      let again = try await run("stop", "com.example", "--json")
+      let answer = try JSONValue(parsing: again.output)
+      #expect(again.status == 0 && answer["changed"] == false && answer["state"] == "stopped" && answer["stops"]?[0]?["by"] == "ada")
+      #expect(try await run("list").output.contains("wrong prices"))
+
+      let publish = ["publish", "--kafka", kafka, "--target", "user:ada", "--body", "x", "--app", "com.example"]
+      // The worker may hear of the stop a moment later.
+      var explained = try await Self.published(publish, carillon, kafka)
+      for _ in 0..<50 where explained["state"] != "filtered" { explained = try await Self.published(publish, carillon, kafka) }
+      #expect(explained["state"] == "filtered" && explained["reason"] == "ApplicationStopped: wrong prices", "it said: \(explained.text)")
+      let started = try JSONValue(parsing: try await run("start", "com.example", "--by", "bob", "--json").output)
+      #expect(started["changed"] == true && started["state"] == "started" && started["stops"]?[0]?["endedBy"] == "bob")
+      // However late the worker hears of the start.
+      let after = try await Self.published(publish, carillon, kafka)
+      #expect(after["state"] == "unregistered", "it said: \(after.text)")
+      #expect(try await run("list").status == 1)
+      let all = try await run("list", "--all", "--json")
+      #expect(all.status == 0 && all.lines.count == 1 && all.output.contains("wrong prices"))
+      try await up.stop()
+    }
+  }
+
+  /// Publishes a request, and gives what became of it.
+  private static func published(_ publish: [String], _ carillon: CarillonCommand, _ kafka: String) async throws -> JSONValue {
+    let id = try #require(try await carillon.run(publish).lines.first)
+    var explained = JSONValue.null
+    for _ in 0..<100 {
+      explained = try JSONValue(parsing: try await carillon.run(["explain", id, "--kafka", kafka, "--json"]).output)
+      if explained["state"] != "unprocessed" { break }
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    return explained
+  }
+}
