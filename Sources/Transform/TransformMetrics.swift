@@ -1,4 +1,5 @@
 import Notifications
+import Store
 public import Worker
 
 /// What one transform lane counts.
@@ -22,14 +23,21 @@ public struct TransformMetrics: Sendable {
   let inFlight: Gauge
   let inFlightLimit: Gauge
   let missed: Counter
+  let partitions: Gauge
+  let retention: GaugeSet
+  let clients: ClientMetrics
+  private let transformed: Histogram
   // By the number of the verdict; nil where it is none of these records.
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
   private let deviceVerdicts: [Counter?]
   private let extensions: [Counter]
+  private let deadLetters: [String: Counter]
 
   /// Makes the lane's cells.
-  public init(_ registry: MetricRegistry) {
+  ///
+  /// - Parameter lane: what the lane is called in labels.
+  public init(_ registry: MetricRegistry, lane: String = "transform-0") {
     requests = registry.make(MetricNames.requests)
     registrations = registry.make(MetricNames.registrations)
     evicted = registry.make(MetricNames.evicted)
@@ -49,6 +57,13 @@ public struct TransformMetrics: Sendable {
     inFlight = registry.make(MetricNames.inFlight)
     inFlightLimit = registry.make(MetricNames.inFlightLimit)
     missed = registry.make(MetricNames.missed)
+    partitions = registry.make(MetricNames.partitions)
+    retention = registry.makeSet(MetricNames.retention)
+    clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
+    transformed = registry.make(MetricNames.transformed)
+    let reasons = RejectionReason.allCases.map(\.rawValue) + [DeadLetter.poison]
+    deadLetters = Dictionary(
+      uniqueKeysWithValues: reasons.map { ($0, registry.make(MetricNames.deadLetters, MetricLabel.snakeCase($0))) })
     requestVerdicts = RecordVerdict.allCases.map {
       RecordVerdict.ofRequests.contains($0) ? registry.make(MetricNames.verdicts, $0.name) : nil
     }
@@ -64,6 +79,18 @@ public struct TransformMetrics: Sendable {
 
   /// Counts what became of a notification at an extension.
   func count(_ state: ExtensionState) { extensions[Int(state.rawValue) - 1].increment() }
+
+  /// Counts a record that was given to the dead letters.
+  func deadLettered(_ reason: String) { deadLetters[reason]?.increment() }
+
+  /// Counts how old a request was when its outcomes were durable.
+  ///
+  /// - Parameters:
+  ///   - now: milliseconds since 1970.
+  ///   - timestamp: of its record; negative where there is none.
+  func transformed(at now: Int64, published timestamp: Int64) {
+    if timestamp >= 0 { transformed.observe(ageMilliseconds: now - timestamp) }
+  }
 
   func took(isRegistration: Bool) { (isRegistration ? registrations : requests).increment() }
 

@@ -108,6 +108,13 @@ public final class Health: Sendable {
   /// Whether every condition is ready.
   public var isReady: Bool { table.table.withLock { table in table.conditions.values.allSatisfy(\.isReady) } }
 
+  /// Every condition, in the order in which they were added.
+  var states: [(lane: String, name: String, isReady: Bool)] {
+    table.table.withLock { table in
+      table.order.compactMap { condition in table.conditions[condition].map { (condition.lane, condition.name, $0.isReady) } }
+    }
+  }
+
   /// Every condition as JSON: `{"ready":false,"conditions":[{"name":"redis","lane":"transform-0","ready":false,"reason":…,"since":…}]}`.
   public var json: String { snapshot.json }
 

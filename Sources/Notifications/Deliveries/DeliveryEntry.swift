@@ -83,6 +83,7 @@ public struct DeliveryEntry {
     id = request.envelope.id
     kind = request.operation == .remove ? .remove : .notify
     flags = request.facts.flags
+    if request.envelope.origin != nil { flags.insert(.comesAgain) }
     priority = request.priority
     pushType = request.pushType
     expiration = request.expiration
@@ -113,7 +114,7 @@ public struct DeliveryEntry {
   ) {
     id = entry.id
     kind = entry.kind
-    flags = facts.flags
+    flags = facts.flags.union(entry.flags.intersection(.comesAgain))
     priority = entry.priority
     pushType = entry.pushType
     expiration = entry.expiration

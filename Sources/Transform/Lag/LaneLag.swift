@@ -26,6 +26,8 @@ final class LaneLag {
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
   private var intake: Intake?
+  /// Those whose queues are shown, too.
+  var producers: LaneProducers?
   /// Has `ask` called on the lane's actor.
   var onQuestion: (() -> Void)?
 
@@ -57,6 +59,7 @@ final class LaneLag {
   func close() {
     detach()
     timer.close()
+    producers = nil
     onQuestion = nil
   }
 
@@ -132,6 +135,7 @@ final class LaneLag {
     metrics.lagRecords.replace(with: records)
     metrics.assignedPartitions.set(partitions.count)
     metrics.inFlight.set(committer?.inFlight ?? 0)
+    producers?.show(in: metrics.clients)
   }
 
   // MARK: What the brokers know

@@ -72,10 +72,11 @@ final class RebuildCore: ConsumerHandler {
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
-    let outcomes = try Outcomes(settings, events: producer, deliveries: producer, isSilent: true)
+    let metrics = TransformMetrics(MetricRegistry())
+    let outcomes = try Outcomes(settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, outcomes: outcomes, journal: nil,
-      logger: logger, metrics: TransformMetrics(MetricRegistry()))
+      logger: logger, metrics: metrics)
     ticker = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }
     pipeline.owner = self
