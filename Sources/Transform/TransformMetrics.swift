@@ -23,7 +23,7 @@ public struct TransformMetrics: Sendable {
   let inFlight: Gauge
   let inFlightLimit: Gauge
   let missed: Counter
-  let partitions: Gauge
+  let partitions: GaugeSet
   let retention: GaugeSet
   let clients: ClientMetrics
   private let transformed: Histogram
@@ -57,8 +57,8 @@ public struct TransformMetrics: Sendable {
     inFlight = registry.make(MetricNames.inFlight)
     inFlightLimit = registry.make(MetricNames.inFlightLimit)
     missed = registry.make(MetricNames.missed)
-    partitions = registry.make(MetricNames.partitions)
-    retention = registry.makeSet(MetricNames.retention)
+    partitions = registry.commonSet(MetricNames.partitions)
+    retention = registry.commonSet(MetricNames.retention)
     clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
     transformed = registry.make(MetricNames.transformed)
     let reasons = RejectionReason.allCases.map(\.rawValue) + [DeadLetter.poison]

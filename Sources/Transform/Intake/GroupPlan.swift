@@ -30,7 +30,7 @@ struct GroupPlan {
 
   /// Shows what was found out of the topics.
   func show(_ settings: TransformSettings, in metrics: TransformMetrics) {
-    metrics.partitions.set(requestPartitions + devicePartitions)
+    metrics.partitions.replace(with: [[]: Double(requestPartitions + devicePartitions)])
     metrics.retention.replace(with: [[settings.topics.requests]: Double(max(0, retentionMilliseconds ?? 0)) / 1000])
   }
 

@@ -18,6 +18,7 @@ public final class MetricRegistry: Sendable {
   }
 
   private let families = Mutex<[String: Family]>([:])
+  private let common = Mutex<[String: GaugeSet]>([:])
 
   /// Makes a registry with nothing in it.
   public init() {}
@@ -46,6 +47,16 @@ public final class MetricRegistry: Sendable {
     let set = GaugeSet()
     add(metric) { set.readings }
     return set
+  }
+
+  /// The gauges of a metric that tells of the whole cluster, which all lanes show together: each sets the same, and none adds to another's.
+  public func commonSet(_ metric: Metric<Gauge>) -> GaugeSet {
+    common.withLock { common in
+      if let set = common[metric.name] { return set }
+      let set = makeSet(metric)
+      common[metric.name] = set
+      return set
+    }
   }
 
   /// Makes counters of a metric whose labels are known at run time only.
