@@ -8,7 +8,7 @@ internal import JSON
 /// |---|---|
 /// | 16 | apns-id: first, the Redis script takes it from there |
 /// | 1 | version in the upper half (4), kind in the lower |
-/// | 1 | what the payload asks for |
+/// | 1 | what the payload asks for, and whether the request comes again |
 /// | 1, 1 | priority, push type |
 /// | 8 | expiration, in seconds since 1970; 0 is one attempt |
 /// | 4, 8, 8 | partition, offset and timestamp of the source |
