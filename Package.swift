@@ -61,7 +61,7 @@ let package = Package(
 
     module("Store", ["EventLoop", "Cryptography", "Redis", "Notifications"]),
 
-    module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Notifications"]),
+    module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
     module("DeviceClient", ["Extensions", "EventLoop", "JSON", "HTTP", "Notifications"]),
 

@@ -26,8 +26,45 @@ public struct RedisServerReport: Sendable {
   public internal(set) var version: String?
   /// `maxmemory-policy`; nil when the server does not say.
   public internal(set) var maximumMemoryPolicy: String?
+  /// Bytes that its data and buffers take; nil when the server does not say.
+  public internal(set) var usedMemory: Int64?
+  /// `maxmemory` in bytes: 0 where the server sets itself no bound; nil when it does not say.
+  public internal(set) var maximumMemory: Int64?
+  /// Keys that it has thrown away for want of memory since it was started; nil when it does not say.
+  public internal(set) var evictedKeys: Int64?
+  /// Whether it is a primary, or a replica of one; nil when it does not say.
+  public internal(set) var role: Role?
+  /// Replicas that are connected to it; nil when it does not say.
+  public internal(set) var replicas: Int?
+  /// What it keeps on disk; nil when it does not say.
+  public internal(set) var persistence: Persistence?
   /// The server's `run_id`: another one is another process, whose memory may be another.
   public internal(set) var runIdentifier: String?
+  /// What a server is to others.
+  public enum Role: String, Sendable, Hashable {
+    /// It takes writes.
+    case primary = "master"
+    /// It follows a primary.
+    case replica = "slave"
+  }
+
+  /// What a server keeps on disk, and whether that went well the last time.
+  public struct Persistence: Sendable, Hashable {
+    /// Whether each write is appended to a file (AOF).
+    public var appendsWrites: Bool
+    /// How often that file is synchronized: `everysec`, `always` or `no`; nil when the server does not say.
+    public var synchronization: String?
+    /// Whether the last write to that file went well; true where there is none.
+    public var appended: Bool
+    /// Whether the last snapshot (RDB) was written; true where there was none.
+    public var saved: Bool
+
+    /// What is kept, of its parts.
+    public init(appendsWrites: Bool, synchronization: String?, appended: Bool, saved: Bool) {
+      (self.appendsWrites, self.synchronization, self.appended, self.saved) = (appendsWrites, synchronization, appended, saved)
+    }
+  }
+
   /// Everything found, in the order of the checks.
   public internal(set) var findings: [Finding] = []
 
@@ -46,7 +83,7 @@ public struct RedisServerReport: Sendable {
 }
 
 extension RedisConnection {
-  /// Asks the server for its version, role and settings, and judges them; once at start, when the connection is up.
+  /// Asks the server for its version, role, memory and settings, and judges them: three commands, when the connection is up.
   ///
   /// What a managed service does not let be asked is left out with a note.
   ///
@@ -54,8 +91,8 @@ extension RedisConnection {
   public func checkServer() async throws(RedisError) -> RedisServerReport {
     var report = RedisServerReport()
     var facts: [Substring: Substring] = [:]
-    for section: RedisArgument in ["server", "replication", "memory", "cluster"] {
-      guard let text = try await allowed("INFO", section, or: "INFO", &report)?.text else { break }
+    // Without a section it tells all that is needed, which several sections in one call do only since Redis 7.
+    if let text = try await allowed("INFO", or: "INFO", &report)?.text {
       for line in text.split(whereSeparator: \.isNewline) {
         if let colon = line.firstIndex(of: ":") { facts[line[..<colon]] = line[line.index(after: colon)...] }
       }
@@ -64,15 +101,19 @@ extension RedisConnection {
     report.version = facts["redis_version"].map(String.init)
     report.runIdentifier = facts["run_id"].map(String.init)
     report.maximumMemoryPolicy = (facts["maxmemory_policy"] ?? settings["maxmemory-policy"]).map(String.init)
+    report.tell(facts, settings)
     report.judge(facts, settings)
     return report
   }
 
   private func settings(_ report: inout RedisServerReport) async throws(RedisError) -> [Substring: Substring] {
-    guard let pairs = try await allowed("CONFIG", "GET", "*max*", or: "CONFIG GET", &report)?.array else { return [:] }
     var settings: [Substring: Substring] = [:]
-    for index in stride(from: 0, to: pairs.count - 1, by: 2) {
-      if let name = pairs[index].text, let value = pairs[index + 1].text { settings[name[...]] = value[...] }
+    // One pattern to a call, since several are taken only since Redis 7.
+    for pattern: RedisArgument in ["*max*", "appendfsync"] {
+      guard let pairs = try await allowed("CONFIG", "GET", pattern, or: "CONFIG GET", &report)?.array else { break }
+      for index in stride(from: 0, to: pairs.count - 1, by: 2) {
+        if let name = pairs[index].text, let value = pairs[index + 1].text { settings[name[...]] = value[...] }
+      }
     }
     return settings
   }
@@ -92,6 +133,20 @@ extension RedisConnection {
 }
 
 extension RedisServerReport {
+  fileprivate mutating func tell(_ facts: [Substring: Substring], _ settings: [Substring: Substring]) {
+    func number(_ name: Substring) -> Int64? { facts[name].flatMap { Int64($0) } }
+    usedMemory = number("used_memory")
+    maximumMemory = number("maxmemory") ?? settings["maxmemory"].flatMap { Int64($0) }
+    evictedKeys = number("evicted_keys")
+    role = facts["role"].flatMap { Role(rawValue: String($0)) }
+    replicas = facts["connected_slaves"].flatMap { Int($0) }
+    persistence = number("aof_enabled").map { enabled in
+      Persistence(
+        appendsWrites: enabled == 1, synchronization: settings["appendfsync"].map(String.init),
+        appended: facts["aof_last_write_status"] != "err", saved: facts["rdb_last_bgsave_status"] != "err")
+    }
+  }
+
   fileprivate mutating func judge(_ facts: [Substring: Substring], _ settings: [Substring: Substring]) {
     if let version {
       let numbers = version.split(separator: ".").prefix(2).map { Int($0) ?? 0 }

@@ -11,6 +11,8 @@ public struct StoreConfiguration: Sendable, CustomStringConvertible {
   public var buckets: Int
   /// How long a call may take, in milliseconds, while the server says nothing; a later one fails and resets the connection. Default 5,000.
   public var callDeadlineMilliseconds = 5000
+  /// How often a worker asks for its memory and its settings, in milliseconds. Default 10,000.
+  public var inspectionMilliseconds = 10_000
 
   /// A configuration from its parts.
   public init(_ address: RedisAddress, buckets: Int = StoreConfiguration.standardBuckets) {

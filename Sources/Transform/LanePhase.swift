@@ -6,7 +6,7 @@
 struct LanePhase {
   /// The phases.
   enum Phase: Equatable {
-    /// Redis has not answered yet.
+    /// Redis has not told yet whether it can be worked with.
     case starting
     /// Redis answers, and what it has is compared with what was written to it.
     case verifying
@@ -31,6 +31,8 @@ struct LanePhase {
     case redisRefusesWrites(hasRegistry: Bool)
     /// Redis has lost everything: somebody has to rebuild it.
     case redisEmpty
+    /// Redis may throw away what it is given: somebody has to change its settings.
+    case redisUnsuitable
   }
 
   /// What a comparison of the markers has found.
@@ -114,15 +116,31 @@ struct LanePhase {
   }
 
   /// Whether a comparison can find anything.
-  var mayCompare: Bool { !isEnding && phase != .starting && phase != .suspended(.redisAway) }
+  var mayCompare: Bool {
+    switch phase {
+    case .starting, .suspended(.redisAway), .suspended(.redisUnsuitable): false
+    default: !isEnding
+    }
+  }
 
   // MARK: What happens
 
-  /// Redis answers.
-  mutating func redisCameUp() -> [Action] {
-    guard !isEnding else { return [] }
-    phase = .verifying
-    return [.compare]
+  /// Redis answers, and keeps what it is given.
+  mutating func redisIsSuitable() -> [Action] {
+    switch phase {
+    case .starting, .suspended(.redisAway), .suspended(.redisUnsuitable):
+      phase = .verifying
+      return [.compare]
+    default: return []
+    }
+  }
+
+  /// Redis answers, and would throw away what it is given.
+  mutating func redisIsUnsuitable() -> [Action] {
+    guard phase != .suspended(.redisUnsuitable) else { return [] }
+    epoch += 1
+    guard enterUnverified(.suspended(.redisUnsuitable)) else { return [] }
+    return [.hold, .distrustMarkers]
   }
 
   /// Redis does not answer any more.

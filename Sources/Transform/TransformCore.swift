@@ -25,6 +25,8 @@ final class TransformCore {
   private var intake: Intake?
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
+  private let inspection: RedisInspection
+  private let inspectionTimer: Timer
   private let comparisonTimer: Timer
   /// Runs while partitions were begun and have not been idle yet.
   private let healthyTimer: Timer
@@ -50,8 +52,11 @@ final class TransformCore {
     crashes = CrashLoopDetector(CrashLoops(shards))
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
+    inspection = RedisInspection(shards, metrics: metrics.redis)
+    inspectionTimer = Timer(on: loop)
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
+    inspectionTimer.handler = { [unowned self] in runTask?(.inspectRedis) }
     comparisonTimer.handler = { [unowned self] in runTask?(.compare) }
     healthyTimer.handler = { [unowned self] in clearHealthy() }
     lag.onQuestion = { [unowned self] in runTask?(.askForLogs) }
@@ -140,7 +145,8 @@ final class TransformCore {
     health.set("kafka", ready: false, "no partition is assigned yet")
     shards.onUp = { [unowned self] in
       logger.info("Redis answers", ["address": "\(address)"])
-      perform(state.phase.redisCameUp())
+      // It may be another server by now: it is worked with when it has said that it keeps what it is given.
+      inspectionTimer.start(after: 1, repeating: settings.store.inspectionMilliseconds)
     }
     shards.onDown = { [unowned self] error in
       health.set("redis", ready: false, "\(error)")
@@ -192,7 +198,28 @@ final class TransformCore {
     case .compare: await compare()
     case .restoreRegistry: await restoreRegistry()
     case .rejoin: await rejoin()
+    case .inspectRedis: await inspectRedis()
     case .askForLogs: if let admin { await lag.ask(admin) }
+    }
+  }
+
+  /// A Redis that may throw away what it is given is not given anything; after one that has, the markers are compared.
+  private func inspectRedis() async {
+    switch await inspection.look() {
+    case nil: if shards.isUp { inspectionTimer.start(after: 500, repeating: settings.store.inspectionMilliseconds) }
+    case .suitable: perform(state.phase.redisIsSuitable())
+    case .unsuitable(let reason):
+      let actions = state.phase.redisIsUnsuitable()
+      guard !actions.isEmpty else { return }
+      health.set("redis", ready: false, reason)
+      logger.error("Redis cannot be worked with any more; consumption pauses", ["reason": reason])
+      perform(actions)
+    case .evicted(let keys):
+      let what = ServerTrust.evictionReport(keys)
+      health.set("redis", ready: false, what)
+      logger.error("Redis has thrown away what it was given", ["reason": what])
+      perform(state.phase.redisIsSuitable())
+      distrust(what)
     }
   }
 
@@ -274,6 +301,7 @@ final class TransformCore {
     // Giving the partitions up, and telling Kafka what was done, takes a while, too.
     if !hasFailed { await untilIdle(withinMilliseconds: milliseconds - min(milliseconds / 2, Self.partingMilliseconds)) }
     comparisonTimer.stop()
+    inspectionTimer.close()
     healthyTimer.close()
     let partitions = consumer?.assignment.map { checkpoints.marked($0.topicPartition) } ?? []
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds

@@ -69,6 +69,8 @@ enum TransformTask: Sendable {
   case restoreRegistry
   /// A partition has another owner.
   case rejoin
+  /// Redis is asked for its memory and settings.
+  case inspectRedis
   /// Brokers are asked where logs begin and end.
   case askForLogs
 }

@@ -23,10 +23,11 @@ public struct TransformMetrics: Sendable {
   let inFlight: Gauge
   let inFlightLimit: Gauge
   let missed: Counter
-  let partitions: GaugeSet
-  let retention: GaugeSet
+  let partitions: Gauge
   let clients: ClientMetrics
   private let transformed: Histogram
+  private let registry: MetricRegistry
+  let redis: RedisMetrics
   // By the number of the verdict; nil where it is none of these records.
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
@@ -57,13 +58,15 @@ public struct TransformMetrics: Sendable {
     inFlight = registry.make(MetricNames.inFlight)
     inFlightLimit = registry.make(MetricNames.inFlightLimit)
     missed = registry.make(MetricNames.missed)
-    partitions = registry.commonSet(MetricNames.partitions)
-    retention = registry.commonSet(MetricNames.retention)
+    // Each lane knows the same of them.
+    partitions = registry.shared(MetricNames.partitions)
+    self.registry = registry
     clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
     transformed = registry.make(MetricNames.transformed)
     let reasons = RejectionReason.allCases.map(\.rawValue) + [DeadLetter.poison]
     deadLetters = Dictionary(
       uniqueKeysWithValues: reasons.map { ($0, registry.make(MetricNames.deadLetters, MetricLabel.snakeCase($0))) })
+    redis = RedisMetrics(registry)
     requestVerdicts = RecordVerdict.allCases.map {
       RecordVerdict.ofRequests.contains($0) ? registry.make(MetricNames.verdicts, $0.name) : nil
     }
@@ -79,6 +82,11 @@ public struct TransformMetrics: Sendable {
 
   /// Counts what became of a notification at an extension.
   func count(_ state: ExtensionState) { extensions[Int(state.rawValue) - 1].increment() }
+
+  /// Shows how long a topic keeps its records; 0 for ever, or where that is not known.
+  func show(retentionMilliseconds milliseconds: Int, of topic: String) {
+    registry.shared(MetricNames.retention, topic).set(Double(milliseconds) / 1000)
+  }
 
   /// Counts a record that was given to the dead letters.
   func deadLettered(_ reason: String) { deadLetters[reason]?.increment() }

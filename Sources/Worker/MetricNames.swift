@@ -40,17 +40,6 @@ public enum MetricNames {
   /// Redis' errors.
   public static let redisErrors = Metric<Counter>(
     "carillon_redis_errors_total", "Calls to Redis and attempts to connect to it that failed, by the kind of error.", labels: ["kind"])
-  /// What Redis uses.
-  public static let redisMemory = Metric<Gauge>("carillon_redis_memory_bytes", "Memory that Redis uses, as it says itself, in bytes.")
-  /// What Redis may use.
-  public static let redisMemoryLimit = Metric<Gauge>(
-    "carillon_redis_memory_limit_bytes", "Memory that Redis may use (maxmemory), in bytes; 0 where it has no limit.")
-  /// What Redis has evicted.
-  public static let redisEvictedKeys = Metric<Gauge>(
-    "carillon_redis_evicted_keys", "Keys that Redis has evicted since it began, as it says itself: each is a loss.")
-  /// Whether Redis is set as it must be.
-  public static let redisSuitable = Metric<Gauge>(
-    "carillon_redis_suitable", "1 when Redis' policy is one that this cluster can work with and nothing was evicted, else 0.")
   /// Kafka's errors.
   public static let kafkaErrors = Metric<Counter>(
     "carillon_kafka_errors_total", "Complaints of Kafka's clients and records that Kafka did not take, by the kind of error.",
@@ -90,6 +79,20 @@ public enum MetricNames {
     "carillon_published_to_acknowledged_seconds",
     "From a request's publication until a device acknowledged it, sent live or out of its mailbox; those that come again are left out.",
     labels: ["path"], buckets: .ages)
+
+  // Redis, as it tells of itself; looked at every ten seconds.
+
+  /// What Redis has in memory.
+  public static let redisMemory = Metric<Gauge>("carillon_redis_memory_bytes", "Memory that Redis takes.")
+  /// What it may have.
+  public static let redisMemoryLimit = Metric<Gauge>(
+    "carillon_redis_memory_limit_bytes", "Memory that Redis may take; 0 where it sets itself no bound.")
+  /// What it threw away.
+  public static let redisEvictedKeys = Metric<Gauge>(
+    "carillon_redis_evicted_keys", "Keys that Redis has thrown away for want of memory since it was started.")
+  /// Whether it may be relied on.
+  public static let redisSuitable = Metric<Gauge>(
+    "carillon_redis_suitable", "1 where Redis keeps what it is given; 0 where its settings let it throw that away, or it just has.")
 
   // The transform stage.
 

@@ -192,7 +192,7 @@ import Testing
         #expect(receipt.id == entry.id && receipt.source == entry.source && receipt.revision == Revision(entry.source))
         #expect(receipt.userHash == entry.userHash && receipt.deviceHash == 77)
         #expect(receipt.collapseID.text == "score" && receipt.application.text == "com.example.shop")
-        #expect(receipt.sourceTopic.text == "old" && receipt.category.text == "INVITE")
+        #expect(receipt.sourceTopic.text == "old" && receipt.traceparent.text == Self.trace && receipt.category.text == "INVITE")
         #expect(ReceiptView(UnsafeRawBufferPointer(rebasing: bytes.dropLast())) == nil)
       }
     }

@@ -119,6 +119,7 @@ import Testing
     #expect(notify.delivery == 7 && notify.identifier == "score" && notify.revision == revision && notify.receipt == "abc_-")
     #expect(notify.id == "123e4567-e89b-12d3-a456-42665544000a" && notify.expiration == 1_700_000_500 && notify.priority == 5)
     #expect(String(decoding: notify.payload, as: UTF8.self) == #"{"aps":{"alert":"Hello","category":"INV\u0049TE","mutable-content":1}}"#)
+    #expect(notify.traceparent == DeliveryTests.trace)
     #expect(notify.trigger?.hasPrefix(#"{"type":"location""#) == true)
     guard case .remove(let remove) = seen[1], case .welcome(let welcome) = seen[2] else {
       Issue.record("no remove, no welcome")

@@ -161,6 +161,7 @@ import Testing
         guard let read = ReceiptView(bytes) else { return "its receipt cannot be read" }
         let isRegistrable = view.category.count <= NotificationCategory.identifierBytes
         return read.id == view.id && read.source == view.source && read.userHash == view.userHash
+          && read.traceparent.equals(view.traceparent)
           && (isRegistrable ? read.category.equals(view.category) : read.category.isEmpty) ? nil : "its receipt says something else"
       }
     }
@@ -211,9 +212,9 @@ import Testing
     }
     let failures = Fuzz("receipts", corpus: [buffer.withUnsafeBytes(Array.init)]).run { bytes, _ in
       guard let view = ReceiptView(bytes) else { return nil }
-      let fields = [view.collapseID, view.application, view.sourceTopic, view.category]
-      // 73 bytes before the first field, three lengths of one byte and one of two.
-      return fields.reduce(73 + 3 + 2) { $0 + $1.count } == bytes.count ? nil : "its fields are not all of it"
+      let fields = [view.collapseID, view.application, view.sourceTopic, view.traceparent, view.category]
+      // 73 bytes before the first field, four lengths of one byte and one of two.
+      return fields.reduce(73 + 4 + 2) { $0 + $1.count } == bytes.count ? nil : "its fields are not all of it"
     }
     #expect(failures.isEmpty, "\(failures)")
   }

@@ -19,6 +19,29 @@ import Testing
     }
   }
 
+  @Test func aServerTellsItsMemoryRoleAndPersistence() async throws {
+    let settings = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random", "--appendonly", "yes", "--appendfsync", "always"]
+    try await withRedis(settings: settings) { server in
+      try await withClient(RedisConfiguration(server.address)) { client in
+        try await client.open()
+        let empty = try await client.check()
+        #expect(empty.maximumMemory == 3 << 20)
+        #expect(try #require(empty.usedMemory) > 500_000)
+        #expect(empty.evictedKeys == 0)
+        #expect(empty.role == .primary)
+        #expect(empty.replicas == 0)
+        #expect(
+          empty.persistence == RedisServerReport.Persistence(appendsWrites: true, synchronization: "always", appended: true, saved: true))
+        for number in 0..<40 {
+          _ = try await client.command("SET", .text("key-\(number)"), .bytes([UInt8](repeating: 1, count: 100_000)))
+        }
+        let full = try await client.check()
+        #expect(try #require(full.evictedKeys) > 0)
+        #expect(try #require(full.usedMemory) > #require(empty.usedMemory))
+      }
+    }
+  }
+
   @Test func evictionIsAnErrorAndSmallListpacksAWarning() async throws {
     try await withRedis(settings: ["--maxmemory-policy", "allkeys-lru", "--hash-max-listpack-value", "64"]) { server in
       try await withClient(RedisConfiguration(server.address)) { client in
@@ -35,7 +58,9 @@ import Testing
     try await withRedis(settings: ["--replicaof", "127.0.0.1", "1"]) { server in
       try await withClient(RedisConfiguration(server.address)) { client in
         try await client.open()
-        #expect(try await client.check().passing?.contains("replica") == true)
+        let report = try await client.check()
+        #expect(report.passing?.contains("replica") == true)
+        #expect(report.role == .replica)
       }
     }
   }
@@ -50,6 +75,7 @@ import Testing
         let report = try await client.check()
         #expect(report.isAcceptable)
         #expect(report.findings.map(\.severity) == [.note, .note, .note])
+        #expect(report.usedMemory == nil && report.evictedKeys == nil && report.role == nil && report.persistence == nil)
       }
     }
   }

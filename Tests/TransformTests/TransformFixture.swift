@@ -172,12 +172,29 @@ actor TransformFixture {
     return Int(count)
   }
 
+  /// How often Redis was asked for its memory and settings.
+  func looks() async throws -> Int {
+    try await calls(of: "info")
+  }
+
+  /// Keys that Redis has thrown away.
+  func evicted() async throws -> Int {
+    let statistics = try await probe.command("INFO", "stats").text ?? ""
+    return statistics.firstMatch(of: /evicted_keys:(\d+)/).flatMap { Int($0.1) } ?? 0
+  }
+
+  /// Since when Redis is found to be as it is: another time when it was found otherwise meanwhile.
+  nonisolated var redisSince: String? {
+    health.json.firstMatch(of: /"name":"redis","ready":true,"since":"([^"]+)"/).map { String($0.1) }
+  }
+
   /// How many scripts Redis has run.
-  func calls() async throws -> Int {
-    guard let text = try await probe.command("INFO", "commandstats").text, let found = text.firstMatch(of: /evalsha:calls=(\d+)/) else {
-      return 0
-    }
-    return Int(found.1) ?? 0
+  func calls() async throws -> Int { try await calls(of: "evalsha") }
+
+  private func calls(of command: String) async throws -> Int {
+    let statistics = try await probe.command("INFO", "commandstats").text ?? ""
+    let line = statistics.split(whereSeparator: \.isNewline).first { $0.hasPrefix("cmdstat_\(command):calls=") }
+    return line.flatMap { Int($0.drop { !$0.isNumber }.prefix { $0.isNumber }) } ?? 0
   }
 
   // MARK: What is broken

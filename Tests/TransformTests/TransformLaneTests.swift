@@ -148,6 +148,51 @@ import Worker
     }
   }
 
+  /// A policy may be changed while a worker runs.
+  @Test func nothingIsJudgedWhileRedisMayThrowItAway() async throws {
+    try await TransformFixture.with({ $0.store.inspectionMilliseconds = 50 }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.probe.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+      await lane.eventually("the lane is not ready") { !lane.health.isReady }
+      #expect(lane.health.json.contains("allkeys-lru"))
+      #expect(lane.metric("carillon_redis_suitable") == 0)
+      try await lane.request("device:\(token)")
+      // Even a sign for which the markers are compared in any other phase, and another connection, change nothing about it.
+      let looks = try await lane.looks()
+      try await lane.probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+      await lane.eventually("it has looked again") { try await lane.looks() > looks + 5 }
+      #expect(try await lane.waiting(token) == 0 && !lane.health.isReady)
+      try await lane.probe.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+      await lane.eventually("the request waits in its mailbox") { try await lane.waiting(token) == 1 && lane.health.isReady }
+      await lane.eventually("metrics tell that it is suitable") { lane.metric("carillon_redis_suitable") == 1 }
+    }
+  }
+
+  /// A policy that was wrong for less than the time between two looks may have cost keys all the same.
+  @Test func afterAnEvictionTheMarkersAreCompared() async throws {
+    try await TransformFixture.with({ $0.store.inspectionMilliseconds = 3_000 }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.request("device:\(token)", count: 3)
+      await lane.eventually("it has looked at Redis") { lane.metric("carillon_redis_suitable") == 1 }
+      let since = try #require(lane.redisSince)
+      // Only what has an end is thrown away with this policy, and nothing else has one that is so near.
+      try await lane.probe.command("SETRANGE", "large", .integer(20 << 20), "x")
+      try await lane.probe.command("EXPIRE", "large", 600)
+      try await lane.probe.command("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+      try await lane.probe.command("CONFIG", "SET", "maxmemory", "16mb")
+      await lane.eventually("it is thrown away") { try await lane.evicted() == 1 }
+      try await lane.probe.command("CONFIG", "SET", "maxmemory", "0")
+      try await lane.probe.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+      await lane.eventually("the lane was not ready meanwhile, and is again") { lane.health.isReady && lane.redisSince != since }
+      #expect(lane.metric("carillon_redis_evicted_keys") == 1)
+      await lane.eventually("metrics tell that it is suitable again") { lane.metric("carillon_redis_suitable") == 1 }
+      try await lane.request("device:\(token)")
+      await lane.eventually("the next request waits with the others") { try await lane.waiting(token) == 4 }
+    }
+  }
+
   @Test func aJournalThatIsRefusedMakesTheLaneNotReady() async throws {
     // What the journal says of these devices does not fit.
     try await TransformFixture.with({ $0.kafka.properties["message.max.bytes"] = "2000" }) { lane in

@@ -57,6 +57,17 @@ private final class LogPipe {
       ) != nil)
   }
 
+  @Test(arguments: ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", ""])
+  func aLineAboutARequestNamesTheTraceThatItBelongsTo(_ traceparent: String) throws {
+    var header = traceparent
+    let lines = logged { logger in
+      header.withUTF8 { logger.with(trace: UnsafeRawBufferPointer($0)).warning("it failed", ["offset": 7]) }
+    }
+    try #require(lines.count == 1)
+    let trace = traceparent.isEmpty ? "" : " trace_id=0af7651916cd43dd8448eb211c80319c span_id=b7ad6b7169203331"
+    #expect(lines[0].hasSuffix("it failed\(trace) offset=7"))
+  }
+
   @Test func jsonLineIsOneObjectWithTypedFields() throws {
     let lines = logged(.json) {
       $0.error("a \"quoted\"\nmessage", ["count": 3, "ratio": 0.5, "on": false, "text": "a\nb", "wait": Duration.seconds(2)])

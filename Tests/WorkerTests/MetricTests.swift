@@ -123,13 +123,6 @@ private func read(_ text: String) throws -> [String: Double] {
     #expect(abs((values["process_start_time_seconds"] ?? 0) - Date().timeIntervalSince1970) < 60)
   }
 
-  @Test func whatIsOfTheWholeClusterIsShownOnceByAllLanes() throws {
-    let registry = MetricRegistry()
-    let partitions = Metric<Gauge>("example_partitions", "Partitions that there are.")
-    for _ in 0..<3 { registry.commonSet(partitions).replace(with: [[]: 12]) }
-    #expect(try read(registry.text) == ["example_partitions": 12])
-  }
-
   @Test func countersAreToldApartByWhatIsKnownLateAndTheirNumberIsBounded() throws {
     let registry = MetricRegistry()
     let errors = Metric<Counter>("example_errors_total", "Errors.", labels: ["kind"])

@@ -86,7 +86,8 @@ extension DeliveredNotification {
       ("body", text(content.body)), ("badge", content.badge.map { .integer(Int64($0)) }), ("sound", content.sound.map { .string($0) }),
       ("category", content.categoryIdentifier.map { .string($0) }), ("threadIdentifier", content.threadIdentifier.map { .string($0) }),
       ("pushType", .string(frame.pushType)), ("priority", .integer(Int64(frame.priority))), ("expiration", .integer(frame.expiration)),
-      ("presentation", .array(presentation.names.map { .string($0) })), ("at", .integer(takenAt)), ("payload", content.payload),
+      ("traceparent", frame.traceparent.map { .string($0) }), ("presentation", .array(presentation.names.map { .string($0) })),
+      ("at", .integer(takenAt)), ("payload", content.payload),
       ("attachments", attachments.isEmpty ? nil : .array(attachments.map(\.object))),
     ]
   }

@@ -138,6 +138,7 @@ enum StateRecord: Equatable {
     json.member("priority", frame.priority)
     json.member("pushType", frame.pushType)
     if var trigger = frame.trigger { trigger.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
+    if let traceparent = frame.traceparent { json.member("traceparent", traceparent) }
     if !frame.attachments.isEmpty {
       json.key("attachments")
       JSONValue.array(frame.attachments.map(\.object)).write(to: &json)

@@ -45,7 +45,7 @@ final class FanOutCore {
     self.health = health
     clients = metrics.clients
     shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
-    watch = RedisWatch(on: loop, shards, settings.topics, admin)
+    watch = RedisWatch(on: loop, shards, settings.topics, admin, interval: settings.store.inspectionMilliseconds, metrics: metrics.redis)
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     events = EventProducer(settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
@@ -202,6 +202,8 @@ extension FanOutCore: RedisWatchOwner, LaneMembershipOwner {
     if let missing { logger.warning("something is missing in Redis", ["reason": missing]) }
     if missing == nil, wasMissing { sessions.resyncAll("nothing is missing in Redis any more") }
   }
+
+  func redisHasEvicted(_ report: String) { logger.error("Redis has thrown away what it was given", ["reason": report]) }
 
   func laneLapsed() { sessions.resyncAll("the lane's heartbeat had lapsed") }
 

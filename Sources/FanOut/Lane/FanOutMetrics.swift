@@ -53,6 +53,7 @@ public struct FanOutMetrics: Sendable {
   let clients: ClientMetrics
   private let sentAfter: [Histogram]
   private let acknowledgedAfter: [Histogram]
+  let redis: RedisMetrics
   private let limits: [Limit: Counter]
   private let verdicts: [DeliveryVerdict: Counter]
   private let closes: [CloseCode: Counter]
@@ -63,6 +64,7 @@ public struct FanOutMetrics: Sendable {
   /// - Parameter lane: what the lane is called in labels.
   public init(_ registry: MetricRegistry, lane: String = "fan-out-0") {
     connections = registry.make(MetricNames.connections)
+    redis = RedisMetrics(registry)
     sessions = registry.make(MetricNames.sessions)
     sent = registry.make(MetricNames.frames, "notify")
     removals = registry.make(MetricNames.frames, "remove")

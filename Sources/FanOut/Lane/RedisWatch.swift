@@ -9,6 +9,8 @@ protocol RedisWatchOwner: AnyObject {
   func redisCheckIsDue()
   /// What is missing in Redis, or nil when nothing is, and whether something was before.
   func redisWasChecked(missing: String?, wasMissing: Bool)
+  /// Redis has thrown away what it was given.
+  func redisHasEvicted(_ report: String)
 }
 
 /// Whether Redis has what it should: its buckets, and the registrations that Kafka has. Loop-confined.
@@ -20,7 +22,10 @@ final class RedisWatch {
   private let markers: Markers
   private let topics: Topics
   private let admin: Admin
+  private let inspection: RedisInspection
   private let timer: Timer
+  /// How often it checks without a reason.
+  private let interval: Int
   private var doubts = 0
   private(set) var isChecking = false
   private var isClosed = false
@@ -30,10 +35,12 @@ final class RedisWatch {
   /// Told what is found.
   weak var owner: (any RedisWatchOwner)?
 
-  init(on loop: EventLoop, _ shards: Shards, _ topics: Topics, _ admin: Admin) {
+  init(on loop: EventLoop, _ shards: Shards, _ topics: Topics, _ admin: Admin, interval: Int, metrics: RedisMetrics) {
+    self.interval = interval
     self.shards = shards
     self.topics = topics
     self.admin = admin
+    inspection = RedisInspection(shards, metrics: metrics)
     markers = Markers(shards)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in owner?.redisCheckIsDue() }
@@ -63,13 +70,18 @@ final class RedisWatch {
     isRegistryComplete = missing == nil
     owner?.redisWasChecked(missing: missing?.reason, wasMissing: wasMissing)
     wasMissing = missing != nil
-    timer.start(after: missing?.milliseconds ?? Self.idleMilliseconds)
+    timer.start(after: missing?.milliseconds ?? interval)
   }
 
-  /// How often it checks without a reason.
-  private static let idleMilliseconds = 10_000
-
   private func findMissing() async -> (reason: String, milliseconds: Int)? {
+    switch await inspection.look() {
+    case .unsuitable(let reason)?: return (reason, 2_000)
+    case .evicted(let keys)?:
+      owner?.redisHasEvicted(ServerTrust.evictionReport(keys))
+      // What devices have here and in Redis may differ, and so may the registry.
+      (isRegistryComplete, wasMissing) = (false, true)
+    case .suitable?, nil: break
+    }
     guard let buckets = await markers.read([]) else { return ("Redis does not answer", 500) }
     do {
       let missing = buckets.indices.filter { buckets[$0] == nil }

@@ -184,7 +184,7 @@ final class OpenSession {
     } else if !owner.takes(entry) {
       end(number, as: .filtered)
     } else if !entry.isPayloadIntact {
-      sessions.logger.warning(
+      sessions.logger.with(trace: entry.traceparent).warning(
         "the payload of a notification was changed in its mailbox: it is rejected",
         ["mailbox": sessions.mailboxes.name(of: token), "id": "\(entry.id)"])
       sessions.metrics.damagedPayloads.increment()

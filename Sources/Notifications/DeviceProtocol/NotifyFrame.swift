@@ -16,6 +16,8 @@ public struct NotifyFrame: Sendable, Equatable {
   public var pushType: String
   /// When or where it is due, as JSON; `nil` when now.
   public var trigger: String?
+  /// The W3C trace context of its request; `nil` when it came without one.
+  public var traceparent: String?
   /// What it comes with.
   public var attachments: [LinkedAttachment]
   /// The payload, byte for byte.
@@ -32,6 +34,7 @@ public struct NotifyFrame: Sendable, Equatable {
     expiration = try reader.integer("expiration") ?? 0
     priority = Int(try reader.integer("priority", in: 0...100) ?? 10)
     pushType = try reader.text("pushType", longest: FrameLimits.idBytes) ?? PushType.alert.name.description
+    traceparent = try reader.text("traceparent", longest: FrameLimits.idBytes)
     attachments = []
     for (value, path) in try reader.elements("attachments", atMost: NotificationAttachment.maximum) ?? [] {
       // One of a kind that this version does not know is passed over, and the notification is shown.

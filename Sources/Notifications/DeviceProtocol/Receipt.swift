@@ -13,6 +13,7 @@
 /// | 1 + n | collapse id; empty when the identifier is the apns-id |
 /// | 1 + n | application |
 /// | 1 + n | source topic; empty when it is the configured one |
+/// | 1 + n | traceparent, 0 or 55 |
 /// | 2 + n | category; empty when it is longer than any that a device can register |
 public struct ReceiptView {
   static let version: UInt8 = 1
@@ -33,6 +34,8 @@ public struct ReceiptView {
   public let application: UnsafeRawBufferPointer
   /// The topic that the request came from first; none when it is the configured one.
   public let sourceTopic: UnsafeRawBufferPointer
+  /// The trace context of the request; none when it has none.
+  public let traceparent: UnsafeRawBufferPointer
   /// The category; none when the notification has none.
   public let category: UnsafeRawBufferPointer
 
@@ -44,11 +47,13 @@ public struct ReceiptView {
       let timestamp = reader.integer(Int64.self), timestamp >= 0,
       let revision = reader.bytes(Revision.byteCount).flatMap(Revision.init(bytes:)), let userHash = reader.integer(UInt64.self),
       let deviceHash = reader.integer(UInt64.self), let collapseID = reader.shortField(), let application = reader.shortField(),
-      let sourceTopic = reader.shortField(), let category = reader.longField(), reader.rest.isEmpty
+      let sourceTopic = reader.shortField(), let traceparent = reader.shortField(),
+      traceparent.isEmpty || traceparent.count == TraceParent.textCount, let category = reader.longField(), reader.rest.isEmpty
     else { return nil }
     (self.id, self.revision, self.userHash, self.deviceHash) = (id, revision, userHash, deviceHash)
     source = SourcePosition(partition: partition, offset: offset, timestamp: timestamp)
-    (self.collapseID, self.application, self.sourceTopic, self.category) = (collapseID, application, sourceTopic, category)
+    (self.collapseID, self.application, self.sourceTopic) = (collapseID, application, sourceTopic)
+    (self.traceparent, self.category) = (traceparent, category)
   }
 
   /// The identifier, valid during the call: the collapse id, or the id's text.
@@ -70,6 +75,7 @@ public struct ReceiptView {
     appendShort(entry.collapseID, to: &buffer)
     appendShort(entry.application, to: &buffer)
     appendShort(entry.sourceTopic, to: &buffer)
+    appendShort(entry.traceparent, to: &buffer)
     // Of a longer one the answer is the same as of none, and with it the receipt would be longer than a frame's may be.
     let category = entry.category.count <= NotificationCategory.identifierBytes ? entry.category : .none
     buffer.append(UInt16(category.count))

@@ -28,6 +28,10 @@ public enum ServerFrames {
     json.member("priority", Int(entry.priority))
     json.member("pushType", word: entry.pushType.name)
     if !entry.trigger.isEmpty { json.member("trigger", raw: entry.trigger) }
+    if !entry.traceparent.isEmpty {
+      json.key("traceparent")
+      json.string(utf8: entry.traceparent)
+    }
     if !entry.attachments.isEmpty, let attachments = NotificationAttachment.list(entry.attachments) {
       json.key("attachments")
       JSONValue.array(attachments.map { LinkedAttachment($0, link: link($0.media.hash)).object }).write(to: &json)

@@ -78,6 +78,7 @@ public struct EventFacts {
     source = receipt.source
     sourceTopic = receipt.sourceTopic
     revision = receipt.revision
+    traceparent = receipt.traceparent
   }
 }
 

@@ -26,4 +26,10 @@ public enum TraceParent {
     }
     return UnsafeRawBufferPointer(rebasing: header[0..<textCount])
   }
+
+  /// The ids of the trace and of its sender's span, in hexadecimal digits, of what is carried on; nil of nothing.
+  public static func identifiers(_ carried: UnsafeRawBufferPointer) -> (trace: String, span: String)? {
+    guard carried.count == textCount else { return nil }
+    return (String(decoding: carried[3..<35], as: UTF8.self), String(decoding: carried[36..<52], as: UTF8.self))
+  }
 }

@@ -173,7 +173,8 @@ final class InFlight {
 
   private func logPoison(_ poison: InFlightRecord, tries: Int) {
     let record = poison.record
-    logger.warning(
+    let headers = RequestRecord(record, topic: UnsafeRawBufferPointer(start: nil, count: 0)).headers
+    logger.with(trace: TraceParent.carried(headers.traceparent)).warning(
       "a record could not be processed: the dead letters have it",
       ["topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": poison.reason, "tries": tries])
   }

@@ -30,8 +30,8 @@ struct GroupPlan {
 
   /// Shows what was found out of the topics.
   func show(_ settings: TransformSettings, in metrics: TransformMetrics) {
-    metrics.partitions.replace(with: [[]: Double(requestPartitions + devicePartitions)])
-    metrics.retention.replace(with: [[settings.topics.requests]: Double(max(0, retentionMilliseconds ?? 0)) / 1000])
+    metrics.partitions.set(requestPartitions + devicePartitions)
+    metrics.show(retentionMilliseconds: max(0, retentionMilliseconds ?? 0), of: settings.topics.requests)
   }
 
   /// The wanted session timeout, or the shortest that the brokers allow.

@@ -39,14 +39,18 @@ final class ExtendedEntryWriter {
 
   /// The log is limited by its writer: an extension may fail for each request.
   private func log(_ run: ExtensionRun, _ content: RequestContent) {
-    for outcome in run.outcomes {
-      guard let failure = outcome.failure else { continue }
-      logger.warning(
-        "a service extension has failed",
-        [
-          "extension": outcome.name, "application": content.withPublished { String(decoding: $0.application, as: UTF8.self) } ?? "",
-          "state": "\(outcome.state.word)", "reason": failure.reason,
-        ])
+    guard run.outcomes.contains(where: { $0.failure != nil }) else { return }
+    content.withPublished { published in
+      let logger = logger.with(trace: published.traceparent)
+      for outcome in run.outcomes {
+        guard let failure = outcome.failure else { continue }
+        logger.warning(
+          "a service extension has failed",
+          [
+            "extension": outcome.name, "application": String(decoding: published.application, as: UTF8.self), "id": "\(published.id)",
+            "state": "\(outcome.state.word)", "reason": failure.reason,
+          ])
+      }
     }
   }
 

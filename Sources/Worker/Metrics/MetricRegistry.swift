@@ -18,7 +18,8 @@ public final class MetricRegistry: Sendable {
   }
 
   private let families = Mutex<[String: Family]>([:])
-  private let common = Mutex<[String: GaugeSet]>([:])
+  /// The cells that whoever asks for them shares, by the metric's name and the labels' values.
+  private let sharedCells = Mutex<[[String]: any MetricCell]>([:])
 
   /// Makes a registry with nothing in it.
   public init() {}
@@ -30,6 +31,19 @@ public final class MetricRegistry: Sendable {
     let cell = Cell(buckets: metric.buckets)
     add(metric, labels) { cell.reading }
     return cell
+  }
+
+  /// The one cell of the process for a metric: for what all lanes see alike, so that it is not shown as many times as there are lanes.
+  ///
+  /// - Parameter labels: the labels' values, in the order of the metric's declaration.
+  public func shared<Cell>(_ metric: Metric<Cell>, _ labels: String...) -> Cell {
+    sharedCells.withLock { cells in
+      if let cell = cells[[metric.name] + labels] as? Cell { return cell }
+      let cell = Cell(buckets: metric.buckets)
+      add(metric, labels) { cell.reading }
+      cells[[metric.name] + labels] = cell
+      return cell
+    }
   }
 
   /// Shows a counter or gauge that is kept elsewhere.
@@ -47,16 +61,6 @@ public final class MetricRegistry: Sendable {
     let set = GaugeSet()
     add(metric) { set.readings }
     return set
-  }
-
-  /// The gauges of a metric that tells of the whole cluster, which all lanes show together: each sets the same, and none adds to another's.
-  public func commonSet(_ metric: Metric<Gauge>) -> GaugeSet {
-    common.withLock { common in
-      if let set = common[metric.name] { return set }
-      let set = makeSet(metric)
-      common[metric.name] = set
-      return set
-    }
   }
 
   /// Makes counters of a metric whose labels are known at run time only.

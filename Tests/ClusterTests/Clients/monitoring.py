@@ -34,11 +34,11 @@ MONITORING = os.path.join(ROOT, "Deploy", "monitoring")
 # What need not have data: it tells of faults, or of what these workers do not have.
 QUIET = {
     "Service extensions", "Kafka's errors by kind", "Redis' errors by kind", "What others have changed in Redis", "Conditions that are not ready",
-    "Sessions opened and closed", "Redis' memory", "Redis is set as it must be"}
+    "Sessions opened and closed"}
 # What the embedded broker does not tell.
 ONLY_REAL = {"Retention that is used"}
-# What workers without media, and those that do not look after Redis, do not show.
-ELSEWHERE = re.compile(r"carillon_media_|carillon_redis_(memory|evicted|suitable)")
+# What workers without media do not show.
+ELSEWHERE = re.compile(r"carillon_media_")
 
 
 class Prometheus:
@@ -121,6 +121,7 @@ async def queries(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests")
     async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *cluster.group)
+        redis.cli("CONFIG", "SET", "maxmemory", "1gb")
         fan_outs = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
         admins = [worker.addresses["admin"] for worker in fan_outs]
         async with watched(folder, [transform.addresses["admin"]], admins) as prometheus, contextlib.AsyncExitStack() as stack:
@@ -298,6 +299,16 @@ async def alerts(arguments, folder):
                 small = await fan_out_started()
                 await asyncio.sleep(2)
             await fires(prometheus, "CarillonRestarts")
+
+            # They look at Redis every ten seconds.
+            used = int(re.search(rb"used_memory:(\d+)", redis.cli("INFO", "memory"))[1])
+            redis.cli("CONFIG", "SET", "maxmemory", str(int(used * 1.15)))
+            await fires(prometheus, "CarillonRedisMemory")
+            redis.cli("CONFIG", "SET", "maxmemory", "0")
+            redis.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+            await fires(prometheus, "CarillonRedisUnsuitable")
+            redis.cli("CONFIG", "SET", "maxmemory-policy", "noeviction")
+            await until(lambda: ready(transform) and ready(large), "the workers are ready again", 60)
 
             # Redis is killed with work under way, and comes back as it was before.
             redis.cli("BGREWRITEAOF")

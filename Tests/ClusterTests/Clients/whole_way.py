@@ -104,6 +104,25 @@ class WholeWay:
             ids = {record.headers["ce_id"] for record in self.events("response", apnsId=name)}
             expect(len(ids) == 1, "a repeated response has the same ce_id", list(ids))
 
+    async def a_trace_goes_from_the_request_to_all_that_becomes_of_it(self):
+        trace = "00-" + "c" * 32 + "-" + "d" * 16 + "-01"
+        device = self.device(user="trudy")
+        async with device:
+            pass
+        # Once out of the mailbox, and once on the fast path.
+        waiting = await self.producer.notify("user:trudy", aps={"category": "chat"}, traceparent=trace)
+        await self.queued(waiting)
+        async with self.device(device=device.token, user="trudy") as device:
+            live = await self.producer.notify("user:trudy", aps={"category": "chat"}, traceparent=trace)
+            plain = await self.producer.notify("user:trudy", aps={"category": "chat"})
+            for name, expected in (waiting, trace), (live, trace), (plain, None):
+                notify = await device.frame("notify", id=name)
+                expect(notify.get("traceparent") == expected, "the frame has the trace of its request", notify)
+                await device.frame("accepted", response=await self.respond(device, notify, "reply", "yes"))
+                for kind in "addressed", "delivered", "response":
+                    event = await self.event(kind, apnsId=name)
+                    expect(event.headers.get("traceparent") == expected, "the event has it, too", [kind, event.headers])
+
     async def a_dismissal_is_an_event_only_when_asked_for(self):
         async with self.device() as device:
             target = "device:" + device.token
@@ -336,7 +355,8 @@ class WholeWay:
         reading = asyncio.create_task(self.reader.run())
         failed = []
         promises = [
-            self.a_response_becomes_an_event, self.a_dismissal_is_an_event_only_when_asked_for, self.what_is_wrong_with_a_response_is_said,
+            self.a_response_becomes_an_event, self.a_trace_goes_from_the_request_to_all_that_becomes_of_it,
+            self.a_dismissal_is_an_event_only_when_asked_for, self.what_is_wrong_with_a_response_is_said,
             self.a_response_is_not_told_as_later_than_its_event, self.a_category_that_nobody_can_register_takes_no_response_away,
             self.another_application_gets_nothing_of_the_former_one, self.another_person_gets_nothing_of_the_former_one,
             self.a_second_connection_takes_over, self.one_of_several_updates_in_a_batch_is_found,

@@ -1,0 +1,57 @@
+import Notifications
+import Redis
+@testable import Store
+import TestSupport
+import Testing
+import Worker
+
+@testable import FanOut
+
+/// A lane whose Redis is changed under it.
+@Suite struct RedisWatchTests {
+  @Test func aLaneIsNotReadyWhileRedisMayThrowItsMailboxesAwayAndItsDevicesStay() async throws {
+    try await LaneFixture.with({ $0.store.inspectionMilliseconds = 50 }) { lane in
+      try await RedisProbe.with(lane.redis.address) { redis in
+        let device = try await lane.connect()
+        await lane.eventually("the device is welcomed") { $0.frames("welcome", at: device).count == 1 }
+        try await applyRegistrations(redis)
+        try await redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        await lane.eventually("the lane is not ready, and says why") { $0.health.json.contains("allkeys-lru") && !$0.health.isReady }
+        #expect(lane.metric("carillon_redis_suitable") == 0)
+        try await redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        await lane.eventually("the lane is ready again") { $0.health.isReady && $0.metric("carillon_redis_suitable") == 1 }
+        #expect(await lane.end(of: device) == nil)
+      }
+    }
+  }
+
+  /// What a device waits for may be gone with what was thrown away; what is left of it is sent.
+  @Test func afterAnEvictionEachSessionResyncsWithItsMailbox() async throws {
+    try await LaneFixture.with({ $0.store.inspectionMilliseconds = 3_000 }) { lane in
+      try await RedisProbe.with(lane.redis.address) { redis in
+        let token = LaneFixture.token()
+        let device = try await lane.connect(token)
+        await lane.eventually("the device is welcomed") { $0.frames("welcome", at: device).count == 1 }
+        await lane.eventually("the lane has looked at Redis") { $0.metric("carillon_redis_suitable") == 1 }
+        try await applyRegistrations(redis)
+        try await lane.put(
+          try LaneFixture.entry(for: token, offset: 1), .init(timestamp: 1, partition: 0, offset: 1), for: token, in: redis)
+        try await redis.command("SETRANGE", "large", .integer(20 << 20), "x")
+        try await redis.command("EXPIRE", "large", 600)
+        try await redis.command("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+        try await redis.command("CONFIG", "SET", "maxmemory", "16mb")
+        await lane.eventually("it is thrown away") { _ in await (try? redis.command("EXISTS", "large"))?.integer == 0 }
+        try await redis.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        await lane.eventually("what is left is sent") { $0.frames("notify", at: device).count == 1 }
+        await lane.eventually("metrics tell of it") { $0.metric("carillon_redis_evicted_keys") >= 1 }
+      }
+    }
+  }
+
+  /// No transform worker is here to say that it has applied them.
+  private func applyRegistrations(_ redis: RedisProbe) async throws {
+    let script = "for i = 0, ARGV[2] - 1 do redis.call('HSET', 'k{' .. i .. '}', 'd0', ARGV[1], 'd1', ARGV[1]) end"
+    let marker = Marker(offset: 1_000, timestamp: 1, incarnation: 0)
+    try await redis.command("EVAL", .text(script), 0, .bytes(marker.bytes), .integer(Int64(StoreConfiguration.standardBuckets)))
+  }
+}

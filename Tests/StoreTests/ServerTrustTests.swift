@@ -1,0 +1,48 @@
+import Store
+import TestSupport
+import Testing
+
+/// Whether Redis is relied on, by random histories of servers that evict, change their settings, restart and are replaced.
+@Suite struct ServerTrustTests {
+  @Test func everyKeyThatIsThrownAwayIsToldOnceAndNoneWhileTheSettingsAreWrong() {
+    for seed in 0..<200 as Range<UInt64> {
+      var random = SeededRandom(seed: seed)
+      var trust = ServerTrust()
+      var server = ServerState(runIdentifier: "0", evictedKeys: Int64.random(in: 0...3, using: &random))
+      // The model: what was thrown away since somebody looked first, and what was told of it.
+      var (lost, told) = (Int64(0), Int64(0))
+      #expect(trust.judge(server) == .suitable, "what was thrown away before is not told")
+      for step in 0..<100 {
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: server.objection = server.objection == nil ? "evicts" : nil
+        case 1:
+          // A look comes between any two of these, so that nothing is thrown away that no look can see.
+          server.runIdentifier = "\(step + 1)"
+          server.evictedKeys = 0
+        case 2: server.evictedKeys = 0
+        case 3, 4:
+          let keys = Int64.random(in: 1...9, using: &random)
+          server.evictedKeys = (server.evictedKeys ?? 0) + keys
+          lost += keys
+        default: break
+        }
+        switch trust.judge(server) {
+        case .unsuitable(let reason): #expect(reason == server.objection)
+        case .suitable: #expect(server.objection == nil && told == lost, "seed \(seed)")
+        case .evicted(let keys):
+          #expect(server.objection == nil && keys > 0)
+          told += keys
+          #expect(told == lost, "seed \(seed)")
+        }
+      }
+    }
+  }
+
+  @Test func aServerThatTellsNothingIsNotObjectedTo() {
+    var trust = ServerTrust()
+    #expect(trust.judge(ServerState(runIdentifier: nil)) == .suitable)
+    #expect(trust.judge(ServerState(runIdentifier: nil, evictedKeys: 4)) == .suitable)
+    #expect(trust.judge(ServerState(runIdentifier: nil)) == .suitable)
+    #expect(trust.judge(ServerState(runIdentifier: nil, evictedKeys: 5)) == .evicted(1))
+  }
+}
