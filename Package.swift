@@ -59,7 +59,7 @@ let package = Package(
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
     module("Notifications", ["JSON"], exclude: ["Contract"]),
 
-    module("Store", ["EventLoop", "Cryptography", "Redis", "Notifications"]),
+    module("Store", ["EventLoop", "Cryptography", "JSON", "Redis", "Notifications"]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),
@@ -89,7 +89,7 @@ let package = Package(
     tests("KafkaTests", ["Kafka", "EventLoop", "TestSupport"]),
     tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
-    tests("StoreTests", ["Store", "Redis", "EventLoop", "Notifications", "TestSupport"]),
+    tests("StoreTests", ["Store", "Redis", "EventLoop", "JSON", "Notifications", "TestSupport"]),
     tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "TestSupport"]),
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests(
@@ -101,7 +101,7 @@ let package = Package(
         "FanOut", "Extensions", "Worker", "Store", "Redis", "Kafka", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications",
         "TestSupport",
       ]),
-    tests("OperationsTests", ["Operations", "Worker", "Store", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
+    tests("OperationsTests", ["Operations", "Worker", "Store", "Redis", "Kafka", "EventLoop", "Notifications", "JSON", "TestSupport"]),
     tests("DeviceClientTests", ["DeviceClient", "Extensions", "Notifications", "HTTP", "JSON", "EventLoop", "TestSupport"]),
     .executableTarget(
       name: "OwnExtensions", dependencies: ["Command", "Extensions", "JSON"], path: "Tests/OwnExtensions", swiftSettings: settings),

@@ -34,7 +34,8 @@ public enum Program {
       "Tools",
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-        AuditCommand.command, LagCommand.command, ReplayCommand.command, DeadLetterCommands.list, DeadLetterCommands.show,
+        AuditCommand.command, StatusCommand.command, LagCommand.command, ReplayCommand.command, DeadLetterCommands.list,
+        DeadLetterCommands.show,
         RedriveCommand.redrive, RedriveCommand.discard, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
         TokenCommand.command, TokenCommand.createKey,
       ]),

@@ -19,6 +19,8 @@ import Redis
 /// | `tries` | hash | how often each partition was begun at its marker, which record is worked on alone, and how many processes ended with which | `CrashLoops` |
 /// | `cluster` | hash | `kafka`, `prefix`: the Kafka cluster and the topics whose Redis it is | `ClusterIdentity` |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds | `Lanes` |
+/// | `workers` | sorted set | the workers' processes: name → the time of the last heartbeat in milliseconds | `Workers` |
+/// | `{workers}reports` | hash | what each of them says of itself: name → JSON | `Workers` |
 ///
 /// `B` is the bucket: the hash tag that puts the keys of one script call into one slot of a Redis Cluster. A device's bucket is a
 /// hash of its token, a user's one of the user's id. The number of buckets is fixed for the cluster's life.
@@ -51,6 +53,10 @@ struct Keys: Sendable {
 
   /// The sorted set of the fan-out lanes.
   static let lanes = "lanes"
+  /// The sorted set of the workers.
+  static let workers = "workers"
+  /// The hash of their reports; its hash tag puts it beside the workers.
+  static let reports = "{workers}reports"
   /// Whose Redis it is.
   static let cluster = "cluster"
   /// Held by whoever rebuilds.

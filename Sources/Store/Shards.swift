@@ -41,6 +41,7 @@ public final class Shards {
     Judge.script, Mailboxes.evictScript, Mailboxes.pageScript, Recipients.pageScript, Registrations.script, Presences.enterScript,
     Presences.refreshScript, Presences.leaveScript, Presences.gapScript, Markers.script, CrashLoops.beginScript, CrashLoops.clearScript,
     Lanes.claimScript, Lanes.beatScript, Lanes.listScript, Results.script,
+    Workers.beatScript, Workers.leaveScript, Workers.listScript, Population.mailboxScript,
   ]
 
   /// Begins to connect; the outcome is told by `onUp` and `onAttemptFailed`.

@@ -115,6 +115,28 @@ public final class Health: Sendable {
     }
   }
 
+  /// A condition that is not ready.
+  public struct Unready: Sendable, Hashable {
+    /// What it is about.
+    public var name: String
+    /// The lane that it is about; empty for the whole process.
+    public var lane: String
+    /// Why it is not ready.
+    public var reason: String
+    /// Since when, in milliseconds since 1970.
+    public var since: Int64
+  }
+
+  /// The conditions that are not ready, in the order in which they were first set.
+  public var unready: [Unready] {
+    table.table.withLock { table in
+      table.order.compactMap { condition in
+        guard let state = table.conditions[condition], !state.isReady else { return nil }
+        return Unready(name: condition.name, lane: condition.lane, reason: state.reason, since: state.since)
+      }
+    }
+  }
+
   /// Every condition as JSON: `{"ready":false,"conditions":[{"name":"redis","lane":"transform-0","ready":false,"reason":…,"since":…}]}`.
   public var json: String { snapshot.json }
 

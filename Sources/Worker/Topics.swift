@@ -44,6 +44,20 @@ public struct Topics: Sendable, Hashable {
     }
   }
 
+  /// How the settings of a topic differ from what it would be created with; what the broker does not tell is left out.
+  public func differences(of topic: String, settings: [String: String]) -> [String] {
+    configuration(of: topic).sorted { $0.key < $1.key }.compactMap { name, wanted in
+      guard let actual = settings[name], !Self.suffices(name, actual, for: wanted) else { return nil }
+      return "has \(name)=\(actual), not \(wanted)"
+    }
+  }
+
+  /// To keep records longer than is needed is the operator's own choice.
+  private static func suffices(_ name: String, _ actual: String, for wanted: String) -> Bool {
+    guard name == "retention.ms", let actual = Int64(actual), let wanted = Int64(wanted) else { return actual == wanted }
+    return actual < 0 || wanted >= 0 && actual >= wanted
+  }
+
   /// 31 days: the longest lifetime of a notification and a day for the work on it. The journal is kept a day longer than what it tells of.
   private static let longestRetention = 31 * day
   private static let day = 24 * 60 * 60 * 1000

@@ -8,7 +8,7 @@ import Testing
     for seed in 0..<200 as Range<UInt64> {
       var random = SeededRandom(seed: seed)
       var trust = ServerTrust()
-      var server = ServerState(runIdentifier: "0", evictedKeys: Int64.random(in: 0...3, using: &random))
+      var server = Self.server("0", evicted: Int64.random(in: 0...3, using: &random))
       // The model: what was thrown away since somebody looked first, and what was told of it.
       var (lost, told) = (Int64(0), Int64(0))
       #expect(trust.judge(server) == .suitable, "what was thrown away before is not told")
@@ -40,9 +40,15 @@ import Testing
 
   @Test func aServerThatTellsNothingIsNotObjectedTo() {
     var trust = ServerTrust()
-    #expect(trust.judge(ServerState(runIdentifier: nil)) == .suitable)
-    #expect(trust.judge(ServerState(runIdentifier: nil, evictedKeys: 4)) == .suitable)
-    #expect(trust.judge(ServerState(runIdentifier: nil)) == .suitable)
-    #expect(trust.judge(ServerState(runIdentifier: nil, evictedKeys: 5)) == .evicted(1))
+    #expect(trust.judge(Self.server(nil)) == .suitable)
+    #expect(trust.judge(Self.server(nil, evicted: 4)) == .suitable)
+    #expect(trust.judge(Self.server(nil)) == .suitable)
+    #expect(trust.judge(Self.server(nil, evicted: 5)) == .evicted(1))
+  }
+
+  private static func server(_ run: String?, evicted: Int64? = nil) -> ServerState {
+    var server = ServerState(address: "127.0.0.1:6379")
+    (server.runIdentifier, server.evictedKeys) = (run, evicted)
+    return server
   }
 }

@@ -53,6 +53,20 @@ import Worker
     #expect(try conditions(health).conditions[0].reason == "two")
   }
 
+  @Test func whatIsNotReadyIsToldInTheOrderInWhichItWasSet() throws {
+    let health = Health()
+    let lane = health.forLane("a")
+    health.set("brokers", ready: true)
+    lane.set("redis", ready: false, "connecting")
+    health.set("draining", ready: false, "ending")
+    let since = try #require(health.unready.first?.since)
+    lane.set("redis", ready: false, "refused")
+    #expect(health.unready.map(\.name) == ["redis", "draining"] && health.unready.map(\.lane) == ["a", ""])
+    #expect(health.unready.map(\.reason) == ["refused", "ending"] && health.unready.first?.since == since && since > 0)
+    lane.set("redis", ready: true)
+    #expect(health.unready.map(\.name) == ["draining"])
+  }
+
   @Test func loopThatDoesNotTurnIsFoundAndForgivenWhenItTurnsAgain() async throws {
     let clock = TestClock()
     let health = Health(silence: .seconds(5), now: { clock.milliseconds.load(ordering: .relaxed) })

@@ -78,6 +78,7 @@ private func read(_ text: String) throws -> [String: Double] {
     y.observe(Duration.milliseconds(2))
     let values = try read(registry.text)
     #expect(values["example_connections"] == 4.5)
+    #expect(registry.sum(of: Self.open) == 4.5 && registry.sum(of: Self.size) == nil)
     #expect(values["example_latency_seconds_count"] == 3)
     #expect(abs((values["example_latency_seconds_sum"] ?? 0) - 100.003) < 1e-9)
   }

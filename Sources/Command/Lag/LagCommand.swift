@@ -44,7 +44,7 @@ enum LagCommand {
     let loop = EventLoop(name: "lag")
     let reader = try LagReader(on: loop, kafka, topics, group: group, store: store)
     var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds)
-    let screen = LagScreen(isJSON: values[AnswerSettings.json], showsPartitions: values[partitions], isWatching: values[watch])
+    let screen = ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[watch])
     var code = ExitCode.done
     do throws(KafkaError) {
       history.take(try await reader.sample())
@@ -54,7 +54,11 @@ enum LagCommand {
       }
       while let report = history.report {
         code = report.exitCode
-        screen.show(report)
+        screen.show {
+          LagJSON.lines(report, showsPartitions: values[partitions])
+        } text: {
+          LagPrinter(report, width: $0).lines(showsPartitions: values[partitions])
+        }
         guard values[watch] else { break }
         history.take(try await next(reader, after: values[interval]))
       }

@@ -118,7 +118,7 @@ enum LagJSON {
     ]
   }
 
-  private static func problem(_ problem: LagProblem) -> [JSONValue.Member] {
+  static func problem(_ problem: LagProblem) -> [JSONValue.Member] {
     let sentence = member("sentence", .string(LagWords.problem(problem)))
     func numbers(_ partitions: [Int32]) -> JSONValue { .array(partitions.map { .integer(Int64($0)) }) }
     func place(_ partition: TopicPartition) -> [JSONValue.Member] {

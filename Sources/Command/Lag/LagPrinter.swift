@@ -12,30 +12,25 @@ struct LagPrinter {
   /// The whole of it.
   func lines(showsPartitions: Bool) -> [String] {
     var lines = [heading, ""]
-    lines += table(
-      ["TOPIC", "RECORDS", "BEHIND", "IN/S", "OUT/S", "CAUGHT UP", showsPartitions ? "OWNER" : "WORST"],
-      report.topics.flatMap { showsPartitions ? partitions($0) : [summary($0)] })
+    lines += TerminalTable(
+      heading: ["TOPIC", "RECORDS", "BEHIND", "IN/S", "OUT/S", "CAUGHT UP", showsPartitions ? "OWNER" : "WORST"]
+    ).lines(report.topics.flatMap { showsPartitions ? partitions($0) : [summary($0)] }, width: width)
     lines.append("")
-    lines += table(
-      ["TOPIC", "RECORDS", "NEWEST", "IN/S", "READ BY"], report.logs.flatMap { showsPartitions ? partitions($0) : [summary($0)] })
+    lines += TerminalTable(heading: ["TOPIC", "RECORDS", "NEWEST", "IN/S", "READ BY"])
+      .lines(report.logs.flatMap { showsPartitions ? partitions($0) : [summary($0)] }, width: width)
     let remarks = report.problems.map { "WRONG  " + LagWords.problem($0) } + report.gaps.map { "NOTE   " + LagWords.gap($0) }
     if !remarks.isEmpty { lines.append("") }
-    return lines
-      + remarks.map {
-        TerminalText.row($0.split(separator: " ", omittingEmptySubsequences: false).map(String.init), separator: " ", width: width)
-      }
+    return lines + remarks.map { TerminalText.sentence($0, width: width) }
   }
 
   private var heading: String {
     var words = [Timestamp.text(report.time), "group \(TerminalText.visible(report.group))"]
     if let members = report.members {
-      words.append(members.state == "Dead" ? "does not exist" : "\(members.state), \(count(members.members.count, "member"))")
+      words.append(members.state == "Dead" ? "does not exist" : "\(members.state), \(TerminalText.count(members.members.count, "member"))")
     }
-    if let lanes = report.lanes { words.append(count(lanes.count, "fan-out lane")) }
+    if let lanes = report.lanes { words.append(TerminalText.count(lanes.count, "fan-out lane")) }
     return TerminalText.row(words, width: width)
   }
-
-  private func count(_ number: Int, _ what: String) -> String { "\(number) \(what)\(number == 1 ? "" : "s")" }
 
   // MARK: Topics of the group
 
@@ -59,7 +54,7 @@ struct LagPrinter {
     _ name: String, _ records: Int64, _ behind: Int64, _ rates: LagRates?, _ catchUp: CatchUp, _ last: String
   ) -> [String] {
     [
-      name, String(records), records == 0 ? "0" : LagWords.duration(behind), LagWords.rate(rates?.in), LagWords.rate(rates?.out),
+      name, String(records), records == 0 ? "0" : TerminalText.duration(behind), LagWords.rate(rates?.in), LagWords.rate(rates?.out),
       LagWords.catchUp(catchUp), last,
     ]
   }
@@ -83,21 +78,5 @@ struct LagPrinter {
     }
   }
 
-  private func age(_ newest: Int64?) -> String { newest.map { LagWords.duration(max(0, report.time - $0)) + " ago" } ?? "-" }
-
-  // MARK: Columns
-
-  /// Columns as wide as their longest entry: the first to the left, numbers to the right, the last one as it is.
-  private func table(_ heading: [String], _ rows: [[String]]) -> [String] {
-    let all = [heading] + rows
-    let widths = heading.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
-    return all.map { row in
-      let columns = row.indices.map { column in
-        if column == 0 { return TerminalText.padded(row[column], widths[column]) }
-        return column == row.count - 1 ? row[column] : TerminalText.aligned(row[column], widths[column])
-      }
-      let line = TerminalText.row(columns, width: width)
-      return String(line.reversed().drop { $0 == " " }.reversed())
-    }
-  }
+  private func age(_ newest: Int64?) -> String { newest.map { TerminalText.duration(max(0, report.time - $0)) + " ago" } ?? "-" }
 }

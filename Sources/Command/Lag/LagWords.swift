@@ -28,20 +28,8 @@ enum LagWords {
     }
   }
 
-  private static func numbers(_ partitions: [Int32]) -> String {
+  static func numbers(_ partitions: [Int32]) -> String {
     (partitions.count == 1 ? "partition " : "partitions ") + PartitionNames.text(partitions)
-  }
-
-  /// A time of milliseconds in at most two units: `850ms`, `4.2s`, `3m 20s`, `2h 5m`, `4d 3h`.
-  static func duration(_ milliseconds: Int64) -> String {
-    let seconds = milliseconds / 1000
-    switch milliseconds {
-    case ..<1_000: return "\(milliseconds)ms"
-    case ..<60_000: return "\(seconds).\(milliseconds % 1000 / 100)s"
-    case ..<3_600_000: return "\(seconds / 60)m \(seconds % 60)s"
-    case ..<86_400_000: return "\(seconds / 3600)h \(seconds / 60 % 60)m"
-    default: return "\(seconds / 86_400)d \(seconds / 3600 % 24)h"
-    }
   }
 
   /// A rate with one decimal where it is small.
@@ -56,7 +44,7 @@ enum LagWords {
     switch catchUp {
     case .atEnd: "at the end"
     case .keepsUp: "keeps up"
-    case .after(let milliseconds): "in " + duration(milliseconds)
+    case .after(let milliseconds): "in " + TerminalText.duration(milliseconds)
     case .never: "never"
     case .unknown: "-"
     }

@@ -45,6 +45,14 @@ struct RoleProcess: Sendable {
 
   private var workerName: String { values[RoleSettings.worker] ?? "\(role)@\(Machine.hostName):\(getpid())" }
 
+  /// What does not change of what it says of itself to the cluster.
+  private func report(_ admin: AdminServer) async -> WorkerReport {
+    let now = WallClock.milliseconds()
+    var report = WorkerReport(name: workerName, roles: [role], version: Program.version, started: now, written: now)
+    report.admin = "http://\(Machine.reachable(await admin.address))"
+    return report
+  }
+
   /// Runs the process.
   ///
   /// - Parameters:
@@ -77,12 +85,14 @@ struct RoleProcess: Sendable {
     let watching = Task { await kafka.run() }
     let redis = RedisWait(on: control)
     let lanes = Lanes()
+    let reporter = WorkerReporter(on: control, place.store, await report(admin), health: health, metrics: metrics)
     let work = Task {
-      do { try await start(place, redis, lanes, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
+      do { try await start(place, redis, lanes, reporter, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
     }
     let ending = await signals.ending()
     // At once, so that whoever balances the load sends nothing more.
     health.set("draining", ready: false, "the process is ending")
+    await reporter.hasChanged()
     work.cancel()
     watching.cancel()
     await redis.cancel()
@@ -91,6 +101,7 @@ struct RoleProcess: Sendable {
     await lanes.stop(withinMilliseconds: drain, logger) { await whenEnding?(drain) }
     await work.value
     await watching.value
+    await reporter.close()
     await admin.close()
     if case .failure(let error) = ending { throw error }
     logger.info("ended")
@@ -106,7 +117,7 @@ struct RoleProcess: Sendable {
   }
 
   private func start(
-    _ place: ClusterPlace, _ redis: RedisWait, _ lanes: Lanes, _ adminURL: String,
+    _ place: ClusterPlace, _ redis: RedisWait, _ lanes: Lanes, _ reporter: WorkerReporter, _ adminURL: String,
     _ makeHost: @escaping @Sendable (RoleProcess, Int, SocketAddress?) -> LaneHost
   ) async throws {
     do {
@@ -115,13 +126,16 @@ struct RoleProcess: Sendable {
       if error.code == .closed { return }
       throw error
     }
+    await reporter.start(lanes: values[RoleSettings.lanes])
     var devices: SocketAddress?
     for number in 0..<values[RoleSettings.lanes] {
       let host = makeHost(self, number, devices)
       guard await lanes.add(host) else { return }
       devices = try await host.start() ?? devices
+      if let devices { await reporter.devices(at: devices) }
     }
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
+    await reporter.hasChanged()
     let address = devices.map { DeviceURL.text($0) }
     logger.info("ready", ["admin": adminURL, "devices": address ?? "none"])
     guard values[AnswerSettings.json] else { return }

@@ -32,7 +32,7 @@ enum TopicsCommand {
     }
     let milliseconds = values[timeout].wholeMilliseconds
     let states = try await Admin.with(kafka, timeoutMilliseconds: Int32(milliseconds)) { admin in
-      try await TopicState.ensure(wanted, admin, kafka, withinMilliseconds: milliseconds)
+      try await TopicState.ensure(wanted, of: topics, admin, kafka, withinMilliseconds: milliseconds)
     }
     let width = states.map(\.name.count).max() ?? 0
     for state in states { values[AnswerSettings.json] ? state.writeJSON() : state.writeText(width: width) }
@@ -55,7 +55,7 @@ struct TopicState: Sendable {
 
   /// Makes what is missing and compares what was there.
   static func ensure(
-    _ wanted: [TopicSpecification], _ admin: Admin, _ kafka: KafkaConfiguration, withinMilliseconds milliseconds: Int
+    _ wanted: [TopicSpecification], of topics: Topics, _ admin: Admin, _ kafka: KafkaConfiguration, withinMilliseconds milliseconds: Int
   ) async throws -> [TopicState] {
     let end = SteadyClock.milliseconds() + Int64(milliseconds)
     let before: [String: TopicDescription]
@@ -70,7 +70,7 @@ struct TopicState: Sendable {
       states.append(
         TopicState(
           name: topic.name, isNew: before[topic.name] == nil, partitions: description?.partitions.count ?? 0,
-          replicas: description?.partitions.map(\.replicas).min() ?? 0, differences: differences(topic, description, settings),
+          replicas: description?.partitions.map(\.replicas).min() ?? 0, differences: differences(topic, topics, description, settings),
           isUnchecked: settings == nil))
     }
     return states
@@ -88,7 +88,9 @@ struct TopicState: Sendable {
     }
   }
 
-  private static func differences(_ wanted: TopicSpecification, _ found: TopicDescription?, _ settings: [String: String]?) -> [String] {
+  private static func differences(
+    _ wanted: TopicSpecification, _ topics: Topics, _ found: TopicDescription?, _ settings: [String: String]?
+  ) -> [String] {
     var differences: [String] = []
     let partitions = found?.partitions.count ?? 0
     if partitions != Int(wanted.partitions) { differences.append("has \(partitions) partitions, not \(wanted.partitions)") }
@@ -96,17 +98,7 @@ struct TopicState: Sendable {
     if wanted.replication > 0, replicas != Int(wanted.replication) {
       differences.append("has \(replicas) copies of a partition, not \(wanted.replication)")
     }
-    for (name, value) in wanted.settings.sorted(by: { $0.key < $1.key }) {
-      guard let settings, let actual = settings[name], !suffices(name, actual, for: value) else { continue }
-      differences.append("has \(name)=\(actual), not \(value)")
-    }
-    return differences
-  }
-
-  /// To keep records longer than is needed is the operator's own choice.
-  private static func suffices(_ name: String, _ actual: String, for wanted: String) -> Bool {
-    guard name == "retention.ms", let actual = Int64(actual), let wanted = Int64(wanted) else { return actual == wanted }
-    return actual < 0 || wanted >= 0 && actual >= wanted
+    return differences + (settings.map { topics.differences(of: wanted.name, settings: $0) } ?? [])
   }
 
   func writeText(width: Int) {

@@ -106,15 +106,24 @@ struct UpProcess: Sendable {
       try await parts.keep(media.server)
       progress("media at \(media.links.base)")
     }
+    var report = WorkerReport(
+      name: "up", roles: ["transform", "fan-out"], version: Program.version, started: WallClock.milliseconds(),
+      written: WallClock.milliseconds())
+    report.admin = "http://\(Machine.reachable(await admin.address))"
+    let reporter = WorkerReporter(on: control, place.store, report, health: health, metrics: metrics)
+    try await parts.keep(reporter)
+    await reporter.start(lanes: 2)
     let listen = try await places.listen.free(on: control)
     let failures = LaneFailures(drainMilliseconds: Self.drainMilliseconds, restarts: metrics.make(MetricNames.laneRestarts)) { error in
       Task { await signals.end(.failure(error)) }
     }
     let address = try await startLanes(place, at: listen, media?.links, parts, failures, extensions)
+    await reporter.devices(at: address)
     let isOther = !places.listen.isFixed && address != places.listen.wanted
     progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
     progress("waiting for the transform worker's partitions, about 3 s")
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }
+    await reporter.hasChanged()
     return RunningCluster(
       kafka: kafka, redis: redis.address.textWithPassword, devices: DeviceURL.text(address),
       admin: "http://\(await admin.address)")
@@ -163,6 +172,7 @@ private actor UpParts {
   private var redis: PrivateServer?
   private var admin: AdminServer?
   private var media: MediaServer?
+  private var reporter: WorkerReporter?
   private var isStopping = false
 
   func keep(_ broker: EmbeddedBroker) async throws {
@@ -190,6 +200,11 @@ private actor UpParts {
     try await stopIfEnding { await media.close(withinMilliseconds: 0) }
   }
 
+  func keep(_ reporter: WorkerReporter) async throws {
+    self.reporter = reporter
+    try await stopIfEnding { await reporter.close() }
+  }
+
   /// A part that was started while the process was told to end is ended here, for `stop` has not seen it.
   private func stopIfEnding(_ stop: () async -> Void) async throws {
     guard isStopping else { return }
@@ -201,6 +216,7 @@ private actor UpParts {
     isStopping = true
     let (broker, port, redis, admin, media) = (broker, port, redis, admin, media)
     await lanes.stop(withinMilliseconds: milliseconds, logger) { await media?.close(withinMilliseconds: milliseconds) }
+    await reporter?.close()
     await admin?.close()
     await redis?.stop()
     await port?.close()

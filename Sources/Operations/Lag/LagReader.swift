@@ -25,11 +25,13 @@ public actor LagReader {
   /// - Parameters:
   ///   - group: the consumer group of the transform workers.
   ///   - store: nil where nobody has said where Redis is.
-  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, store: StoreConfiguration?)
-    throws(KafkaError)
-  {
+  ///   - timeoutMilliseconds: how long Kafka may take for an answer.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, store: StoreConfiguration?,
+    timeoutMilliseconds: Int32 = Admin.standardMilliseconds
+  ) throws(KafkaError) {
     (self.loop, self.kafka, self.topics, self.group, self.store) = (loop, kafka, topics, group, store)
-    admin = try Admin(kafka)
+    admin = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds)
   }
 
   /// Looks once.

@@ -35,4 +35,11 @@ public struct ClusterIdentity: Sendable, Hashable {
       "this Redis belongs to the Kafka cluster \(other.kafka) and its topics \(other.topicPrefix)…, and not to \(kafka) and \(topicPrefix)…: give --redis, --kafka and --topic-prefix of one cluster; where Kafka was replaced for good, empty Redis first"
     )
   }
+
+  /// Whose a Redis is; nil where no cluster has used it yet.
+  public static func standing(in shards: Shards) async throws(StoreError) -> ClusterIdentity? {
+    let answer = try await shards.common.answer("HMGET", .text(Keys.cluster), "kafka", "prefix")
+    guard let found = answer.array, found.count == 2, let kafka = found[0].text, let prefix = found[1].text else { return nil }
+    return ClusterIdentity(kafka: kafka, topicPrefix: prefix)
+  }
 }

@@ -1,34 +1,66 @@
 import Redis
 
-/// What Redis says of itself, as far as it decides whether a worker may rely on it.
+/// What the Redis server of a cluster says of itself: whether workers may rely on it, and how it is.
 public struct ServerState: Sendable, Hashable {
-  /// The server's process: another one has another memory, and other counts; nil when it does not say.
+  /// The server, without its password.
+  public var address: String
+  /// The server's process: another one has another memory, and other counts; nil where it does not say, as all that follows.
   public var runIdentifier: String?
-  /// Why it must not be relied on, and what to do; nil when nothing is known that speaks against it.
-  public var objection: String?
-  /// Bytes that its data and buffers take; nil when it does not say.
+  /// For example `7.0.15`.
+  public var version: String?
+  /// Whether it takes writes, and does not follow another.
+  public var isPrimary: Bool?
+  /// Replicas that are connected to it.
+  public var replicas: Int?
+  /// Bytes that its data and buffers take.
   public var usedMemory: Int64?
-  /// The bytes that it may take: 0 where it sets itself no bound; nil when it does not say.
+  /// `maxmemory` in bytes; 0 where it sets itself no bound.
   public var maximumMemory: Int64?
-  /// Keys that this process of it has thrown away for want of memory; nil when it does not say.
+  /// `maxmemory-policy`.
+  public var policy: String?
+  /// Keys that it has thrown away for want of memory since it was started.
   public var evictedKeys: Int64?
+  /// Whether each write is appended to a file (AOF).
+  public var appendsWrites: Bool?
+  /// How often that file is synchronized: `everysec`, `always` or `no`.
+  public var synchronization: String?
+  /// Whether what it keeps on disk was written the last time.
+  public var isSaved: Bool?
+  /// Why it must not be relied on until somebody has changed it, and what to change; nil where nothing is known that speaks against it.
+  public var objection: String?
+  /// Why it cannot be worked with, for good or for now.
+  public var errors: [String] = []
+  /// What could be better, and what could not be found out.
+  public var remarks: [String] = []
 
-  /// A state of its parts.
-  public init(
-    runIdentifier: String?, objection: String? = nil, usedMemory: Int64? = nil, maximumMemory: Int64? = nil, evictedKeys: Int64? = nil
-  ) {
-    (self.runIdentifier, self.objection) = (runIdentifier, objection)
-    (self.usedMemory, self.maximumMemory, self.evictedKeys) = (usedMemory, maximumMemory, evictedKeys)
+  /// A server of which nothing is known.
+  public init(address: String) { self.address = address }
+
+  init(_ report: RedisServerReport, address: String) {
+    self.init(address: address)
+    (runIdentifier, objection) = (report.runIdentifier, report.firstError?.message)
+    (version, policy, replicas) = (report.version, report.maximumMemoryPolicy, report.replicas)
+    isPrimary = report.role.map { $0 == .primary }
+    (usedMemory, maximumMemory, evictedKeys) = (report.usedMemory, report.maximumMemory, report.evictedKeys)
+    appendsWrites = report.persistence?.appendsWrites
+    synchronization = report.persistence?.synchronization
+    isSaved = report.persistence.map { $0.appended && $0.saved }
+    for finding in report.findings {
+      switch finding.severity {
+      case .error, .passing: errors.append(finding.text)
+      case .warning, .note: remarks.append(finding.text)
+      }
+    }
   }
 }
 
 extension Shards {
-  /// Asks Redis for its memory and its settings; from a task on the loop.
+  /// What the server says of itself: three commands.
   public func serverState() async throws(StoreError) -> ServerState {
-    let report: RedisServerReport
-    do throws(RedisError) { report = try await common.checkServer() } catch { throw StoreError(error) }
-    return ServerState(
-      runIdentifier: report.runIdentifier, objection: report.firstError?.message, usedMemory: report.usedMemory,
-      maximumMemory: report.maximumMemory, evictedKeys: report.evictedKeys)
+    do throws(RedisError) {
+      return ServerState(try await common.checkServer(), address: "\(common.configuration.address)")
+    } catch {
+      throw StoreError(error)
+    }
   }
 }

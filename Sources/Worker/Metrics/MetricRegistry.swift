@@ -95,6 +95,12 @@ public final class MetricRegistry: Sendable {
     }
   }
 
+  /// The sum of a metric over all its cells and labels; nil where there is no cell of it.
+  public func sum<Cell>(of metric: Metric<Cell>) -> Double? {
+    let family = families.withLock { $0[metric.name] }
+    return family?.series.flatMap { $0.read() }.reduce(0) { $0 + $1.reading.value }
+  }
+
   /// What Prometheus reads: its text format, version 0.0.4.
   public var text: String {
     let families = families.withLock { $0 }

@@ -1,0 +1,107 @@
+import EventLoop
+import FanOut
+import Redis
+import Store
+import Transform
+import Worker
+
+/// Reports the process to Redis every few seconds, for `carillon status`: on a loop and a connection of its own, so that no lane waits for it.
+///
+/// A Redis that is away is tried again, and says so elsewhere: whoever does not hear of the process sees that it is silent.
+actor WorkerReporter {
+  nonisolated let loop: EventLoop
+  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let store: StoreConfiguration
+  /// While it reports.
+  private var shards: Shards?
+  private let health: Health
+  private let metrics: MetricRegistry
+  /// What does not change, or is told from outside.
+  private var process: WorkerReport
+  private var work: Task<Void, Never>?
+  private var isClosed = false
+
+  /// How long the end may take, and how often a Redis is looked for that is away, in milliseconds.
+  private static let (endMilliseconds, retryMilliseconds) = (1_000, 500)
+
+  /// - Parameter process: what the process is.
+  init(on loop: EventLoop, _ store: StoreConfiguration, _ process: WorkerReport, health: Health, metrics: MetricRegistry) {
+    (self.loop, self.process, self.health, self.metrics) = (loop, process, health, metrics)
+    var store = store
+    // Nobody waits for it, and it is soon followed by another.
+    store.callDeadlineMilliseconds = min(store.callDeadlineMilliseconds, Workers.intervalMilliseconds)
+    self.store = store
+  }
+
+  /// Begins; once, when it is known that the Redis is one to work with.
+  func start(lanes: Int) {
+    guard !isClosed, work == nil else { return }
+    process.lanes = lanes
+    let shards = Shards(on: loop, store, clientName: "carillon-report")
+    self.shards = shards
+    shards.start()
+    work = Task { await beat() }
+  }
+
+  /// Says where devices connect, from the next report on.
+  func devices(at address: SocketAddress) { process.devices = [DeviceURL.text(Machine.reachable(address))] }
+
+  /// Reports at once, without being waited for: something has changed that whoever asks should see.
+  func hasChanged() {
+    guard work != nil else { return }
+    Task { await report() }
+  }
+
+  private func report() async {
+    guard !isClosed, let shards, shards.isUp else { return }
+    // What keeps Redis from taking it is told by the lanes, which need it more.
+    try? await Workers(shards).beat(standing)
+  }
+
+  private func beat() async {
+    while !isClosed, let shards {
+      let wasUp = shards.isUp
+      if wasUp { await report() }
+      await loop.sleep(milliseconds: wasUp ? Workers.intervalMilliseconds : Self.retryMilliseconds)
+    }
+  }
+
+  /// How the process is now.
+  private var standing: WorkerReport {
+    var report = process
+    report.written = WallClock.milliseconds()
+    let unready = health.unready
+    report.unreadyCount = unready.count
+    // The end stands first, for not all may have room.
+    let sorted = unready.filter { $0.name == "draining" } + unready.filter { $0.name != "draining" }
+    report.unready = sorted.map { .init(name: $0.name, lane: $0.lane.isEmpty ? nil : $0.lane, reason: $0.reason, since: $0.since) }
+    report.connections = metrics.sum(of: MetricNames.connections).map { Int($0) }
+    report.partitions = metrics.sum(of: MetricNames.assignedPartitions).map { Int($0) }
+    return report
+  }
+
+  private func leave() async {
+    if let shards { try? await Workers(shards).leave(process.name) }
+  }
+
+  /// Takes the report away, where Redis answers soon, and ends.
+  func close() async {
+    guard !isClosed else { return }
+    isClosed = true
+    work?.cancel()
+    if shards?.isUp == true {
+      let leaving = Task { await leave() }
+      await leaving.wait(until: .now + .milliseconds(Self.endMilliseconds))
+    }
+    shards?.close()
+    shards = nil
+    await work?.value
+  }
+}
+
+extension Machine {
+  /// An address as others can reach it: by the host's name where it stands for every address of the machine.
+  static func reachable(_ address: SocketAddress) -> SocketAddress {
+    address.isAnyAddress ? SocketAddress(host: hostName, port: address.port) : address
+  }
+}

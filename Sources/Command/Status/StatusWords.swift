@@ -1,0 +1,89 @@
+import Operations
+import Store
+import Worker
+
+/// What is wrong or to be known, in words that say what to do.
+enum StatusWords {
+  static func problem(_ problem: StatusProblem) -> String {
+    switch problem {
+    case .kafkaAway(let reason): return "Kafka does not answer at \(TerminalText.visible(reason))"
+    case .redisAway(let reason): return "Redis does not answer: \(TerminalText.visible(reason))"
+    case .topicMissing(let topic): return "there is no topic \(topic): 'carillon topics create' makes it"
+    case .topicDiffers(let topic, let differences):
+      return "\(topic) \(differences.map(TerminalText.visible).joined(separator: ", ")): a guarantee rests on that"
+    case .leaderless(let topic, let partitions):
+      return "\(topic): \(LagWords.numbers(partitions)) can neither be read nor written, for no broker leads: is a broker away?"
+    case .replicasBehind(let topic, let partitions):
+      return "\(topic): not all copies of \(LagWords.numbers(partitions)) are in step: is a broker away?"
+    case .lag(let problem): return LagWords.problem(problem)
+    case .redisUnsuitable(let reason): return "Redis: \(TerminalText.visible(reason))"
+    case .evicted(let keys):
+      return
+        "Redis has evicted \(keys) keys since it was started, and with them what it had of devices and notifications: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT makes this line go"
+    case .memoryShort(let used, let maximum):
+      return
+        "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)): raise maxmemory before it is full, for then nothing is delivered any more"
+    case .notSaved: return "Redis could not write what it keeps on disk: look at its log, and at the room on its disk"
+    case .otherCluster(let found, let own):
+      return
+        "this Redis belongs to \(text(found)), and not to \(text(own)): give --redis, --kafka and --topic-prefix of one cluster"
+    case .unready(let worker): return "\(name(worker)) is not ready: \(conditions(worker))"
+    case .silent(let worker):
+      return
+        "\(name(worker)) has said nothing for \(TerminalText.duration(worker.silentMilliseconds)): it was killed, hangs, or cannot write to Redis; it is forgotten after \(TerminalText.duration(Workers.forgottenMilliseconds))"
+    case .noWorker("transform"): return "no transform worker runs: requests wait in Kafka; start 'carillon transform'"
+    case .noWorker("fan-out"): return "no fan-out worker runs: no device can be connected; start 'carillon fan-out'"
+    case .noWorker(let role): return "no \(role) worker runs"
+    }
+  }
+
+  static func note(_ note: StatusNote) -> String {
+    switch note {
+    case .versions(let versions):
+      return "workers of different versions run: \(versions.map(TerminalText.visible).joined(separator: ", "))"
+    case .draining(let name): return "\(TerminalText.visible(name)) was told to end, and is about to"
+    case .unreadable(let name): return "what \(TerminalText.visible(name)) says of itself cannot be read: is it of a later version?"
+    case .unreported("transform", let members):
+      return
+        "the group has \(TerminalText.count(members, "member")), and no transform worker reports itself: are they of an earlier version?"
+    case .unreported(_, let lanes):
+      return "\(TerminalText.count(lanes, "fan-out lane")) live, and no fan-out worker reports itself: are they of an earlier version?"
+    case .manyWorkers: return "no more than \(Workers.maximum) workers are kept in Redis, so some may not be shown"
+    case .workersUnknown: return "the workers report themselves to Redis, so nothing is known of them but the group's members"
+    case .redis(let text): return "Redis: \(TerminalText.visible(text))"
+    case .populationUnknown(let reason): return "devices and mailboxes were not counted: \(TerminalText.visible(reason))"
+    case .settingsUnknown(let reason): return "the settings of the topics were not checked: \(TerminalText.visible(reason))"
+    case .lagUnknown(let reason): return "how far the group is behind is not known: \(TerminalText.visible(reason))"
+    case .lag(let gap): return LagWords.gap(gap)
+    }
+  }
+
+  private static func name(_ worker: WorkerState) -> String { TerminalText.visible(worker.name) }
+
+  private static func text(_ identity: ClusterIdentity) -> String {
+    TerminalText.visible("the Kafka cluster \(identity.kafka) and its topics \(identity.topicPrefix)…")
+  }
+
+  /// Why a worker is not ready, and for how long it has not been: the first reasons.
+  private static func conditions(_ worker: WorkerState) -> String {
+    let shown = worker.report?.unready.prefix(3).map { condition in
+      let place = condition.lane.map { "\($0), " } ?? ""
+      return TerminalText.visible("\(place)\(condition.name): \(condition.reason)")
+        + " (for \(TerminalText.duration(worker.age(of: condition))))"
+    }
+    let more = (worker.report?.unreadyCount ?? 0) - (shown?.count ?? 0)
+    return (shown ?? []).joined(separator: "; ") + (more > 0 ? "; and \(more) more" : "")
+  }
+}
+
+extension TerminalText {
+  /// Bytes with one decimal: `512 B`, `1.2 MiB`.
+  static func size(_ bytes: Int64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"]
+    guard bytes >= 1024 else { return "\(bytes) B" }
+    var (size, unit) = (Double(bytes) / 1024, 0)
+    while size >= 1024, unit < units.count - 1 { (size, unit) = (size / 1024, unit + 1) }
+    let tenths = Int64(size * 10)
+    return "\(tenths / 10).\(tenths % 10) \(units[unit])"
+  }
+}

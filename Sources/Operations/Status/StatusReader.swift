@@ -1,0 +1,141 @@
+public import EventLoop
+public import Kafka
+public import Store
+public import Worker
+
+/// Looks how a cluster is, as often as it is asked: an actor on a loop. It is ended by `close`.
+public actor StatusReader {
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let kafka: KafkaConfiguration
+  private let topics: Topics
+  private let group: String
+  private let sampleMilliseconds: Int
+  private let admin: Admin
+  private let lag: LagReader
+  private let store: StoreConfiguration
+  /// Since the first look.
+  private var shards: Shards?
+
+  /// How long Kafka and Redis may take for an answer, in milliseconds.
+  private static let (kafkaMilliseconds, redisMilliseconds) = (4_000, 3_000)
+  /// Commands that Redis executes in a second at most to look at devices and mailboxes.
+  public static let commandsPerSecond = 200
+  /// What one step of that takes at most.
+  private static let largestStep = max(Population.deviceCommands, Population.mailboxCommands)
+
+  /// Makes one for a cluster; it connects when it looks.
+  ///
+  /// - Parameters:
+  ///   - group: the consumer group of the transform workers.
+  ///   - sampleMilliseconds: how long devices and mailboxes are looked at; 0: not at all.
+  public init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, _ store: StoreConfiguration, sampleMilliseconds: Int
+  ) throws(KafkaError) {
+    (self.loop, self.kafka, self.topics, self.group, self.sampleMilliseconds) = (loop, kafka, topics, group, sampleMilliseconds)
+    admin = try Admin(kafka, timeoutMilliseconds: Int32(Self.kafkaMilliseconds))
+    lag = try LagReader(
+      on: loop, kafka, topics, group: group, store: nil, timeoutMilliseconds: Int32(Self.kafkaMilliseconds))
+    var store = store
+    store.callDeadlineMilliseconds = Self.redisMilliseconds
+    self.store = store
+  }
+
+  /// Looks once: at Kafka and at Redis at the same time. What does not answer within seconds is away.
+  public func look() async -> StatusSample {
+    async let kafka = kafkaState()
+    async let redis = redisState()
+    let (foundKafka, foundRedis) = (await kafka, await redis)
+    return StatusSample(time: WallClock.milliseconds(), kafka: foundKafka, redis: foundRedis)
+  }
+
+  /// Ends it.
+  public func close() async {
+    shards?.close()
+    shards = nil
+    await lag.close()
+    await admin.close()
+  }
+
+  // MARK: Kafka
+
+  private func kafkaState() async -> Found<KafkaState> {
+    let cluster: ClusterDescription
+    do throws(KafkaError) {
+      cluster = try await admin.describeCluster()
+    } catch {
+      return .unknown("\(kafka.bootstrapServers.joined(separator: ",")): \(error.message)")
+    }
+    var state = KafkaState(cluster: cluster, lag: await groupLag())
+    guard !cluster.isEmbedded else { return .found(state) }
+    do throws(KafkaError) {
+      for topic in topics.all where cluster.topics[topic] != nil {
+        state.differences[topic] = topics.differences(of: topic, settings: try await admin.settings(ofTopic: topic))
+      }
+    } catch {
+      state.settingsUnknown = "\(error)"
+    }
+    return .found(state)
+  }
+
+  private func groupLag() async -> Found<LagReport> {
+    do throws(KafkaError) {
+      var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 0)
+      history.take(try await lag.sample())
+      return history.report.map { .found($0) } ?? .unknown("nothing was found")
+    } catch {
+      return .unknown("\(error)")
+    }
+  }
+
+  // MARK: Redis
+
+  private func redisState() async -> Found<RedisState> {
+    let shards = shards ?? Shards(on: loop, store, clientName: "carillon-status")
+    if self.shards == nil { shards.start() }
+    self.shards = shards
+    do {
+      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
+      let server = try await shards.serverState()
+      let identity = try await ClusterIdentity.standing(in: shards)
+      let workers = try await Workers(shards).list()
+      let lanes = try await Lanes(shards).list()
+      var population: Found<PopulationEstimate>?
+      if sampleMilliseconds > 0 {
+        do { population = try await survey(shards) } catch { population = .unknown("\(error)") }
+      }
+      return .found(RedisState(server: server, identity: identity, workers: workers, lanes: lanes, population: population))
+    } catch {
+      return .unknown("\(error)")
+    }
+  }
+
+  /// Looks at devices and mailboxes, one after the other and no faster than allowed, until all are counted or the time is over.
+  private func survey(_ shards: Shards) async throws -> Found<PopulationEstimate> {
+    let population = Population(shards)
+    var pace = CommandPace(perSecond: Self.commandsPerSecond, largest: Self.largestStep)
+    let start = SteadyClock.milliseconds()
+    var survey = PopulationSurvey(
+      keys: try await population.keyCount(), commands: max(10, sampleMilliseconds * Self.commandsPerSecond / 1000 - 1))
+    _ = pace.wait(for: 1, at: SteadyClock.nanoseconds())
+    while let step = survey.next() {
+      let wait = pace.wait(for: step.commands, at: SteadyClock.nanoseconds())
+      if wait > 0 { await loop.sleep(milliseconds: Int((wait + 999_999) / 1_000_000)) }
+      let time = SteadyClock.milliseconds() - start
+      if time >= Int64(sampleMilliseconds) { break }
+      switch step {
+      case .scan(let place, let count):
+        let (next, keys) = try await population.scan(from: place, count: count)
+        survey.take(keys, next: next)
+        // On a slow machine, or from a slow Redis, the names alone would take all of it.
+        if time >= Int64(sampleMilliseconds / 4) { survey.endScanning() }
+      case .device(let token): survey.take(try await population.device(token))
+      case .mailbox(let token): survey.take(try await population.mailbox(token), of: token)
+      }
+    }
+    guard !survey.isTooShort else { return .unknown("nothing was read in \(sampleMilliseconds) ms; give it longer with --sample") }
+    return .found(survey.result)
+  }
+}

@@ -1,0 +1,239 @@
+import Kafka
+public import Store
+public import Worker
+
+/// How a cluster is: the sample, what is wrong, and what is to be known beside it. A value that asks nobody.
+public struct StatusReport: Sendable {
+  /// What was found.
+  public var sample: StatusSample
+  /// What the names of all topics begin with.
+  public var topics: Topics
+  /// The consumer group of the transform workers.
+  public var group: String
+  /// The workers by name; none where Redis is away.
+  public var workers: [WorkerState]
+  /// The living fan-out lanes; nil where Redis is away.
+  public var lanes: [Lanes.Listing]?
+  /// What is wrong: each makes the answer no.
+  public var problems: [StatusProblem]
+  /// What is to be known, and is not wrong.
+  public var notes: [StatusNote]
+
+  /// Judges a sample.
+  ///
+  /// - Parameter laneLifetimeMilliseconds: how long a silent fan-out lane counts as alive.
+  public init(_ sample: StatusSample, _ topics: Topics, group: String, laneLifetimeMilliseconds: Int) {
+    (self.sample, self.topics, self.group) = (sample, topics, group)
+    workers = sample.redis.value?.workers.map { WorkerState($0) } ?? []
+    lanes = sample.redis.value?.lanes.filter { $0.silentMilliseconds < Int64(laneLifetimeMilliseconds) }
+    (problems, notes) = ([], [])
+    judgeKafka()
+    judgeRedis()
+    judgeWorkers()
+  }
+
+  /// Whether neither Kafka nor Redis has answered.
+  public var isAway: Bool { sample.kafka.value == nil && sample.redis.value == nil }
+
+  /// Partitions of `deliveries` that the living lanes of a worker read.
+  public func partitions(of worker: WorkerState) -> [Int32] {
+    // A lane's name is its worker's with a number, and with its role in 'carillon up'.
+    (lanes ?? []).filter { $0.name.hasPrefix(worker.name + "/") }.map(\.partition)
+  }
+
+  // MARK: Kafka
+
+  private mutating func judgeKafka() {
+    guard let kafka = sample.kafka.value else { return problems.append(.kafkaAway(sample.kafka.reason ?? "")) }
+    for topic in topics.all {
+      guard let found = kafka.cluster.topics[topic] else {
+        problems.append(.topicMissing(topic))
+        continue
+      }
+      let differences = kafka.differences[topic] ?? []
+      if !differences.isEmpty { problems.append(.topicDiffers(topic, differences)) }
+      let leaderless = found.partitions.filter { $0.leader < 0 }.map(\.id)
+      if !leaderless.isEmpty { problems.append(.leaderless(topic, leaderless)) }
+      let behind = found.partitions.filter { $0.leader >= 0 && $0.inSync < $0.replicas }.map(\.id)
+      if !behind.isEmpty { problems.append(.replicasBehind(topic, behind)) }
+    }
+    if let requests = kafka.cluster.topics[topics.requests], let journal = kafka.cluster.topics[topics.journal],
+      journal.partitions.count < requests.partitions.count
+    {
+      problems.append(
+        .topicDiffers(
+          topics.journal, ["has \(journal.partitions.count) partitions, and \(topics.requests) has \(requests.partitions.count)"])
+      )
+    }
+    if let reason = kafka.settingsUnknown { notes.append(.settingsUnknown(reason)) }
+    switch kafka.lag {
+    case .found(let lag):
+      // Without its lanes: those are judged here.
+      problems += lag.problems.map { .lag($0) }
+      notes += lag.gaps.compactMap { gap in
+        switch gap {
+        case .topicMissing, .redisNotGiven, .redisAway: nil
+        case .ownersUntold, .ownersUnknown: .lag(gap)
+        }
+      }
+    case .unknown(let reason): notes.append(.lagUnknown(reason))
+    }
+  }
+
+  // MARK: Redis
+
+  private mutating func judgeRedis() {
+    guard let redis = sample.redis.value else { return problems.append(.redisAway(sample.redis.reason ?? "")) }
+    problems += redis.server.errors.map { .redisUnsuitable($0) }
+    if let keys = redis.server.evictedKeys, keys > 0 { problems.append(.evicted(keys: keys)) }
+    if let used = redis.server.usedMemory, let maximum = redis.server.maximumMemory, maximum > 0, used / 4 > maximum / 5 {
+      problems.append(.memoryShort(used: used, maximum: maximum))
+    }
+    if redis.server.isSaved == false { problems.append(.notSaved) }
+    if let identity = redis.identity {
+      // Of a Kafka that is away only the topics can be compared.
+      let kafka = sample.kafka.value.map { $0.cluster.id ?? "" } ?? identity.kafka
+      let own = ClusterIdentity(kafka: kafka, topicPrefix: topics.prefix)
+      if identity != own { problems.append(.otherCluster(found: identity, own: own)) }
+    }
+    notes += redis.server.remarks.map { .redis($0) }
+    if let reason = redis.population?.reason { notes.append(.populationUnknown(reason)) }
+  }
+
+  // MARK: Workers
+
+  private mutating func judgeWorkers() {
+    guard sample.redis.value != nil else {
+      if sample.kafka.value != nil { notes.append(.workersUnknown) }
+      return
+    }
+    for worker in workers {
+      switch worker.standing {
+      case .ready: break
+      case .unready: problems.append(.unready(worker))
+      case .draining: notes.append(.draining(worker.name))
+      case .silent: problems.append(.silent(worker))
+      case .unreadable: notes.append(.unreadable(worker.name))
+      }
+    }
+    let living = workers.filter { $0.standing != .silent }
+    let members = sample.kafka.value?.lag.value?.members?.members.count
+    let transform = living.filter { $0.roles.contains("transform") }
+    if transform.isEmpty, members ?? 0 == 0 { problems.append(.noWorker("transform")) }
+    // A worker of an earlier version says nothing of itself.
+    if transform.isEmpty, let members, members > 0 { notes.append(.unreported("transform", members)) }
+    let fanOut = living.filter { $0.roles.contains("fan-out") }
+    let lanes = lanes?.count ?? 0
+    if fanOut.isEmpty, lanes == 0 { problems.append(.noWorker("fan-out")) }
+    if fanOut.isEmpty, lanes > 0 { notes.append(.unreported("fan-out", lanes)) }
+    let versions = Set(living.compactMap { $0.report?.version }).sorted()
+    if versions.count > 1 { notes.append(.versions(versions)) }
+    if workers.count >= Workers.maximum { notes.append(.manyWorkers) }
+  }
+}
+
+/// A worker as the others see it.
+public struct WorkerState: Sendable, Hashable {
+  /// How a worker stands.
+  public enum Standing: String, Sendable, Hashable {
+    /// It should be given work.
+    case ready
+    /// Something keeps it from its work.
+    case unready = "not-ready"
+    /// It was told to end.
+    case draining
+    /// It says nothing any more, and has not taken leave.
+    case silent
+    /// What it says cannot be read.
+    case unreadable
+  }
+
+  /// Its name.
+  public var name: String
+  /// Milliseconds since its last heartbeat.
+  public var silentMilliseconds: Int64
+  /// What it said then.
+  public var report: WorkerReport?
+  /// How it stands.
+  public var standing: Standing
+
+  /// Judges what is in Redis of a worker.
+  public init(_ listing: Workers.Listing) {
+    (name, silentMilliseconds, report) = (listing.name, listing.silentMilliseconds, listing.report)
+    standing =
+      if listing.isSilent { .silent } else if let report {
+        report.isReady ? .ready : report.isDraining ? .draining : .unready
+      } else { .unreadable }
+  }
+
+  /// The stages that it runs.
+  public var roles: [String] { report?.roles ?? [] }
+
+  /// How long it has run, in milliseconds, as far as is known: one that is silent until it was heard of last. By its own clock.
+  public var age: Int64? { report.map { max(0, $0.written - $0.started) + (standing == .silent ? 0 : silentMilliseconds) } }
+
+  /// How long a condition has not been ready, in milliseconds; by the worker's clock.
+  public func age(of condition: WorkerReport.Condition) -> Int64 {
+    max(0, (report?.written ?? condition.since) - condition.since) + silentMilliseconds
+  }
+}
+
+/// What is wrong.
+public enum StatusProblem: Sendable, Hashable {
+  /// Kafka does not answer.
+  case kafkaAway(String)
+  /// Redis does not answer.
+  case redisAway(String)
+  /// A topic is not there.
+  case topicMissing(String)
+  /// A topic is not as it should be.
+  case topicDiffers(String, [String])
+  /// Partitions that no broker leads.
+  case leaderless(String, [Int32])
+  /// Partitions some of whose copies are not in step.
+  case replicasBehind(String, [Int32])
+  /// What is wrong with the group and what it works through.
+  case lag(LagProblem)
+  /// Redis cannot be worked with.
+  case redisUnsuitable(String)
+  /// Redis has thrown keys away.
+  case evicted(keys: Int64)
+  /// Redis has used more than four fifths of its memory.
+  case memoryShort(used: Int64, maximum: Int64)
+  /// What Redis keeps on disk could not be written.
+  case notSaved
+  /// Redis is another cluster's.
+  case otherCluster(found: ClusterIdentity, own: ClusterIdentity)
+  /// A worker is not ready.
+  case unready(WorkerState)
+  /// A worker says nothing any more.
+  case silent(WorkerState)
+  /// There is no worker of a role.
+  case noWorker(String)
+}
+
+/// What is to be known, and is not wrong.
+public enum StatusNote: Sendable, Hashable {
+  /// Workers of these versions run.
+  case versions([String])
+  /// A worker was told to end.
+  case draining(String)
+  /// A worker's report cannot be read.
+  case unreadable(String)
+  /// There are so many workers of a role, or lanes, that do not report themselves.
+  case unreported(String, Int)
+  /// There are so many workers that some may not be shown.
+  case manyWorkers
+  /// Redis is away, and with it the workers' reports.
+  case workersUnknown
+  /// What could be better about Redis, or was not found out.
+  case redis(String)
+  /// Devices and mailboxes could not be looked at.
+  case populationUnknown(String)
+  /// The settings of the topics are not known.
+  case settingsUnknown(String)
+  /// How far the group is behind is not known.
+  case lagUnknown(String)
+  /// What cannot be told of the group.
+  case lag(LagGap)
+}

@@ -1,0 +1,154 @@
+import JSON
+import Notifications
+
+/// What a worker's process says of itself to whoever asks how the cluster is: a value, kept in Redis as JSON.
+///
+/// Later versions may add members, and what a former one does not know it skips. Whatever else lies there is not believed: texts, lists and
+/// the whole have their bounds, when it is written and when it is read.
+public struct WorkerReport: Sendable, Hashable {
+  /// Something that the process waits for, or that keeps it from its work.
+  public struct Condition: Sendable, Hashable {
+    /// What it is about: `redis`, `brokers`, `draining`.
+    public var name: String
+    /// The lane that it is about; nil for the whole process.
+    public var lane: String?
+    /// Why it is not ready.
+    public var reason: String
+    /// Since when, in milliseconds since 1970 by the worker's clock.
+    public var since: Int64
+
+    /// A condition of its parts.
+    public init(name: String, lane: String? = nil, reason: String, since: Int64) {
+      (self.name, self.lane, self.reason, self.since) = (name, lane, reason, since)
+    }
+  }
+
+  /// What events and logs call it, without a lane's number; unique in the cluster.
+  public var name: String
+  /// The stages that it runs: `transform`, `fan-out`.
+  public var roles: [String]
+  /// The version of the program.
+  public var version: String
+  /// When the process began, in milliseconds since 1970 by its own clock.
+  public var started: Int64
+  /// When it wrote this, by the same clock.
+  public var written: Int64
+  /// The root of its admin server, as a URL.
+  public var admin: String?
+  /// Where devices connect, as URLs.
+  public var devices: [String] = []
+  /// How many lanes it has.
+  public var lanes = 0
+  /// How many conditions are not ready; of many, only the first are told.
+  public var unreadyCount = 0
+  /// The conditions that are not ready.
+  public var unready: [Condition] = []
+  /// Connections of devices; nil where it takes none.
+  public var connections: Int?
+  /// Partitions of the group that it works through; nil where it works through none.
+  public var partitions: Int?
+
+  /// A report of a process that has just begun.
+  public init(name: String, roles: [String], version: String, started: Int64, written: Int64) {
+    (self.name, self.roles, self.version) = (name, roles, version)
+    (self.started, self.written) = (started, written)
+  }
+
+  /// Whether it should be given work.
+  public var isReady: Bool { unreadyCount == 0 }
+  /// Whether it was told to end, and is about to.
+  public var isDraining: Bool { unready.contains { $0.name == "draining" } }
+}
+
+// MARK: - The form that Redis keeps
+
+extension WorkerReport {
+  /// A report is never larger.
+  public static let maximumByteCount = 8192
+  /// Conditions that are told at most, and addresses.
+  static let (maximumConditions, maximumAddresses) = (8, 4)
+  /// Bytes of a short text and of a long one, as they stand in JSON; the sum of all stays below `maximumByteCount`.
+  static let (shortText, longText) = (128, 240)
+
+  /// The form that Redis keeps: JSON on one line.
+  var bytes: [UInt8] {
+    var writer = JSONWriter()
+    writer.openObject()
+    writer.member("worker", Self.cut(name, Self.longText))
+    writer.key("roles")
+    writer.openArray()
+    for role in roles.prefix(Self.maximumAddresses) { writer.string(Self.cut(role, Self.shortText)) }
+    writer.closeArray()
+    writer.member("version", Self.cut(version, Self.shortText))
+    writer.member("started", started)
+    writer.member("written", written)
+    if let admin { writer.member("admin", Self.cut(admin, Self.longText)) }
+    writer.key("devices")
+    writer.openArray()
+    for address in devices.prefix(Self.maximumAddresses) { writer.string(Self.cut(address, Self.longText)) }
+    writer.closeArray()
+    writer.member("lanes", Int64(lanes))
+    if let connections { writer.member("connections", Int64(connections)) }
+    if let partitions { writer.member("partitions", Int64(partitions)) }
+    writer.member("unready", Int64(unreadyCount))
+    writer.key("conditions")
+    writer.openArray()
+    for condition in unready.prefix(Self.maximumConditions) {
+      writer.openObject()
+      writer.member("name", Self.cut(condition.name, Self.shortText))
+      if let lane = condition.lane { writer.member("lane", Self.cut(lane, Self.shortText)) }
+      writer.member("reason", Self.cut(condition.reason, Self.longText))
+      writer.member("since", condition.since)
+      writer.closeObject()
+    }
+    writer.closeArray()
+    writer.closeObject()
+    return Array(writer.text.utf8)
+  }
+
+  /// Reads the form that Redis keeps; nil for anything else.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.count <= Self.maximumByteCount, let json = try? bytes.withUnsafeBytes({ try JSONValue(parsing: $0) }),
+      let name = Self.text(json["worker"], Self.longText), !name.isEmpty, let roles = json["roles"]?.elements,
+      let version = Self.text(json["version"], Self.shortText), let started = Self.time(json["started"]),
+      let written = Self.time(json["written"])
+    else { return nil }
+    self.init(
+      name: name, roles: roles.prefix(Self.maximumAddresses).compactMap { Self.text($0, Self.shortText) }, version: version,
+      started: started, written: written)
+    admin = Self.text(json["admin"], Self.longText)
+    devices = (json["devices"]?.elements ?? []).prefix(Self.maximumAddresses).compactMap { Self.text($0, Self.longText) }
+    lanes = Self.count(json["lanes"]) ?? 0
+    connections = Self.count(json["connections"])
+    partitions = Self.count(json["partitions"])
+    unready = (json["conditions"]?.elements ?? []).prefix(Self.maximumConditions).compactMap { Condition($0) }
+    unreadyCount = max(Self.count(json["unready"]) ?? 0, unready.count)
+  }
+
+  fileprivate static func text(_ value: JSONValue?, _ maximum: Int) -> String? { value?.stringValue.map { cut($0, maximum) } }
+
+  fileprivate static func time(_ value: JSONValue?) -> Int64? { value?.integerValue.map { Timestamp.bounded($0) } }
+
+  private static func count(_ value: JSONValue?) -> Int? { value?.integerValue.map { Int(min(max(0, $0), Int64(Int32.max))) } }
+
+  /// A text of no more than so many bytes as it stands in JSON, where a character may take six.
+  static func cut(_ text: String, _ maximum: Int) -> String {
+    var room = maximum
+    var end = text.unicodeScalars.startIndex
+    for scalar in text.unicodeScalars {
+      room -= scalar.value < 0x20 || scalar == "\"" || scalar == "\\" || scalar.value == 0x7F ? 6 : UTF8.width(scalar)
+      if room < 0 { return String(text.unicodeScalars[..<end]) }
+      end = text.unicodeScalars.index(after: end)
+    }
+    return text
+  }
+}
+
+extension WorkerReport.Condition {
+  fileprivate init?(_ json: JSONValue) {
+    guard let name = WorkerReport.text(json["name"], WorkerReport.shortText),
+      let reason = WorkerReport.text(json["reason"], WorkerReport.longText), let since = WorkerReport.time(json["since"])
+    else { return nil }
+    self.init(name: name, lane: WorkerReport.text(json["lane"], WorkerReport.shortText), reason: reason, since: since)
+  }
+}

@@ -1,0 +1,114 @@
+import Redis
+
+/// The workers' reports of themselves, each with its last heartbeat by Redis' clock. Loop-confined.
+///
+/// A worker that ends in order takes its report away. One that was killed leaves it, so that it is seen to be silent, until it is forgotten.
+public final class Workers {
+  private let shards: Shards
+
+  /// Of these servers.
+  public init(_ shards: Shards) { self.shards = shards }
+
+  /// How often a worker reports itself, in milliseconds.
+  public static let intervalMilliseconds = 5_000
+  /// A worker counts as silent after so long, in milliseconds: when three heartbeats have not come.
+  public static let silentMilliseconds: Int64 = 17_000
+  /// A silent worker is forgotten after so long, in milliseconds.
+  public static let forgottenMilliseconds: Int64 = 300_000
+  /// Workers that are kept at most: a further one takes the place of the one that has been silent the longest.
+  public static let maximum = 1_000
+
+  private static let keys: [RedisArgument] = [.text(Keys.workers), .text(Keys.reports)]
+
+  /// A heartbeat with its report.
+  ///
+  /// Keys: the workers, their reports. Arguments: name, report, milliseconds after which a silent worker is forgotten, how many are kept.
+  static let beatScript = RedisScript(
+    """
+    local t = redis.call('TIME')
+    local now = t[1] * 1000 + math.floor(t[2] / 1000)
+    redis.call('ZADD', KEYS[1], now, ARGV[1])
+    redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+    local gone = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[3]), 'LIMIT', 0, 100)
+    local over = redis.call('ZCARD', KEYS[1]) - #gone - tonumber(ARGV[4])
+    if over > 0 then gone = redis.call('ZRANGE', KEYS[1], 0, #gone + math.min(over, 100) - 1) end
+    if #gone > 0 then
+      redis.call('ZREM', KEYS[1], unpack(gone))
+      redis.call('HDEL', KEYS[2], unpack(gone))
+    end
+    return 1
+    """)
+
+  /// The end of a worker. Keys: the workers, their reports. Argument: name.
+  static let leaveScript = RedisScript(
+    """
+    redis.call('HDEL', KEYS[2], ARGV[1])
+    return redis.call('ZREM', KEYS[1], ARGV[1])
+    """)
+
+  /// The workers that were heard of last. It changes nothing.
+  ///
+  /// Keys: the workers, their reports. Argument: how many at most. Answers for each its name, the milliseconds since its last heartbeat, and
+  /// its report.
+  static let listScript = RedisScript(
+    """
+    local t = redis.call('TIME')
+    local now = t[1] * 1000 + math.floor(t[2] / 1000)
+    local found, names, answer = redis.call('ZREVRANGE', KEYS[1], 0, tonumber(ARGV[1]) - 1, 'WITHSCORES'), {}, {}
+    for i = 1, #found, 2 do names[#names + 1] = found[i] end
+    if #names == 0 then return answer end
+    for i, report in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
+      answer[3 * i - 2], answer[3 * i - 1] = names[i], math.floor(now - tonumber(found[2 * i]))
+      answer[3 * i] = report or ''
+    end
+    return answer
+    """)
+
+  /// Says that a worker lives, and how.
+  public func beat(_ report: WorkerReport) async throws(StoreError) {
+    _ = try await shards.common.answer(
+      Self.beatScript, keys: Self.keys,
+      arguments: [
+        .text(Self.field(report.name)), .bytes(report.bytes), .integer(Self.forgottenMilliseconds), .integer(Int64(Self.maximum)),
+      ])
+  }
+
+  /// Takes a worker's report away, since it ends in order.
+  public func leave(_ name: String) async throws(StoreError) {
+    _ = try await shards.common.answer(Self.leaveScript, keys: Self.keys, arguments: [.text(Self.field(name))])
+  }
+
+  private static func field(_ name: String) -> String { WorkerReport.cut(name, WorkerReport.longText) }
+
+  /// A worker as the others see it.
+  public struct Listing: Sendable, Hashable {
+    /// Its name.
+    public var name: String
+    /// Milliseconds since its last heartbeat.
+    public var silentMilliseconds: Int64
+    /// What it said then; nil where that cannot be read.
+    public var report: WorkerReport?
+
+    /// A worker of its parts.
+    public init(name: String, silentMilliseconds: Int64, report: WorkerReport?) {
+      (self.name, self.silentMilliseconds, self.report) = (name, silentMilliseconds, report)
+    }
+
+    /// Whether it has been silent for so long that it was killed, or cannot write to Redis.
+    public var isSilent: Bool { silentMilliseconds >= Workers.silentMilliseconds }
+  }
+
+  /// All workers by name, those included that are silent and not forgotten; no more than `maximum`.
+  public func list() async throws(StoreError) -> [Listing] {
+    let answer = try await shards.common.answer(Self.listScript, keys: Self.keys, arguments: [.integer(Int64(Self.maximum))])
+    var elements = (answer.array ?? [])[...]
+    var workers: [Listing] = []
+    while let name = elements.popFirst()?.text, let silent = elements.popFirst()?.integer, let bytes = elements.popFirst()?.bytes {
+      guard silent < Self.forgottenMilliseconds else { continue }
+      workers.append(
+        Listing(
+          name: WorkerReport.cut(name, WorkerReport.longText), silentMilliseconds: max(0, silent), report: WorkerReport(bytes)))
+    }
+    return workers.sorted { $0.name < $1.name }
+  }
+}

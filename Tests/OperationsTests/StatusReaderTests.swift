@@ -1,0 +1,83 @@
+import EventLoop
+import Kafka
+import Redis
+import Store
+import TestSupport
+import Testing
+import Worker
+
+@testable import Operations
+
+/// What is read of a Redis, and how fast.
+@Suite struct StatusReaderTests {
+  /// Looks once, over the embedded Kafka or a real one, and a Redis.
+  private func look(_ redis: RedisAddress, _ kafka: KafkaFixture, sampleMilliseconds: Int) async throws -> StatusSample {
+    let loop = EventLoop(name: "status-test")
+    let reader = try StatusReader(
+      on: loop, kafka.configuration, Topics(prefix: KafkaFixture.unique("status") + "."), group: "none",
+      StoreConfiguration(redis, buckets: 1), sampleMilliseconds: sampleMilliseconds)
+    let sample = await reader.look()
+    await reader.close()
+    await loop.close()
+    return sample
+  }
+
+  private func fill(_ redis: RedisProbe, devices: Int) async throws {
+    let script = """
+      for i = 1, tonumber(ARGV[1]) do
+        redis.call('HSET', 'd{0}' .. i, 'u', string.rep('a', 24), 'p', string.rep('b', 12))
+        redis.call('HSET', 'm{0}' .. i, string.rep('c', 20), 'x', string.rep('d', 20), 'y')
+      end
+      """
+    try await redis.command("EVAL", .text(script), "0", .integer(Int64(devices)))
+  }
+
+  @Test func devicesAndMailboxesAreReadNoFasterThanAllowed() async throws {
+    try await KafkaFixture.with { kafka in
+      try await withRedis { server in
+        try await RedisProbe.with(server.address) { redis in
+          try await fill(redis, devices: 20_000)
+          var hasRead = false
+          // A machine that stands still reads nothing in that time.
+          for _ in 0..<10 where !hasRead {
+            try await redis.command("CONFIG", "RESETSTAT")
+            let start = ContinuousClock.now
+            let sample = try await look(server.address, kafka, sampleMilliseconds: 3_000)
+            let seconds = (ContinuousClock.now - start) / .seconds(1)
+            let text = try #require(try await redis.command("INFO", "commandstats").text)
+            func calls(_ name: String) -> Double {
+              text.matches(of: /cmdstat_([a-z]+)[^:]*:calls=(\d+)/).filter { $0.1 == name }.reduce(0) { $0 + (Double($1.2) ?? 0) }
+            }
+            // What the scripts call is counted like everything else.
+            let sampled = ["scan", "hmget", "hlen", "hkeys", "dbsize"].map(calls).reduce(0, +)
+            #expect(sampled <= 200 * min(seconds, 3) + 10, "\(sampled) commands in \(seconds) s")
+            guard let found = sample.redis.value?.population?.value, found.devicesRead >= 20, found.mailboxesRead >= 20 else { continue }
+            hasRead = true
+            #expect(!found.isExact && sampled >= 60)
+            // Four standard deviations.
+            #expect(abs(found.devices.value - 20_000) <= 2 * found.devices.margin, "\(found)")
+            #expect(abs(found.notifications.value - 40_000) <= 2 * found.notifications.margin, "\(found)")
+          }
+          #expect(hasRead, "a test that reads nothing proves nothing")
+        }
+      }
+    }
+  }
+
+  @Test func aSmallStoreIsCountedExactlyAndAnEmptyOneIsToldAsEmpty() async throws {
+    try await KafkaFixture.with { kafka in
+      try await withRedis { server in
+        try await RedisProbe.with(server.address) { redis in
+          let empty = try await look(server.address, kafka, sampleMilliseconds: 1_000)
+          #expect(empty.redis.value?.population?.value?.devices == .counted(0))
+          #expect(empty.redis.value?.workers.isEmpty == true && empty.redis.value?.identity == nil)
+          try await fill(redis, devices: 20)
+          let found = try #require(try await look(server.address, kafka, sampleMilliseconds: 20_000).redis.value?.population?.value)
+          #expect(found.isExact && found.devices.value == 20 && found.connected.value == 20)
+          #expect(found.mailboxes.value == 20 && found.notifications.value == 40)
+          #expect(try await look(server.address, kafka, sampleMilliseconds: 0).redis.value?.population == nil)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,152 @@
+import Store
+import Testing
+import Worker
+
+@testable import Kafka
+@testable import Operations
+
+/// What is wrong with a cluster, and what is not.
+@Suite struct StatusReportTests {
+  private static let topics = Topics(prefix: "t.")
+  private static let identity = ClusterIdentity(kafka: "k", topicPrefix: "t.")
+
+  private static var server: ServerState {
+    var server = ServerState(address: "redis:6379")
+    (server.version, server.isPrimary, server.policy, server.evictedKeys) = ("7.0.15", true, "noeviction", 0)
+    (server.usedMemory, server.maximumMemory, server.isSaved) = (80, 100, true)
+    return server
+  }
+
+  private static func worker(_ name: String, _ role: String, silent: Int64 = 100, _ change: (inout WorkerReport) -> Void = { _ in })
+    -> Workers.Listing
+  {
+    var report = WorkerReport(name: name, roles: [role], version: "1", started: 1_000, written: 61_000)
+    change(&report)
+    return Workers.Listing(name: name, silentMilliseconds: silent, report: report)
+  }
+
+  private static var kafka: KafkaState {
+    let partitions = (0..<4).map { TopicDescription.Partition(id: $0, leader: 1, replicas: 3, inSync: 3) }
+    let topics = Dictionary(uniqueKeysWithValues: Self.topics.all.map { ($0, TopicDescription(name: $0, partitions: partitions)) })
+    let lag = LagReport(
+      time: 0, group: "g", members: GroupMembers(state: "Stable", members: []), topics: [], logs: [], lanes: nil, problems: [], gaps: [])
+    return KafkaState(cluster: ClusterDescription(id: "k", brokers: [1: "b:9092"], topics: topics), lag: .found(lag))
+  }
+
+  private static var redis: RedisState {
+    RedisState(
+      server: server, identity: identity, workers: [worker("f", "fan-out"), worker("t", "transform")],
+      lanes: [Lanes.Listing(partition: 3, name: "f/0", silentMilliseconds: 100)], population: nil)
+  }
+
+  private func report(
+    kafka: KafkaState? = Self.kafka, redis: RedisState? = Self.redis, _ change: (inout KafkaState, inout RedisState) -> Void = { _, _ in }
+  ) -> StatusReport {
+    var (changedKafka, changedRedis) = (kafka ?? Self.kafka, redis ?? Self.redis)
+    change(&changedKafka, &changedRedis)
+    let sample = StatusSample(
+      time: 100, kafka: kafka == nil ? .unknown("no answer") : .found(changedKafka),
+      redis: redis == nil ? .unknown("no answer") : .found(changedRedis))
+    return StatusReport(sample, Self.topics, group: "g", laneLifetimeMilliseconds: 10_000)
+  }
+
+  @Test func ofAClusterThatIsWellNothingIsWrong() {
+    let report = report()
+    #expect(report.problems.isEmpty && report.notes.isEmpty && !report.isAway)
+    #expect(report.workers.map(\.standing) == [.ready, .ready] && report.partitions(of: report.workers[0]) == [3])
+    #expect(report.partitions(of: report.workers[1]).isEmpty && report.workers[0].age == 60_100)
+  }
+
+  @Test func whereOneIsAwayTheOtherIsJudgedAllTheSame() {
+    let noKafka = report(kafka: nil) { $1.server.evictedKeys = 3 }
+    #expect(noKafka.problems == [.kafkaAway("no answer"), .evicted(keys: 3)] && !noKafka.isAway)
+    let noRedis = report(redis: nil) { kafka, _ in kafka.cluster.topics[Self.topics.events] = nil }
+    #expect(noRedis.problems == [.topicMissing("t.events"), .redisAway("no answer")] && noRedis.notes == [.workersUnknown])
+    let nothing = report(kafka: nil, redis: nil)
+    #expect(nothing.isAway && nothing.problems.count == 2 && nothing.notes.isEmpty)
+  }
+
+  @Test func topicsAreJudged() {
+    let report = report { kafka, _ in
+      kafka.cluster.topics[Self.topics.requests]?.partitions[1].leader = -1
+      kafka.cluster.topics[Self.topics.devices]?.partitions[2].inSync = 2
+      kafka.cluster.topics[Self.topics.journal]?.partitions.removeLast()
+      kafka.differences = [Self.topics.events: ["has retention.ms=1, not 2"], Self.topics.devices: []]
+      kafka.settingsUnknown = "not allowed"
+    }
+    #expect(
+      report.problems == [
+        .leaderless("t.requests", [1]), .replicasBehind("t.devices", [2]), .topicDiffers("t.events", ["has retention.ms=1, not 2"]),
+        .topicDiffers("t.journal", ["has 3 partitions, and t.requests has 4"]),
+      ])
+    #expect(report.notes == [.settingsUnknown("not allowed")])
+  }
+
+  @Test func whatIsWrongWithTheGroupIsWrongHereToo() {
+    let problem = LagProblem.ownerless(topic: "t.requests", partitions: [1])
+    let report = report { kafka, _ in
+      guard var lag = kafka.lag.value else { return }
+      (lag.problems, lag.gaps) = ([problem], [.redisNotGiven, .ownersUntold])
+      kafka.lag = .found(lag)
+    }
+    #expect(report.problems == [.lag(problem)] && report.notes == [.lag(.ownersUntold)])
+    #expect(self.report { kafka, _ in kafka.lag = .unknown("slow") }.notes == [.lagUnknown("slow")])
+  }
+
+  @Test func redisIsJudged() {
+    let other = ClusterIdentity(kafka: "other", topicPrefix: "t.")
+    let report = report { _, redis in
+      (redis.server.errors, redis.server.remarks) = (["maxmemory-policy is allkeys-lru"], ["hash-max-listpack-value is 64"])
+      (redis.server.usedMemory, redis.server.isSaved) = (90, false)
+      (redis.identity, redis.population) = (other, .unknown("slow"))
+    }
+    #expect(
+      report.problems == [
+        .redisUnsuitable("maxmemory-policy is allkeys-lru"), .memoryShort(used: 90, maximum: 100), .notSaved,
+        .otherCluster(found: other, own: Self.identity),
+      ])
+    #expect(report.notes == [.redis("hash-max-listpack-value is 64"), .populationUnknown("slow")])
+    // Nothing is said of a server that sets itself no bound, or that no cluster has used.
+    #expect(
+      self.report { _, redis in
+        (redis.server.maximumMemory, redis.identity) = (0, nil)
+      }.problems.isEmpty)
+    // Of a Kafka that is away the topics' prefix can be compared.
+    let prefix = ClusterIdentity(kafka: "k", topicPrefix: "staging.")
+    #expect(self.report(kafka: nil) { $1.identity = other }.problems == [.kafkaAway("no answer")])
+    #expect(self.report(kafka: nil) { $1.identity = prefix }.problems.count == 2)
+  }
+
+  @Test func workersThatAreNotReadyOrSilentAreWrongAndThoseThatEndAreNot() {
+    let waits = WorkerReport.Condition(name: "redis", lane: "f-0", reason: "connecting", since: 31_000)
+    let report = report { _, redis in
+      redis.workers = [
+        Self.worker("a", "fan-out") { ($0.unreadyCount, $0.unready) = (1, [waits]) },
+        Self.worker("b", "fan-out") { ($0.unreadyCount, $0.unready) = (1, [.init(name: "draining", reason: "ending", since: 1)]) },
+        Self.worker("c", "transform", silent: 20_000), Workers.Listing(name: "d", silentMilliseconds: 1, report: nil),
+        Self.worker("e", "transform") { $0.version = "2" },
+      ]
+    }
+    #expect(report.workers.map(\.standing) == [.unready, .draining, .silent, .unreadable, .ready])
+    #expect(report.problems == [.unready(report.workers[0]), .silent(report.workers[2])])
+    #expect(report.notes == [.draining("b"), .unreadable("d"), .versions(["1", "2"])])
+    #expect(report.workers[0].age(of: waits) == 30_100)
+  }
+
+  @Test func aRoleWithoutAWorkerIsWrongUnlessItsWorkersSayNothingOfThemselves() {
+    let none = report { _, redis in (redis.workers, redis.lanes) = ([], []) }
+    #expect(none.problems == [.noWorker("transform"), .noWorker("fan-out")])
+    let silent = report { _, redis in
+      redis.workers = [Self.worker("t", "transform", silent: 60_000)]
+      redis.lanes[0].silentMilliseconds = 60_000
+    }
+    #expect(silent.problems == [.silent(silent.workers[0]), .noWorker("transform"), .noWorker("fan-out")])
+    let earlier = report { kafka, redis in
+      redis.workers = []
+      guard var lag = kafka.lag.value else { return }
+      lag.members?.members = [.init(id: "m", client: "c", host: "/h", partitions: [])]
+      kafka.lag = .found(lag)
+    }
+    #expect(earlier.problems.isEmpty && earlier.notes == [.unreported("transform", 1), .unreported("fan-out", 1)])
+  }
+}

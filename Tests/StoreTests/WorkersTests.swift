@@ -1,0 +1,165 @@
+import EventLoop
+import Redis
+import TestSupport
+import Testing
+
+@testable import Store
+
+/// Workers and single keys on a real Redis.
+@Suite struct WorkersTests {
+  private func with(_ body: @escaping @Sendable (Place) async throws -> Void) async throws {
+    try await withRedis { server in
+      try await RedisProbe.with(server.address) { probe in
+        let place = Place(probe)
+        try await place.connect(StoreConfiguration(server.address, buckets: 4))
+        do { try await body(place) } catch {
+          await place.close()
+          throw error
+        }
+        await place.close()
+      }
+    }
+  }
+
+  private actor Place {
+    nonisolated let loop = EventLoop(name: "workers")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    nonisolated let redis: RedisProbe
+    private var shards: Shards?
+
+    init(_ redis: RedisProbe) { self.redis = redis }
+
+    func connect(_ configuration: StoreConfiguration) async throws {
+      let shards = Shards(on: loop, configuration, clientName: "test")
+      self.shards = shards
+      shards.start()
+      try await shards.waitUntilUp(withinMilliseconds: 20_000)
+    }
+
+    private func some() throws -> Shards { try #require(shards) }
+
+    func beat(_ name: String) async throws {
+      try await Workers(some()).beat(WorkerReport(name: name, roles: ["transform"], version: "1", started: 1, written: 2))
+    }
+    func leave(_ name: String) async throws { try await Workers(some()).leave(name) }
+    func list() async throws -> [Workers.Listing] { try await Workers(some()).list() }
+
+    func deviceKey(_ token: String) throws -> String { try some().keys.device(token) }
+    func mailboxKey(_ token: String) throws -> String { try some().keys.mailbox(token) }
+    func device(_ token: String) async throws -> Population.Device? { try await Population(some()).device(token) }
+    func mailbox(_ token: String) async throws -> Population.Mailbox? { try await Population(some()).mailbox(token) }
+    func scan(from place: UInt64) async throws -> (next: UInt64, keys: [Population.Key]) {
+      try await Population(some()).scan(from: place, count: 100)
+    }
+    func state() async throws -> ServerState { try await some().serverState() }
+
+    func close() async {
+      shards?.close()
+      shards = nil
+      Task.detached { [loop] in await loop.close() }
+    }
+  }
+
+  @Test func aWorkerIsListedUntilItLeaves() async throws {
+    try await with { place in
+      #expect(try await place.list().isEmpty)
+      try await place.beat("b")
+      try await place.beat("a")
+      try await place.beat("b")
+      let found = try await place.list()
+      #expect(found.map(\.name) == ["a", "b"])
+      #expect(found.allSatisfy { !$0.isSilent && $0.report?.roles == ["transform"] && $0.report?.name == $0.name })
+      try await place.leave("a")
+      #expect(try await place.list().map(\.name) == ["b"])
+      #expect(try await place.redis.command("HLEN", "{workers}reports").integer == 1)
+    }
+  }
+
+  @Test func aSilentWorkerIsSeenAndThenForgotten() async throws {
+    try await with { place in
+      try await place.beat("gone")
+      try await place.redis.command("ZINCRBY", "workers", .integer(-20_000), "gone")
+      let silent = try #require(try await place.list().first)
+      #expect(silent.isSilent && silent.silentMilliseconds >= 20_000 && silent.report?.version == "1")
+      try await place.redis.command("ZINCRBY", "workers", .integer(-Workers.forgottenMilliseconds), "gone")
+      #expect(try await place.list().isEmpty)
+      try await place.beat("other")
+      #expect(try await place.redis.command("ZCARD", "workers").integer == 1)
+      #expect(try await place.redis.command("HEXISTS", "{workers}reports", "gone").integer == 0)
+    }
+  }
+
+  @Test func noMoreWorkersAreKeptThanTheMaximumAndThoseThatLiveStay() async throws {
+    try await with { place in
+      try await place.beat("living")
+      let time = try #require(try await place.redis.command("ZSCORE", "workers", "living").text.flatMap { Double($0) })
+      for number in 0..<Workers.maximum + 50 {
+        try await place.redis.command("ZADD", "workers", .integer(Int64(time) - 1_000 - Int64(number)), .text("w\(number)"))
+        try await place.redis.command("HSET", "{workers}reports", .text("w\(number)"), "x")
+      }
+      try await place.beat("living")
+      try await place.beat("another")
+      let found = try await place.list()
+      #expect(found.count == Workers.maximum && found.contains { $0.name == "living" } && found.contains { $0.name == "another" })
+      #expect(try await place.redis.command("HLEN", "{workers}reports").integer == Int64(Workers.maximum))
+      #expect(found.first { $0.name == "w0" }?.report == nil, "what lies there is no report")
+    }
+  }
+
+  @Test func whatSomebodyElseHasPutThereIsNoReportAndFailsNobody() async throws {
+    try await with { place in
+      try await place.beat("a")
+      try await place.redis.command("HSET", "{workers}reports", "a", .bytes([UInt8](repeating: 0xFF, count: 100_000)))
+      let found = try await place.list()
+      #expect(found.map(\.name) == ["a"] && found.first?.report == nil)
+      try await place.redis.command("SET", "workers", "x")
+      await #expect(throws: StoreError.self) { try await place.beat("a") }
+      await #expect(throws: StoreError.self) { try await place.list() }
+    }
+  }
+
+  @Test func devicesAndMailboxesAreReadByTheirKeys() async throws {
+    try await with { place in
+      let owner = Owner(user: 1, since: 2, application: 3).bytes
+      let presence = Presence(partition: 1, generation: 2).bytes
+      try await place.redis.command("HSET", .text(place.deviceKey("aa")), "u", .bytes(owner), "p", .bytes(presence))
+      try await place.redis.command("HSET", .text(place.deviceKey("bb")), "u", .bytes(owner), "p", "-")
+      try await place.redis.command("HSET", .text(place.deviceKey("cc")), "r", "x")
+      try await place.redis.command("SET", .text(place.deviceKey("dd")), "x")
+      #expect(try await place.device("aa") == Population.Device(isRegistered: true, isConnected: true))
+      #expect(try await place.device("bb") == Population.Device(isRegistered: true, isConnected: false))
+      #expect(try await place.device("cc") == Population.Device(isRegistered: false, isConnected: false))
+      #expect(try await place.device("dd") == nil)
+      func revision(_ time: Int64) -> RedisArgument {
+        .bytes(withUnsafeBytes(of: time.bigEndian, Array.init) + [UInt8](repeating: 0, count: 12))
+      }
+      try await place.redis.command(
+        "HSET", .text(place.mailboxKey("aa")), revision(1_700_000_000_500), "x", revision(1_700_000_000_000), "y")
+      try await place.redis.command("HSET", .text(place.mailboxKey("bb")), "no revision", "x")
+      try await place.redis.command("SET", .text(place.mailboxKey("dd")), "x")
+      #expect(try await place.mailbox("aa") == Population.Mailbox(entries: 2, oldest: 1_700_000_000_000))
+      #expect(try await place.mailbox("bb") == Population.Mailbox(entries: 1, oldest: nil))
+      #expect(try await place.mailbox("cc") == Population.Mailbox(entries: 0, oldest: nil))
+      #expect(try await place.mailbox("dd") == nil)
+      // Of another bucket than its token's, so nobody of ours has put it there.
+      try await place.redis.command("SET", "d{9}ee", "x")
+      var (found, next): (Set<Population.Key>, UInt64) = ([], 0)
+      repeat {
+        let scan = try await place.scan(from: next)
+        found.formUnion(scan.keys)
+        next = scan.next
+      } while next != 0
+      let expected: [Population.Key] = ["aa", "bb", "cc", "dd"].map { .device($0) } + ["aa", "bb", "dd"].map { .mailbox($0) } + [.other]
+      #expect(found == Set(expected))
+      #expect(try await place.scan(from: 0xFFFF_1234_5678).keys.count <= 8, "any number is a place")
+    }
+  }
+
+  @Test func aServerIsToldWithoutItsPassword() async throws {
+    try await with { place in
+      let state = try await place.state()
+      #expect(state.isPrimary == true && state.policy == "noeviction" && state.evictedKeys == 0 && state.errors.isEmpty)
+      #expect(state.usedMemory ?? 0 > 0 && !state.address.isEmpty)
+    }
+  }
+}
