@@ -60,6 +60,10 @@ public final class Producer {
   public private(set) var inFlight = 0
   /// Bytes of their keys and values.
   public private(set) var bytesInFlight = 0
+  /// How many records may be in flight.
+  public var maximumInFlight: Int { options.maximumRecords }
+  /// How many bytes may be in flight.
+  public var maximumBytesInFlight: Int { options.maximumBytes }
 
   // Tokens of `send` have this bit, tokens of `produce` have not.
   private static let awaitedBit: UInt64 = 1 << 63

@@ -15,6 +15,8 @@ public final class RedisConnection {
   public var onDown: ((RedisError) -> Void)?
   /// Called when an attempt to connect has failed, with the milliseconds until the next.
   public var onAttemptFailed: ((RedisError, Int) -> Void)?
+  /// Called for each call that was sent and fails, and for each attempt to connect that does: to be counted.
+  public var onError: ((RedisError.Code) -> Void)?
   /// How often the server's memory may have changed under the caller: lost connections, and replies that tell of a failover
   /// (`READONLY`, `MOVED`). What was written before may be gone when it has risen.
   public private(set) var epoch: UInt64 = 0
@@ -102,7 +104,7 @@ public final class RedisConnection {
     turnEnd = nil
     dropConnection(failingCallsWith: { _ in error })
     upWaiters.fail(error)
-    (onUp, onDown, onAttemptFailed) = (nil, nil, nil)
+    (onUp, onDown, onAttemptFailed, onError) = (nil, nil, nil, nil)
   }
 
   // MARK: Connecting
@@ -120,6 +122,7 @@ public final class RedisConnection {
       attemptTimer?.start(after: milliseconds)
       guard let cause = cycle.cause else { return }
       if !cause.isRetriable { upWaiters.fail(cause) }
+      onError?(cause.code)
       if wasUp { onDown?(cause) } else { onAttemptFailed?(cause, milliseconds) }
     }
   }
@@ -295,6 +298,7 @@ public final class RedisConnection {
     case .moved: epoch += 1
     default: break
     }
+    onError?(error.code)
     call.handler.redisFailed(token: call.token, error: error)
   }
 
@@ -375,7 +379,11 @@ public final class RedisConnection {
     }
     var failed = CallQueue()
     swap(&failed, &calls)
-    while let call = failed.removeFirst() { call.handler.redisFailed(token: call.token, error: error(call)) }
+    while let call = failed.removeFirst() {
+      let error = error(call)
+      onError?(error.code)
+      call.handler.redisFailed(token: call.token, error: error)
+    }
   }
 
   // MARK: Waiting for it

@@ -1,7 +1,7 @@
 /// Why a call, a connection or an address failed.
 public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The failures that a caller may want to tell apart.
-  public enum Code: Sendable, Hashable {
+  public enum Code: String, Sendable, Hashable, CaseIterable {
     /// The address is not of a form that is read here.
     case badAddress
     /// What is asked for exists, but not in this version: TLS, a Redis Cluster.

@@ -14,6 +14,11 @@ public final class Shards {
   /// Called when an attempt to connect has failed, with the milliseconds until the next.
   public var onAttemptFailed: ((StoreError, Int) -> Void)?
 
+  /// Called for each call that was sent and fails, and for each attempt to connect that does, with one of `errorKinds`.
+  public var onError: ((String) -> Void)?
+  /// The kinds of errors that there are.
+  public static let errorKinds = RedisError.Code.allCases.map(\.rawValue)
+
   /// Connections that are not started; on the loop.
   ///
   /// - Parameters:
@@ -28,6 +33,7 @@ public final class Shards {
         maximumInFlight: 65_536, scripts: Self.scripts))
     one.onUp = { [unowned self] in onUp?() }
     one.onDown = { [unowned self] in onDown?(StoreError($0)) }
+    one.onError = { [unowned self] in onError?($0.rawValue) }
     one.onAttemptFailed = { [unowned self] in onAttemptFailed?(StoreError($0), $1) }
   }
 
@@ -55,7 +61,7 @@ public final class Shards {
   /// Fails every call in flight, and ends the connections for good.
   public func close() {
     one.close()
-    (onUp, onDown, onAttemptFailed) = (nil, nil, nil)
+    (onUp, onDown, onAttemptFailed, onError) = (nil, nil, nil, nil)
   }
 
   /// How many buckets there are.

@@ -71,12 +71,13 @@ final class TransformCore {
     // A delivery may come twice, and late: the mailbox knows better.
     let producers = try await LaneProducers(on: loop, settings.kafka, promptMayRepeat: true, handler: self) { [logger] in logger.log($0) }
     self.producers = producers
+    lag.producers = producers
     let admin = try Admin(settings.kafka)
     self.admin = admin
     let journal = try Journal(on: loop, settings, producer: producers.patient, metrics: metrics)
     self.journal = journal
     journal.owner = self
-    let outcomes = try Outcomes(settings, events: producers.patient, deliveries: producers.prompt)
+    let outcomes = try Outcomes(settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
     let pipeline = Pipeline(
       on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, applications: applications, outcomes: outcomes,
       journal: journal, logger: logger, metrics: metrics)
@@ -88,6 +89,7 @@ final class TransformCore {
     let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
     try await identity.claim(shards)
     plan = try await GroupPlan(settings, admin, logger)
+    plan?.show(settings, in: metrics)
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     try join()
   }
@@ -100,7 +102,8 @@ final class TransformCore {
     consumer.onLog = { [logger] in logger.log($0) }
     // A Redis that is rebuilt has to know it: revisions have it in them.
     consumer.commitNote = { [unowned self] in Marker.note(incarnation: checkpoints.incarnation($0)) }
-    let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger] in
+    let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger, metrics] in
+      metrics.clients.kafkaFailed($0.code)
       logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
     }
     // Markers stand for what is durable, so they are raised first; then the group may know.
@@ -154,6 +157,7 @@ final class TransformCore {
       logger.warning("Redis is gone; consumption pauses", ["error": "\(error)"])
       perform(state.phase.redisWentAway())
     }
+    shards.onError = { [metrics] in metrics.clients.redisFailed($0) }
     shards.onAttemptFailed = { [logger] error, wait in
       logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
     }
@@ -402,6 +406,7 @@ extension TransformCore: JournalOwner {
 
 extension TransformCore: ProducerHandler {
   func producerDelivered(_ reports: [DeliveryReport]) {
+    metrics.clients.count(reports)
     for report in reports {
       switch OutcomeToken(report.token) {
       case .record(let slot): pipeline?.reported(slot, failure: report.failure)
@@ -446,6 +451,7 @@ extension TransformCore: ConsumerHandler {
   func consumerFailed(_ error: KafkaError) { failed(error) }
 
   private func failed(_ error: KafkaError) {
+    metrics.clients.kafkaFailed(error.code)
     logger.warning("Kafka has a complaint", ["error": "\(error)"])
     guard error.isFatal else { return }
     hasFailed = true

@@ -1,4 +1,5 @@
 import Notifications
+import Store
 public import Worker
 
 /// What one transform lane counts.
@@ -22,15 +23,22 @@ public struct TransformMetrics: Sendable {
   let inFlight: Gauge
   let inFlightLimit: Gauge
   let missed: Counter
+  let partitions: Gauge
+  let clients: ClientMetrics
+  private let transformed: Histogram
+  private let registry: MetricRegistry
   let redis: RedisMetrics
   // By the number of the verdict; nil where it is none of these records.
   private let requestVerdicts: [Counter?]
   private let registrationVerdicts: [Counter?]
   private let deviceVerdicts: [Counter?]
   private let extensions: [Counter]
+  private let deadLetters: [String: Counter]
 
   /// Makes the lane's cells.
-  public init(_ registry: MetricRegistry) {
+  ///
+  /// - Parameter lane: what the lane is called in labels.
+  public init(_ registry: MetricRegistry, lane: String = "transform-0") {
     requests = registry.make(MetricNames.requests)
     registrations = registry.make(MetricNames.registrations)
     evicted = registry.make(MetricNames.evicted)
@@ -50,6 +58,14 @@ public struct TransformMetrics: Sendable {
     inFlight = registry.make(MetricNames.inFlight)
     inFlightLimit = registry.make(MetricNames.inFlightLimit)
     missed = registry.make(MetricNames.missed)
+    // Each lane knows the same of them.
+    partitions = registry.shared(MetricNames.partitions)
+    self.registry = registry
+    clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
+    transformed = registry.make(MetricNames.transformed)
+    let reasons = RejectionReason.allCases.map(\.rawValue) + [DeadLetter.poison]
+    deadLetters = Dictionary(
+      uniqueKeysWithValues: reasons.map { ($0, registry.make(MetricNames.deadLetters, MetricLabel.snakeCase($0))) })
     redis = RedisMetrics(registry)
     requestVerdicts = RecordVerdict.allCases.map {
       RecordVerdict.ofRequests.contains($0) ? registry.make(MetricNames.verdicts, $0.name) : nil
@@ -66,6 +82,23 @@ public struct TransformMetrics: Sendable {
 
   /// Counts what became of a notification at an extension.
   func count(_ state: ExtensionState) { extensions[Int(state.rawValue) - 1].increment() }
+
+  /// Shows how long a topic keeps its records; 0 for ever, or where that is not known.
+  func show(retentionMilliseconds milliseconds: Int, of topic: String) {
+    registry.shared(MetricNames.retention, topic).set(Double(milliseconds) / 1000)
+  }
+
+  /// Counts a record that was given to the dead letters.
+  func deadLettered(_ reason: String) { deadLetters[reason]?.increment() }
+
+  /// Counts how old a request was when its outcomes were durable.
+  ///
+  /// - Parameters:
+  ///   - now: milliseconds since 1970.
+  ///   - timestamp: of its record; negative where there is none.
+  func transformed(at now: Int64, published timestamp: Int64) {
+    if timestamp >= 0 { transformed.observe(ageMilliseconds: now - timestamp) }
+  }
 
   func took(isRegistration: Bool) { (isRegistration ? registrations : requests).increment() }
 

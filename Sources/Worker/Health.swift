@@ -108,6 +108,13 @@ public final class Health: Sendable {
   /// Whether every condition is ready.
   public var isReady: Bool { table.table.withLock { table in table.conditions.values.allSatisfy(\.isReady) } }
 
+  /// Every condition, in the order in which they were added.
+  var states: [(lane: String, name: String, isReady: Bool)] {
+    table.table.withLock { table in
+      table.order.compactMap { condition in table.conditions[condition].map { (condition.lane, condition.name, $0.isReady) } }
+    }
+  }
+
   /// A condition that is not ready.
   public struct Unready: Sendable, Hashable {
     /// What it is about.

@@ -50,6 +50,12 @@ public struct LaneProducers {
     for producer in [prompt, patient] { producer.onLog = onLog }
   }
 
+  /// Shows how full they are; to be called from time to time.
+  public func show(in metrics: ClientMetrics) {
+    metrics.prompt.show(prompt)
+    metrics.patient.show(patient)
+  }
+
   /// Waits until nothing is in flight, or the time has passed; call it from the loop's actor.
   public func flush(withinMilliseconds milliseconds: Int) async {
     let end = Deadline(on: prompt.loop, after: milliseconds)

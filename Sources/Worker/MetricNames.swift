@@ -4,6 +4,24 @@ import EventLoop
 public enum MetricNames {
   /// When the process began.
   public static let processStart = Metric<Gauge>("process_start_time_seconds", "When the process began, in seconds since 1970.")
+  /// Seconds of processor time.
+  public static let processCPU = Metric<Counter>(
+    "process_cpu_seconds_total", "Processor time that the process has used, its own and the system's for it, in seconds.")
+  /// Memory that lies in the machine's.
+  public static let processResidentMemory = Metric<Gauge>(
+    "process_resident_memory_bytes", "Memory of the process that lies in the machine's, in bytes.")
+  /// Memory that is reserved.
+  public static let processVirtualMemory = Metric<Gauge>(
+    "process_virtual_memory_bytes", "Memory that the process has reserved, used or not, in bytes.")
+  /// Open descriptors.
+  public static let processOpenDescriptors = Metric<Gauge>("process_open_fds", "Descriptors that the process has open: connections, files.")
+  /// Their bound.
+  public static let processMaximumDescriptors = Metric<Gauge>("process_max_fds", "Descriptors that the process may have open.")
+  /// Whether the process is ready.
+  public static let ready = Metric<Gauge>("carillon_ready", "1 when the process is ready as /readyz says, else 0.")
+  /// Why it is not.
+  public static let conditions = Metric<Gauge>(
+    "carillon_ready_condition", "Each condition that /readyz lists: 1 when it is ready, else 0.", labels: ["lane", "condition"])
   /// What was built.
   public static let build = Metric<Gauge>("carillon_build_info", "Always 1; the labels say what was built.", labels: ["version", "role"])
   /// Lines that the log had no room for.
@@ -16,6 +34,51 @@ public enum MetricNames {
   public static let adminRefused = Metric<Counter>(
     "carillon_admin_refused_total", "Requests to the admin port that were refused because a web page may have made them, by the field.",
     labels: ["field"])
+
+  // What every stage has of Redis and Kafka.
+
+  /// Redis' errors.
+  public static let redisErrors = Metric<Counter>(
+    "carillon_redis_errors_total", "Calls to Redis and attempts to connect to it that failed, by the kind of error.", labels: ["kind"])
+  /// Kafka's errors.
+  public static let kafkaErrors = Metric<Counter>(
+    "carillon_kafka_errors_total", "Complaints of Kafka's clients and records that Kafka did not take, by the kind of error.",
+    labels: ["kind"])
+  /// Records that wait in a producer.
+  public static let producerRecords = Metric<Gauge>(
+    "carillon_producer_queue_records", "Records that a lane has given to a producer and that Kafka has not acknowledged.",
+    labels: ["lane", "producer"])
+  /// Their bound.
+  public static let producerRecordsLimit = Metric<Gauge>(
+    "carillon_producer_queue_records_limit", "Records that may wait in a producer.", labels: ["lane", "producer"])
+  /// Bytes that wait in a producer.
+  public static let producerBytes = Metric<Gauge>(
+    "carillon_producer_queue_bytes", "Bytes of the keys and values of those records.", labels: ["lane", "producer"])
+  /// Their bound.
+  public static let producerBytesLimit = Metric<Gauge>(
+    "carillon_producer_queue_limit_bytes", "Bytes of keys and values that may wait in a producer.", labels: ["lane", "producer"])
+  /// Events, by what happened.
+  public static let events = Metric<Counter>(
+    "carillon_events_total", "Events given to Kafka, those emitted again included, by what happened.", labels: ["type"])
+  /// Their bytes.
+  public static let eventBytes = Metric<Counter>("carillon_event_bytes_total", "Bytes of those events' values.")
+
+  // How long a request takes. The clocks of two machines may differ: what would be negative counts as 0.
+
+  /// From the publication to durable outcomes.
+  public static let transformed = Metric<Histogram>(
+    "carillon_published_to_transformed_seconds",
+    "From a request's publication until its outcomes are durable; one that comes again counts from then.", buckets: .ages)
+  /// From the publication to the device's socket.
+  public static let sentAfter = Metric<Histogram>(
+    "carillon_published_to_sent_seconds",
+    "From a request's publication until it was sent to a device, live or out of its mailbox; those that come again are left out.",
+    labels: ["path"], buckets: .ages)
+  /// From the publication to the device's acknowledgement.
+  public static let acknowledgedAfter = Metric<Histogram>(
+    "carillon_published_to_acknowledged_seconds",
+    "From a request's publication until a device acknowledged it, sent live or out of its mailbox; those that come again are left out.",
+    labels: ["path"], buckets: .ages)
 
   // Redis, as it tells of itself; looked at every ten seconds.
 
@@ -64,6 +127,11 @@ public enum MetricNames {
   /// Records done again.
   public static let retries = Metric<Counter>(
     "carillon_transform_retries_total", "Records done again because Redis or Kafka failed meanwhile.")
+  /// Records in the dead letters.
+  public static let deadLetters = Metric<Counter>(
+    "carillon_transform_dead_letters_total",
+    "Records given to the dead letters, those given again included, by the letter's reason in lower case: bad_topic is BadTopic.",
+    labels: ["reason"])
   /// Calls to Redis that failed.
   public static let redisFailures = Metric<Counter>("carillon_transform_redis_failures_total", "Calls to Redis that failed.")
   /// Delivery records that did not reach Kafka.
@@ -96,6 +164,14 @@ public enum MetricNames {
   /// Partitions that a lane works through.
   public static let assignedPartitions = Metric<Gauge>(
     "carillon_transform_assigned_partitions", "Partitions of requests and devices that this worker works through.")
+  /// Partitions that there are.
+  public static let partitions = Metric<Gauge>(
+    "carillon_transform_partitions", "Partitions of requests and devices that there are, for all workers together.")
+  /// How long a topic keeps its records.
+  public static let retention = Metric<Gauge>(
+    "carillon_topic_retention_seconds",
+    "How long a topic keeps its records, as it was when the worker began; 0 where for ever, or where Kafka does not tell.",
+    labels: ["topic"])
   /// Unfinished records that were begun.
   public static let inFlight = Metric<Gauge>(
     "carillon_transform_in_flight", "Records that were begun and are not finished, of all partitions.")
@@ -124,6 +200,11 @@ public enum MetricNames {
 
   /// Connections now.
   public static let connections = Metric<Gauge>("carillon_fanout_connections", "Connections that stand now.")
+  /// Their bound.
+  public static let connectionsLimit = Metric<Gauge>("carillon_fanout_connections_limit", "Connections that this worker takes.")
+  /// How full mailboxes are.
+  public static let mailboxEntries = Metric<Histogram>(
+    "carillon_fanout_mailbox_entries", "Entries that a device's mailbox had whenever it was read.", buckets: .counts)
   /// Sessions opened.
   public static let sessions = Metric<Counter>("carillon_fanout_sessions_total", "Sessions whose hello was welcomed.")
   /// Sessions closed by the worker.
@@ -156,7 +237,23 @@ extension MetricRegistry {
   /// Shows what every process has.
   public func showProcess(version: String, role: String, log: LogWriter) {
     make(MetricNames.processStart).set(Double(WallClock.milliseconds()) / 1000)
+    show(MetricNames.processCPU) { ProcessUsage.now().processorSeconds }
+    show(MetricNames.processResidentMemory) { ProcessUsage.now().residentBytes }
+    show(MetricNames.processVirtualMemory) { ProcessUsage.now().virtualBytes }
+    show(MetricNames.processOpenDescriptors) { ProcessUsage.openDescriptors }
+    show(MetricNames.processMaximumDescriptors) { ProcessUsage.maximumDescriptors }
     make(MetricNames.build, version, MetricLabel.snakeCase(role)).set(1)
     show(MetricNames.logLinesDropped) { Double(log.dropped) }
+  }
+
+  /// Shows whether the process is ready, and what stands in the way.
+  public func show(_ health: Health) {
+    show(MetricNames.ready) { health.isReady ? 1 : 0 }
+    showSet(MetricNames.conditions) {
+      health.states.map { state in
+        let lane = state.lane.isEmpty ? "process" : MetricLabel.snakeCase(state.lane)
+        return (labels: [lane, MetricLabel.snakeCase(state.name)], value: state.isReady ? 1 : 0)
+      }
+    }
   }
 }

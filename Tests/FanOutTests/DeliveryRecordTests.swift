@@ -11,7 +11,7 @@ import Worker
 
 /// What a lane makes of the records of its partition, as a transform worker or somebody else has written them.
 @Suite(.serialized) struct DeliveryRecordTests {
-  private static func record(_ entry: [UInt8], _ revision: Revision, to presence: Presence, key: String) -> TestRecord {
+  static func record(_ entry: [UInt8], _ revision: Revision, to presence: Presence, key: String) -> TestRecord {
     var buffer = ByteBuffer()
     entry.withUnsafeBytes {
       DeliveryRecord.append(encoded: $0, kind: .notify, revision: revision, generation: presence.generation, to: &buffer)

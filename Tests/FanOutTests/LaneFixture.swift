@@ -89,7 +89,7 @@ actor LaneFixture {
   // MARK: Redis
 
   /// The bytes of the entry of a plain request to a device, published now; or of a removal.
-  static func entry(for token: String, offset: Int64, removing: Bool = false) throws -> [UInt8] {
+  static func entry(for token: String, offset: Int64, removing: Bool = false, comesAgain: Bool = false) throws -> [UInt8] {
     var buffer = ByteBuffer()
     var headers = RequestHeaders()
     var (target, topic, requests) = ("device:\(token)", "com.example.shop", "requests")
@@ -105,7 +105,9 @@ actor LaneFixture {
               topic: UnsafeRawBufferPointer(requests),
               position: SourcePosition(partition: 0, offset: offset, timestamp: WallClock.milliseconds()))
             guard case .accepted(let view) = RequestView.read(record, limits: RequestLimits()) else { throw ClusterFailure("no request") }
-            try DeliveryEntry(view).append(to: &buffer)
+            var entry = DeliveryEntry(view)
+            if comesAgain { entry.flags.insert(.comesAgain) }
+            try entry.append(to: &buffer)
           }
         }
       }

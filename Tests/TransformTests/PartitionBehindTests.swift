@@ -62,5 +62,8 @@ import Testing
     #expect(behind.missed(reading: 30, logStart: 20) == nil)
     #expect(behind.missed(reading: 30, logStart: 31) == nil)
     #expect(behind.missed(reading: 31, logStart: 31) == 30..<31, "the log is empty, and its end was reached")
+    var late = PartitionBehind()
+    #expect(late.missed(reading: 5, logStart: 10) == nil)
+    #expect(late.missed(reading: 12, logStart: 10) == 5..<10, "reading was to begin where nothing was any more")
   }
 }

@@ -124,6 +124,30 @@ import Worker
     }
   }
 
+  @Test func aRequestIsTimedFromItsPublicationAndALetterIsCountedByItsReason() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 1)])
+      try await lane.register(tokens, for: "ada")
+      try await lane.request("user:ada", count: 2)
+      try await lane.request("user:")
+      await lane.eventually("all are finished") { try await lane.committed(lane.topics.requests) == 3 }
+      #expect(lane.metric("carillon_published_to_transformed_seconds_count") == 3, "registrations are none")
+      #expect(lane.metric("carillon_published_to_transformed_seconds_sum") < 60)
+      #expect(lane.metric("carillon_transform_dead_letters_total{reason=\"bad_device_token\"}") == 1)
+      #expect(lane.metric("carillon_events_total{type=\"rejected\"}") == 1)
+      #expect(lane.metric("carillon_events_total{type=\"addressed\"}") == 2)
+      #expect(lane.metric("carillon_transform_partitions") == 2)
+      await lane.eventually("its producers are shown") {
+        lane.metric("carillon_producer_queue_records_limit{lane=\"transform_0\",producer=\"patient\"}") == 200_000
+      }
+      // The first record's time is that of its publication, a redrive's is not.
+      let first = try #require(try await lane.kafka.records(of: lane.topics.requests, count: 1).first)
+      try await lane.again(first, why: .redrive)
+      await lane.eventually("the redrive is judged") { lane.count(.addressed) == 3 }
+      await lane.eventually("and timed") { lane.metric("carillon_published_to_transformed_seconds_count") == 4 }
+    }
+  }
+
   /// A policy may be changed while a worker runs.
   @Test func nothingIsJudgedWhileRedisMayThrowItAway() async throws {
     try await TransformFixture.with({ $0.store.inspectionMilliseconds = 50 }) { lane in

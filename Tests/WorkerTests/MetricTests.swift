@@ -124,6 +124,42 @@ private func read(_ text: String) throws -> [String: Double] {
     #expect(abs((values["process_start_time_seconds"] ?? 0) - Date().timeIntervalSince1970) < 60)
   }
 
+  @Test func countersAreToldApartByWhatIsKnownLateAndTheirNumberIsBounded() throws {
+    let registry = MetricRegistry()
+    let errors = Metric<Counter>("example_errors_total", "Errors.", labels: ["kind"])
+    let set = registry.makeSet(errors)
+    for number in 0..<1_000 { set.increment("kind_\(number)") }
+    set.increment("kind_0")
+    registry.makeSet(errors).increment("kind_0")
+    let values = try read(registry.text)
+    #expect(values[#"example_errors_total{kind="kind_0"}"#] == 3)
+    #expect(values[#"example_errors_total{kind="other"}"#] == 900 && values.count == 101)
+  }
+
+  @Test func anAgeByAClockThatIsAheadCountsAsNothing() throws {
+    let registry = MetricRegistry()
+    let age = registry.make(Metric<Histogram>("example_age_seconds", "How old.", buckets: .ages))
+    age.observe(ageMilliseconds: -5_000)
+    age.observe(ageMilliseconds: 2_000)
+    let values = try read(registry.text)
+    #expect(values["example_age_seconds_sum"] == 2 && values[#"example_age_seconds_bucket{le="0.001"}"#] == 1)
+  }
+
+  @Test func readinessIsShownByLaneAndCondition() throws {
+    let (registry, health) = (MetricRegistry(), Health())
+    registry.show(health)
+    #expect(try read(registry.text) == ["carillon_ready": 1])
+    health.set("brokers", ready: true)
+    health.forLane("fan-out-1").set("redis", ready: false, "away")
+    #expect(
+      try read(registry.text) == [
+        "carillon_ready": 0, #"carillon_ready_condition{lane="process",condition="brokers"}"#: 1,
+        #"carillon_ready_condition{lane="fan_out_1",condition="redis"}"#: 0,
+      ])
+    health.forLane("fan-out-1").removeLane()
+    #expect(try read(registry.text).count == 2)
+  }
+
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool"))) func promtoolHasNoObjection() throws {
     let registry = MetricRegistry()
     registry.showProcess(version: "1", role: "up", log: LogWriter(descriptor: -1))

@@ -29,7 +29,7 @@ enum FanOutCommand {
     return try await process.run(
       place, unreadyFor: values[FanOutOptions.unreadyFor], whenEnding: { await media?.server.close(withinMilliseconds: $0) }
     ) { process, number, first in
-      let metrics = FanOutMetrics(process.metrics)
+      let metrics = FanOutMetrics(process.metrics, lane: "fan-out-\(number)")
       return LaneHost("fan-out-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         var settings = FanOutSettings(
           process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], key: key?.bytes,

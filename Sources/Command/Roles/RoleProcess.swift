@@ -70,6 +70,7 @@ struct RoleProcess: Sendable {
     DescriptorLimit.raise()
     Allocator.returnMemoryWhenIdle()
     metrics.showProcess(version: Program.version, role: role, log: log)
+    metrics.show(health)
     logger.info(
       "starting",
       ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.store)"])

@@ -53,6 +53,7 @@ struct UpProcess: Sendable {
     DescriptorLimit.raise()
     Allocator.returnMemoryWhenIdle()
     metrics.showProcess(version: Program.version, role: "up", log: log)
+    metrics.show(health)
     if let file = key?.exposedFile { logger.warning(ClusterKey.exposure, ["file": file]) }
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)

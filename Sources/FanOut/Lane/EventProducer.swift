@@ -61,8 +61,13 @@ final class EventProducer {
       case .response, .awaited: (producers.prompt, topics.promptEvents)
       case .acknowledgement, .nothing: (producers.patient, topics.patientEvents)
       }
-    let outcome = writer.withValue { producer.produce(topic, key: key, value: $0, headers: headers, token: purpose.opaque) }
-    if case .taken = outcome { return true }
+    let (outcome, bytes) = writer.withValue {
+      (producer.produce(topic, key: key, value: $0, headers: headers, token: purpose.opaque), $0.count)
+    }
+    if case .taken = outcome {
+      metrics.clients.emitted(facts.type, bytes: bytes)
+      return true
+    }
     headers.removeAll()
     metrics.limited(.events)
     return false
@@ -87,6 +92,9 @@ final class EventProducer {
     guard case .open(let producers, let topics) = phase else { throw KafkaError(.closed, "publish a registration") }
     return try await producers.prompt.send(topics.devices, key: Array(token.utf8), value: registration)
   }
+
+  /// Shows how full the producers are; to be called from time to time.
+  func showQueues() { if case .open(let producers, _) = phase { producers.show(in: metrics.clients) } }
 
   /// Waits until Kafka has all that was emitted, or the time has passed.
   func flush(withinMilliseconds milliseconds: Int) async {

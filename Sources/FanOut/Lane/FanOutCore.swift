@@ -19,6 +19,7 @@ final class FanOutCore {
   private let settings: FanOutSettings
   private let logger: Logger
   private let health: Health
+  private let clients: ClientMetrics
   private let shards: Shards
   private let admin: Admin
   private let watch: RedisWatch
@@ -43,6 +44,7 @@ final class FanOutCore {
     self.settings = settings
     self.logger = logger
     self.health = health
+    clients = metrics.clients
     shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
     watch = RedisWatch(on: loop, shards, settings.topics, admin, interval: settings.store.inspectionMilliseconds, metrics: metrics.redis)
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
@@ -110,6 +112,7 @@ final class FanOutCore {
       health.set("redis", ready: false, "\(error)")
       logger.warning("Redis is gone; devices stay connected", ["error": "\(error)"])
     }
+    shards.onError = { [clients] in clients.redisFailed($0) }
     shards.onAttemptFailed = { [logger] error, wait in
       logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
     }
@@ -132,6 +135,7 @@ final class FanOutCore {
 
   private func tick() {
     sessions.tick()
+    events.showQueues()
     if let server { admission.count(server.statistics) }
   }
 
@@ -233,6 +237,7 @@ extension FanOutCore: ConsumerHandler, ProducerHandler {
   func consumerFailed(_ error: KafkaError) { failed(error) }
 
   func producerDelivered(_ reports: [DeliveryReport]) {
+    clients.count(reports)
     var acknowledged: [(slot: Int, failed: Bool)] = []
     for report in reports {
       let failed = report.failure != nil
@@ -251,6 +256,7 @@ extension FanOutCore: ConsumerHandler, ProducerHandler {
   func producerFailed(_ error: KafkaError) { failed(error) }
 
   private func failed(_ error: KafkaError) {
+    clients.kafkaFailed(error.code)
     logger.warning("Kafka has a complaint", ["error": "\(error)"])
     guard error.isFatal else { return }
     health.set("client", ready: false, "\(error)")

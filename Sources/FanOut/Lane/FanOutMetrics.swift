@@ -1,5 +1,6 @@
 import HTTP
 import Notifications
+import Store
 public import Worker
 
 /// What became of a record of the lane's partition, as its metric names it: each ends in exactly one.
@@ -24,6 +25,14 @@ enum DeliveryVerdict: String, CaseIterable {
   case unreadable
 }
 
+/// How a notification came to its device.
+enum DeliveryPath: String, CaseIterable {
+  /// By a record of the lane's partition, at once.
+  case live
+  /// Out of the mailbox, where it had waited for the device or for its turn.
+  case mailbox
+}
+
 /// What one fan-out lane counts.
 public struct FanOutMetrics: Sendable {
   let connections: Gauge
@@ -41,6 +50,11 @@ public struct FanOutMetrics: Sendable {
   let acknowledgements: Gauge
   let unreadableEntries: Counter
   let damagedPayloads: Counter
+  let connectionsLimit: Gauge
+  let mailboxEntries: Histogram
+  let clients: ClientMetrics
+  private let sentAfter: [Histogram]
+  private let acknowledgedAfter: [Histogram]
   let redis: RedisMetrics
   private let limits: [Limit: Counter]
   private let verdicts: [DeliveryVerdict: Counter]
@@ -48,7 +62,9 @@ public struct FanOutMetrics: Sendable {
   private let ends: [WebSocketEnd.Cause: Counter]
 
   /// Makes the lane's cells.
-  public init(_ registry: MetricRegistry) {
+  ///
+  /// - Parameter lane: what the lane is called in labels.
+  public init(_ registry: MetricRegistry, lane: String = "fan-out-0") {
     connections = registry.make(MetricNames.connections)
     redis = RedisMetrics(registry)
     sessions = registry.make(MetricNames.sessions)
@@ -64,6 +80,11 @@ public struct FanOutMetrics: Sendable {
     waitingHellos = registry.make(MetricNames.waitingHellos)
     acknowledgements = registry.make(MetricNames.acknowledgements)
     unreadableEntries = registry.make(MetricNames.mailboxDamage, "entry")
+    connectionsLimit = registry.make(MetricNames.connectionsLimit)
+    mailboxEntries = registry.make(MetricNames.mailboxEntries)
+    clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
+    sentAfter = DeliveryPath.allCases.map { registry.make(MetricNames.sentAfter, $0.rawValue) }
+    acknowledgedAfter = DeliveryPath.allCases.map { registry.make(MetricNames.acknowledgedAfter, $0.rawValue) }
     damagedPayloads = registry.make(MetricNames.mailboxDamage, "payload")
     limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })
     verdicts = Dictionary(uniqueKeysWithValues: DeliveryVerdict.allCases.map { ($0, registry.make(MetricNames.records, $0.rawValue)) })
@@ -71,6 +92,16 @@ public struct FanOutMetrics: Sendable {
       uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, MetricLabel.snakeCase("\($0.name)"))) })
     ends = Dictionary(
       uniqueKeysWithValues: WebSocketEnd.Cause.allCases.map { ($0, registry.make(MetricNames.ended, MetricLabel.snakeCase($0.rawValue))) })
+  }
+
+  /// Counts how old a notification was when it was sent; both times in milliseconds since 1970.
+  func sent(at now: Int64, _ revision: Revision, _ path: DeliveryPath) { observe(sentAfter, now, revision, path) }
+
+  /// Counts how old it was when its device acknowledged it.
+  func acknowledged(at now: Int64, _ revision: Revision, _ path: DeliveryPath) { observe(acknowledgedAfter, now, revision, path) }
+
+  private func observe(_ histograms: [Histogram], _ now: Int64, _ revision: Revision, _ path: DeliveryPath) {
+    histograms[path == .live ? 0 : 1].observe(ageMilliseconds: now - Int64(clamping: revision.timestamp))
   }
 
   func limited(_ limit: Limit, by number: Int = 1) { limits[limit]?.increment(by: number) }

@@ -108,7 +108,8 @@ final class OpenSession {
     }
     guard owner.takes(entry) else { return .otherOwner }
     let sessions = sessions
-    guard !sessions.expiration.isPast(entry, now: WallClock.seconds()) else { return .expired }
+    let now = WallClock.milliseconds()
+    guard !sessions.expiration.isPast(entry, now: now / 1000) else { return .expired }
     let bytes = value.dropFirst(DeliveryRecord.headBytes)
     guard let number = flow.live(delivery.revision, now: sessions.seconds, head: { Self.head(of: entry, in: bytes) }) else {
       return .leftToMailbox
@@ -119,6 +120,7 @@ final class OpenSession {
       return .filtered
     }
     send(entry, delivery.revision, number)
+    if !entry.flags.contains(.comesAgain) { sessions.metrics.sent(at: now, delivery.revision, .live) }
     return .sent
   }
 
@@ -171,6 +173,7 @@ final class OpenSession {
   }
 
   private func paged(_ page: MailboxEntries, _ count: Int) {
+    if let depth = page.depth { sessions.metrics.mailboxEntries.observe(Double(depth)) }
     let unreadable = page.forEach(paged)
     if !unreadable.isEmpty { remove(unreadable: unreadable) }
     perform(flow.pageEnded(isComplete: page.count < count))
@@ -180,7 +183,8 @@ final class OpenSession {
   private func paged(_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
     guard !isLeaving else { return }
     guard let number = flow.paged(revision, now: sessions.seconds, head: { Self.head(of: entry, in: bytes[...]) }) else { return }
-    if sessions.expiration.isPast(entry, now: WallClock.seconds()) {
+    let now = WallClock.milliseconds()
+    if sessions.expiration.isPast(entry, now: now / 1000) {
       end(number, as: .expired)
     } else if !owner.takes(entry) {
       end(number, as: .filtered)
@@ -194,6 +198,7 @@ final class OpenSession {
       end(number, as: .rejected)
     } else {
       send(entry, revision, number)
+      if !entry.flags.contains(.comesAgain) { sessions.metrics.sent(at: now, revision, .mailbox) }
     }
   }
 
@@ -215,10 +220,13 @@ final class OpenSession {
 
   /// The device has taken deliveries, or dropped them.
   func acknowledge(_ ack: AckFrame) {
+    let now = WallClock.milliseconds()
     ack.forEachDelivery { number in
       guard let entry = flow.acknowledge(number) else { return }
       gapIsTold()
-      emit(ack.isUpdated(number) ? .updated : .delivered, of: entry, number)
+      let kind = entry.kind
+      if !kind.comesAgain { sessions.metrics.acknowledged(at: now, entry.revision, entry.isLive ? .live : .mailbox) }
+      emit(kind.isRemoval ? .removed : ack.isUpdated(number) ? .updated : .delivered, of: entry, number)
     }
     ack.forEachDropped { number, reason in
       guard let entry = flow.acknowledge(number) else { return }
@@ -226,7 +234,7 @@ final class OpenSession {
       sessions.metrics.dropped.increment()
       switch reason {
       // It was given it before, by an earlier session.
-      case .known: emit(.delivered, of: entry, number, isKnown: true)
+      case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, number, isKnown: true)
       case .stale: emit(.collapsed, of: entry, number)
       case .expired: emit(.expired, of: entry, number)
       }
@@ -273,11 +281,7 @@ final class OpenSession {
   private func emit(
     _ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, isKnown: Bool = false, stop: ApplicationStop? = nil
   ) {
-    var type = type
-    if type == .delivered || type == .updated {
-      sessions.metrics.acknowledged.increment()
-      if entry.isRemoval { type = .removed }
-    }
+    if type == .delivered || type == .updated || type == .removed { sessions.metrics.acknowledged.increment() }
     let acknowledgement = Acknowledgements.Acknowledgement(
       session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, isKnown: isKnown,
       stopReason: stop.map { $0.reason ?? "" })

@@ -23,10 +23,17 @@ struct SessionFlow {
     let head: [UInt8]
     /// When it was sent: the lane's seconds.
     let sentAt: UInt32
+    /// It came by a delivery record, else by a page of the mailbox.
+    let isLive: Bool
     var phase = Phase.sent
 
-    /// Whether it takes a notification back.
-    var isRemoval: Bool { head.withUnsafeBytes { DeliveryEntryView($0)?.kind == .remove } }
+    /// Whether it takes a notification back, and whether its request came again.
+    var kind: (isRemoval: Bool, comesAgain: Bool) {
+      head.withUnsafeBytes { bytes in
+        let entry = DeliveryEntryView(bytes)
+        return (entry?.kind == .remove, entry?.flags.contains(.comesAgain) == true)
+      }
+    }
   }
 
   /// What to do after a change.
@@ -75,8 +82,8 @@ struct SessionFlow {
   private var hasRoom: Bool { unacknowledged < window && entries.count < 4 * window }
 
   /// Notes that one is sent now; answers its number.
-  private mutating func send(_ revision: Revision, _ head: [UInt8], _ now: UInt32) -> UInt64 {
-    entries.append(InFlight(revision: revision, head: head, sentAt: now))
+  private mutating func send(_ revision: Revision, _ head: [UInt8], _ now: UInt32, isLive: Bool) -> UInt64 {
+    entries.append(InFlight(revision: revision, head: head, sentAt: now, isLive: isLive))
     sent += 1
     return base + UInt64(entries.count - 1)
   }
@@ -90,7 +97,7 @@ struct SessionFlow {
         mode = .behind
         return nil
       }
-      return send(revision, head(), now)
+      return send(revision, head(), now, isLive: true)
     case .behind: return nil
     case .reading:
       mode = .reading(missed: true)
@@ -127,7 +134,7 @@ struct SessionFlow {
       if case .reading = mode { mode = .reading(missed: true) }
       return nil
     }
-    return send(revision, head(), now)
+    return send(revision, head(), now, isLive: false)
   }
 
   /// The page asked for has been read and its entries offered to `paged`.

@@ -63,6 +63,7 @@ final class Sessions {
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)
     acknowledgements = Acknowledgements(events, mailboxes)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
+    metrics.connectionsLimit.set(settings.connections)
     wheel = Array(repeating: [], count: max(1, settings.refreshSeconds))
   }
 

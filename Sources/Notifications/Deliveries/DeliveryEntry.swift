@@ -8,7 +8,7 @@ internal import JSON
 /// |---|---|
 /// | 16 | apns-id: first, the Redis script takes it from there |
 /// | 1 | version in the upper half (4), kind in the lower; 8 is added to the kind where the time of publication follows |
-/// | 1 | what the payload asks for |
+/// | 1 | what the payload asks for, and whether the request comes again |
 /// | 1, 1 | priority, push type |
 /// | 8 | expiration, in seconds since 1970; 0 is one attempt |
 /// | 4, 8, 8 | partition, offset and timestamp of the source |
@@ -88,6 +88,7 @@ public struct DeliveryEntry {
     id = request.envelope.id
     kind = request.operation == .remove ? .remove : .notify
     flags = request.facts.flags
+    if request.envelope.origin != nil { flags.insert(.comesAgain) }
     priority = request.priority
     pushType = request.pushType
     expiration = request.expiration
@@ -119,7 +120,7 @@ public struct DeliveryEntry {
   ) {
     id = entry.id
     kind = entry.kind
-    flags = facts.flags
+    flags = facts.flags.union(entry.flags.intersection(.comesAgain))
     priority = entry.priority
     pushType = entry.pushType
     expiration = entry.expiration

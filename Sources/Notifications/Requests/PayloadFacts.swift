@@ -19,6 +19,9 @@ public struct PayloadFlags: OptionSet, Sendable, Hashable {
   /// There is a sound.
   public static let sound = PayloadFlags(rawValue: 16)
 
+  /// Nothing of the payload's: the request comes again, so that its time does not say how long it takes.
+  public static let comesAgain = PayloadFlags(rawValue: 128)
+
   /// Whether a service extension may change the notification: it asks for that, and has a text.
   public var isMutable: Bool { isSuperset(of: [.mutableContent, .alert]) }
 }

@@ -10,6 +10,9 @@ public struct MailboxEntries {
   /// How many there are, what cannot be read included.
   public var count: Int { reply.count / 2 }
 
+  /// How many entries the mailbox has, these included; nil where that was not asked for.
+  public var depth: Int? { reply.count % 2 == 1 ? reply[reply.count - 1]?.integer.map { Int($0) } : nil }
+
   /// Hands out each entry that can be read; answers the fields that cannot, which nobody of ours has put there.
   public func forEach(_ body: (_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) -> Void) -> [[UInt8]] {
     var unreadable: [[UInt8]] = []

@@ -20,7 +20,7 @@ public final class Mailboxes {
   /// The oldest entries of the mailbox.
   ///
   /// Keys: the mailbox only. Arguments: how many; behind how many. Answers revision, entry, revision, entry, … in order; before them what is
-  /// no revision.
+  /// no revision; and at last how many fields the mailbox has.
   static let pageScript = RedisScript(
     """
     \(MailboxLua.fields)
@@ -30,6 +30,7 @@ public final class Mailboxes {
       answer[2 * i - 1] = all[behind + i][4]
       answer[2 * i] = redis.call('HGET', KEYS[1], all[behind + i][4])
     end
+    answer[#answer + 1] = #all
     return answer
     """)
 

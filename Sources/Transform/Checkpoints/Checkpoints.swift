@@ -48,6 +48,8 @@ final class Checkpoints {
   private struct Held {
     var partition: AssignedPartition
     let marked: MarkedPartition
+    /// Where the marker stood when the partition began.
+    let begun: Int64
     /// What was written last, in all buckets.
     var marker: Marker
     /// What is being written.
@@ -108,6 +110,9 @@ final class Checkpoints {
   func wanted(_ index: Int) -> (offset: Int64, timestamp: Int64)? {
     held[index].flatMap { $0.marker.offset > 0 ? ($0.marker.offset, $0.marker.timestamp) : nil }
   }
+
+  /// The offset that was wanted when a partition began; nil as long as nothing shows that it is of the topic that is there now.
+  func begun(_ index: Int) -> Int64? { held[index].flatMap { $0.unconfirmed == nil && $0.begun > 0 ? $0.begun : nil } }
 
   /// Partitions that were begun and have nothing under way: no process has ended over them.
   func takeHealthy(_ isIdle: (_ index: Int) -> Bool) -> [MarkedPartition] {
@@ -226,7 +231,8 @@ final class Checkpoints {
       let isConfirmed = start.readingOffset.map { $0 == start.offset } ?? true
       if !isConfirmed { hasUnconfirmed = true }
       held[offer.index] = Held(
-        partition: assigned, marked: marked(offer.topicPartition), marker: start, unconfirmed: isConfirmed ? nil : start)
+        partition: assigned, marked: marked(offer.topicPartition), begun: start.offset, marker: start,
+        unconfirmed: isConfirmed ? nil : start)
     }
     return Self.finding(consumer)
   }

@@ -55,7 +55,7 @@ final class Pipeline {
     reader = RequestReader(settings)
     replays = Replays(cluster: settings.cluster)
     inFlight = InFlight(on: loop, tries: settings.tries, journal: journal, metrics: metrics, logger: logger)
-    rejections = Rejections(inFlight, outcomes, reader)
+    rejections = Rejections(inFlight, outcomes, reader, metrics)
     registry = RegistryWait(state)
     // What may answer later, in the order in which requests pass it.
     let (persons, locales) = (Recipients(shards), Locales(shards))

@@ -6,6 +6,7 @@ struct GroupPlan {
   private let requestPartitions: Int
   private let devicePartitions: Int
   private let sessionMilliseconds: Int
+  private let retentionMilliseconds: Int?
 
   /// What brokers allow by default, in milliseconds.
   private static let shortestSessionByDefault = 6_000
@@ -17,10 +18,20 @@ struct GroupPlan {
     sessionMilliseconds = await Self.sessionTimeout(settings.sessionMilliseconds, admin, logger)
     requestPartitions = try await admin.describe(topic: settings.topics.requests).partitions.count
     devicePartitions = try await admin.describe(topic: settings.topics.devices).partitions.count
+    // The embedded broker keeps no settings.
+    let isEmbedded = try await admin.describeCluster().isEmbedded
+    let kept = isEmbedded ? nil : try? await admin.settings(ofTopic: settings.topics.requests)["retention.ms"]
+    retentionMilliseconds = kept.flatMap { Int($0) }
     let journalPartitions = try await admin.describe(topic: settings.topics.journal).partitions.count
     guard journalPartitions >= requestPartitions else {
       throw TooFewPartitions(topic: settings.topics.journal, count: journalPartitions, needed: requestPartitions)
     }
+  }
+
+  /// Shows what was found out of the topics.
+  func show(_ settings: TransformSettings, in metrics: TransformMetrics) {
+    metrics.partitions.set(requestPartitions + devicePartitions)
+    metrics.show(retentionMilliseconds: max(0, retentionMilliseconds ?? 0), of: settings.topics.requests)
   }
 
   /// The wanted session timeout, or the shortest that the brokers allow.

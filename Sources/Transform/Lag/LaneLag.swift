@@ -14,6 +14,8 @@ final class LaneLag {
     var log: Range<Int64>?
     /// Where the consumer has found nothing more.
     var reachedEnd: Int64 = -1
+    /// Where its log began was held against where its reading was to begin: the worker may have come too late.
+    var isBeginningKnown = false
   }
 
   private let checkpoints: Checkpoints
@@ -26,6 +28,8 @@ final class LaneLag {
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
   private var intake: Intake?
+  /// Those whose queues are shown, too.
+  var producers: LaneProducers?
   /// Has `ask` called on the lane's actor.
   var onQuestion: (() -> Void)?
 
@@ -57,6 +61,7 @@ final class LaneLag {
   func close() {
     detach()
     timer.close()
+    producers = nil
     onQuestion = nil
   }
 
@@ -109,6 +114,10 @@ final class LaneLag {
         now: WallClock.milliseconds()))
     // Of a partition that nobody has worked through nothing was wanted.
     if let log = partition.log, wanted != nil || progress.newest != nil {
+      if !partition.isBeginningKnown, let begun = checkpoints.begun(index) {
+        partition.isBeginningKnown = true
+        _ = partition.behind.missed(reading: begun, logStart: log.lowerBound)
+      }
       if let missed = partition.behind.missed(reading: read, logStart: log.lowerBound) { report(missed, partition.assigned) }
     }
     partitions[index] = partition
@@ -132,6 +141,7 @@ final class LaneLag {
     metrics.lagRecords.replace(with: records)
     metrics.assignedPartitions.set(partitions.count)
     metrics.inFlight.set(committer?.inFlight ?? 0)
+    producers?.show(in: metrics.clients)
   }
 
   // MARK: What the brokers know

@@ -53,6 +53,7 @@ final class Outcomes {
   }
 
   private let producers: (events: Producer, deliveries: Producer)
+  private let metrics: ClientMetrics
   /// Nothing is emitted: what is done was done and emitted before.
   private let isSilent: Bool
   private let events: ProducerTopic
@@ -65,8 +66,11 @@ final class Outcomes {
   /// - Parameters:
   ///   - events: sends events and dead letters.
   ///   - deliveries: sends deliveries.
-  init(_ settings: TransformSettings, events: Producer, deliveries: Producer, isSilent: Bool = false) throws(KafkaError) {
+  init(_ settings: TransformSettings, events: Producer, deliveries: Producer, metrics: ClientMetrics, isSilent: Bool = false)
+    throws(KafkaError)
+  {
     producers = (events, deliveries)
+    self.metrics = metrics
     self.isSilent = isSilent
     self.events = try events.topic(settings.topics.events)
     self.deliveries = try deliveries.topic(settings.topics.deliveries)
@@ -217,7 +221,10 @@ final class Outcomes {
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     // A target that breaks the rules may be as long as a record.
     let key = UnsafeRawBufferPointer(rebasing: key.prefix(EventWriter.longestText))
-    let outcome = writer.withValue { producers.events.produce(events, key: key, value: $0, headers: headers, token: token.value) }
+    let (outcome, bytes) = writer.withValue {
+      (producers.events.produce(events, key: key, value: $0, headers: headers, token: token.value), $0.count)
+    }
+    if case .taken = outcome { metrics.emitted(facts.type, bytes: bytes) }
     return count(outcome)
   }
 

@@ -73,11 +73,12 @@ final class RebuildCore: ConsumerHandler {
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
-    let outcomes = try Outcomes(settings, events: producer, deliveries: producer, isSilent: true)
+    let metrics = TransformMetrics(MetricRegistry())
+    let outcomes = try Outcomes(settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
-      outcomes: outcomes, journal: nil, logger: logger, metrics: TransformMetrics(MetricRegistry()))
+      outcomes: outcomes, journal: nil, logger: logger, metrics: metrics)
     ticker = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }
     pipeline.owner = self

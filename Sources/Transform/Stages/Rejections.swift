@@ -8,9 +8,10 @@ final class Rejections {
   private let inFlight: InFlight
   private let outcomes: Outcomes
   private let reader: RequestReader
+  private let metrics: TransformMetrics
 
-  init(_ inFlight: InFlight, _ outcomes: Outcomes, _ reader: RequestReader) {
-    (self.inFlight, self.outcomes, self.reader) = (inFlight, outcomes, reader)
+  init(_ inFlight: InFlight, _ outcomes: Outcomes, _ reader: RequestReader, _ metrics: TransformMetrics) {
+    (self.inFlight, self.outcomes, self.reader, self.metrics) = (inFlight, outcomes, reader, metrics)
   }
 
   /// A record breaks a rule of the requests.
@@ -43,8 +44,9 @@ final class Rejections {
 
   private func emit(_ slot: Flow.Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) {
     let (attempts, refusals) = (inFlight.flow.attempts(slot), inFlight.flow.refusals(slot))
-    inFlight.settle(
-      slot, outcomes.reject(inFlight[slot].record, rejection, envelope, tries: attempts + 1, refusals: refusals, token: slot))
+    settle(
+      slot, outcomes.reject(inFlight[slot].record, rejection, envelope, tries: attempts + 1, refusals: refusals, token: slot),
+      reason: rejection.reason.rawValue)
   }
 
   /// A record cannot be processed; nothing of it is looked at but its headers.
@@ -53,11 +55,17 @@ final class Rejections {
     inFlight[slot].verdict = .poison
     inFlight[slot].judgement = JournalJudgement(.deadLettered, revision: inFlight[slot].source.impliedRevision)
     reader.readEnvelope(record) { envelope in
-      inFlight.settle(
+      settle(
         slot,
         outcomes.deadLetter(
           record, inFlight[slot].isRegistration ? nil : envelope, error: inFlight[slot].reason, tries: inFlight.flow.faults(slot),
-          refusals: inFlight.flow.refusals(slot), token: slot))
+          refusals: inFlight.flow.refusals(slot), token: slot),
+        reason: DeadLetter.poison)
     }
+  }
+
+  private func settle(_ slot: Flow.Slot, _ produced: Outcomes.Produced, reason: String) {
+    if produced.isComplete { metrics.deadLettered(reason) }
+    inFlight.settle(slot, produced)
   }
 }

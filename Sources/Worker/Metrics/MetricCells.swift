@@ -66,6 +66,10 @@ public struct HistogramBuckets: Sendable, Hashable {
   public static let seconds = HistogramBuckets([
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
   ])
+  /// 1 ms to 30 days, so that one set shows both what is sent at once and what has waited for its device.
+  public static let ages = HistogramBuckets([
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 28_800, 86_400, 604_800, 2_592_000,
+  ])
   /// 64 B to 16 MiB, by fours.
   public static let bytes = HistogramBuckets((3...12).map { Double(1 << (2 * $0)) })
   /// 1 to 65536, by twos and fours: sizes of batches and of persons' devices.
@@ -104,6 +108,9 @@ public final class Histogram: MetricCell {
       old = original
     }
   }
+
+  /// Counts an age, for metrics in seconds; one that is negative, since two machines' clocks differ, counts as 0.
+  public func observe(ageMilliseconds age: Int64) { observe(Double(max(0, age)) / 1000) }
 
   /// Counts one duration, for metrics in seconds.
   public func observe(_ duration: Duration) { observe(duration / .seconds(1)) }

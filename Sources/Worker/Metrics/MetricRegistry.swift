@@ -63,6 +63,20 @@ public final class MetricRegistry: Sendable {
     return set
   }
 
+  /// Makes counters of a metric whose labels are known at run time only.
+  public func makeSet(_ metric: Metric<Counter>) -> CounterSet {
+    let set = CounterSet()
+    add(metric) { set.readings }
+    return set
+  }
+
+  /// Shows gauges that are kept elsewhere and come and go with their labels.
+  ///
+  /// - Parameter read: gives them whenever the metrics are asked for, on the asker's thread.
+  public func showSet(_ metric: Metric<Gauge>, read: @escaping @Sendable () -> [(labels: [String], value: Double)]) {
+    add(metric) { read().map { ($0.labels, MetricReading($0.value)) } }
+  }
+
   private func add<Cell>(_ metric: Metric<Cell>, _ labels: [String], _ read: @escaping @Sendable () -> MetricReading) {
     precondition(labels.count == metric.labels.count, "the metric \(metric.name) has the labels \(metric.labels)")
     add(metric) { [(labels, read())] }

@@ -1,0 +1,75 @@
+public import Kafka
+public import Notifications
+
+/// What a lane counts of its clients of Redis and Kafka, whichever stage it is of.
+public struct ClientMetrics: Sendable {
+  private let redis: [String: Counter]
+  private let kafka: CounterSet
+  private let events: [EventType: Counter]
+  private let eventBytes: Counter
+  /// Of ``LaneProducers/prompt``.
+  let prompt: ProducerMetrics
+  /// Of ``LaneProducers/patient``.
+  let patient: ProducerMetrics
+
+  /// Makes the lane's cells.
+  ///
+  /// - Parameters:
+  ///   - lane: the lane's name, such as `transform-0`.
+  ///   - redisErrors: the kinds of Redis' errors that the lane will count.
+  public init(_ registry: MetricRegistry, lane: String, redisErrors: [String]) {
+    redis = Dictionary(uniqueKeysWithValues: redisErrors.map { ($0, registry.make(MetricNames.redisErrors, MetricLabel.snakeCase($0))) })
+    kafka = registry.makeSet(MetricNames.kafkaErrors)
+    events = Dictionary(
+      uniqueKeysWithValues: EventType.allCases.map { ($0, registry.make(MetricNames.events, MetricLabel.snakeCase($0.rawValue))) })
+    eventBytes = registry.make(MetricNames.eventBytes)
+    prompt = ProducerMetrics(registry, lane, "prompt")
+    patient = ProducerMetrics(registry, lane, "patient")
+  }
+
+  /// Counts a failed call to Redis, or a failed attempt to connect.
+  public func redisFailed(_ kind: String) { redis[kind]?.increment() }
+
+  /// Counts a complaint of Kafka's.
+  public func kafkaFailed(_ code: KafkaError.Code) { kafka.increment(code.label) }
+
+  /// Counts the reports of records that Kafka did not take.
+  public func count(_ reports: [DeliveryReport]) {
+    for report in reports { if let failure = report.failure { kafkaFailed(failure) } }
+  }
+
+  /// Counts an event that Kafka's queue has taken.
+  public func emitted(_ type: EventType, bytes: Int) {
+    events[type]?.increment()
+    eventBytes.increment(by: bytes)
+  }
+}
+
+/// How full a producer is.
+struct ProducerMetrics: Sendable {
+  private let records: Gauge
+  private let bytes: Gauge
+  private let recordsLimit: Gauge
+  private let bytesLimit: Gauge
+
+  init(_ registry: MetricRegistry, _ lane: String, _ producer: String) {
+    // Labels are written like the metrics' names.
+    let lane = MetricLabel.snakeCase(lane)
+    records = registry.make(MetricNames.producerRecords, lane, producer)
+    bytes = registry.make(MetricNames.producerBytes, lane, producer)
+    recordsLimit = registry.make(MetricNames.producerRecordsLimit, lane, producer)
+    bytesLimit = registry.make(MetricNames.producerBytesLimit, lane, producer)
+  }
+
+  func show(_ producer: Producer) {
+    records.set(producer.inFlight)
+    bytes.set(producer.bytesInFlight)
+    recordsLimit.set(producer.maximumInFlight)
+    bytesLimit.set(producer.maximumBytesInFlight)
+  }
+}
+
+extension KafkaError.Code {
+  /// The name as a label: `msg_timed_out` is librdkafka's `_MSG_TIMED_OUT`.
+  var label: String { String(name.drop { $0 == "_" }).lowercased() }
+}

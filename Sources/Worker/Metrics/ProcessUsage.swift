@@ -1,0 +1,57 @@
+import Glibc
+
+/// What the process uses of its machine, as Linux tells it in `/proc/self`. What cannot be read is `nan`, as Prometheus' own clients show it.
+enum ProcessUsage {
+  /// What `/proc/self/stat` says.
+  struct Reading {
+    var processorSeconds = Double.nan
+    var virtualBytes = Double.nan
+    var residentBytes = Double.nan
+  }
+
+  /// The present numbers.
+  static func now() -> Reading { stat().map(reading) ?? Reading() }
+
+  /// Reads the text of a `stat` of `/proc`, whose second field, the name in parentheses, may have anything in it.
+  static func reading(of stat: String) -> Reading {
+    let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ").dropFirst()
+    // The first of them is the third of proc(5).
+    func field(_ number: Int) -> Double {
+      let index = fields.startIndex + number - 3
+      return fields.indices.contains(index) ? Double(fields[index]) ?? .nan : .nan
+    }
+    return Reading(
+      processorSeconds: (field(14) + field(15)) / Double(sysconf(Int32(_SC_CLK_TCK))), virtualBytes: field(23),
+      residentBytes: field(24) * Double(sysconf(Int32(_SC_PAGESIZE))))
+  }
+
+  private static func stat() -> String? {
+    let descriptor = open("/proc/self/stat", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { bytes in
+      let count = read(descriptor, bytes.baseAddress, bytes.count)
+      return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : nil
+    }
+  }
+
+  /// How many descriptors are open.
+  static var openDescriptors: Double {
+    guard let folder = opendir("/proc/self/fd") else {
+      // That there is none left is the one moment at which the number matters most.
+      return errno == EMFILE ? maximumDescriptors : .nan
+    }
+    defer { closedir(folder) }
+    var count = 0.0
+    while let entry = readdir(folder) { if entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 } }
+    // One of them is the folder's.
+    return count - 1
+  }
+
+  /// How many may be open.
+  static var maximumDescriptors: Double {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(UInt32(RLIMIT_NOFILE.rawValue)), &limit) == 0 else { return .nan }
+    return Double(limit.rlim_cur)
+  }
+}

@@ -1,0 +1,360 @@
+"""Deploy/monitoring with a real Prometheus, which asks real workers each second.
+
+  queries    while devices get notifications, live and out of their mailboxes: every query of the dashboard and of the alerts is one that
+             Prometheus answers, those that must have data have some, `promtool` has no objection to what the workers show, each metric of
+             MetricNames.swift is shown by one of them, and no alert fires
+  alerts     with the waits of the rules shortened, and with workers of low limits: what the alerts are for is done to the cluster, and each
+             of them fires
+"""
+import asyncio
+import contextlib
+import json
+import math
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import confluent_kafka
+import confluent_kafka.admin
+import yaml
+
+from clients import Device, Producer, expect, say, until
+from healing import committed, free_port, on_one_redis, ready, run_part
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+MONITORING = os.path.join(ROOT, "Deploy", "monitoring")
+
+# What need not have data: it tells of faults, or of what these workers do not have.
+QUIET = {
+    "Service extensions", "Kafka's errors by kind", "Redis' errors by kind", "What others have changed in Redis", "Conditions that are not ready",
+    "Sessions opened and closed"}
+# What the embedded broker does not tell.
+ONLY_REAL = {"Retention that is used"}
+# What workers without media do not show.
+ELSEWHERE = re.compile(r"carillon_media_")
+
+
+class Prometheus:
+    """A Prometheus with the example's configuration, but for the places, and with the rules of the alerts."""
+
+    def __init__(self, folder, transforms, fan_outs, change=lambda rules: None):
+        self.folder, self.port = os.path.join(folder, "prometheus"), free_port()
+        os.mkdir(self.folder)
+        with open(os.path.join(MONITORING, "prometheus.yaml")) as file:
+            configuration = yaml.safe_load(file)
+        with open(os.path.join(MONITORING, "alerts.yaml")) as file:
+            rules = yaml.safe_load(file)
+        change([rule for group in rules["groups"] for rule in group["rules"]])
+        configuration["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+        for job, targets in zip(configuration["scrape_configs"], (transforms, fan_outs)):
+            job["static_configs"][0]["targets"] = [target.removeprefix("http://") for target in targets]
+        for name, document in (("prometheus.yaml", configuration), ("alerts.yaml", rules)):
+            with open(os.path.join(self.folder, name), "w") as file:
+                yaml.safe_dump(document, file)
+        self.log = open(os.path.join(self.folder, "log"), "w")
+        self.process = subprocess.Popen(
+            ["prometheus", "--config.file", os.path.join(self.folder, "prometheus.yaml"), "--storage.tsdb.path", os.path.join(self.folder, "data"),
+             "--web.listen-address", "127.0.0.1:%d" % self.port, "--log.level", "warn"], stdout=self.log, stderr=self.log)
+
+    def ask(self, what, **query):
+        """The API's answer; a query that cannot be answered is a promise that was not kept."""
+        url = "http://127.0.0.1:%d/api/v1/%s?%s" % (self.port, what, urllib.parse.urlencode(query))
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            expect(False, "Prometheus answers %s" % query, error.read().decode()[:500])
+
+    async def started(self):
+        def answers():
+            with contextlib.suppress(OSError):
+                with urllib.request.urlopen("http://127.0.0.1:%d/-/ready" % self.port, timeout=5):
+                    return bool(self.ask("query", query="up == 1")["result"])
+
+        await until(answers, "Prometheus has asked the workers", 60, lambda: open(self.log.name).read()[-500:])
+
+    @property
+    def firing(self):
+        return {alert["labels"]["alertname"] for alert in self.ask("alerts")["alerts"] if alert["state"] == "firing"}
+
+    async def fires(self, *names, seconds=60):
+        await until(lambda: set(names) <= self.firing, "%s fires" % " and ".join(names), seconds, lambda: sorted(self.firing))
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+@contextlib.asynccontextmanager
+async def watched(*arguments, **more):
+    prometheus = Prometheus(*arguments, **more)
+    try:
+        await prometheus.started()
+        yield prometheus
+    finally:
+        prometheus.end()
+
+
+def shown(worker):
+    with urllib.request.urlopen(worker.addresses["admin"] + "/metrics", timeout=5) as answer:
+        return answer.read().decode()
+
+
+def dashboard():
+    """The panels' queries, by their titles, with the variables filled in."""
+    with open(os.path.join(MONITORING, "dashboard.json")) as file:
+        panels = json.load(file)["panels"]
+    for panel in panels:
+        for target in panel.get("targets", []):
+            yield panel["title"], target["expr"].replace("$cluster", ".*").replace("$__rate_interval", "10s")
+
+
+async def queries(arguments, folder):
+    is_real = not is_embedded(arguments)
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        transform = await cluster.started("transform", *cluster.group)
+        redis.cli("CONFIG", "SET", "maxmemory", "1gb")
+        fan_outs = [await cluster.started("fan-out", "--listen", "127.0.0.1:0") for _ in range(2)]
+        admins = [worker.addresses["admin"] for worker in fan_outs]
+        async with watched(folder, [transform.addresses["admin"]], admins) as prometheus, contextlib.AsyncExitStack() as stack:
+            for number in range(6):
+                await stack.enter_async_context(Device(fan_outs[number % 2].addresses["devices"], None, user="u%d" % number))
+            away = Device(fan_outs[0].addresses["devices"], None, user="away")
+            async with away:
+                pass
+            firing = prometheus.firing
+            expect(not firing, "no alert fires as long as nothing happens", sorted(firing))
+
+            async def publish():
+                while True:
+                    for number in range(6):
+                        await producer.notify("user:u%d" % number)
+                    await producer.notify("user:away")
+                    await producer.notify("user:u0", apns_priority="7")
+                    await producer.flush()
+                    async with Device(fan_outs[0].addresses["devices"], None, device=away.token, user="away") as back:
+                        await back.frame("notify")
+                    await asyncio.sleep(0.2)
+
+            publishing = asyncio.create_task(publish())
+            try:
+                await asyncio.sleep(15)  # longer than the windows of the rates
+                for title, query in dashboard():
+                    def values():
+                        now = time.time()
+                        series = prometheus.ask("query_range", query=query, start=now - 10, end=now, step=1)["result"]
+                        return [float(value) for each in series for _, value in each["values"] if math.isfinite(float(value))]
+
+                    if title in QUIET or title in ONLY_REAL and not is_real:
+                        values()
+                    else:
+                        await until(values, "'%s' has data: %s" % (title, query), 30)
+                with open(os.path.join(MONITORING, "alerts.yaml")) as file:
+                    rules = [rule for group in yaml.safe_load(file)["groups"] for rule in group["rules"]]
+                for rule in rules:
+                    prometheus.ask("query", query=rule["expr"])
+                    # Both sides of its comparisons are there, too: one that compares nothing never fires.
+                    for name in set(re.findall(r"\b(?:carillon|process)_\w+|\bup\b", rule["expr"])):
+                        if not ELSEWHERE.match(name):
+                            expect(prometheus.ask("query", query=name)["result"], "%s finds %s" % (rule["alert"], name))
+                for rule in prometheus.ask("rules")["groups"][0]["rules"]:
+                    expect(rule["health"] == "ok", "%s can be judged" % rule["name"], rule.get("lastError"))
+                firing = prometheus.firing
+                expect(firing <= {"CarillonDeadLetters"}, "nothing fires but what was done", sorted(firing))
+                expect(not publishing.done(), "the notifications arrive meanwhile", publishing.exception() if publishing.done() else None)
+            finally:
+                publishing.cancel()
+            text = [shown(worker) for worker in [transform, *fan_outs]]
+            for each in text:
+                made = subprocess.run(["promtool", "check", "metrics"], input=each, capture_output=True, text=True)
+                expect(made.returncode == 0, "promtool has no objection", made.stdout + made.stderr)
+            there = set(re.findall(r"^# TYPE (\w+)", "\n".join(text), re.M))
+            with open(os.path.join(ROOT, "Sources", "Worker", "MetricNames.swift")) as file:
+                declared = set(re.findall(r'Metric<\w+>\(\s*"(\w+)"', file.read()))
+            expect(len(declared) > 50 and there <= declared, "what is shown is declared", sorted(there - declared))
+            missing = {name for name in declared - there if not ELSEWHERE.match(name)}
+            expect(not missing, "what is declared is shown", sorted(missing))
+            say(queries=len(list(dashboard())), rules=len(rules), metrics=len(there))
+
+
+def is_embedded(arguments):
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka})
+    return admin.list_topics(timeout=20).cluster_id.startswith("mockCluster")
+
+
+def shortened(rules):
+    """As if minutes were seconds, and a handful of devices many."""
+    for rule in rules:
+        if "for" in rule:
+            rule["for"] = "2s"
+        rule["expr"] = rule["expr"].replace("(carillon_fanout_connections) >= 100", "(carillon_fanout_connections) >= 4")
+
+
+def configure(arguments, **settings):
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka})
+    entries = [
+        confluent_kafka.admin.ConfigEntry(name.replace("_", "."), value, incremental_operation=confluent_kafka.admin.AlterConfigOpType.SET)
+        for name, value in settings.items()]
+    wanted = confluent_kafka.admin.ConfigResource(confluent_kafka.admin.ResourceType.TOPIC, arguments.prefix + "requests", incremental_configs=entries)
+    for future in admin.incremental_alter_configs([wanted]).values():
+        future.result(20)
+
+
+def delete_records(arguments):
+    """Deletes all that lies in the requests."""
+    admin, topic = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka}), arguments.prefix + "requests"
+    partitions = admin.list_topics(topic, 20).topics[topic].partitions
+    ends = [confluent_kafka.TopicPartition(topic, number, confluent_kafka.OFFSET_END) for number in partitions]
+    for future in admin.delete_records(ends).values():
+        future.result(20)
+
+
+async def slow_device(producer, url):
+    """Acknowledges 30 notifications two seconds after each was published."""
+    device = Device(url, None, user="slow")
+    device.acknowledges = False
+    async with device:
+        for number in range(30):
+            await producer.notify("user:slow", "%d" % number)
+        await producer.flush()
+        await until(lambda: len(device.of("notify")) == 30, "they are sent")
+        await asyncio.sleep(2)
+        await device.send({"type": "ack", "deliveries": [frame["delivery"] for frame in device.of("notify")]})
+        await asyncio.sleep(2)  # until Prometheus has seen it, beside others
+
+
+async def alerts(arguments, folder):
+    seen = []
+
+    async def fires(prometheus, *names, seconds=60):
+        await prometheus.fires(*names, seconds=seconds)
+        seen.extend(names)
+
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+    # Kafka looks for what is too old every five minutes: the workers are behind half of it before.
+    configure(arguments, retention_ms="16000")
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        limits = ["--in-flight", "100"]
+        port = free_port()
+        admins = [f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}"]
+
+        async def transform_started():
+            worker = subprocess.Popen(
+                [cluster.binary, "transform", "--json", *cluster.common, *cluster.group, *limits, "--admin", admins[0]],
+                stdout=subprocess.PIPE, stderr=cluster.log, text=True)
+            cluster.processes.append(worker)
+            worker.addresses = json.loads(await asyncio.get_running_loop().run_in_executor(None, worker.stdout.readline))
+            return worker
+
+        async def fan_out_started():
+            worker = subprocess.Popen(
+                [cluster.binary, "fan-out", "--json", *cluster.common, "--listen", "127.0.0.1:0", "--connections", "10", "--admin", admins[1]],
+                stdout=subprocess.PIPE, stderr=cluster.log, text=True)
+            cluster.processes.append(worker)
+            worker.addresses = json.loads(await asyncio.get_running_loop().run_in_executor(None, worker.stdout.readline))
+            return worker
+
+        transform, small = await transform_started(), await fan_out_started()
+        large = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with watched(folder, admins[:1], [admins[1], large.addresses["admin"]], change=shortened) as prometheus:
+            await asyncio.sleep(5)
+            expect(not prometheus.firing, "no alert fires as long as nothing happens", sorted(prometheus.firing))
+
+            async with contextlib.AsyncExitStack() as stack:
+                for number in range(10):
+                    await stack.enter_async_context(Device(small.addresses["devices"], None, user="u%d" % number))
+
+                async def knock():
+                    while True:
+                        with contextlib.suppress(Exception):
+                            async with Device(small.addresses["devices"], None):
+                                pass
+                        await asyncio.sleep(0.5)
+
+                knocking = asyncio.create_task(knock())
+                await fires(prometheus, "CarillonConnectionsNearLimit", "CarillonConnectionsUneven", "CarillonTurnedAway")
+                knocking.cancel()
+                open_now = len(os.listdir("/proc/%d/fd" % small.pid))
+                resource.prlimit(small.pid, resource.RLIMIT_NOFILE, (open_now + 5, open_now + 5))
+                await fires(prometheus, "CarillonDescriptors")
+
+                for number in range(120):
+                    await producer.notify("user:u1", apns_priority="7")
+                await producer.flush()
+                await fires(prometheus, "CarillonDeadLetters", "CarillonExpiredOrRejected")
+                await slow_device(producer, large.addresses["devices"])
+                await fires(prometheus, "CarillonSlow")
+
+            for _ in range(3):
+                small.kill()
+                small.wait()
+                small = await fan_out_started()
+                await asyncio.sleep(2)
+            await fires(prometheus, "CarillonRestarts")
+
+            # They look at Redis every ten seconds.
+            used = int(re.search(rb"used_memory:(\d+)", redis.cli("INFO", "memory"))[1])
+            redis.cli("CONFIG", "SET", "maxmemory", str(int(used * 1.15)))
+            await fires(prometheus, "CarillonRedisMemory")
+            redis.cli("CONFIG", "SET", "maxmemory", "0")
+            redis.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+            await fires(prometheus, "CarillonRedisUnsuitable")
+            redis.cli("CONFIG", "SET", "maxmemory-policy", "noeviction")
+            await until(lambda: ready(transform) and ready(large), "the workers are ready again", 60)
+
+            # Redis is killed with work under way, and comes back as it was before.
+            redis.cli("BGREWRITEAOF")
+            await until(lambda: b"aof_rewrite_in_progress:0" in redis.cli("INFO", "persistence"), "the copy is whole")
+            copy = os.path.join(folder, "copy")
+            shutil.copytree(redis.folder, copy)
+            before = committed(arguments)
+            marked = redis.cli("HGETALL", "k{7}")
+            for number in range(20):
+                await producer.notify("user:u1", "more")
+            await producer.flush()
+            await until(lambda: committed(arguments) >= before + 20, "these are judged", 30)
+            await until(lambda: redis.cli("HGETALL", "k{7}") != marked, "the markers are raised")
+            redis.process.send_signal(signal.SIGSTOP)
+            for number in range(300):
+                await producer.notify("user:u1", "waits")
+            await producer.flush()
+            await fires(prometheus, "CarillonInFlight")
+            redis.kill()
+            await fires(prometheus, "CarillonNotReady", "CarillonBehind", "CarillonBehindRetention")
+            shutil.rmtree(redis.folder)
+            shutil.move(copy, redis.folder)
+            await redis.start()
+            await until(lambda: ready(transform), "the worker is ready again", 60)
+            await fires(prometheus, "CarillonRewound")
+            await until(
+                lambda: not {"CarillonNotReady", "CarillonBehind", "CarillonBehindRetention", "CarillonInFlight"} & prometheus.firing,
+                "these end by themselves", 60, lambda: sorted(prometheus.firing))
+
+            transform.kill()
+            transform.wait()
+            await fires(prometheus, "CarillonPartitionsWithoutOwner")
+            for number in range(40):
+                await producer.notify("user:u%d" % number, "is never read")
+            await producer.flush()
+            await asyncio.get_running_loop().run_in_executor(None, delete_records, arguments)
+            transform = await transform_started()
+            for number in range(40):
+                await producer.notify("user:u%d" % number, "is read again")
+            await producer.flush()
+            await fires(prometheus, "CarillonRecordsMissed")
+            await until(lambda: "CarillonPartitionsWithoutOwner" not in prometheus.firing, "the partitions have an owner", 30)
+            say(fired=sorted(seen), count=len(seen))
+
+
+PARTS = {"queries": queries, "alerts": alerts}
+
+if __name__ == "__main__":
+    run_part(__doc__, PARTS, "carillon-monitoring-")
