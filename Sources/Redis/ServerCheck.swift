@@ -137,7 +137,8 @@ extension RedisServerReport {
     func number(_ name: Substring) -> Int64? { facts[name].flatMap { Int64($0) } }
     usedMemory = number("used_memory")
     maximumMemory = number("maxmemory") ?? settings["maxmemory"].flatMap { Int64($0) }
-    evictedKeys = number("evicted_keys")
+    // A count that no server comes to is none that can be reckoned with.
+    evictedKeys = number("evicted_keys").map { min(max(0, $0), 1 << 53) }
     role = facts["role"].flatMap { Role(rawValue: String($0)) }
     replicas = facts["connected_slaves"].flatMap { Int($0) }
     persistence = number("aof_enabled").map { enabled in

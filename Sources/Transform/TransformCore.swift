@@ -210,10 +210,18 @@ final class TransformCore {
 
   /// A Redis that may throw away what it is given is not given anything; after one that has, the markers are compared.
   private func inspectRedis() async {
-    switch await inspection.look() {
-    case nil: if shards.isUp { inspectionTimer.start(after: 500, repeating: settings.store.inspectionMilliseconds) }
+    let judgement: ServerTrust.Judgement
+    do throws(StoreError) {
+      judgement = try await inspection.look()
+    } catch {
+      guard shards.isUp else { return }
+      if !state.phase.mayCompare { health.set("redis", ready: false, "\(error)") }
+      return inspectAgain(after: 500)
+    }
+    switch judgement {
     case .suitable: perform(state.phase.redisIsSuitable())
     case .unsuitable(let reason):
+      inspectAgain(after: 2_000)
       let actions = state.phase.redisIsUnsuitable()
       guard !actions.isEmpty else { return }
       health.set("redis", ready: false, reason)
@@ -226,6 +234,11 @@ final class TransformCore {
       perform(state.phase.redisIsSuitable())
       distrust(what)
     }
+  }
+
+  private func inspectAgain(after milliseconds: Int) {
+    let interval = settings.store.inspectionMilliseconds
+    inspectionTimer.start(after: min(milliseconds, interval), repeating: interval)
   }
 
   /// Compares the markers, one comparison at a time, until they are verified or there is something to wait for.

@@ -11,10 +11,13 @@ public final class RedisInspection {
   /// Of these servers.
   public init(_ shards: Shards, metrics: RedisMetrics) { (self.shards, self.metrics) = (shards, metrics) }
 
-  /// What Redis says now; nil when it does not answer, or has gone meanwhile.
-  public func look() async -> ServerTrust.Judgement? {
+  /// What Redis says now.
+  ///
+  /// - Throws: why it does not say it: it does not answer, or has gone meanwhile.
+  public func look() async throws(StoreError) -> ServerTrust.Judgement {
     let epoch = shards.epoch
-    guard shards.isUp, let state = try? await shards.serverState(), shards.isUp, shards.epoch == epoch else { return nil }
+    let state = try await shards.serverState()
+    guard shards.isUp, shards.epoch == epoch else { throw StoreError(.unavailable, "Redis has gone while it was asked for its settings") }
     let judgement = trust.judge(state)
     metrics.show(state, judgement)
     return judgement

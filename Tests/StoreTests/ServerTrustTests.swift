@@ -46,6 +46,14 @@ import Testing
     #expect(trust.judge(Self.server(nil, evicted: 5)) == .evicted(1))
   }
 
+  @Test func whatAnotherServerThrewAwayBeforeItWasAskedIsNotTold() {
+    var trust = ServerTrust()
+    #expect(trust.judge(Self.server("one", evicted: 0)) == .suitable)
+    #expect(trust.judge(Self.server("two", evicted: 7)) == .suitable)
+    #expect(trust.judge(Self.server("two", evicted: 9)) == .evicted(2))
+    #expect(trust.judge(Self.server("one", evicted: 0)) == .suitable)
+  }
+
   private static func server(_ run: String?, evicted: Int64? = nil) -> ServerState {
     var server = ServerState(address: "127.0.0.1:6379")
     (server.runIdentifier, server.evictedKeys) = (run, evicted)

@@ -169,6 +169,23 @@ import Worker
     }
   }
 
+  /// A failover may make a primary a replica of another.
+  @Test func aLaneIsNotReadyWhileItsRedisIsAReplica() async throws {
+    try await TransformFixture.with({ $0.store.inspectionMilliseconds = 100 }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      // Of a server that does not answer: what it has stays as it is.
+      try await lane.probe.command("REPLICAOF", "127.0.0.1", "1")
+      await lane.eventually("the lane is not ready") { !lane.health.isReady && lane.health.json.contains("replica") }
+      try await lane.request("device:\(token)")
+      let looks = try await lane.looks()
+      await lane.eventually("it has looked again") { try await lane.looks() > looks + 5 }
+      #expect(!lane.health.isReady)
+      try await lane.probe.command("REPLICAOF", "NO", "ONE")
+      await lane.eventually("the request waits in its mailbox") { try await lane.waiting(token) == 1 && lane.health.isReady }
+    }
+  }
+
   /// A policy that was wrong for less than the time between two looks may have cost keys all the same.
   @Test func afterAnEvictionTheMarkersAreCompared() async throws {
     try await TransformFixture.with({ $0.store.inspectionMilliseconds = 3_000 }) { lane in

@@ -203,10 +203,10 @@ extension FanOutCore: SessionsOwner {
 extension FanOutCore: RedisWatchOwner, LaneMembershipOwner {
   func redisCheckIsDue() { run(.checkRedis) }
 
-  func redisWasChecked(missing: String?, wasMissing: Bool) {
+  func redisWasChecked(missing: String?, before: String?) {
     health.set("redis", ready: missing == nil, missing ?? "")
-    if let missing { logger.warning("something is missing in Redis", ["reason": missing]) }
-    if missing == nil, wasMissing { sessions.resyncAll("nothing is missing in Redis any more") }
+    if let missing, missing != before { logger.warning("something is missing in Redis", ["reason": missing]) }
+    if missing == nil, before != nil { sessions.resyncAll("nothing is missing in Redis any more") }
   }
 
   func redisHasEvicted(_ report: String) { logger.error("Redis has thrown away what it was given", ["reason": report]) }

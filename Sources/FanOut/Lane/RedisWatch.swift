@@ -7,8 +7,8 @@ import Worker
 protocol RedisWatchOwner: AnyObject {
   /// `check` is to run in a task of the lane.
   func redisCheckIsDue()
-  /// What is missing in Redis, or nil when nothing is, and whether something was before.
-  func redisWasChecked(missing: String?, wasMissing: Bool)
+  /// What is missing in Redis, or nil when nothing is, and what was missing when it was checked before.
+  func redisWasChecked(missing: String?, before: String?)
   /// Redis has thrown away what it was given.
   func redisHasEvicted(_ report: String)
 }
@@ -31,7 +31,7 @@ final class RedisWatch {
   private var isClosed = false
   /// Whether the registry has all that Kafka had when the connection came up.
   private(set) var isRegistryComplete = false
-  private var wasMissing = false
+  private var before: String?
   /// Told what is found.
   weak var owner: (any RedisWatchOwner)?
 
@@ -62,25 +62,28 @@ final class RedisWatch {
   func check() async {
     guard shards.isUp, !isChecking, !isClosed else { return }
     isChecking = true
-    let before = doubts
+    let doubtsBefore = doubts
     let missing = await findMissing()
     isChecking = false
     guard !isClosed else { return }
-    guard before == doubts else { return timer.start(after: 1) }
+    guard doubtsBefore == doubts else { return timer.start(after: 1) }
     isRegistryComplete = missing == nil
-    owner?.redisWasChecked(missing: missing?.reason, wasMissing: wasMissing)
-    wasMissing = missing != nil
+    owner?.redisWasChecked(missing: missing?.reason, before: before)
+    before = missing?.reason
     timer.start(after: missing?.milliseconds ?? interval)
   }
 
   private func findMissing() async -> (reason: String, milliseconds: Int)? {
-    switch await inspection.look() {
-    case .unsuitable(let reason)?: return (reason, 2_000)
-    case .evicted(let keys)?:
-      owner?.redisHasEvicted(ServerTrust.evictionReport(keys))
+    let judgement: ServerTrust.Judgement
+    do throws(StoreError) { judgement = try await inspection.look() } catch { return ("\(error)", 500) }
+    switch judgement {
+    case .unsuitable(let reason): return (reason, 2_000)
+    case .evicted(let keys):
+      let report = ServerTrust.evictionReport(keys)
+      owner?.redisHasEvicted(report)
       // What devices have here and in Redis may differ, and so may the registry.
-      (isRegistryComplete, wasMissing) = (false, true)
-    case .suitable?, nil: break
+      (isRegistryComplete, before) = (false, report)
+    case .suitable: break
     }
     guard let buckets = await markers.read([]) else { return ("Redis does not answer", 500) }
     do {

@@ -4,7 +4,7 @@
 ///
 /// | bytes | field |
 /// |---|---|
-/// | 1 | version (1) |
+/// | 1 | version (2) |
 /// | 16 | apns-id |
 /// | 4, 8, 8 | partition, offset and timestamp of the source |
 /// | 20 | revision |
@@ -16,7 +16,7 @@
 /// | 1 + n | traceparent, 0 or 55 |
 /// | 2 + n | category; empty when it is longer than any that a device can register |
 public struct ReceiptView {
-  static let version: UInt8 = 1
+  static let version: UInt8 = 2
 
   /// The apns-id.
   public let id: NotificationID

@@ -26,7 +26,7 @@ public struct ServerState: Sendable, Hashable {
   public var synchronization: String?
   /// Whether what it keeps on disk was written the last time.
   public var isSaved: Bool?
-  /// Why it must not be relied on until somebody has changed it, and what to change; nil where nothing is known that speaks against it.
+  /// Why it must not be relied on until that has changed, and what to change; nil where nothing is known that speaks against it.
   public var objection: String?
   /// Why it cannot be worked with, for good or for now.
   public var errors: [String] = []
@@ -38,7 +38,7 @@ public struct ServerState: Sendable, Hashable {
 
   init(_ report: RedisServerReport, address: String) {
     self.init(address: address)
-    (runIdentifier, objection) = (report.runIdentifier, report.firstError?.message)
+    (runIdentifier, objection) = (report.runIdentifier, report.firstError?.message ?? report.passing)
     (version, policy, replicas) = (report.version, report.maximumMemoryPolicy, report.replicas)
     isPrimary = report.role.map { $0 == .primary }
     (usedMemory, maximumMemory, evictedKeys) = (report.usedMemory, report.maximumMemory, report.evictedKeys)

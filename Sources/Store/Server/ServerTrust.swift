@@ -27,9 +27,11 @@ public struct ServerTrust: Sendable {
   /// What it had thrown away before the first state is not counted: nobody relied on it then.
   public mutating func judge(_ state: ServerState) -> Judgement {
     if let evicted = state.evictedKeys {
-      // Another process of it counts from zero, and so does one whose counts somebody has reset.
-      let isSame = known.map { $0.run == state.runIdentifier && $0.evicted <= evicted } ?? false
-      if let known { untold += evicted - (isSame ? known.evicted : 0) }
+      // Of another server, or another process of it, as at the first look: what it threw away was not given to it by those who ask now.
+      if let known, known.run == state.runIdentifier {
+        // One whose counts somebody has reset counts from zero.
+        untold += known.evicted <= evicted ? evicted - known.evicted : evicted
+      }
       known = (state.runIdentifier, evicted)
     }
     if let objection = state.objection { return .unsuitable(objection) }
