@@ -329,9 +329,9 @@ final class TransformCore {
     lag.close()
     crashes.cleared(partitions)
     committer?.close()
-    await applications.close()
     while registryWaits > 0 || isComparing || isRejoining { await loop.sleep(milliseconds: 20) }
     await admin?.close()
+    await applications.close()
     await producers?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
     shards.close()
     await pipeline?.close()
@@ -403,6 +403,11 @@ extension TransformCore: CheckpointsOwner {
 
 extension TransformCore: ApplicationsReaderOwner {
   func applicationsAreToBeAskedFor() { runTask?(.askForApplications) }
+
+  func applicationsWereAskedFor(_ failure: String?) {
+    guard let failure else { return health.remove("applications") }
+    health.set("applications", ready: false, "requests of stopped applications wait until \(settings.topics.applications) is read: \(failure)")
+  }
 
   func applicationsFailed(_ error: KafkaError) { failed(error) }
 }

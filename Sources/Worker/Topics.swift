@@ -32,6 +32,11 @@ public struct Topics: Sendable, Hashable {
   /// All of them.
   public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications] }
 
+  /// How many partitions a topic is created with, where most have so many.
+  ///
+  /// The stops of applications have one order, and a worker makes sure with one question that it knows all of them.
+  public func partitions(of topic: String, most: Int) -> Int { topic == applications ? 1 : most }
+
   /// The settings that a topic is created with, beside partitions and copies.
   ///
   /// Requests carry the broker's time, so that no producer's clock decides which revision is the newest; devices keep the newest record

@@ -175,13 +175,20 @@ import Testing
         #expect(first.status == 0, "it said: \(first.errors)")
         let created = try first.lines.map { try JSONValue(parsing: $0) }
         #expect(Set(created.compactMap { $0["topic"]?.stringValue }) == names)
-        #expect(created.allSatisfy { $0["created"]?.boolValue == true && $0["partitions"]?.integerValue == 4 })
+        #expect(created.allSatisfy { $0["created"]?.boolValue == true })
+        // The stops of applications have one order: what partitions beyond the first hold counts for nothing.
+        for topic in created where topic["topic"]?.stringValue?.hasSuffix("applications") == false {
+          #expect(topic["partitions"]?.integerValue == 4)
+        }
         let again = try await carillon.run(flags + ["--partitions", "4"])
         #expect(again.status == 0, "it said: \(again.errors)")
         #expect(try again.lines.allSatisfy { try JSONValue(parsing: $0)["created"]?.boolValue == false })
         let other = try await carillon.run(flags + ["--partitions", "5"])
         #expect(other.status == 1)
-        #expect(try other.lines.allSatisfy { try JSONValue(parsing: $0)["differences"]?[0]?.stringValue == "has 4 partitions, not 5" })
+        for topic in try other.lines.map({ try JSONValue(parsing: $0) })
+        where topic["topic"]?.stringValue?.hasSuffix("applications") == false {
+          #expect(topic["differences"]?[0]?.stringValue == "has 4 partitions, not 5")
+        }
         if kafka.embedded == nil {
           #expect(try await kafka.admin.settings(ofTopic: prefix + "requests")["message.timestamp.type"] == "LogAppendTime")
           #expect(try await kafka.admin.settings(ofTopic: prefix + "devices")["cleanup.policy"] == "compact")

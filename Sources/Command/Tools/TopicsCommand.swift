@@ -7,7 +7,7 @@ import Worker
 enum TopicsCommand {
   static let partitions = Setting(
     "topics.partitions", .integer(1...10_000), default: 12,
-    "Partitions of each topic: the most workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
+    "Partitions of each topic, but for that of the applications, which has one: the most workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
   )
   static let replication = Setting<Int?>(
     "topics.replication", .integer(1...32), "Copies of each partition. Absent: as the broker is set. Use 3 where nothing may be lost.")
@@ -28,7 +28,8 @@ enum TopicsCommand {
     let topics = ClusterSettings.topics(values)
     let wanted = topics.all.map {
       TopicSpecification(
-        $0, partitions: Int32(values[partitions]), replication: Int32(values[replication] ?? -1), settings: topics.configuration(of: $0))
+        $0, partitions: Int32(topics.partitions(of: $0, most: values[partitions])), replication: Int32(values[replication] ?? -1),
+        settings: topics.configuration(of: $0))
     }
     let milliseconds = values[timeout].wholeMilliseconds
     let states = try await Admin.with(kafka, timeoutMilliseconds: Int32(milliseconds)) { admin in
@@ -93,7 +94,9 @@ struct TopicState: Sendable {
   ) -> [String] {
     var differences: [String] = []
     let partitions = found?.partitions.count ?? 0
-    if partitions != Int(wanted.partitions) { differences.append("has \(partitions) partitions, not \(wanted.partitions)") }
+    // What the stops of applications have beyond the one is not used.
+    let isEnough = wanted.name == topics.applications ? partitions > 0 : partitions == Int(wanted.partitions)
+    if !isEnough { differences.append("has \(partitions) partitions, not \(wanted.partitions)") }
     let replicas = found?.partitions.map(\.replicas).min() ?? 0
     if wanted.replication > 0, replicas != Int(wanted.replication) {
       differences.append("has \(replicas) copies of a partition, not \(wanted.replication)")

@@ -30,7 +30,7 @@ struct UpProcess: Sendable {
   private let metrics = MetricRegistry()
 
   /// Enough for some workers of each role beside it; the embedded broker keeps 5 MiB of each.
-  private static let partitions: Int32 = 8
+  private static let partitions = 8
   private static let drainMilliseconds = 5000
 
   /// - Parameters:
@@ -84,7 +84,7 @@ struct UpProcess: Sendable {
     _ parts: UpParts, _ control: EventLoop, _ signals: StopSignals, _ extensions: ExtensionsSource
   ) async throws -> RunningCluster {
     let topics = Topics()
-    let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Self.partitions) })
+    let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Int32(topics.partitions(of: $0, most: Self.partitions))) })
     try await parts.keep(broker)
     let kafka = try await fixedPort(of: broker, on: control, parts)?.description ?? broker.bootstrapServers.joined(separator: ",")
     progress("Kafka at \(kafka)")

@@ -164,8 +164,8 @@ final class FanOutCore {
     await events.flush(withinMilliseconds: max(0, end.left - Self.partingMilliseconds))
     await membership.leave()
     watch.close()
-    await applications.close()
     await admin.close()
+    await applications.close()
     ticker.close()
     admission.close()
     await consumer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
@@ -221,6 +221,11 @@ extension FanOutCore: RedisWatchOwner, LaneMembershipOwner {
 
 extension FanOutCore: ApplicationsReaderOwner {
   func applicationsAreToBeAskedFor() { run(.askForApplications) }
+
+  func applicationsWereAskedFor(_ failure: String?) {
+    guard let failure else { return health.remove("applications") }
+    health.set("applications", ready: false, "requests of stopped applications wait until \(settings.topics.applications) is read: \(failure)")
+  }
 
   func applicationsFailed(_ error: KafkaError) { failed(error) }
 }

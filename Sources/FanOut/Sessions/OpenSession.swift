@@ -272,8 +272,8 @@ final class OpenSession {
       perform(flow.afterAcknowledgements())
     } else {
       flow.withdraw(number)
-      // What cannot be known now may be known when the session resyncs.
-      if isComplete { resync() }
+      // What cannot be known now may be known a moment later.
+      isComplete ? resync() : sessions.resyncSoon(session.generation)
     }
   }
 

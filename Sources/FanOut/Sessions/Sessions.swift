@@ -142,6 +142,9 @@ final class Sessions {
 
   private static let earlyPerSecond = 500
 
+  /// A session is to resync before its turn.
+  func resyncSoon(_ generation: UInt64) { if early.last != generation { early.append(generation) } }
+
   private func resync(_ generation: UInt64) {
     guard let session = all[generation], let open = session.open else { return }
     if let oldest = open.oldestUnacknowledged, seconds - oldest > UInt32(settings.acknowledgeSeconds) {

@@ -139,10 +139,11 @@ extension ApplicationStop {
     let reader = try ObjectReader(value, path: path)
     func time(_ name: String, atLeast least: Int64) throws(FieldError) -> Int64? {
       guard let member = reader[name] else { return nil }
-      guard let time = member.integerValue, time >= least, time <= Self.latest else {
+      guard let given = member.integerValue, given >= least, given <= Self.latest else {
         throw reader.error(name, "A time is in milliseconds since 1970, and not before the one that it follows.")
       }
-      return time
+      // Nothing began or ended later than the record that tells of it, by more than two brokers' clocks differ.
+      return min(given, max(timestamp + Self.clockDifference, least))
     }
     func text(_ name: String) throws(FieldError) -> String? { try reader.text(name, longest: Self.textBytes) }
     let given = try time("from", atLeast: previous)
@@ -161,6 +162,8 @@ extension ApplicationStop {
     self.init(from: from, to: to, by: by, reason: try text("reason"), endedBy: try text("endedBy"))
   }
 
+  /// How much two brokers' clocks may differ, in milliseconds.
+  private static var clockDifference: Int64 { 60_000 }
   /// The last millisecond of the year 9999.
   private static var latest: Int64 { 253_402_300_799_999 }
 }

@@ -96,7 +96,7 @@ public actor ApplicationLedger {
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
     let topic = topic
-    let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }
+    let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { $0.partition.partition == 0 }
     try await reader.read(stretches, "the applications") { [topic, onRefused] in applications.take($0, of: topic, onRefused) }
     return applications
   }
@@ -127,7 +127,7 @@ public actor ApplicationLedger {
     let producer = try Producer(on: loop, kafka, handler: Silent())
     let answer: Result<(partition: Int32, offset: Int64), KafkaError>
     do throws(KafkaError) {
-      answer = .success(try await producer.send(try producer.topic(topic), key: Array(application.utf8), value: value))
+      answer = .success(try await producer.send(try producer.topic(topic), partition: 0, key: Array(application.utf8), value: value))
     } catch {
       answer = .failure(error)
     }

@@ -360,8 +360,8 @@ final class RebuildCore: ConsumerHandler {
     shards.onDown = nil
     ticker.close()
     await consumer?.close()
-    await applications.close()
     await admin.close()
+    await applications.close()
     await producer.close(withinMilliseconds: 1_000)
     shards.close()
     await pipeline.close()

@@ -6,11 +6,15 @@ import Notifications
 public protocol ApplicationsReaderOwner: AnyObject {
   /// `ApplicationsReader.ask` is to run in a task of the lane.
   func applicationsAreToBeAskedFor()
+  /// `ask` has found out, or why it has not, which keeps requests of stopped applications waiting.
+  func applicationsWereAskedFor(_ failure: String?)
   /// The reader's client of Kafka has a complaint.
   func applicationsFailed(_ error: KafkaError)
 }
 
 /// Reads `notifications.applications`, in no group: all of it before the lane takes work, and then what comes. Loop-confined.
+///
+/// Its records are in one partition, for they have one order; what lies in others, if somebody has added any, counts for nothing.
 ///
 /// It has a consumer of its own, since the lane's may hold its records back for long, and a stop is not to wait for that.
 public final class ApplicationsReader {
@@ -23,9 +27,9 @@ public final class ApplicationsReader {
   /// Asked to run `ask`, and told of failures.
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
-  private var partitions: [TopicPartition] = []
-  /// Offsets that are read, by partition.
-  private var positions: [TopicPartition: Int64] = [:]
+  private let partition: TopicPartition
+  /// The next offset that is read.
+  private var position: Int64 = 0
   private var reading: Reading?
   private var phase = Phase.idle
   /// Those who want to know that the table is complete, and have not been asked for yet.
@@ -38,7 +42,7 @@ public final class ApplicationsReader {
 
   /// Somebody waits until so much is read.
   private struct Reading {
-    let ends: [TopicPartition: Int64]
+    let end: Int64
     let deadline: Timer
     let waiting: CheckedContinuation<Bool, Never>
   }
@@ -47,6 +51,7 @@ public final class ApplicationsReader {
   public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, logger: Logger) {
     (self.loop, self.kafka, self.logger) = (loop, kafka, logger)
     topic = topics.applications
+    partition = TopicPartition(topic, 0)
   }
 
   // MARK: Reading
@@ -56,7 +61,7 @@ public final class ApplicationsReader {
   /// - Throws: an error that says what to type where there is no such topic.
   public func start(_ admin: Admin, withinMilliseconds milliseconds: Int) async throws {
     do throws(KafkaError) {
-      partitions = try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+      _ = try await admin.describe(topic: topic)
     } catch {
       if error.code == .unknownTopicOrPartition { throw MissingTopic(topic: topic) }
       throw error
@@ -75,7 +80,7 @@ public final class ApplicationsReader {
     let consumer = try Consumer(on: loop, kafka, options, handler: records)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
-    try await consumer.assign(partitions.map { ($0, .earliest) })
+    try await consumer.assign([(partition, .earliest)])
     guard try await isRead(to: admin, withinMilliseconds: milliseconds) else {
       throw KafkaError(.timedOut, "read \(topic)", message: "it was not read to its end in \(milliseconds / 1000) s")
     }
@@ -85,19 +90,32 @@ public final class ApplicationsReader {
 
   /// Waits until all is read that the topic has at this moment; false when it is not in time.
   private func isRead(to admin: Admin, withinMilliseconds milliseconds: Int) async throws(KafkaError) -> Bool {
-    let ends = try await admin.ends(of: partitions).mapValues { $0.isEmpty ? 0 : $0.upperBound }
+    let there = try await admin.ends(of: [partition])[partition] ?? 0..<0
+    // Only a topic that was made again is shorter than what was read of it.
+    if there.upperBound < position { try await readAgain() }
     return await withCheckedContinuation { continuation in
       guard phase == .open else { return continuation.resume(returning: false) }
       let deadline = Timer(on: loop) { [weak self] in self?.finishReading(false) }
       deadline.start(after: milliseconds)
-      reading = Reading(ends: ends, deadline: deadline, waiting: continuation)
+      reading = Reading(end: there.isEmpty ? 0 : there.upperBound, deadline: deadline, waiting: continuation)
       readingWent()
     }
   }
 
   private func readingWent() {
-    guard let reading, reading.ends.allSatisfy({ positions[$0.key] ?? 0 >= $0.value }) else { return }
+    guard let reading, position >= reading.end else { return }
     finishReading(true)
+  }
+
+  private func readAgain() async throws(KafkaError) {
+    forget()
+    try await consumer?.assign([(partition, .earliest)])
+  }
+
+  /// The stops that the former topic told of do not count.
+  private func forget() {
+    logger.warning("the topic of the applications was made again: it is read from its beginning", ["topic": topic])
+    (table, position) = (StoppedApplications(), 0)
   }
 
   private func finishReading(_ isRead: Bool) {
@@ -144,10 +162,15 @@ public final class ApplicationsReader {
       await loop.sleep(milliseconds: Self.companyMilliseconds)
       let asked = unconfirmed
       unconfirmed = []
-      let isRead = (try? await self.isRead(to: admin, withinMilliseconds: Self.confirmMilliseconds)) ?? false
-      // Who asks again at once is not to keep everybody busy while Kafka is away.
-      if !isRead { await loop.sleep(milliseconds: Self.pauseMilliseconds) }
-      for body in asked { body(isRead && phase == .open) }
+      var failure: String?
+      do throws(KafkaError) {
+        if try await !isRead(to: admin, withinMilliseconds: Self.confirmMilliseconds) { failure = "it is not read to its end in time" }
+      } catch {
+        failure = "\(error)"
+      }
+      if failure != nil { await loop.sleep(milliseconds: Self.pauseMilliseconds) }
+      if phase == .open { owner?.applicationsWereAskedFor(failure) }
+      for body in asked { body(failure == nil && phase == .open) }
     }
     isAsking = false
   }
@@ -156,7 +179,7 @@ public final class ApplicationsReader {
 
   // MARK: The end
 
-  /// Ends it; what is known stays.
+  /// Ends it; what is known stays. The client that it asks with is closed before, so that a question that is open ends soon.
   public func close(withinMilliseconds milliseconds: Int = 2_000) async {
     phase = .closed
     finishReading(false)
@@ -177,14 +200,13 @@ public final class ApplicationsReader {
     func consumerReceived(_ batch: RecordBatch) { reader?.received(batch) }
 
     func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
-      reader?.reachedEnd(of: partition.topicPartition, at: offset)
+      reader?.reachedEnd(at: offset)
     }
 
     func consumerAssigned(_ partitions: [AssignedPartition]) {}
 
     func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
-      // A topic that was made again is read from its beginning.
-      for partition in partitions { reader?.positions[partition.topicPartition] = nil }
+      if reader?.phase == .open { reader?.forget() }
       revocation.finish()
     }
 
@@ -195,13 +217,13 @@ public final class ApplicationsReader {
     for index in batch.indices {
       let record = batch[index]
       take(record)
-      positions[TopicPartition(topic, record.partition)] = record.offset + 1
+      position = record.offset + 1
     }
     readingWent()
   }
 
-  private func reachedEnd(of partition: TopicPartition, at offset: Int64) {
-    positions[partition] = max(positions[partition] ?? 0, offset)
+  private func reachedEnd(at offset: Int64) {
+    position = max(position, offset)
     readingWent()
   }
 }

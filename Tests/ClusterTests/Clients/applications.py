@@ -29,11 +29,27 @@ async def applications(arguments, *words, code=0):
     return [json.loads(text) for text in done.stdout.splitlines()]
 
 
-class Load:
-    """Publishes for devices and persons of both applications until it is told to end; remembers of each request for whom it is."""
+class Ends:
+    """The apns-ids of what has ended, by the kind of its event. Each event is looked at once, for there are thousands."""
 
-    def __init__(self, arguments, targets):
-        self.producer, self.targets = Producer(arguments.kafka, arguments.prefix + "requests"), targets
+    def __init__(self, reader, topic):
+        self.reader, self.topic, self.seen, self.kinds = reader, topic, 0, collections.defaultdict(set)
+
+    def __call__(self, kind):
+        records = self.reader.records[self.topic]
+        while self.seen < len(records):
+            record = records[self.seen]
+            self.kinds[record.type].add(record.headers["ce_subject"])
+            self.seen += 1
+        return self.kinds[kind]
+
+
+class Load:
+    """Publishes for devices and persons of both applications until it is told to end, and no faster than the events of it come; remembers of
+    each request for whom it is."""
+
+    def __init__(self, arguments, targets, ended):
+        self.producer, self.targets, self.ended = Producer(arguments.kafka, arguments.prefix + "requests"), targets, ended
         self.published = {}
         self.running = asyncio.create_task(self.run())
 
@@ -44,9 +60,10 @@ class Load:
 
     async def run(self):
         while True:
-            for target, application in self.targets:
-                await self.publish(target, application)
-            await asyncio.sleep(0.02)
+            if len(self.published) - len(self.ended("delivered") | self.ended("filtered") | self.ended("unregistered")) < 2_000:
+                for target, application in self.targets:
+                    await self.publish(target, application)
+            await asyncio.sleep(0.05)
 
     async def end(self):
         self.running.cancel()
@@ -57,9 +74,7 @@ async def stopped(arguments, folder):
     requests, events = arguments.prefix + "requests", arguments.prefix + "events"
     reader = Reader(arguments.kafka, [requests, events])
     reading = asyncio.create_task(reader.run())
-
-    def ended(kind):
-        return {record.headers["ce_subject"] for record in reader.records[events] if record.type == kind}
+    ended = Ends(reader, events)
 
     async with on_one_redis(arguments, folder) as (_, cluster):
         # While a worker is missed much piles up, for which the mailboxes have room; what its end has cut short is found by a resync.
@@ -78,7 +93,7 @@ async def stopped(arguments, folder):
             pass
         await until(lambda: len(late.of("welcome")) == 1, "the late one is registered")
         targets = [*devices, ("user:late", APPLICATION)]
-        load = Load(arguments, targets)
+        load = Load(arguments, targets, ended)
         await until(lambda: len(ended("delivered")) > 300, "the load is delivered", 60)
 
         await applications(arguments, "stop", APPLICATION, "--reason", "wrong prices", "--by", "ada")
@@ -93,7 +108,7 @@ async def stopped(arguments, folder):
         await asyncio.sleep(0.5)
         workers[0].send_signal(signal.SIGKILL)
         workers.append(await cluster.started("transform", *settings))
-        await until(lambda: sum(name in ended("filtered") for name in list(load.published)[heard:]) > 200, "the others go on", 60)
+        await until(lambda: len(ended("filtered").intersection(list(load.published)[heard:])) > 200, "the others go on", 60)
         again = (await applications(arguments, "stop", APPLICATION))[0]
         expect(not again["changed"] and again["stops"][-1]["reason"] == "wrong prices", "what is stopped stays as it was stopped", again)
         listed = await applications(arguments, "list")
@@ -165,9 +180,7 @@ async def rebuilt(arguments, folder):
     events = arguments.prefix + "events"
     reader = Reader(arguments.kafka, [events])
     reading = asyncio.create_task(reader.run())
-
-    def ended(kind):
-        return {record.headers["ce_subject"] for record in reader.records[events] if record.type == kind}
+    ended = Ends(reader, events)
 
     async with on_one_redis(arguments, folder) as (redis, cluster):
         transform = await cluster.started("transform", *cluster.group)
