@@ -140,7 +140,7 @@ import Worker
       redis.workers = [Self.worker("t", "transform", silent: 60_000)]
       redis.lanes[0].silentMilliseconds = 60_000
     }
-    #expect(silent.problems == [.silent(silent.workers[0]), .noWorker("transform"), .noWorker("fan-out")])
+    #expect(silent.problems == [.silent(silent.workers[0]), .noWorker("fan-out")], "whether it runs is not known")
     let earlier = report { kafka, redis in
       redis.workers = []
       guard var lag = kafka.lag.value else { return }
@@ -148,5 +148,22 @@ import Worker
       kafka.lag = .found(lag)
     }
     #expect(earlier.problems.isEmpty && earlier.notes == [.unreported("transform", 1), .unreported("fan-out", 1)])
+  }
+
+  @Test func aFullRedisTakesNoReportsSoNothingIsSaidOfWorkersThatItDoesNotHave() {
+    let full = report { _, redis in
+      (redis.workers, redis.lanes) = ([], [])
+      redis.server.usedMemory = 100
+    }
+    #expect(full.problems == [.memoryShort(used: 100, maximum: 100)] && full.notes.isEmpty)
+  }
+
+  @Test func aLaneIsItsOwnWorkersAndNoOtherWhoseNameBeginsLikeIt() {
+    let report = report { _, redis in
+      redis.workers = [Self.worker("x", "fan-out"), Self.worker("x/fan-out/y", "fan-out"), Self.worker("x/y", "fan-out")]
+      let names = ["x/0", "x/fan-out", "x/y/2", "x/y/fan-out", "x/fan-out/y/4", "x/fan-out/", "x/-1", "x/"]
+      redis.lanes = names.enumerated().map { Lanes.Listing(partition: Int32($0), name: $1, silentMilliseconds: 1) }
+    }
+    #expect(report.workers.map { report.partitions(of: $0) } == [[0, 1], [4], [2, 3]])
   }
 }

@@ -20,6 +20,9 @@ enum StatusWords {
     case .evicted(let keys):
       return
         "Redis has evicted \(keys) keys since it was started, and with them what it had of devices and notifications: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT makes this line go"
+    case .memoryShort(let used, let maximum) where used >= maximum:
+      return
+        "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)) and is full: raise maxmemory; until then nothing is delivered, and workers cannot report themselves"
     case .memoryShort(let used, let maximum):
       return
         "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)): raise maxmemory before it is full, for then nothing is delivered any more"

@@ -37,8 +37,15 @@ public struct StatusReport: Sendable {
 
   /// Partitions of `deliveries` that the living lanes of a worker read.
   public func partitions(of worker: WorkerState) -> [Int32] {
-    // A lane's name is its worker's with a number, and with its role in 'carillon up'.
-    (lanes ?? []).filter { $0.name.hasPrefix(worker.name + "/") }.map(\.partition)
+    (lanes ?? []).filter { Self.isLane($0.name, of: worker.name) }.map(\.partition)
+  }
+
+  /// A lane's name is its worker's with a number, or with its role in 'carillon up'.
+  private static func isLane(_ name: String, of worker: String) -> Bool {
+    guard name.utf8.starts(with: (worker + "/").utf8) else { return false }
+    let rest = name.utf8.dropFirst(worker.utf8.count + 1)
+    return rest.elementsEqual("fan-out".utf8)
+      || !rest.isEmpty && rest.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
   }
 
   // MARK: Kafka
@@ -116,20 +123,27 @@ public struct StatusReport: Sendable {
       case .unreadable: notes.append(.unreadable(worker.name))
       }
     }
-    let living = workers.filter { $0.standing != .silent }
-    let members = sample.kafka.value?.lag.value?.members?.members.count
-    let transform = living.filter { $0.roles.contains("transform") }
-    if transform.isEmpty, members ?? 0 == 0 { problems.append(.noWorker("transform")) }
-    // A worker of an earlier version says nothing of itself.
-    if transform.isEmpty, let members, members > 0 { notes.append(.unreported("transform", members)) }
-    let fanOut = living.filter { $0.roles.contains("fan-out") }
-    let lanes = lanes?.count ?? 0
-    if fanOut.isEmpty, lanes == 0 { problems.append(.noWorker("fan-out")) }
-    if fanOut.isEmpty, lanes > 0 { notes.append(.unreported("fan-out", lanes)) }
-    let versions = Set(living.compactMap { $0.report?.version }).sorted()
+    judgeRole("transform", others: sample.kafka.value?.lag.value?.members?.members.count ?? 0)
+    judgeRole("fan-out", others: lanes?.count ?? 0)
+    let versions = Set(workers.filter { $0.standing != .silent }.compactMap { $0.report?.version }).sorted()
     if versions.count > 1 { notes.append(.versions(versions)) }
     if workers.count >= Workers.maximum { notes.append(.manyWorkers) }
   }
+
+  /// Whether a role has a worker, as far as that can be told.
+  ///
+  /// - Parameter others: members of the group or lanes, which there are without a report too.
+  private mutating func judgeRole(_ role: String, others: Int) {
+    // A silent one may run and be refused by Redis, which has been told already, and a full Redis takes no reports at all.
+    guard !workers.contains(where: { $0.roles.contains(role) }), sample.redis.value?.server.isFull != true else { return }
+    // A worker of an earlier version says nothing of itself.
+    if others > 0 { notes.append(.unreported(role, others)) } else { problems.append(.noWorker(role)) }
+  }
+}
+
+extension ServerState {
+  /// Whether it has used all the memory that it may.
+  var isFull: Bool { if let usedMemory, let maximumMemory { maximumMemory > 0 && usedMemory >= maximumMemory } else { false } }
 }
 
 /// A worker as the others see it.
