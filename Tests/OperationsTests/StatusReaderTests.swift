@@ -65,13 +65,29 @@ import Worker
     }
   }
 
+  @Test func whatSomebodyElseHasPutUnderAKeyHidesNothingElse() async throws {
+    try await KafkaFixture.with { kafka in
+      try await withRedis { server in
+        try await RedisProbe.with(server.address) { redis in
+          for key in ["workers", "lanes", "cluster"] as [RedisArgument] { try await redis.command("SET", key, "x") }
+          let found = try #require(try await look(server.address, kafka, sampleMilliseconds: 1_000).redis.value)
+          #expect(found.server.version != nil && found.population?.value != nil)
+          #expect(found.identity.reason?.contains("WRONGTYPE") == true && found.workers.reason != nil && found.lanes.reason != nil)
+          try await redis.command("DEL", "workers")
+          let rest = try #require(try await look(server.address, kafka, sampleMilliseconds: 0).redis.value)
+          #expect(rest.workers.value?.isEmpty == true && rest.lanes.reason != nil)
+        }
+      }
+    }
+  }
+
   @Test func aSmallStoreIsCountedExactlyAndAnEmptyOneIsToldAsEmpty() async throws {
     try await KafkaFixture.with { kafka in
       try await withRedis { server in
         try await RedisProbe.with(server.address) { redis in
           let empty = try await look(server.address, kafka, sampleMilliseconds: 1_000)
           #expect(empty.redis.value?.population?.value?.devices == .counted(0))
-          #expect(empty.redis.value?.workers.isEmpty == true && empty.redis.value?.identity == nil)
+          #expect(empty.redis.value?.workers.value?.isEmpty == true && empty.redis.value?.identity.value == .some(nil))
           try await fill(redis, devices: 20)
           let found = try #require(try await look(server.address, kafka, sampleMilliseconds: 20_000).redis.value?.population?.value)
           #expect(found.isExact && found.devices.value == 20 && found.connected.value == 20)

@@ -16,6 +16,14 @@ enum StatusWords {
     case .replicasBehind(let topic, let partitions):
       return "\(topic): not all copies of \(LagWords.numbers(partitions)) are in step: is a broker away?"
     case .lag(let problem): return LagWords.problem(problem)
+    case .unreadable(let part, let reason):
+      let what =
+        switch part {
+        case .identity: "whose Redis this is"
+        case .workers: "what the workers report of themselves to Redis"
+        case .lanes: "which fan-out lanes live"
+        }
+      return "\(what) cannot be read: \(TerminalText.visible(reason))"
     case .redisUnsuitable(let reason): return "Redis: \(TerminalText.visible(reason))"
     case .evicted(let keys):
       return

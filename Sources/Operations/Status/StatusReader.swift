@@ -96,20 +96,25 @@ public actor StatusReader {
     let shards = shards ?? Shards(on: loop, store, clientName: "carillon-status")
     if self.shards == nil { shards.start() }
     self.shards = shards
+    let server: ServerState
     do {
       try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      let server = try await shards.serverState()
-      let identity = try await ClusterIdentity.standing(in: shards)
-      let workers = try await Workers(shards).list()
-      let lanes = try await Lanes(shards).list()
-      var population: Found<PopulationEstimate>?
-      if sampleMilliseconds > 0 {
-        do { population = try await survey(shards) } catch { population = .unknown("\(error)") }
-      }
-      return .found(RedisState(server: server, identity: identity, workers: workers, lanes: lanes, population: population))
+      server = try await shards.serverState()
     } catch {
       return .unknown("\(error)")
     }
+    // Each by itself: somebody else's key, or a command that is not allowed, hides nothing but what it is about.
+    var state = RedisState(
+      server: server, identity: await found { try await ClusterIdentity.standing(in: shards) },
+      workers: await found { try await Workers(shards).list() }, lanes: await found { try await Lanes(shards).list() }, population: nil)
+    if sampleMilliseconds > 0 {
+      do { state.population = try await survey(shards) } catch { state.population = .unknown("\(error)") }
+    }
+    return .found(state)
+  }
+
+  private func found<Value: Sendable>(_ read: () async throws -> Value) async -> Found<Value> {
+    do { return .found(try await read()) } catch { return .unknown("\(error)") }
   }
 
   /// Looks at devices and mailboxes, one after the other and no faster than allowed, until all are counted or the time is over.

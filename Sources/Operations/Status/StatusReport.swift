@@ -10,9 +10,9 @@ public struct StatusReport: Sendable {
   public var topics: Topics
   /// The consumer group of the transform workers.
   public var group: String
-  /// The workers by name; none where Redis is away.
+  /// The workers by name; none where nothing can be read of them.
   public var workers: [WorkerState]
-  /// The living fan-out lanes; nil where Redis is away.
+  /// The living fan-out lanes; nil where nothing can be read of them.
   public var lanes: [Lanes.Listing]?
   /// What is wrong: each makes the answer no.
   public var problems: [StatusProblem]
@@ -24,8 +24,8 @@ public struct StatusReport: Sendable {
   /// - Parameter laneLifetimeMilliseconds: how long a silent fan-out lane counts as alive.
   public init(_ sample: StatusSample, _ topics: Topics, group: String, laneLifetimeMilliseconds: Int) {
     (self.sample, self.topics, self.group) = (sample, topics, group)
-    workers = sample.redis.value?.workers.map { WorkerState($0) } ?? []
-    lanes = sample.redis.value?.lanes.filter { $0.silentMilliseconds < Int64(laneLifetimeMilliseconds) }
+    workers = sample.redis.value?.workers.value?.map { WorkerState($0) } ?? []
+    lanes = sample.redis.value?.lanes.value?.filter { $0.silentMilliseconds < Int64(laneLifetimeMilliseconds) }
     (problems, notes) = ([], [])
     judgeKafka()
     judgeRedis()
@@ -97,7 +97,10 @@ public struct StatusReport: Sendable {
       problems.append(.memoryShort(used: used, maximum: maximum))
     }
     if redis.server.isSaved == false { problems.append(.notSaved) }
-    if let identity = redis.identity {
+    if let reason = redis.identity.reason { problems.append(.unreadable(.identity, reason)) }
+    if let reason = redis.workers.reason { problems.append(.unreadable(.workers, reason)) }
+    if let reason = redis.lanes.reason { problems.append(.unreadable(.lanes, reason)) }
+    if case .found(let identity?) = redis.identity {
       // Of a Kafka that is away only the topics can be compared.
       let kafka = sample.kafka.value.map { $0.cluster.id ?? "" } ?? identity.kafka
       let own = ClusterIdentity(kafka: kafka, topicPrefix: topics.prefix)
@@ -123,8 +126,9 @@ public struct StatusReport: Sendable {
       case .unreadable: notes.append(.unreadable(worker.name))
       }
     }
+    guard sample.redis.value?.workers.value != nil else { return }
     judgeRole("transform", others: sample.kafka.value?.lag.value?.members?.members.count ?? 0)
-    judgeRole("fan-out", others: lanes?.count ?? 0)
+    if let lanes { judgeRole("fan-out", others: lanes.count) }
     let versions = Set(workers.filter { $0.standing != .silent }.compactMap { $0.report?.version }).sorted()
     if versions.count > 1 { notes.append(.versions(versions)) }
     if workers.count >= Workers.maximum { notes.append(.manyWorkers) }
@@ -208,6 +212,8 @@ public enum StatusProblem: Sendable, Hashable {
   case replicasBehind(String, [Int32])
   /// What is wrong with the group and what it works through.
   case lag(LagProblem)
+  /// What Redis has of something cannot be read, though it answers.
+  case unreadable(StatusPart, String)
   /// Redis cannot be worked with.
   case redisUnsuitable(String)
   /// Redis has thrown keys away.
@@ -224,6 +230,16 @@ public enum StatusProblem: Sendable, Hashable {
   case silent(WorkerState)
   /// There is no worker of a role.
   case noWorker(String)
+}
+
+/// What is read of Redis, each by itself.
+public enum StatusPart: String, Sendable, Hashable {
+  /// Whose Redis it is.
+  case identity
+  /// The workers' reports.
+  case workers
+  /// The fan-out lanes.
+  case lanes
 }
 
 /// What is to be known, and is not wrong.
