@@ -11,10 +11,12 @@ import Worker
 /// What is read of a Redis, and how fast.
 @Suite struct StatusReaderTests {
   /// Looks once, over the embedded Kafka or a real one, and a Redis.
-  private func look(_ redis: RedisAddress, _ kafka: KafkaFixture, sampleMilliseconds: Int) async throws -> StatusSample {
+  private func look(_ redis: RedisAddress, _ kafka: KafkaFixture, _ topics: Topics? = nil, sampleMilliseconds: Int) async throws
+    -> StatusSample
+  {
     let loop = EventLoop(name: "status-test")
     let reader = try StatusReader(
-      on: loop, kafka.configuration, Topics(prefix: KafkaFixture.unique("status") + "."), group: "none",
+      on: loop, kafka.configuration, topics ?? Topics(prefix: KafkaFixture.unique("status") + "."), group: "none",
       StoreConfiguration(redis, buckets: 1), sampleMilliseconds: sampleMilliseconds)
     let sample = await reader.look()
     await reader.close()
@@ -61,6 +63,22 @@ import Worker
           }
           #expect(hasRead, "a test that reads nothing proves nothing")
         }
+      }
+    }
+  }
+
+  @Test func aSlowKafkaIsToldWithinSecondsWithoutWhatItHasNotSaid() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await withRedis { server in
+        let topics = Topics(prefix: "slow.")
+        for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 1) }
+        for topic in topics.all { try await kafka.publish([TestRecord("a", partition: 0)], to: topic) }
+        try kafka.embedded?.setRoundTrip(milliseconds: 900)
+        let start = ContinuousClock.now
+        let sample = try await look(server.address, kafka, topics, sampleMilliseconds: 0)
+        #expect(ContinuousClock.now - start < .seconds(18), "the deadline, and the end of what is under way")
+        let found = try #require(sample.kafka.value)
+        #expect(!found.cluster.brokers.isEmpty && found.lag.reason?.contains("8 s") == true, "\(found.lag)")
       }
     }
   }
