@@ -7,11 +7,14 @@ import Testing
 
 /// Workers and single keys on a real Redis.
 @Suite struct WorkersTests {
-  private func with(_ body: @escaping @Sendable (Place) async throws -> Void) async throws {
-    try await withRedis { server in
-      try await RedisProbe.with(server.address) { probe in
+  private func with(password: String? = nil, _ body: @escaping @Sendable (Place) async throws -> Void) async throws {
+    try await withRedis(settings: password.map { ["--requirepass", $0] } ?? []) { server in
+      var server = server.address
+      server.password = password
+      let address = server
+      try await RedisProbe.with(address) { probe in
         let place = Place(probe)
-        try await place.connect(StoreConfiguration(server.address, buckets: 4))
+        try await place.connect(StoreConfiguration(address, buckets: 4))
         do { try await body(place) } catch {
           await place.close()
           throw error
@@ -38,10 +41,13 @@ import Testing
 
     private func some() throws -> Shards { try #require(shards) }
 
-    func beat(_ name: String) async throws {
-      try await Workers(some()).beat(WorkerReport(name: name, roles: ["transform"], version: "1", started: 1, written: 2))
+    func beat(_ name: String, started: Int64 = 1) async throws {
+      try await Workers(some()).beat(WorkerReport(name: name, roles: ["transform"], version: "1", started: started, written: 2))
     }
-    func leave(_ name: String) async throws { try await Workers(some()).leave(name) }
+    func leave(_ name: String, started: Int64 = 1) async throws { try await Workers(some()).leave(name, started: started) }
+    func claim(_ name: String) async throws -> Int32 {
+      try await Lanes(some()).claim(name: name, lifetimeMilliseconds: 10_000, partitions: 2).partition
+    }
     func lanes() async throws -> [Lanes.Listing] { try await Lanes(some()).list() }
     func list() async throws -> [Workers.Listing] { try await Workers(some()).list() }
 
@@ -73,6 +79,31 @@ import Testing
       try await place.leave("a")
       #expect(try await place.list().map(\.name) == ["b"])
       #expect(try await place.redis.command("HLEN", "{workers}reports").integer == 1)
+    }
+  }
+
+  @Test func whoeverEndsTakesNoReportOfAnotherProcessAway() async throws {
+    try await with { place in
+      try await place.beat("twin", started: 1_700_000_000_000)
+      try await place.beat("twin", started: 1_700_000_000_001)
+      try await place.leave("twin", started: 1_700_000_000_000)
+      #expect(try await place.list().map(\.name) == ["twin"])
+      try await place.leave("twin", started: 1_700_000_000_001)
+      #expect(try await place.list().isEmpty)
+      for foreign in ["x", "[]", "{}", "7", "{\"started\":\"1\"}"] as [RedisArgument] {
+        try await place.beat("a")
+        try await place.redis.command("HSET", "{workers}reports", "a", foreign)
+        try await place.leave("a")
+        #expect(try await place.list().isEmpty, "\(foreign)")
+      }
+    }
+  }
+
+  @Test func aLaneTakesAPartitionWhateverElseLiesAmongTheLanes() async throws {
+    try await with { place in
+      try await place.redis.command("ZADD", "lanes", "inf", "somebody else's", "inf", "-1:x", "inf", "99999999999999999999:y")
+      #expect(try await place.claim("a/0") == 0)
+      #expect(try await place.claim("a/1") == 1)
     }
   }
 
@@ -194,10 +225,10 @@ import Testing
   }
 
   @Test func aServerIsToldWithoutItsPassword() async throws {
-    try await with { place in
+    try await with(password: "open sesame") { place in
       let state = try await place.state()
       #expect(state.isPrimary == true && state.policy == "noeviction" && state.evictedKeys == 0 && state.errors.isEmpty)
-      #expect(state.usedMemory ?? 0 > 0 && !state.address.isEmpty)
+      #expect(state.usedMemory ?? 0 > 0 && !state.address.isEmpty && !"\(state)".contains("sesame"))
     }
   }
 }

@@ -21,7 +21,8 @@ public final class Lanes {
     local taken, least, partition = {}, math.huge, 0
     for _, lane in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
       local p = tonumber(string.match(lane, '^%d+'))
-      taken[p] = (taken[p] or 0) + 1
+      -- What somebody else has put there has none.
+      if p then taken[p] = (taken[p] or 0) + 1 end
     end
     for p = 0, tonumber(ARGV[3]) - 1 do
       if (taken[p] or 0) < least then least, partition = taken[p] or 0, p end

@@ -45,9 +45,16 @@ public final class Workers {
     return 1
     """)
 
-  /// The end of a worker. Keys: the workers, their reports. Argument: name.
+  /// The end of a worker, unless another process with its name has reported itself since.
+  ///
+  /// Keys: the workers, their reports. Arguments: name, when the process began, the bytes that a report may have.
   static let leaveScript = RedisScript(
     """
+    local report = redis.call('HGET', KEYS[2], ARGV[1])
+    if report and #report <= tonumber(ARGV[3]) then
+      local isRead, said = pcall(cjson.decode, report)
+      if isRead and type(said) == 'table' and type(said.started) == 'number' and said.started ~= tonumber(ARGV[2]) then return 0 end
+    end
     redis.call('HDEL', KEYS[2], ARGV[1])
     return redis.call('ZREM', KEYS[1], ARGV[1])
     """)
@@ -83,9 +90,13 @@ public final class Workers {
       ])
   }
 
-  /// Takes a worker's report away, since it ends in order.
-  public func leave(_ name: String) async throws(StoreError) {
-    _ = try await shards.common.answer(Self.leaveScript, keys: Self.keys, arguments: [.text(Self.field(name))])
+  /// Takes a worker's report away, since it ends in order; that of another process with the same name stays.
+  ///
+  /// - Parameter started: when the process began, as its report says.
+  public func leave(_ name: String, started: Int64) async throws(StoreError) {
+    _ = try await shards.common.answer(
+      Self.leaveScript, keys: Self.keys,
+      arguments: [.text(Self.field(name)), .integer(started), .integer(Int64(WorkerReport.maximumByteCount))])
   }
 
   private static func field(_ name: String) -> String { WorkerReport.cut(name, WorkerReport.longText) }
