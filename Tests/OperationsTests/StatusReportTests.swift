@@ -156,6 +156,13 @@ import Worker
       redis.server.usedMemory = 100
     }
     #expect(full.problems == [.memoryShort(used: 100, maximum: 100)] && full.notes.isEmpty)
+    func problems(used: Int64) -> [StatusProblem] {
+      report { _, redis in
+        (redis.workers, redis.lanes, redis.server.usedMemory) = (.found([]), .found([]), used)
+      }.problems
+    }
+    #expect(problems(used: 98) == [.memoryShort(used: 98, maximum: 100)], "a call's own memory fills it")
+    #expect(problems(used: 97).contains(.noWorker("transform")))
   }
 
   @Test func aLaneIsItsOwnWorkersAndNoOtherWhoseNameBeginsLikeIt() {

@@ -139,15 +139,17 @@ public struct StatusReport: Sendable {
   /// - Parameter others: members of the group or lanes, which there are without a report too.
   private mutating func judgeRole(_ role: String, others: Int) {
     // A silent one may run and be refused by Redis, which has been told already, and a full Redis takes no reports at all.
-    guard !workers.contains(where: { $0.roles.contains(role) }), sample.redis.value?.server.isFull != true else { return }
+    guard !workers.contains(where: { $0.roles.contains(role) }), sample.redis.value?.server.refusesReports != true else { return }
     // A worker of an earlier version says nothing of itself.
     if others > 0 { notes.append(.unreported(role, others)) } else { problems.append(.noWorker(role)) }
   }
 }
 
 extension ServerState {
-  /// Whether it has used all the memory that it may.
-  var isFull: Bool { if let usedMemory, let maximumMemory { maximumMemory > 0 && usedMemory >= maximumMemory } else { false } }
+  /// Whether it may refuse what workers write: of a nearly full one the memory that each call needs takes the rest.
+  var refusesReports: Bool {
+    if let usedMemory, let maximumMemory { maximumMemory > 0 && usedMemory >= maximumMemory - maximumMemory / 50 } else { false }
+  }
 }
 
 /// A worker as the others see it.
