@@ -2,9 +2,19 @@ import JSON
 
 /// Texts of devices and producers, as they may stand in a line for a person.
 enum TerminalText {
-  /// Without what could move a terminal's cursor or change its state.
+  /// Without what could move a terminal's cursor, change its state, or make a line read otherwise than it is.
   static func visible(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { (0x7F...0x9F).contains($0.value) || $0.value < 0x20 ? "\u{FFFD}" : $0 }))
+    String(String.UnicodeScalarView(text.unicodeScalars.map { isVisible($0) ? $0 : "\u{FFFD}" }))
+  }
+
+  private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    // Controls, those with the eighth bit included.
+    case 0..<0x20, 0x7F...0x9F: false
+    // What has no width, ends a line, or turns the direction of what follows.
+    case 0x061C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x2069, 0xFEFF: false
+    default: true
+    }
   }
 
   /// `name=value`, the value in quotes where its end would not be seen.
@@ -15,7 +25,15 @@ enum TerminalText {
 
   /// A device's token by both its ends.
   static func device(_ token: String) -> String {
-    token.utf8.count > 20 ? "\(token.prefix(8))…\(token.suffix(8))" : visible(token)
+    guard token.utf8.count > 20 else { return visible(token) }
+    let scalars = token.unicodeScalars
+    return visible(String(scalars.prefix(8))) + "…" + visible(String(scalars.suffix(8)))
+  }
+
+  /// A part of a whole in percent; of numbers that make no sense too.
+  static func share(_ part: Int64, of whole: Int64) -> String {
+    let percent = whole > 0 && part > 0 ? Double(part) / Double(whole) * 100 : 0
+    return "\(Int64(min(percent, 1_000_000)))%"
   }
 
   /// With spaces behind it, up to a width.

@@ -406,7 +406,7 @@ extension TransformCore: ApplicationsReaderOwner {
 
   func applicationsWereAskedFor(_ failure: String?) {
     guard let failure else { return health.remove("applications") }
-    health.set("applications", ready: false, "requests of stopped applications wait until \(settings.topics.applications) is read: \(failure)")
+    health.set("applications", ready: false, "requests of stopped applications wait: \(failure)")
   }
 
   func applicationsFailed(_ error: KafkaError) { failed(error) }

@@ -65,7 +65,7 @@ import Testing
   @Test func aSmallStoreIsCountedExactly() {
     for seed in 0..<60 as Range<UInt64> {
       let model = Model(devices: Int(seed) * 2, others: Int(seed % 7) * 40, seed: seed)
-      let found = model.survey(commands: 400, seed: seed, repeating: true).estimate
+      let found = model.survey(commands: 500, seed: seed, repeating: true).estimate
       #expect(found.isExact, "\(seed)")
       #expect(found.devices == .counted(Int64(model.registered)) && found.connected == .counted(Int64(model.connected)), "\(seed)")
       #expect(
@@ -84,9 +84,9 @@ import Testing
 
   /// Over many samples of each of some stores: their mean is the true number, and 95 of 100 intervals have it.
   @Test(arguments: [1, 2, 3] as [UInt64]) func anEstimateIsUnbiasedAndItsIntervalHolds(seed: UInt64) {
-    let model = Model(devices: 9_000, others: 2_000, seed: seed)
-    let samples = (0..<150).map { model.survey(commands: 160, seed: seed * 1_000 + $0).estimate }
-    #expect(samples.allSatisfy { !$0.isExact && !$0.devices.isExact && $0.devicesRead < 120 })
+    let model = Model(devices: 18_000, others: 4_000, seed: seed)
+    let samples = (0..<150).map { model.survey(commands: 320, seed: seed * 1_000 + $0).estimate }
+    #expect(samples.allSatisfy { !$0.isExact && !$0.devices.isExact && $0.devicesRead < 160 })
     func check(_ name: String, _ truth: Int, _ numbers: [Estimate]) {
       let count = Double(numbers.count)
       let mean = numbers.reduce(0) { $0 + Double($1.value) } / count

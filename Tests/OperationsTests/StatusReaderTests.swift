@@ -11,10 +11,12 @@ import Worker
 /// What is read of a Redis, and how fast.
 @Suite struct StatusReaderTests {
   /// Looks once, over the embedded Kafka or a real one, and a Redis.
-  private func look(_ redis: RedisAddress, _ kafka: KafkaFixture, sampleMilliseconds: Int) async throws -> StatusSample {
+  private func look(_ redis: RedisAddress, _ kafka: KafkaFixture, _ topics: Topics? = nil, sampleMilliseconds: Int) async throws
+    -> StatusSample
+  {
     let loop = EventLoop(name: "status-test")
     let reader = try StatusReader(
-      on: loop, kafka.configuration, Topics(prefix: KafkaFixture.unique("status") + "."), group: "none",
+      on: loop, kafka.configuration, topics ?? Topics(prefix: KafkaFixture.unique("status") + "."), group: "none",
       StoreConfiguration(redis, buckets: 1), sampleMilliseconds: sampleMilliseconds)
     let sample = await reader.look()
     await reader.close()
@@ -25,8 +27,9 @@ import Worker
   private func fill(_ redis: RedisProbe, devices: Int) async throws {
     let script = """
       for i = 1, tonumber(ARGV[1]) do
-        redis.call('HSET', 'd{0}' .. i, 'u', string.rep('a', 24), 'p', string.rep('b', 12))
-        redis.call('HSET', 'm{0}' .. i, string.rep('c', 20), 'x', string.rep('d', 20), 'y')
+        local token = string.format('%064x', i)
+        redis.call('HSET', 'd{0}' .. token, 'u', string.rep('a', 24), 'p', string.rep('b', 12))
+        redis.call('HSET', 'm{0}' .. token, string.rep('c', 20), 'x', string.rep('d', 20), 'y')
       end
       """
     try await redis.command("EVAL", .text(script), "0", .integer(Int64(devices)))
@@ -48,8 +51,8 @@ import Worker
             func calls(_ name: String) -> Double {
               text.matches(of: /cmdstat_([a-z]+)[^:]*:calls=(\d+)/).filter { $0.1 == name }.reduce(0) { $0 + (Double($1.2) ?? 0) }
             }
-            // What the scripts call is counted like everything else.
-            let sampled = ["scan", "hmget", "hlen", "hkeys", "dbsize"].map(calls).reduce(0, +)
+            // A script is counted, and what it calls like everything else.
+            let sampled = ["scan", "hmget", "eval", "evalsha", "hlen", "hkeys", "dbsize"].map(calls).reduce(0, +)
             #expect(sampled <= 200 * min(seconds, 3) + 10, "\(sampled) commands in \(seconds) s")
             guard let found = sample.redis.value?.population?.value, found.devicesRead >= 20, found.mailboxesRead >= 20 else { continue }
             hasRead = true
@@ -64,13 +67,45 @@ import Worker
     }
   }
 
+  @Test func aSlowKafkaIsToldWithinSecondsWithoutWhatItHasNotSaid() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await withRedis { server in
+        let topics = Topics(prefix: "slow.")
+        for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 1) }
+        for topic in topics.all { try await kafka.publish([TestRecord("a", partition: 0)], to: topic) }
+        try kafka.embedded?.setRoundTrip(milliseconds: 900)
+        let start = ContinuousClock.now
+        let sample = try await look(server.address, kafka, topics, sampleMilliseconds: 0)
+        #expect(ContinuousClock.now - start < .seconds(18), "the deadline, and the end of what is under way")
+        let found = try #require(sample.kafka.value)
+        #expect(!found.cluster.brokers.isEmpty && found.lag.reason?.contains("8 s") == true, "\(found.lag)")
+      }
+    }
+  }
+
+  @Test func whatSomebodyElseHasPutUnderAKeyHidesNothingElse() async throws {
+    try await KafkaFixture.with { kafka in
+      try await withRedis { server in
+        try await RedisProbe.with(server.address) { redis in
+          for key in ["workers", "lanes", "cluster"] as [RedisArgument] { try await redis.command("SET", key, "x") }
+          let found = try #require(try await look(server.address, kafka, sampleMilliseconds: 1_000).redis.value)
+          #expect(found.server.version != nil && found.population?.value != nil)
+          #expect(found.identity.reason?.contains("WRONGTYPE") == true && found.workers.reason != nil && found.lanes.reason != nil)
+          try await redis.command("DEL", "workers")
+          let rest = try #require(try await look(server.address, kafka, sampleMilliseconds: 0).redis.value)
+          #expect(rest.workers.value?.isEmpty == true && rest.lanes.reason != nil)
+        }
+      }
+    }
+  }
+
   @Test func aSmallStoreIsCountedExactlyAndAnEmptyOneIsToldAsEmpty() async throws {
     try await KafkaFixture.with { kafka in
       try await withRedis { server in
         try await RedisProbe.with(server.address) { redis in
           let empty = try await look(server.address, kafka, sampleMilliseconds: 1_000)
           #expect(empty.redis.value?.population?.value?.devices == .counted(0))
-          #expect(empty.redis.value?.workers.isEmpty == true && empty.redis.value?.identity == nil)
+          #expect(empty.redis.value?.workers.value?.isEmpty == true && empty.redis.value?.identity.value == .some(nil))
           try await fill(redis, devices: 20)
           let found = try #require(try await look(server.address, kafka, sampleMilliseconds: 20_000).redis.value?.population?.value)
           #expect(found.isExact && found.devices.value == 20 && found.connected.value == 20)

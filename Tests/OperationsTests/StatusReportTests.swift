@@ -35,8 +35,8 @@ import Worker
 
   private static var redis: RedisState {
     RedisState(
-      server: server, identity: identity, workers: [worker("f", "fan-out"), worker("t", "transform")],
-      lanes: [Lanes.Listing(partition: 3, name: "f/0", silentMilliseconds: 100)], population: nil)
+      server: server, identity: .found(identity), workers: .found([worker("f", "fan-out"), worker("t", "transform")]),
+      lanes: .found([Lanes.Listing(partition: 3, name: "f/0", silentMilliseconds: 100)]), population: nil)
   }
 
   private func report(
@@ -98,7 +98,7 @@ import Worker
     let report = report { _, redis in
       (redis.server.errors, redis.server.remarks) = (["maxmemory-policy is allkeys-lru"], ["hash-max-listpack-value is 64"])
       (redis.server.usedMemory, redis.server.isSaved) = (90, false)
-      (redis.identity, redis.population) = (other, .unknown("slow"))
+      (redis.identity, redis.population) = (.found(other), .unknown("slow"))
     }
     #expect(
       report.problems == [
@@ -109,23 +109,23 @@ import Worker
     // Nothing is said of a server that sets itself no bound, or that no cluster has used.
     #expect(
       self.report { _, redis in
-        (redis.server.maximumMemory, redis.identity) = (0, nil)
+        (redis.server.maximumMemory, redis.identity) = (0, .found(nil))
       }.problems.isEmpty)
     // Of a Kafka that is away the topics' prefix can be compared.
     let prefix = ClusterIdentity(kafka: "k", topicPrefix: "staging.")
-    #expect(self.report(kafka: nil) { $1.identity = other }.problems == [.kafkaAway("no answer")])
-    #expect(self.report(kafka: nil) { $1.identity = prefix }.problems.count == 2)
+    #expect(self.report(kafka: nil) { $1.identity = .found(other) }.problems == [.kafkaAway("no answer")])
+    #expect(self.report(kafka: nil) { $1.identity = .found(prefix) }.problems.count == 2)
   }
 
   @Test func workersThatAreNotReadyOrSilentAreWrongAndThoseThatEndAreNot() {
     let waits = WorkerReport.Condition(name: "redis", lane: "f-0", reason: "connecting", since: 31_000)
     let report = report { _, redis in
-      redis.workers = [
+      redis.workers = .found([
         Self.worker("a", "fan-out") { ($0.unreadyCount, $0.unready) = (1, [waits]) },
         Self.worker("b", "fan-out") { ($0.unreadyCount, $0.unready) = (1, [.init(name: "draining", reason: "ending", since: 1)]) },
         Self.worker("c", "transform", silent: 20_000), Workers.Listing(name: "d", silentMilliseconds: 1, report: nil),
         Self.worker("e", "transform") { $0.version = "2" },
-      ]
+      ])
     }
     #expect(report.workers.map(\.standing) == [.unready, .draining, .silent, .unreadable, .ready])
     #expect(report.problems == [.unready(report.workers[0]), .silent(report.workers[2])])
@@ -134,19 +134,56 @@ import Worker
   }
 
   @Test func aRoleWithoutAWorkerIsWrongUnlessItsWorkersSayNothingOfThemselves() {
-    let none = report { _, redis in (redis.workers, redis.lanes) = ([], []) }
+    let none = report { _, redis in (redis.workers, redis.lanes) = (.found([]), .found([])) }
     #expect(none.problems == [.noWorker("transform"), .noWorker("fan-out")])
     let silent = report { _, redis in
-      redis.workers = [Self.worker("t", "transform", silent: 60_000)]
-      redis.lanes[0].silentMilliseconds = 60_000
+      redis.workers = .found([Self.worker("t", "transform", silent: 60_000)])
+      redis.lanes = .found([Lanes.Listing(partition: 3, name: "f/0", silentMilliseconds: 60_000)])
     }
-    #expect(silent.problems == [.silent(silent.workers[0]), .noWorker("transform"), .noWorker("fan-out")])
+    #expect(silent.problems == [.silent(silent.workers[0]), .noWorker("fan-out")], "whether it runs is not known")
     let earlier = report { kafka, redis in
-      redis.workers = []
+      redis.workers = .found([])
       guard var lag = kafka.lag.value else { return }
       lag.members?.members = [.init(id: "m", client: "c", host: "/h", partitions: [])]
       kafka.lag = .found(lag)
     }
     #expect(earlier.problems.isEmpty && earlier.notes == [.unreported("transform", 1), .unreported("fan-out", 1)])
+  }
+
+  @Test func aFullRedisTakesNoReportsSoNothingIsSaidOfWorkersThatItDoesNotHave() {
+    let full = report { _, redis in
+      (redis.workers, redis.lanes) = (.found([]), .found([]))
+      redis.server.usedMemory = 100
+    }
+    #expect(full.problems == [.memoryShort(used: 100, maximum: 100)] && full.notes.isEmpty)
+    func problems(used: Int64) -> [StatusProblem] {
+      report { _, redis in
+        (redis.workers, redis.lanes, redis.server.usedMemory) = (.found([]), .found([]), used)
+      }.problems
+    }
+    #expect(problems(used: 98) == [.memoryShort(used: 98, maximum: 100)], "a call's own memory fills it")
+    #expect(problems(used: 97).contains(.noWorker("transform")))
+  }
+
+  @Test func aLaneIsItsOwnWorkersAndNoOtherWhoseNameBeginsLikeIt() {
+    let report = report { _, redis in
+      redis.workers = .found([Self.worker("x", "fan-out"), Self.worker("x/fan-out/y", "fan-out"), Self.worker("x/y", "fan-out")])
+      let names = ["x/0", "x/fan-out", "x/y/2", "x/y/fan-out", "x/fan-out/y/4", "x/fan-out/", "x/-1", "x/"]
+      redis.lanes = .found(names.enumerated().map { Lanes.Listing(partition: Int32($0), name: $1, silentMilliseconds: 1) })
+    }
+    #expect(report.workers.map { report.partitions(of: $0) } == [[0, 1], [4], [2, 3]])
+  }
+
+  @Test func whatCannotBeReadInRedisIsWrongAndHidesNothingElse() {
+    let report = report { _, redis in
+      (redis.identity, redis.workers, redis.lanes) = (.unknown("a"), .unknown("b"), .unknown("c"))
+      redis.server.evictedKeys = 1
+    }
+    #expect(
+      report.problems == [.evicted(keys: 1), .unreadable(.identity, "a"), .unreadable(.workers, "b"), .unreadable(.lanes, "c")],
+      "whether a worker runs is not known")
+    #expect(!report.isAway && report.workers.isEmpty && report.lanes == nil)
+    let lanes = self.report { $1.lanes = .unknown("c") }
+    #expect(lanes.problems == [.unreadable(.lanes, "c")] && lanes.workers.count == 2)
   }
 }

@@ -7,11 +7,14 @@ import Testing
 
 /// Workers and single keys on a real Redis.
 @Suite struct WorkersTests {
-  private func with(_ body: @escaping @Sendable (Place) async throws -> Void) async throws {
-    try await withRedis { server in
-      try await RedisProbe.with(server.address) { probe in
+  private func with(password: String? = nil, _ body: @escaping @Sendable (Place) async throws -> Void) async throws {
+    try await withRedis(settings: password.map { ["--requirepass", $0] } ?? []) { server in
+      var server = server.address
+      server.password = password
+      let address = server
+      try await RedisProbe.with(address) { probe in
         let place = Place(probe)
-        try await place.connect(StoreConfiguration(server.address, buckets: 4))
+        try await place.connect(StoreConfiguration(address, buckets: 4))
         do { try await body(place) } catch {
           await place.close()
           throw error
@@ -38,10 +41,14 @@ import Testing
 
     private func some() throws -> Shards { try #require(shards) }
 
-    func beat(_ name: String) async throws {
-      try await Workers(some()).beat(WorkerReport(name: name, roles: ["transform"], version: "1", started: 1, written: 2))
+    func beat(_ name: String, started: Int64 = 1) async throws {
+      try await Workers(some()).beat(WorkerReport(name: name, roles: ["transform"], version: "1", started: started, written: 2))
     }
-    func leave(_ name: String) async throws { try await Workers(some()).leave(name) }
+    func leave(_ name: String, started: Int64 = 1) async throws { try await Workers(some()).leave(name, started: started) }
+    func claim(_ name: String) async throws -> Int32 {
+      try await Lanes(some()).claim(name: name, lifetimeMilliseconds: 10_000, partitions: 2).partition
+    }
+    func lanes() async throws -> [Lanes.Listing] { try await Lanes(some()).list() }
     func list() async throws -> [Workers.Listing] { try await Workers(some()).list() }
 
     func deviceKey(_ token: String) throws -> String { try some().keys.device(token) }
@@ -72,6 +79,31 @@ import Testing
       try await place.leave("a")
       #expect(try await place.list().map(\.name) == ["b"])
       #expect(try await place.redis.command("HLEN", "{workers}reports").integer == 1)
+    }
+  }
+
+  @Test func whoeverEndsTakesNoReportOfAnotherProcessAway() async throws {
+    try await with { place in
+      try await place.beat("twin", started: 1_700_000_000_000)
+      try await place.beat("twin", started: 1_700_000_000_001)
+      try await place.leave("twin", started: 1_700_000_000_000)
+      #expect(try await place.list().map(\.name) == ["twin"])
+      try await place.leave("twin", started: 1_700_000_000_001)
+      #expect(try await place.list().isEmpty)
+      for foreign in ["x", "[]", "{}", "7", "{\"started\":\"1\"}"] as [RedisArgument] {
+        try await place.beat("a")
+        try await place.redis.command("HSET", "{workers}reports", "a", foreign)
+        try await place.leave("a")
+        #expect(try await place.list().isEmpty, "\(foreign)")
+      }
+    }
+  }
+
+  @Test func aLaneTakesAPartitionWhateverElseLiesAmongTheLanes() async throws {
+    try await with { place in
+      try await place.redis.command("ZADD", "lanes", "inf", "somebody else's", "inf", "-1:x", "inf", "99999999999999999999:y")
+      #expect(try await place.claim("a/0") == 0)
+      #expect(try await place.claim("a/1") == 1)
     }
   }
 
@@ -119,47 +151,84 @@ import Testing
   }
 
   @Test func devicesAndMailboxesAreReadByTheirKeys() async throws {
+    let tokens = ["a", "b", "c", "d", "e"].map { String(repeating: $0, count: 64) }
+    let (aa, bb, cc, dd, ee) = (tokens[0], tokens[1], tokens[2], tokens[3], tokens[4])
     try await with { place in
       let owner = Owner(user: 1, since: 2, application: 3).bytes
       let presence = Presence(partition: 1, generation: 2).bytes
-      try await place.redis.command("HSET", .text(place.deviceKey("aa")), "u", .bytes(owner), "p", .bytes(presence))
-      try await place.redis.command("HSET", .text(place.deviceKey("bb")), "u", .bytes(owner), "p", "-")
-      try await place.redis.command("HSET", .text(place.deviceKey("cc")), "r", "x")
-      try await place.redis.command("SET", .text(place.deviceKey("dd")), "x")
-      #expect(try await place.device("aa") == Population.Device(isRegistered: true, isConnected: true))
-      #expect(try await place.device("bb") == Population.Device(isRegistered: true, isConnected: false))
-      #expect(try await place.device("cc") == Population.Device(isRegistered: false, isConnected: false))
-      #expect(try await place.device("dd") == nil)
+      try await place.redis.command("HSET", .text(place.deviceKey(aa)), "u", .bytes(owner), "p", .bytes(presence))
+      try await place.redis.command("HSET", .text(place.deviceKey(bb)), "u", .bytes(owner), "p", "-")
+      try await place.redis.command("HSET", .text(place.deviceKey(cc)), "r", "x")
+      try await place.redis.command("SET", .text(place.deviceKey(dd)), "x")
+      #expect(try await place.device(aa) == Population.Device(isRegistered: true, isConnected: true))
+      #expect(try await place.device(bb) == Population.Device(isRegistered: true, isConnected: false))
+      #expect(try await place.device(cc) == Population.Device(isRegistered: false, isConnected: false))
+      #expect(try await place.device(dd) == nil)
       func revision(_ time: Int64) -> RedisArgument {
         .bytes(withUnsafeBytes(of: time.bigEndian, Array.init) + [UInt8](repeating: 0, count: 12))
       }
       try await place.redis.command(
-        "HSET", .text(place.mailboxKey("aa")), revision(1_700_000_000_500), "x", revision(1_700_000_000_000), "y")
-      try await place.redis.command("HSET", .text(place.mailboxKey("bb")), "no revision", "x")
-      try await place.redis.command("SET", .text(place.mailboxKey("dd")), "x")
-      #expect(try await place.mailbox("aa") == Population.Mailbox(entries: 2, oldest: 1_700_000_000_000))
-      #expect(try await place.mailbox("bb") == Population.Mailbox(entries: 1, oldest: nil))
-      #expect(try await place.mailbox("cc") == Population.Mailbox(entries: 0, oldest: nil))
-      #expect(try await place.mailbox("dd") == nil)
-      // Of another bucket than its token's, so nobody of ours has put it there.
-      try await place.redis.command("SET", "d{9}ee", "x")
+        "HSET", .text(place.mailboxKey(aa)), revision(1_700_000_000_500), "x", revision(1_700_000_000_000), "y")
+      try await place.redis.command("HSET", .text(place.mailboxKey(bb)), "no revision", "x")
+      try await place.redis.command("SET", .text(place.mailboxKey(dd)), "x")
+      #expect(try await place.mailbox(aa) == Population.Mailbox(entries: 2, oldest: 1_700_000_000_000))
+      #expect(try await place.mailbox(bb) == Population.Mailbox(entries: 1, oldest: nil))
+      #expect(try await place.mailbox(cc) == Population.Mailbox(entries: 0, oldest: nil))
+      #expect(try await place.mailbox(dd) == nil)
+      // Of another bucket than its token's, or of no token, so nobody of ours has put it there.
+      try await place.redis.command("SET", .text("d{9}" + ee), "x")
+      let others = ["ee", String(repeating: "e", count: 63) + "g", ee.uppercased(), ee + "e", "\u{1B}]0;x\u{7}" + ee]
+      for other in others { try await place.redis.command("SET", .text(place.deviceKey(other)), "x") }
       var (found, next): (Set<Population.Key>, UInt64) = ([], 0)
       repeat {
         let scan = try await place.scan(from: next)
         found.formUnion(scan.keys)
         next = scan.next
       } while next != 0
-      let expected: [Population.Key] = ["aa", "bb", "cc", "dd"].map { .device($0) } + ["aa", "bb", "dd"].map { .mailbox($0) } + [.other]
+      let expected: [Population.Key] = [aa, bb, cc, dd].map { .device($0) } + [aa, bb, dd].map { .mailbox($0) } + [.other]
       #expect(found == Set(expected))
-      #expect(try await place.scan(from: 0xFFFF_1234_5678).keys.count <= 8, "any number is a place")
+      #expect(try await place.scan(from: 0xFFFF_1234_5678).keys.count <= 13, "any number is a place")
+    }
+  }
+
+  @Test func aHeartbeatFromTheFutureIsSilentAndIsForgottenByTheNext() async throws {
+    try await with { place in
+      for name in ["near", "ahead", "endless"] { try await place.beat(name) }
+      try await place.redis.command("ZINCRBY", "workers", "10000", "near")
+      try await place.redis.command("ZINCRBY", "workers", "20000", "ahead")
+      try await place.redis.command("ZADD", "workers", "inf", "endless")
+      let found = try await place.list()
+      #expect(found.map(\.name) == ["ahead", "endless", "near"] && found.map(\.isSilent) == [true, true, false])
+      try await place.beat("other")
+      #expect(try await place.list().map(\.name) == ["near", "other"])
+      #expect(try await place.redis.command("HLEN", "{workers}reports").integer == 2)
+    }
+  }
+
+  @Test func aLaneWhoseHeartbeatLiesInTheFutureIsSilent() async throws {
+    try await with { place in
+      let time = try #require(try await place.redis.command("TIME").array?.first?.text.flatMap { Int64($0) }) * 1_000
+      try await place.redis.command(
+        "ZADD", "lanes", .integer(time + 5_000), "1:near", .integer(time + 60_000), "2:ahead", "inf", "3:endless")
+      let found = try await place.lanes()
+      #expect(found.map(\.name) == ["near", "ahead", "endless"])
+      #expect(found.map { $0.silentMilliseconds < 120_000 } == [true, false, false])
+    }
+  }
+
+  @Test func noMoreLanesAreListedThanTheMaximum() async throws {
+    try await with { place in
+      let script = "for i = 1, 20000 do redis.call('ZADD', KEYS[1], i, i .. ':x') end"
+      try await place.redis.command("EVAL", .text(script), "1", "lanes")
+      #expect(try await place.lanes().count == 10_000)
     }
   }
 
   @Test func aServerIsToldWithoutItsPassword() async throws {
-    try await with { place in
+    try await with(password: "open sesame") { place in
       let state = try await place.state()
       #expect(state.isPrimary == true && state.policy == "noeviction" && state.evictedKeys == 0 && state.errors.isEmpty)
-      #expect(state.usedMemory ?? 0 > 0 && !state.address.isEmpty)
+      #expect(state.usedMemory ?? 0 > 0 && !state.address.isEmpty && !"\(state)".contains("sesame"))
     }
   }
 }

@@ -81,7 +81,7 @@ actor WorkerReporter {
   }
 
   private func leave() async {
-    if let shards { try? await Workers(shards).leave(process.name) }
+    if let shards { try? await Workers(shards).leave(process.name, started: process.started) }
   }
 
   /// Takes the report away, where Redis answers soon, and ends.

@@ -13,7 +13,7 @@ enum StatusCommand {
     "With --watch: how long to wait between two looks.")
   private static let sample = Setting(
     "status.sample", .duration(.zero...(.seconds(600))), default: .seconds(2),
-    "How long devices and mailboxes are counted in Redis, with 200 commands a second at most: a few hundred are counted exactly, of more a sample is read, and the longer that takes the closer are its numbers. 0 leaves them out."
+    "How long devices and mailboxes are counted in Redis, with 200 commands a second at most: some 90 devices with a mailbox each are counted exactly in two seconds, of more a sample is read, and the longer that takes the closer are its numbers. 0 leaves them out."
   )
 
   static let command = Command(

@@ -11,7 +11,7 @@ enum StatusJSON {
     var objects = report.workers.map { worker($0, report) }
     if let kafka = report.sample.kafka.value { objects.append([member("kafka", .object(self.kafka(kafka, report)))]) }
     if let redis = report.sample.redis.value {
-      objects.append([member("redis", .object(self.redis(redis)))])
+      objects.append([member("redis", .object(self.redis(redis, report)))])
       if let population = redis.population?.value { objects.append([member("population", .object(self.population(population)))]) }
     }
     objects.append(summary(report))
@@ -73,8 +73,9 @@ enum StatusJSON {
     ]
   }
 
-  private static func redis(_ redis: RedisState) -> [JSONValue.Member] {
+  private static func redis(_ redis: RedisState, _ report: StatusReport) -> [JSONValue.Member] {
     let server = redis.server
+    let identity = redis.identity.value ?? nil
     return [
       member("address", .string(server.address)), member("version", text(server.version)),
       member("role", text(server.isPrimary.map { $0 ? "primary" : "replica" })), member("replicas", integer(server.replicas)),
@@ -82,8 +83,8 @@ enum StatusJSON {
       member("maximumMemory", server.maximumMemory.map { .integer($0) } ?? .null), member("policy", text(server.policy)),
       member("evictedKeys", server.evictedKeys.map { .integer($0) } ?? .null),
       member("appendOnly", server.appendsWrites.map { .bool($0) } ?? .null), member("appendFsync", text(server.synchronization)),
-      member("saved", server.isSaved.map { .bool($0) } ?? .null), member("kafka", text(redis.identity?.kafka)),
-      member("topicPrefix", text(redis.identity?.topicPrefix)), member("fanOutLanes", .integer(Int64(redis.lanes.count))),
+      member("saved", server.isSaved.map { .bool($0) } ?? .null), member("kafka", text(identity?.kafka)),
+      member("topicPrefix", text(identity?.topicPrefix)), member("fanOutLanes", integer(report.lanes?.count)),
     ]
   }
 
@@ -118,7 +119,7 @@ enum StatusJSON {
     [
       member("time", .string(Timestamp.text(report.sample.time))), member("topicPrefix", .string(report.topics.prefix)),
       member("kafkaAnswers", .bool(report.sample.kafka.value != nil)), member("redisAnswers", .bool(report.sample.redis.value != nil)),
-      member("workers", report.sample.redis.value.map { _ in .integer(Int64(report.workers.count)) } ?? .null),
+      member("workers", integer(report.sample.redis.value?.workers.value.map { _ in report.workers.count })),
       member("lanes", integer(report.lanes?.count)),
       member("problems", .array(report.problems.map { .object(problem($0)) })),
       member("notes", .array(report.notes.map { .string(StatusWords.note($0)) })),
@@ -141,6 +142,7 @@ enum StatusJSON {
     case .replicasBehind(let topic, let partitions):
       return named("replicas-behind", member("topic", .string(topic)), member("partitions", numbers(partitions)))
     case .lag(let problem): return LagJSON.problem(problem)
+    case .unreadable(let part, _): return named("redis-unreadable", member("part", .string(part.rawValue)))
     case .redisUnsuitable: return named("redis-unsuitable")
     case .evicted(let keys): return named("redis-evicted", member("keys", .integer(keys)))
     case .memoryShort(let used, let maximum):

@@ -100,7 +100,7 @@ struct StatusPrinter {
       server.usedMemory.map { used in
         let maximum = server.maximumMemory ?? 0
         return maximum > 0
-          ? "\(TerminalText.size(used)) of \(TerminalText.size(maximum)) (\(Int(Double(used) / Double(maximum) * 100))%)"
+          ? "\(TerminalText.size(used)) of \(TerminalText.size(maximum)) (\(TerminalText.share(used, of: maximum)))"
           : "\(TerminalText.size(used)), no maxmemory"
       })
     words.append(server.policy)

@@ -16,10 +16,21 @@ enum StatusWords {
     case .replicasBehind(let topic, let partitions):
       return "\(topic): not all copies of \(LagWords.numbers(partitions)) are in step: is a broker away?"
     case .lag(let problem): return LagWords.problem(problem)
+    case .unreadable(let part, let reason):
+      let what =
+        switch part {
+        case .identity: "whose Redis this is"
+        case .workers: "what the workers report of themselves to Redis"
+        case .lanes: "which fan-out lanes live"
+        }
+      return "\(what) cannot be read: \(TerminalText.visible(reason))"
     case .redisUnsuitable(let reason): return "Redis: \(TerminalText.visible(reason))"
     case .evicted(let keys):
       return
         "Redis has evicted \(keys) keys since it was started, and with them what it had of devices and notifications: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT makes this line go"
+    case .memoryShort(let used, let maximum) where used >= maximum:
+      return
+        "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)) and is full: raise maxmemory; until then nothing is delivered, and workers cannot report themselves"
     case .memoryShort(let used, let maximum):
       return
         "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)): raise maxmemory before it is full, for then nothing is delivered any more"

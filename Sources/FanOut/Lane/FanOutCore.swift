@@ -224,7 +224,7 @@ extension FanOutCore: ApplicationsReaderOwner {
 
   func applicationsWereAskedFor(_ failure: String?) {
     guard let failure else { return health.remove("applications") }
-    health.set("applications", ready: false, "requests of stopped applications wait until \(settings.topics.applications) is read: \(failure)")
+    health.set("applications", ready: false, "requests of stopped applications wait: \(failure)")
   }
 
   func applicationsFailed(_ error: KafkaError) { failed(error) }

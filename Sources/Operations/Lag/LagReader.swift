@@ -13,6 +13,7 @@ public actor LagReader {
   private let topics: Topics
   private let group: String
   private let store: StoreConfiguration?
+  private let readsLogs: Bool
   private let admin: Admin
   private var groupLag: GroupLag?
   private var shards: Shards?
@@ -25,33 +26,36 @@ public actor LagReader {
   /// - Parameters:
   ///   - group: the consumer group of the transform workers.
   ///   - store: nil where nobody has said where Redis is.
+  ///   - readsLogs: whether the newest record is looked for in each partition of the topics that the group does not read.
   ///   - timeoutMilliseconds: how long Kafka may take for an answer.
   public init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, store: StoreConfiguration?,
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, store: StoreConfiguration?, readsLogs: Bool = true,
     timeoutMilliseconds: Int32 = Admin.standardMilliseconds
   ) throws(KafkaError) {
     (self.loop, self.kafka, self.topics, self.group, self.store) = (loop, kafka, topics, group, store)
+    self.readsLogs = readsLogs
     admin = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds)
   }
 
   /// Looks once.
   ///
+  /// - Parameter moment: when it fails at the latest, give or take the call that is under way; by the steady clock.
   /// - Throws: where Kafka does not answer. All else that cannot be found out is a gap of the sample.
-  public func sample() async throws(KafkaError) -> LagSample {
+  public func sample(by moment: Int64 = .max) async throws(KafkaError) -> LagSample {
     let cluster = try await admin.describeCluster()
     var gaps = topics.all.filter { cluster.topics[$0] == nil }.map { LagGap.topicMissing($0) }
     func partitions(_ topic: String) -> [TopicPartition] { cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? [] }
     if groupLag == nil { groupLag = try GroupLag(on: loop, kafka, group: group, admin) }
     var lags: [PartitionLag] = []
-    for topic in [topics.requests, topics.devices] { lags += try await groupLags(of: partitions(topic)) }
+    for topic in [topics.requests, topics.devices] { lags += try await groupLags(of: partitions(topic), by: moment) }
     let others = [topics.deliveries, topics.events, topics.journal, topics.deadLetters]
-    let logs = try await logs(others.flatMap { partitions($0) })
+    let logs = readsLogs ? try await logs(others.flatMap { partitions($0) }) : []
     var members: GroupMembers?
     if cluster.isEmbedded {
       gaps.append(.ownersUntold)
     } else {
       do throws(KafkaError) {
-        let found = try await settledMembers(of: cluster.topics[topics.requests]?.partitions.count ?? 0)
+        let found = try await settledMembers(of: cluster.topics[topics.requests]?.partitions.count ?? 0, by: moment)
         if found.isForming { gaps.append(.ownersUnknown("the group is giving out its partitions (\(found.state))")) }
         members = found
       } catch {
@@ -75,11 +79,12 @@ public actor LagReader {
   }
 
   /// How far the group is behind; asked again while its coordinator is not ready, as on a broker that has just started.
-  private func groupLags(of partitions: [TopicPartition]) async throws(KafkaError) -> [PartitionLag] {
-    let deadline = SteadyClock.milliseconds() + Int64(Self.formingMilliseconds)
+  private func groupLags(of partitions: [TopicPartition], by moment: Int64) async throws(KafkaError) -> [PartitionLag] {
+    let deadline = min(moment, SteadyClock.milliseconds() + Int64(Self.formingMilliseconds))
     while true {
+      guard SteadyClock.milliseconds() < moment else { throw KafkaError(.timedOut, "ask how far group \(group) is") }
       do throws(KafkaError) {
-        return try await groupLag?.read(partitions) ?? []
+        return try await groupLag?.read(partitions, by: moment) ?? []
       } catch {
         guard error.isRetriable, error.code != .timedOut, SteadyClock.milliseconds() < deadline else { throw error }
       }
@@ -100,8 +105,8 @@ public actor LagReader {
 
   /// The group's members, when it has given out its partitions, or has not for long: a partition that goes from one member to another is
   /// nobody's meanwhile.
-  private func settledMembers(of partitions: Int) async throws(KafkaError) -> GroupMembers {
-    let deadline = SteadyClock.milliseconds() + Int64(Self.formingMilliseconds)
+  private func settledMembers(of partitions: Int, by moment: Int64) async throws(KafkaError) -> GroupMembers {
+    let deadline = min(moment, SteadyClock.milliseconds() + Int64(Self.formingMilliseconds))
     while true {
       let found: Result<GroupMembers, KafkaError>
       do throws(KafkaError) { found = .success(try await admin.members(of: group)) } catch { found = .failure(error) }

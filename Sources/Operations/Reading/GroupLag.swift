@@ -41,7 +41,9 @@ final class GroupLag {
   /// How far the group is behind in each of these partitions of one topic, in their order.
   ///
   /// Of a partition with records that are not finished, the first of them is read: Kafka tells no record's time otherwise.
-  func read(_ partitions: [TopicPartition]) async throws(KafkaError) -> [PartitionLag] {
+  ///
+  /// - Parameter moment: when it fails at the latest, give or take the call that is under way; by the steady clock.
+  func read(_ partitions: [TopicPartition], by moment: Int64 = .max) async throws(KafkaError) -> [PartitionLag] {
     let committed = try await offsets.committed(partitions)
     // Asked afterwards: a group is never ahead of the end.
     let ends = try await admin.ends(of: partitions)
@@ -52,10 +54,13 @@ final class GroupLag {
       TopicStretch(lag.partition, max(lag.committed ?? 0, lag.log.lowerBound), lag.log.upperBound)
     }
     let names = Dictionary(stretches.map { ($0.partition.partition, $0.partition) }) { first, _ in first }
-    try await reader.read(stretches, "the oldest records that are not finished", in: nil, until: { oldest.count == stretches.count }) {
+    let what = "the oldest records that are not finished"
+    func isOver() -> Bool { SteadyClock.milliseconds() >= moment }
+    try await reader.read(stretches, what, in: nil, until: { oldest.count == stretches.count || isOver() }) {
       guard let partition = names[$0.partition], oldest[partition] == nil else { return }
       oldest[partition] = $0.timestamp
     }
+    if oldest.count < stretches.count, isOver() { throw KafkaError(.timedOut, "read \(what)") }
     for index in lags.indices { lags[index].oldest = oldest[lags[index].partition] }
     return lags
   }

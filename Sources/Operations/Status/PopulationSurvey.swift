@@ -32,7 +32,7 @@ public struct PopulationSurvey: Sendable {
     }
   }
 
-  /// Places of the table that one scan looks at.
+  /// About how many keys one scan answers.
   static let scanCount = 500
   /// Names that are kept at most; when there are so many, no more are scanned.
   static let maximumNames = 100_000

@@ -19,8 +19,14 @@ public actor StatusReader {
   /// Since the first look.
   private var shards: Shards?
 
+  /// What a look has begun that takes longer than one may: the next waits for it, instead of asking the same again.
+  private var lagLook: Task<Found<LagReport>, Never>?
+  private var settingsLook: Task<Found<[String: [String]]>, Never>?
+
   /// How long Kafka and Redis may take for an answer, in milliseconds.
   private static let (kafkaMilliseconds, redisMilliseconds) = (4_000, 3_000)
+  /// How long all that is asked of Kafka may take, in milliseconds: what is not known by then is told as that.
+  private static let lookMilliseconds = 8_000
   /// Commands that Redis executes in a second at most to look at devices and mailboxes.
   public static let commandsPerSecond = 200
   /// What one step of that takes at most.
@@ -37,7 +43,7 @@ public actor StatusReader {
     (self.loop, self.kafka, self.topics, self.group, self.sampleMilliseconds) = (loop, kafka, topics, group, sampleMilliseconds)
     admin = try Admin(kafka, timeoutMilliseconds: Int32(Self.kafkaMilliseconds))
     lag = try LagReader(
-      on: loop, kafka, topics, group: group, store: nil, timeoutMilliseconds: Int32(Self.kafkaMilliseconds))
+      on: loop, kafka, topics, group: group, store: nil, readsLogs: false, timeoutMilliseconds: Int32(Self.kafkaMilliseconds))
     var store = store
     store.callDeadlineMilliseconds = Self.redisMilliseconds
     self.store = store
@@ -53,6 +59,9 @@ public actor StatusReader {
 
   /// Ends it.
   public func close() async {
+    // Both end by themselves, soon after the deadline of their look.
+    _ = await lagLook?.value
+    _ = await settingsLook?.value
     shards?.close()
     shards = nil
     await lag.close()
@@ -62,33 +71,70 @@ public actor StatusReader {
   // MARK: Kafka
 
   private func kafkaState() async -> Found<KafkaState> {
+    let (end, moment) = (
+      ContinuousClock.now + .milliseconds(Self.lookMilliseconds), SteadyClock.milliseconds() + Int64(Self.lookMilliseconds)
+    )
     let cluster: ClusterDescription
     do throws(KafkaError) {
       cluster = try await admin.describeCluster()
     } catch {
       return .unknown("\(kafka.bootstrapServers.joined(separator: ",")): \(error.message)")
     }
-    var state = KafkaState(cluster: cluster, lag: await groupLag())
-    guard !cluster.isEmbedded else { return .found(state) }
-    do throws(KafkaError) {
-      for topic in topics.all where cluster.topics[topic] != nil {
-        state.differences[topic] = topics.differences(of: topic, settings: try await admin.settings(ofTopic: topic))
-      }
-    } catch {
-      state.settingsUnknown = "\(error)"
+    async let lag = lag(by: end, moment)
+    async let settings = settings(of: cluster, by: end, moment)
+    var state = KafkaState(cluster: cluster, lag: await lag)
+    switch await settings {
+    case .found(let differences): state.differences = differences
+    case .unknown(let reason): state.settingsUnknown = reason
     }
     return .found(state)
   }
 
-  private func groupLag() async -> Found<LagReport> {
+  /// How far the group is behind.
+  private func lag(by end: ContinuousClock.Instant, _ moment: Int64) async -> Found<LagReport> {
+    let look = lagLook ?? Task { await lag(by: moment) }
+    lagLook = look
+    let found = await look.value(by: end)
+    if found != nil { lagLook = nil }
+    return found ?? Self.tooSlow()
+  }
+
+  private func lag(by moment: Int64) async -> Found<LagReport> {
     do throws(KafkaError) {
       var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 0)
-      history.take(try await lag.sample())
+      history.take(try await lag.sample(by: moment))
       return history.report.map { .found($0) } ?? .unknown("nothing was found")
     } catch {
       return .unknown("\(error)")
     }
   }
+
+  /// How the topics' settings differ from what they should be.
+  private func settings(
+    of cluster: ClusterDescription, by end: ContinuousClock.Instant, _ moment: Int64
+  ) async -> Found<[String: [String]]> {
+    guard !cluster.isEmbedded else { return .found([:]) }
+    let look = settingsLook ?? Task { await differences(of: topics.all.filter { cluster.topics[$0] != nil }, by: moment) }
+    settingsLook = look
+    let found = await look.value(by: end)
+    if found != nil { settingsLook = nil }
+    return found ?? Self.tooSlow()
+  }
+
+  private func differences(of names: [String], by moment: Int64) async -> Found<[String: [String]]> {
+    var differences: [String: [String]] = [:]
+    do throws(KafkaError) {
+      for topic in names {
+        guard SteadyClock.milliseconds() < moment else { return Self.tooSlow() }
+        differences[topic] = topics.differences(of: topic, settings: try await admin.settings(ofTopic: topic))
+      }
+      return .found(differences)
+    } catch {
+      return .unknown("\(error)")
+    }
+  }
+
+  private static func tooSlow<Value>() -> Found<Value> { .unknown("Kafka has not told it within \(lookMilliseconds / 1_000) s") }
 
   // MARK: Redis
 
@@ -96,20 +142,25 @@ public actor StatusReader {
     let shards = shards ?? Shards(on: loop, store, clientName: "carillon-status")
     if self.shards == nil { shards.start() }
     self.shards = shards
+    let server: ServerState
     do {
       try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      let server = try await shards.serverState()
-      let identity = try await ClusterIdentity.standing(in: shards)
-      let workers = try await Workers(shards).list()
-      let lanes = try await Lanes(shards).list()
-      var population: Found<PopulationEstimate>?
-      if sampleMilliseconds > 0 {
-        do { population = try await survey(shards) } catch { population = .unknown("\(error)") }
-      }
-      return .found(RedisState(server: server, identity: identity, workers: workers, lanes: lanes, population: population))
+      server = try await shards.serverState()
     } catch {
       return .unknown("\(error)")
     }
+    // Each by itself: somebody else's key, or a command that is not allowed, hides nothing but what it is about.
+    var state = RedisState(
+      server: server, identity: await found { try await ClusterIdentity.standing(in: shards) },
+      workers: await found { try await Workers(shards).list() }, lanes: await found { try await Lanes(shards).list() }, population: nil)
+    if sampleMilliseconds > 0 {
+      do { state.population = try await survey(shards) } catch { state.population = .unknown("\(error)") }
+    }
+    return .found(state)
+  }
+
+  private func found<Value: Sendable>(_ read: () async throws -> Value) async -> Found<Value> {
+    do { return .found(try await read()) } catch { return .unknown("\(error)") }
   }
 
   /// Looks at devices and mailboxes, one after the other and no faster than allowed, until all are counted or the time is over.
@@ -137,5 +188,23 @@ public actor StatusReader {
     }
     guard !survey.isTooShort else { return .unknown("nothing was read in \(sampleMilliseconds) ms; give it longer with --sample") }
     return .found(survey.result)
+  }
+}
+
+extension Task where Failure == Never {
+  /// What it finds by then; nil: nothing yet, and it goes on.
+  fileprivate func value(by end: ContinuousClock.Instant) async -> Success? {
+    let (values, found) = AsyncStream<Success>.makeStream(bufferingPolicy: .bufferingOldest(1))
+    Task<Void, Never> {
+      found.yield(await value)
+      found.finish()
+    }
+    let clock = Task<Void, Never> {
+      try? await Task<Never, Never>.sleep(until: end, clock: .continuous)
+      found.finish()
+    }
+    defer { clock.cancel() }
+    for await value in values { return value }
+    return nil
   }
 }

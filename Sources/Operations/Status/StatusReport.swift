@@ -10,9 +10,9 @@ public struct StatusReport: Sendable {
   public var topics: Topics
   /// The consumer group of the transform workers.
   public var group: String
-  /// The workers by name; none where Redis is away.
+  /// The workers by name; none where nothing can be read of them.
   public var workers: [WorkerState]
-  /// The living fan-out lanes; nil where Redis is away.
+  /// The living fan-out lanes; nil where nothing can be read of them.
   public var lanes: [Lanes.Listing]?
   /// What is wrong: each makes the answer no.
   public var problems: [StatusProblem]
@@ -24,8 +24,8 @@ public struct StatusReport: Sendable {
   /// - Parameter laneLifetimeMilliseconds: how long a silent fan-out lane counts as alive.
   public init(_ sample: StatusSample, _ topics: Topics, group: String, laneLifetimeMilliseconds: Int) {
     (self.sample, self.topics, self.group) = (sample, topics, group)
-    workers = sample.redis.value?.workers.map { WorkerState($0) } ?? []
-    lanes = sample.redis.value?.lanes.filter { $0.silentMilliseconds < Int64(laneLifetimeMilliseconds) }
+    workers = sample.redis.value?.workers.value?.map { WorkerState($0) } ?? []
+    lanes = sample.redis.value?.lanes.value?.filter { $0.silentMilliseconds < Int64(laneLifetimeMilliseconds) }
     (problems, notes) = ([], [])
     judgeKafka()
     judgeRedis()
@@ -37,8 +37,15 @@ public struct StatusReport: Sendable {
 
   /// Partitions of `deliveries` that the living lanes of a worker read.
   public func partitions(of worker: WorkerState) -> [Int32] {
-    // A lane's name is its worker's with a number, and with its role in 'carillon up'.
-    (lanes ?? []).filter { $0.name.hasPrefix(worker.name + "/") }.map(\.partition)
+    (lanes ?? []).filter { Self.isLane($0.name, of: worker.name) }.map(\.partition)
+  }
+
+  /// A lane's name is its worker's with a number, or with its role in 'carillon up'.
+  private static func isLane(_ name: String, of worker: String) -> Bool {
+    guard name.utf8.starts(with: (worker + "/").utf8) else { return false }
+    let rest = name.utf8.dropFirst(worker.utf8.count + 1)
+    return rest.elementsEqual("fan-out".utf8)
+      || !rest.isEmpty && rest.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
   }
 
   // MARK: Kafka
@@ -90,7 +97,10 @@ public struct StatusReport: Sendable {
       problems.append(.memoryShort(used: used, maximum: maximum))
     }
     if redis.server.isSaved == false { problems.append(.notSaved) }
-    if let identity = redis.identity {
+    if let reason = redis.identity.reason { problems.append(.unreadable(.identity, reason)) }
+    if let reason = redis.workers.reason { problems.append(.unreadable(.workers, reason)) }
+    if let reason = redis.lanes.reason { problems.append(.unreadable(.lanes, reason)) }
+    if case .found(let identity?) = redis.identity {
       // Of a Kafka that is away only the topics can be compared.
       let kafka = sample.kafka.value.map { $0.cluster.id ?? "" } ?? identity.kafka
       let own = ClusterIdentity(kafka: kafka, topicPrefix: topics.prefix)
@@ -116,19 +126,29 @@ public struct StatusReport: Sendable {
       case .unreadable: notes.append(.unreadable(worker.name))
       }
     }
-    let living = workers.filter { $0.standing != .silent }
-    let members = sample.kafka.value?.lag.value?.members?.members.count
-    let transform = living.filter { $0.roles.contains("transform") }
-    if transform.isEmpty, members ?? 0 == 0 { problems.append(.noWorker("transform")) }
-    // A worker of an earlier version says nothing of itself.
-    if transform.isEmpty, let members, members > 0 { notes.append(.unreported("transform", members)) }
-    let fanOut = living.filter { $0.roles.contains("fan-out") }
-    let lanes = lanes?.count ?? 0
-    if fanOut.isEmpty, lanes == 0 { problems.append(.noWorker("fan-out")) }
-    if fanOut.isEmpty, lanes > 0 { notes.append(.unreported("fan-out", lanes)) }
-    let versions = Set(living.compactMap { $0.report?.version }).sorted()
+    guard sample.redis.value?.workers.value != nil else { return }
+    judgeRole("transform", others: sample.kafka.value?.lag.value?.members?.members.count ?? 0)
+    if let lanes { judgeRole("fan-out", others: lanes.count) }
+    let versions = Set(workers.filter { $0.standing != .silent }.compactMap { $0.report?.version }).sorted()
     if versions.count > 1 { notes.append(.versions(versions)) }
     if workers.count >= Workers.maximum { notes.append(.manyWorkers) }
+  }
+
+  /// Whether a role has a worker, as far as that can be told.
+  ///
+  /// - Parameter others: members of the group or lanes, which there are without a report too.
+  private mutating func judgeRole(_ role: String, others: Int) {
+    // A silent one may run and be refused by Redis, which has been told already, and a full Redis takes no reports at all.
+    guard !workers.contains(where: { $0.roles.contains(role) }), sample.redis.value?.server.refusesReports != true else { return }
+    // A worker of an earlier version says nothing of itself.
+    if others > 0 { notes.append(.unreported(role, others)) } else { problems.append(.noWorker(role)) }
+  }
+}
+
+extension ServerState {
+  /// Whether it may refuse what workers write: of a nearly full one the memory that each call needs takes the rest.
+  var refusesReports: Bool {
+    if let usedMemory, let maximumMemory { maximumMemory > 0 && usedMemory >= maximumMemory - maximumMemory / 50 } else { false }
   }
 }
 
@@ -194,6 +214,8 @@ public enum StatusProblem: Sendable, Hashable {
   case replicasBehind(String, [Int32])
   /// What is wrong with the group and what it works through.
   case lag(LagProblem)
+  /// What Redis has of something cannot be read, though it answers.
+  case unreadable(StatusPart, String)
   /// Redis cannot be worked with.
   case redisUnsuitable(String)
   /// Redis has thrown keys away.
@@ -210,6 +232,16 @@ public enum StatusProblem: Sendable, Hashable {
   case silent(WorkerState)
   /// There is no worker of a role.
   case noWorker(String)
+}
+
+/// What is read of Redis, each by itself.
+public enum StatusPart: String, Sendable, Hashable {
+  /// Whose Redis it is.
+  case identity
+  /// The workers' reports.
+  case workers
+  /// The fan-out lanes.
+  case lanes
 }
 
 /// What is to be known, and is not wrong.

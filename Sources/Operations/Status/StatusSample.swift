@@ -48,18 +48,18 @@ public struct KafkaState: Sendable {
 public struct RedisState: Sendable {
   /// What it says of itself.
   public var server: ServerState
-  /// Whose it is; nil where no cluster has used it yet.
-  public var identity: ClusterIdentity?
-  /// The workers' reports.
-  public var workers: [Workers.Listing]
-  /// The fan-out lanes, those included that are silent.
-  public var lanes: [Lanes.Listing]
+  /// Whose it is, with nil where no cluster has used it yet; or why that cannot be read.
+  public var identity: Found<ClusterIdentity?>
+  /// The workers' reports, or why they cannot be read.
+  public var workers: Found<[Workers.Listing]>
+  /// The fan-out lanes, those included that are silent, or why they cannot be read.
+  public var lanes: Found<[Lanes.Listing]>
   /// Devices and notifications; nil where they were not looked for.
   public var population: Found<PopulationEstimate>?
 
   /// A Redis of its parts.
   public init(
-    server: ServerState, identity: ClusterIdentity?, workers: [Workers.Listing], lanes: [Lanes.Listing],
+    server: ServerState, identity: Found<ClusterIdentity?>, workers: Found<[Workers.Listing]>, lanes: Found<[Lanes.Listing]>,
     population: Found<PopulationEstimate>?
   ) {
     (self.server, self.identity, self.workers) = (server, identity, workers)

@@ -21,7 +21,8 @@ public final class Lanes {
     local taken, least, partition = {}, math.huge, 0
     for _, lane in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
       local p = tonumber(string.match(lane, '^%d+'))
-      taken[p] = (taken[p] or 0) + 1
+      -- What somebody else has put there has none.
+      if p then taken[p] = (taken[p] or 0) + 1 end
     end
     for p = 0, tonumber(ARGV[3]) - 1 do
       if (taken[p] or 0) < least then least, partition = taken[p] or 0, p end
@@ -43,14 +44,21 @@ public final class Lanes {
 
   /// Who is among the lanes, and for how long each has been silent. It changes nothing.
   ///
-  /// Key: the lanes. Answers for each its member and milliseconds since its last heartbeat.
+  /// Key: the lanes. Arguments: how many at most, those heard of last, and the bytes that a member may have. Answers for each its member and
+  /// milliseconds since its last heartbeat.
   static let listScript = RedisScript(
     """
     local t = redis.call('TIME')
     local now = t[1] * 1000 + math.floor(t[2] / 1000)
-    local lanes = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
-    for i = 2, #lanes, 2 do lanes[i] = math.floor(now - tonumber(lanes[i])) end
-    return lanes
+    local lanes, answer = redis.call('ZREVRANGE', KEYS[1], 0, tonumber(ARGV[1]) - 1, 'WITHSCORES'), {}
+    for i = 1, #lanes, 2 do
+      if #lanes[i] <= tonumber(ARGV[2]) then
+        local silent = math.floor(now - tonumber(lanes[i + 1]))
+        answer[#answer + 1] = lanes[i]
+        answer[#answer + 1] = silent
+      end
+    end
+    return answer
     """)
 
   /// A lane as the others see it.
@@ -68,15 +76,25 @@ public final class Lanes {
     }
   }
 
-  /// All lanes, living or not, by partition and name.
+  /// Lanes that are listed at most, and bytes of what one is called in Redis.
+  static let (maximumListed, maximumMember) = (10_000, 4_096)
+  /// A heartbeat that lies so far in the future, in milliseconds, was written by another clock: whose it is counts as silent.
+  static let aheadMilliseconds: Int64 = 17_000
+
+  /// All lanes, living or not, by partition and name; of very many those that were heard of last.
   public func list() async throws(StoreError) -> [Listing] {
-    let answer = try await shards.common.answer(Self.listScript, keys: [.text(Keys.lanes)], arguments: [])
+    let answer = try await shards.common.answer(
+      Self.listScript, keys: [.text(Keys.lanes)],
+      arguments: [.integer(Int64(Self.maximumListed)), .integer(Int64(Self.maximumMember))])
     var lanes: [Listing] = []
     var elements = (answer.array ?? [])[...]
     while let member = elements.popFirst()?.text, let silent = elements.popFirst()?.integer {
       let parts = member.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2, let partition = Int32(parts[0]) else { continue }
-      lanes.append(Listing(partition: partition, name: String(parts[1]), silentMilliseconds: max(0, silent)))
+      // For how long it has said nothing is not known: longer than any lane may.
+      let isSilent = silent <= -Self.aheadMilliseconds
+      lanes.append(
+        Listing(partition: partition, name: String(parts[1]), silentMilliseconds: isSilent ? Int64(Int32.max) : max(0, silent)))
     }
     return lanes.sorted { ($0.partition, $0.name) < ($1.partition, $1.name) }
   }

@@ -27,7 +27,7 @@ public final class Population {
   ///
   /// - Parameters:
   ///   - place: 0 for the beginning, what a call before has answered, or any other: then it begins somewhere within the table.
-  ///   - count: places of the table that are looked at, each of which has one key on average, or none.
+  ///   - count: about how many keys are answered; of a table with many empty places fewer.
   public func scan(from place: UInt64, count: Int) async throws(StoreError) -> (next: UInt64, keys: [Key]) {
     let answer = try await shards.common.answer("SCAN", .text(String(place)), "COUNT", .integer(Int64(count)))
     guard let parts = answer.array, parts.count == 2, let next = parts[0].text.flatMap({ UInt64($0) }), let names = parts[1].array else {
@@ -39,7 +39,8 @@ public final class Population {
   private func key(_ name: String) -> Key {
     guard name.hasPrefix("d{") || name.hasPrefix("m{"), let end = name.firstIndex(of: "}") else { return .other }
     let token = String(name[name.index(after: end)...])
-    // Whatever else begins like this was put there by somebody else.
+    // Whatever else begins like this was put there by somebody else, and so was what is named after no token.
+    guard DeviceToken(token)?.text == token else { return .other }
     if name == shards.keys.device(token) { return .device(token) }
     return name == shards.keys.mailbox(token) ? .mailbox(token) : .other
   }
@@ -82,8 +83,8 @@ public final class Population {
     public init(entries: Int, oldest: Int64?) { (self.entries, self.oldest) = (entries, oldest) }
   }
 
-  /// Commands that `mailbox` has executed.
-  public static let mailboxCommands = 2
+  /// Commands that `mailbox` has executed: the script, and the two that it calls.
+  public static let mailboxCommands = 3
 
   /// Key: a mailbox. Answers how many entries it has, and the timestamp of the oldest where they are few enough to be looked through.
   static let mailboxScript = RedisScript(
