@@ -24,7 +24,9 @@ extension ClusterTests {
       try await holds("queries", on: ClusterKafka.available.last ?? .embedded)
     }
 
-    @Test(.enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
+    @Test(
+      .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"),
+      .enabled(if: ProcessInfo.processInfo.environment["CARILLON_TEST_ALERTS"] != nil, "it takes two minutes: CARILLON_TEST_ALERTS=1"))
     func whatTheAlertsAreForLetsThemFire() async throws { try await holds("alerts", on: .real) }
   }
 }
