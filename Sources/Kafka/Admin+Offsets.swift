@@ -1,4 +1,5 @@
 import CRdKafka
+import EventLoop
 
 /// A consumer group as the cluster lists it.
 public struct GroupDescription: Sendable, Hashable {
@@ -12,11 +13,7 @@ extension Admin {
   /// The ends of partitions: the oldest offset that is there, and the one that the next record will get.
   public func ends(of partitions: [TopicPartition]) async throws(KafkaError) -> [TopicPartition: Range<Int64>] {
     try await ask("ask for the ends of partitions") { client, timeout throws(KafkaError) in
-      var ends: [TopicPartition: Range<Int64>] = [:]
-      for partition in partitions {
-        ends[partition] = try watermarks(of: partition, client, timeout)
-      }
-      return ends
+      try watermarks(of: partitions, client, timeout)
     }
   }
 
@@ -85,14 +82,42 @@ extension Admin {
   }
 }
 
-/// The oldest offset that is there, and the one that the next record will get; it blocks.
-func watermarks(of partition: TopicPartition, _ client: OpaquePointer, _ timeout: Int32) throws(KafkaError) -> Range<Int64> {
-  var low: Int64 = 0
-  var high: Int64 = 0
-  try check(
-    rd_kafka_query_watermark_offsets(client, partition.topic, partition.partition, &low, &high, timeout),
-    "ask for the ends of \(partition)")
-  return low..<max(low, high)
+/// The oldest offset that is there, and the one that the next record will get; it blocks, for no longer than it may.
+///
+/// - Note: `rd_kafka_query_watermark_offsets` of librdkafka 2.0.2 looks for the leader that long and then waits until its request has timed
+///   out, a minute by default; and it asks for one partition at a time. What asks for times asks each leader once: -2 and -1 stand for the
+///   beginning and the end in Kafka's protocol (ListOffsets).
+func watermarks(
+  of partitions: [TopicPartition], _ client: OpaquePointer, _ timeout: Int32
+) throws(KafkaError) -> [TopicPartition: Range<Int64>] {
+  guard !partitions.isEmpty else { return [:] }
+  let end = SteadyClock.milliseconds() + Int64(timeout)
+  let lows = try logOffsets(RD_KAFKA_OFFSET_BEGINNING, of: partitions, client, timeout)
+  let highs = try logOffsets(RD_KAFKA_OFFSET_END, of: partitions, client, Int32(clamping: max(1, end - SteadyClock.milliseconds())))
+  var ends: [TopicPartition: Range<Int64>] = [:]
+  for (partition, low) in lows { ends[partition] = low..<max(low, highs[partition] ?? low) }
+  return ends
+}
+
+/// Where each partition begins or ends.
+private func logOffsets(
+  _ place: Int32, of partitions: [TopicPartition], _ client: OpaquePointer, _ timeout: Int32
+) throws(KafkaError) -> [TopicPartition: Int64] {
+  let list = PartitionList(capacity: partitions.count)
+  for partition in partitions { list.add(partition, offset: Int64(place)) }
+  let others = partitions.count > 1 ? " and \(partitions.count - 1) more" : ""
+  try check(rd_kafka_offsets_for_times(client, list.pointer, timeout), "ask for the ends of \(partitions[0])\(others)")
+  var offsets: [TopicPartition: Int64] = [:]
+  for element in list.elements {
+    let operation = "ask for the ends of \(element.topicPartition)"
+    try check(element.err, operation)
+    // Of which no leader is known was not asked for.
+    guard element.offset >= 0 else {
+      throw KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, operation)
+    }
+    offsets[element.topicPartition] = element.offset
+  }
+  return offsets
 }
 
 /// The offsets that a consumer's group has committed, and what it keeps beside them; blocks.

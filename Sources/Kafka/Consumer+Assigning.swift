@@ -37,9 +37,7 @@ extension Consumer {
   private func partitionEnds(_ wanted: [TopicPartition], _ timeout: Int32) async throws(KafkaError) -> [TopicPartition: Int64] {
     guard !wanted.isEmpty else { return [:] }
     return try await client.ask("ask for the ends of partitions", for: timeout) { client, timeout throws(KafkaError) in
-      var ends: [TopicPartition: Int64] = [:]
-      for partition in wanted { ends[partition] = try watermarks(of: partition, client, timeout).upperBound }
-      return ends
+      try watermarks(of: wanted, client, timeout).mapValues(\.upperBound)
     }
   }
 

@@ -25,6 +25,30 @@ import Testing
     }
   }
 
+  @Test func whatBrokersThatAreGoneAreAskedEndsInItsTime() async throws {
+    let broker = try EmbeddedBroker(topics: [("orders", 4)])
+    let admin = try Admin(broker.configuration, timeoutMilliseconds: 2_000)
+    let partitions = (0..<4).map { TopicPartition("orders", $0) }
+    // The leaders are known from now on, so that nothing but the question itself waits.
+    #expect(try await admin.ends(of: partitions).count == 4)
+    try broker.takeDown()
+    let began = ContinuousClock.now
+    await #expect(throws: KafkaError.self) { try await admin.ends(of: partitions) }
+    await admin.close()
+    // Requests of librdkafka live for a minute.
+    #expect(ContinuousClock.now - began < .seconds(30))
+    await broker.close()
+  }
+
+  @Test func aPartitionThatIsNotThereHasNoEnds() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(partitions: 1)
+      let missing = TopicPartition(topic, 1)
+      let error = await #expect(throws: KafkaError.self) { try await kafka.admin.ends(of: [TopicPartition(topic, 0), missing]) }
+      #expect(error?.code == .unknownTopicOrPartition || error?.code == .unknownPartition, "\(String(describing: error))")
+    }
+  }
+
   @Test func aClosedAdministrationRefuses() async throws {
     try await KafkaFixture.with { kafka in
       let admin = try Admin(kafka.configuration)
