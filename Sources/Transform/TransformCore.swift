@@ -55,7 +55,7 @@ final class TransformCore {
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
     inspection = RedisInspection(shards, metrics: metrics.redis)
     inspectionTimer = Timer(on: loop)
-    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
+    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
     inspectionTimer.handler = { [unowned self] in runTask?(.inspectRedis) }
@@ -403,11 +403,6 @@ extension TransformCore: CheckpointsOwner {
 
 extension TransformCore: ApplicationsReaderOwner {
   func applicationsAreToBeAskedFor() { runTask?(.askForApplications) }
-
-  func applicationsWereAskedFor(_ failure: String?) {
-    guard let failure else { return health.remove("applications") }
-    health.set("applications", ready: false, "requests of stopped applications wait: \(failure)")
-  }
 
   func applicationsFailed(_ error: KafkaError) { failed(error) }
 }

@@ -171,7 +171,7 @@ import Worker
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     func start(_ kafka: KafkaFixture, _ topics: Topics) async throws {
-      let reader = ApplicationsReader(on: loop, kafka.configuration, topics, logger: .silent)
+      let reader = ApplicationsReader(on: loop, kafka.configuration, topics, logger: .silent, health: nil)
       do {
         try await reader.start(kafka.admin, withinMilliseconds: 20_000)
         await reader.close()

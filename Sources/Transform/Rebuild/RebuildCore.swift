@@ -75,7 +75,7 @@ final class RebuildCore: ConsumerHandler {
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
     let metrics = TransformMetrics(MetricRegistry())
     let outcomes = try Outcomes(settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
-    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
+    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
       outcomes: outcomes, journal: nil, logger: logger, metrics: metrics)
