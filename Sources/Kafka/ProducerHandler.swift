@@ -24,3 +24,16 @@ public protocol ProducerHandler: AnyObject {
   /// Something went wrong that librdkafka mostly mends by itself; `isFatal` asks for a new producer.
   func producerFailed(_ error: KafkaError)
 }
+
+/// A handler that does nothing: for a producer that is given nothing, or only what `Producer.send` waits for.
+public final class SilentProducerHandler: ProducerHandler {
+  /// One for a producer.
+  public init() {}
+
+  /// Tells nobody.
+  public func producerDelivered(_ reports: [DeliveryReport]) {}
+  /// Tells nobody.
+  public func producerHasRoom() {}
+  /// Tells nobody.
+  public func producerFailed(_ error: KafkaError) {}
+}

@@ -1,4 +1,4 @@
-/// The phase that all parts of a lane read, and only the lane changes. Loop-confined.
+/// The phase that all parts of a lane read, and only the lane and its watch of Redis change. Loop-confined.
 final class LaneState {
   /// The phase.
   var phase: LanePhase

@@ -13,6 +13,7 @@ final class TransformCore {
   private let metrics: TransformMetrics
   private let state = LaneState()
   private let shards: Shards
+  private let watch: RedisWatch
   private let markers: Markers
   private let checkpoints: Checkpoints
   private let crashes: CrashLoopDetector
@@ -26,8 +27,6 @@ final class TransformCore {
   private var intake: Intake?
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
-  private let inspection: RedisInspection
-  private let inspectionTimer: Timer
   private let comparisonTimer: Timer
   /// Runs while partitions were begun and have not been idle yet.
   private let healthyTimer: Timer
@@ -49,25 +48,25 @@ final class TransformCore {
     self.health = health
     self.metrics = metrics
     shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
+    watch = RedisWatch(on: loop, settings.store, shards, state, logger: logger, health: health, metrics: metrics)
     markers = Markers(shards)
     crashes = CrashLoopDetector(CrashLoops(shards))
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
-    inspection = RedisInspection(shards, metrics: metrics.redis)
-    inspectionTimer = Timer(on: loop)
-    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
+    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
-    inspectionTimer.handler = { [unowned self] in runTask?(.inspectRedis) }
     comparisonTimer.handler = { [unowned self] in runTask?(.compare) }
     healthyTimer.handler = { [unowned self] in clearHealthy() }
     lag.onQuestion = { [unowned self] in runTask?(.askForLogs) }
   }
 
   func start() async throws {
-    watchRedis()
+    watch.owner = self
     checkpoints.owner = self
     applications.owner = self
+    watch.start()
+    health.set("kafka", ready: false, "no partition is assigned yet")
     // A delivery may come twice, and late: the mailbox knows better.
     let producers = try await LaneProducers(on: loop, settings.kafka, promptMayRepeat: true, handler: self) { [logger] in logger.log($0) }
     self.producers = producers
@@ -143,35 +142,7 @@ final class TransformCore {
 
   // MARK: The phase
 
-  private func watchRedis() {
-    let address = settings.store
-    health.set("redis", ready: false, "connecting to \(address)")
-    health.set("kafka", ready: false, "no partition is assigned yet")
-    shards.onUp = { [unowned self] in
-      logger.info("Redis answers", ["address": "\(address)"])
-      // It may be another server by now: it is worked with when it has said that it keeps what it is given.
-      inspectionTimer.start(after: 1, repeating: settings.store.inspectionMilliseconds)
-    }
-    shards.onDown = { [unowned self] error in
-      health.set("redis", ready: false, "\(error)")
-      logger.warning("Redis is gone; consumption pauses", ["error": "\(error)"])
-      perform(state.phase.redisWentAway())
-    }
-    shards.onError = { [metrics] in metrics.clients.redisFailed($0) }
-    shards.onAttemptFailed = { [logger] error, wait in
-      logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
-    }
-    shards.start()
-  }
-
-  /// Redis may have lost something: nothing is judged until the markers were compared.
-  private func distrust(_ reason: String) {
-    let actions = state.phase.distrust()
-    if !actions.isEmpty { logger.warning("the markers are compared", ["reason": reason]) }
-    perform(actions)
-  }
-
-  private func perform(_ actions: [LanePhase.Action]) {
+  func perform(_ actions: [LanePhase.Action]) {
     for action in actions {
       switch action {
       case .hold: intake?.hold()
@@ -202,43 +173,10 @@ final class TransformCore {
     case .compare: await compare()
     case .restoreRegistry: await restoreRegistry()
     case .rejoin: await rejoin()
-    case .inspectRedis: await inspectRedis()
+    case .inspectRedis: await watch.inspect()
     case .askForApplications: if let admin { await applications.ask(admin) }
     case .askForLogs: if let admin { await lag.ask(admin) }
     }
-  }
-
-  /// A Redis that may throw away what it is given is not given anything; after one that has, the markers are compared.
-  private func inspectRedis() async {
-    let judgement: ServerTrust.Judgement
-    do throws(StoreError) {
-      judgement = try await inspection.look()
-    } catch {
-      guard shards.isUp else { return }
-      if !state.phase.mayCompare { health.set("redis", ready: false, "\(error)") }
-      return inspectAgain(after: 500)
-    }
-    switch judgement {
-    case .suitable: perform(state.phase.redisIsSuitable())
-    case .unsuitable(let reason):
-      inspectAgain(after: 2_000)
-      let actions = state.phase.redisIsUnsuitable()
-      guard !actions.isEmpty else { return }
-      health.set("redis", ready: false, reason)
-      logger.error("Redis cannot be worked with any more; consumption pauses", ["reason": reason])
-      perform(actions)
-    case .evicted(let keys):
-      let what = ServerTrust.evictionReport(keys)
-      health.set("redis", ready: false, what)
-      logger.error("Redis has thrown away what it was given", ["reason": what])
-      perform(state.phase.redisIsSuitable())
-      distrust(what)
-    }
-  }
-
-  private func inspectAgain(after milliseconds: Int) {
-    let interval = settings.store.inspectionMilliseconds
-    inspectionTimer.start(after: min(milliseconds, interval), repeating: interval)
   }
 
   /// Compares the markers, one comparison at a time, until they are verified or there is something to wait for.
@@ -319,7 +257,7 @@ final class TransformCore {
     // Giving the partitions up, and telling Kafka what was done, takes a while, too.
     if !hasFailed { await untilIdle(withinMilliseconds: milliseconds - min(milliseconds / 2, Self.partingMilliseconds)) }
     comparisonTimer.stop()
-    inspectionTimer.close()
+    watch.close()
     healthyTimer.close()
     let partitions = consumer?.assignment.map { checkpoints.marked($0.topicPartition) } ?? []
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
@@ -362,6 +300,10 @@ final class TransformCore {
   private static let (partingMilliseconds, flushMilliseconds) = (10_000, 1_000)
 }
 
+extension TransformCore: RedisWatchOwner {
+  func redisInspectionIsDue() { runTask?(.inspectRedis) }
+}
+
 extension TransformCore: PipelineOwner {
   func finished(_ ticket: RecordTicket) {
     committer?.finish(ticket)
@@ -377,15 +319,9 @@ extension TransformCore: PipelineOwner {
 
   func isCurrent(_ ticket: RecordTicket) -> Bool { committer?.isCurrent(ticket) ?? false }
 
-  func redisLostBucket() { distrust("Redis does not have a bucket any more") }
+  func redisLostBucket() { watch.distrust("Redis does not have a bucket any more") }
 
-  func redisRefusedWrites(_ error: StoreError) {
-    let actions = state.phase.writesRefused()
-    guard !actions.isEmpty else { return }
-    health.set("redis", ready: false, "\(error)")
-    logger.warning("Redis refuses what writes; consumption pauses", ["error": "\(error)"])
-    perform(actions)
-  }
+  func redisRefusedWrites(_ error: StoreError) { watch.refusedWrites(error) }
 }
 
 extension TransformCore: CheckpointsOwner {
@@ -396,18 +332,13 @@ extension TransformCore: CheckpointsOwner {
     logger.warning("Redis has lost something: rewinding", ["partition": "\(partition)", "from": from, "to": to])
   }
 
-  func markersDiffer() { distrust("the markers are not as they were left") }
+  func markersDiffer() { watch.distrust("the markers are not as they were left") }
 
   func markersRaised(_ partitions: Int) { metrics.markersRaised.increment(by: partitions) }
 }
 
 extension TransformCore: ApplicationsReaderOwner {
   func applicationsAreToBeAskedFor() { runTask?(.askForApplications) }
-
-  func applicationsWereAskedFor(_ failure: String?) {
-    guard let failure else { return health.remove("applications") }
-    health.set("applications", ready: false, "requests of stopped applications wait: \(failure)")
-  }
 
   func applicationsFailed(_ error: KafkaError) { failed(error) }
 }

@@ -2,7 +2,8 @@ public import Store
 
 /// Looks at what Redis says of itself, and shows it as metrics: in each lane, over the connection that it writes through. Loop-confined.
 ///
-/// A setting may be changed at any time (it looks every `StoreConfiguration.inspectionMilliseconds`), and a failover brings a server with other settings.
+/// A setting may be changed at any time (it looks every `StoreConfiguration.inspectionMilliseconds`), and a failover brings a server with
+/// other settings.
 public final class RedisInspection {
   private let shards: Shards
   private let metrics: RedisMetrics

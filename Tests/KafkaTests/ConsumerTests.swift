@@ -144,13 +144,15 @@ import Testing
     ] {
       let configuration = KafkaConfiguration(bootstrapServers: ["127.0.0.1:1"], properties: properties)
       let error = await #expect(throws: KafkaError.self) {
-        try await loop.run { _ = try Producer(on: loop, configuration, handler: Silent()) }
+        try await loop.run { _ = try Producer(on: loop, configuration, handler: SilentProducerHandler()) }
       }
       #expect(
         error?.code == .invalidConfiguration && error?.description.contains(named) == true, "\(error.map(String.init(describing:)) ?? "")")
     }
     let secret = KafkaConfiguration(bootstrapServers: ["127.0.0.1:1"], properties: ["sasl.oauthbearer.method": "hush-hush"])
-    let error = await #expect(throws: KafkaError.self) { try await loop.run { _ = try Producer(on: loop, secret, handler: Silent()) } }
+    let error = await #expect(throws: KafkaError.self) {
+      try await loop.run { _ = try Producer(on: loop, secret, handler: SilentProducerHandler()) }
+    }
     #expect(error.map { "\($0)".contains("sasl.oauthbearer.method") && !"\($0)".contains("hush") } == true)
     #expect(throws: KafkaError.self) { try Admin(KafkaConfiguration(bootstrapServers: [])) }
     await loop.close()
@@ -207,10 +209,4 @@ import Testing
       await lane.close()
     }
   }
-}
-
-private final class Silent: ProducerHandler {
-  func producerDelivered(_ reports: [DeliveryReport]) {}
-  func producerHasRoom() {}
-  func producerFailed(_ error: KafkaError) {}
 }

@@ -197,8 +197,8 @@ private actor Publisher {
           if let value = header.value { value.withUnsafeBytes { headers.append(name, $0) } } else { headers.append(name, nil) }
         }
       }
-      let outcome = Self.withBytes(record.key) { key in
-        Self.withBytes(record.value) { value in
+      let outcome = withOptionalBytes(record.key) { key in
+        withOptionalBytes(record.value) { value in
           producer.produce(
             handle, partition: record.partition, key: key, value: value, headers: headers, timestamp: record.timestamp, token: UInt64(place)
           )
@@ -209,11 +209,6 @@ private actor Publisher {
     let isComplete = await producer.close(withinMilliseconds: 20_000)
     if let error = refusal ?? reports.failure { throw error }
     if !isComplete { throw NotInTime(description: "not all records were acknowledged within 20 s") }
-  }
-
-  private static func withBytes<R>(_ bytes: [UInt8]?, _ body: (UnsafeRawBufferPointer?) -> R) -> R {
-    guard let bytes else { return body(nil) }
-    return bytes.withUnsafeBytes { body($0) }
   }
 }
 

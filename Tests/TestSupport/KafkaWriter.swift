@@ -44,16 +44,10 @@ public actor KafkaWriter {
   private func open() throws(KafkaError) -> Producer {
     var options = Producer.Options()
     options.lingerMilliseconds = 0
-    let made = try Producer(on: loop, configuration, options, handler: Silent())
+    let made = try Producer(on: loop, configuration, options, handler: SilentProducerHandler())
     producer = made
     return made
   }
 
   private func close() async { await producer?.close(withinMilliseconds: 2_000) }
-}
-
-private final class Silent: ProducerHandler {
-  func producerDelivered(_ reports: [DeliveryReport]) {}
-  func producerHasRoom() {}
-  func producerFailed(_ error: KafkaError) {}
 }

@@ -171,7 +171,7 @@ import Worker
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     func start(_ kafka: KafkaFixture, _ topics: Topics) async throws {
-      let reader = ApplicationsReader(on: loop, kafka.configuration, topics, logger: .silent)
+      let reader = ApplicationsReader(on: loop, kafka.configuration, topics, logger: .silent, health: nil)
       do {
         try await reader.start(kafka.admin, withinMilliseconds: 20_000)
         await reader.close()
@@ -179,6 +179,41 @@ import Worker
         await reader.close()
         throw error
       }
+    }
+
+    /// What the health says when the stops were asked for while Kafka was away, and again when it was back.
+    func ask(_ kafka: KafkaFixture, _ topics: Topics) async throws -> (away: [String], back: [String]) {
+      let health = Health()
+      let reader = ApplicationsReader(on: loop, kafka.configuration, topics, logger: .silent, health: health)
+      let admin = try Admin(kafka.configuration, timeoutMilliseconds: 1_000)
+      try await reader.start(kafka.admin, withinMilliseconds: 20_000)
+      try kafka.embedded?.takeDown()
+      let away = await ask(reader, admin, health)
+      try kafka.embedded?.bringUp()
+      var back = await ask(reader, admin, health)
+      let deadline = ContinuousClock.now + .seconds(60)
+      while !back.isEmpty, ContinuousClock.now < deadline { back = await ask(reader, admin, health) }
+      await admin.close()
+      await reader.close()
+      return (away, back)
+    }
+
+    private func ask(_ reader: ApplicationsReader, _ admin: Admin, _ health: Health) async -> [String] {
+      reader.confirm { _ in }
+      await reader.ask(admin)
+      return health.unready.map { "\($0.name): \($0.reason)" }
+    }
+  }
+
+  @Test func whileKafkaDoesNotTellTheStopsTheHealthSaysThatRequestsWait() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let reading = Reading()
+      let topics = Topics(prefix: KafkaFixture.unique("away") + ".")
+      try kafka.embedded?.createTopic(topics.applications, partitions: 1)
+      let said = try await reading.ask(kafka, topics)
+      #expect(said.away.count == 1 && said.away.first?.hasPrefix("applications: requests of stopped applications wait: ") == true)
+      #expect(said.back.isEmpty)
+      await reading.loop.close()
     }
   }
 

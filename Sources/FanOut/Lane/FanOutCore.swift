@@ -51,7 +51,7 @@ final class FanOutCore {
     events = EventProducer(settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
     admission = Admission(on: loop, settings, metrics: metrics)
-    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
+    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
     sessions = Sessions(settings, shards, events, receipts, applications, logger: logger, metrics: metrics)
     responses = Responses(receipts, events, metrics: metrics)
     let recipients = Recipients(shards)
@@ -221,11 +221,6 @@ extension FanOutCore: RedisWatchOwner, LaneMembershipOwner {
 
 extension FanOutCore: ApplicationsReaderOwner {
   func applicationsAreToBeAskedFor() { run(.askForApplications) }
-
-  func applicationsWereAskedFor(_ failure: String?) {
-    guard let failure else { return health.remove("applications") }
-    health.set("applications", ready: false, "requests of stopped applications wait: \(failure)")
-  }
 
   func applicationsFailed(_ error: KafkaError) { failed(error) }
 }

@@ -149,20 +149,23 @@ struct SessionFlow {
   /// The page could not be read.
   mutating func pageFailed() { if case .reading = mode { mode = .behind } }
 
+  /// Where in `entries` the delivery of this number is; nil for a number that means nothing here, or nothing any more.
+  private func place(of number: UInt64) -> Int? {
+    number >= base && number - base < UInt64(entries.count) ? Int(number - base) : nil
+  }
+
   /// The device has acknowledged a delivery: what it was, or nil for a number that means nothing here or was acknowledged before.
   mutating func acknowledge(_ number: UInt64) -> InFlight? {
-    guard number >= base, number - base < UInt64(entries.count) else { return nil }
-    let index = Int(number - base)
-    guard entries[index].phase == .sent else { return nil }
-    entries[index].phase = .settling
+    guard let place = place(of: number), entries[place].phase == .sent else { return nil }
+    entries[place].phase = .settling
     sent -= 1
-    return entries[index]
+    return entries[place]
   }
 
   /// What was sent under this number, or is held back under it, and is not acknowledged.
   func unacknowledged(_ number: UInt64) -> InFlight? {
-    guard number >= base, number - base < UInt64(entries.count), entries[Int(number - base)].phase == .sent else { return nil }
-    return entries[Int(number - base)]
+    guard let place = place(of: number), entries[place].phase == .sent else { return nil }
+    return entries[place]
   }
 
   /// One that was held back is not sent under this number after all, and stays in the mailbox.
@@ -175,8 +178,8 @@ struct SessionFlow {
 
   /// A delivery's entry is gone from the mailbox.
   mutating func deleted(_ number: UInt64) {
-    guard number >= base, number - base < UInt64(entries.count) else { return }
-    entries[Int(number - base)].phase = .gone
+    guard let place = place(of: number) else { return }
+    entries[place].phase = .gone
     var gone = 0
     while gone < entries.count, entries[gone].phase == .gone { gone += 1 }
     base += UInt64(gone)

@@ -124,7 +124,7 @@ public actor ApplicationLedger {
   }
 
   private func write(_ application: String, _ value: [UInt8]) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
-    let producer = try Producer(on: loop, kafka, handler: Silent())
+    let producer = try Producer(on: loop, kafka, handler: SilentProducerHandler())
     let answer: Result<(partition: Int32, offset: Int64), KafkaError>
     do throws(KafkaError) {
       answer = .success(try await producer.send(try producer.topic(topic), partition: 0, key: Array(application.utf8), value: value))
@@ -133,11 +133,5 @@ public actor ApplicationLedger {
     }
     await producer.close(withinMilliseconds: 2_000)
     return try answer.get()
-  }
-
-  private final class Silent: ProducerHandler {
-    func producerDelivered(_ reports: [DeliveryReport]) {}
-    func producerHasRoom() {}
-    func producerFailed(_ error: KafkaError) {}
   }
 }

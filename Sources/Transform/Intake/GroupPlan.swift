@@ -15,12 +15,12 @@ struct GroupPlan {
   ///
   /// - Throws: when they do not answer, or when the journal has fewer partitions than the requests.
   init(_ settings: TransformSettings, _ admin: Admin, _ logger: Logger) async throws {
-    sessionMilliseconds = await Self.sessionTimeout(settings.sessionMilliseconds, admin, logger)
+    let cluster = try await admin.describeCluster()
+    sessionMilliseconds = await Self.sessionTimeout(settings.sessionMilliseconds, cluster, admin, logger)
     requestPartitions = try await admin.describe(topic: settings.topics.requests).partitions.count
     devicePartitions = try await admin.describe(topic: settings.topics.devices).partitions.count
     // The embedded broker keeps no settings.
-    let isEmbedded = try await admin.describeCluster().isEmbedded
-    let kept = isEmbedded ? nil : try? await admin.settings(ofTopic: settings.topics.requests)["retention.ms"]
+    let kept = cluster.isEmbedded ? nil : try? await admin.settings(ofTopic: settings.topics.requests)["retention.ms"]
     retentionMilliseconds = kept.flatMap { Int($0) }
     let journalPartitions = try await admin.describe(topic: settings.topics.journal).partitions.count
     guard journalPartitions >= requestPartitions else {
@@ -35,8 +35,8 @@ struct GroupPlan {
   }
 
   /// The wanted session timeout, or the shortest that the brokers allow.
-  private static func sessionTimeout(_ wanted: Int, _ admin: Admin, _ logger: Logger) async -> Int {
-    guard let cluster = try? await admin.describeCluster(), let broker = cluster.brokers.keys.min() else { return wanted }
+  private static func sessionTimeout(_ wanted: Int, _ cluster: ClusterDescription, _ admin: Admin, _ logger: Logger) async -> Int {
+    guard let broker = cluster.brokers.keys.min() else { return wanted }
     // The embedded broker forgets members that are silent while their group forms, which takes it three seconds.
     if cluster.isEmbedded { return max(wanted, shortestSessionByDefault) }
     let text = try? await admin.settings(ofBroker: broker)["group.min.session.timeout.ms"]

@@ -72,10 +72,10 @@ final class RebuildCore: ConsumerHandler {
     mailboxes = Mailboxes(shards)
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
-    producer = try Producer(on: loop, settings.kafka, handler: SilentProducer())
+    producer = try Producer(on: loop, settings.kafka, handler: SilentProducerHandler())
     let metrics = TransformMetrics(MetricRegistry())
     let outcomes = try Outcomes(settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
-    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger)
+    applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
       outcomes: outcomes, journal: nil, logger: logger, metrics: metrics)
@@ -378,13 +378,6 @@ extension RebuildCore: PipelineOwner {
   func isCurrent(_ ticket: RecordTicket) -> Bool { true }
   func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost what was being rebuilt: begin again")) }
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
-}
-
-/// A producer that nothing is given to has nothing to tell.
-private final class SilentProducer: ProducerHandler {
-  func producerDelivered(_ reports: [DeliveryReport]) {}
-  func producerHasRoom() {}
-  func producerFailed(_ error: KafkaError) {}
 }
 
 extension EventType {

@@ -6,8 +6,6 @@ import Notifications
 public protocol ApplicationsReaderOwner: AnyObject {
   /// `ApplicationsReader.ask` is to run in a task of the lane.
   func applicationsAreToBeAskedFor()
-  /// `ask` has found out, or why it has not, which keeps requests of stopped applications waiting.
-  func applicationsWereAskedFor(_ failure: String?)
   /// The reader's client of Kafka has a complaint.
   func applicationsFailed(_ error: KafkaError)
 }
@@ -22,9 +20,10 @@ public final class ApplicationsReader {
   private let kafka: KafkaConfiguration
   private let topic: String
   private let logger: Logger
+  private let health: Health?
   /// What is known by now.
   public private(set) var table = StoppedApplications()
-  /// Asked to run `ask`, and told of failures.
+  /// Asked to run `ask`, and told of Kafka's complaints.
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
   private let partition: TopicPartition
@@ -48,8 +47,10 @@ public final class ApplicationsReader {
   }
 
   /// A reader that knows nothing yet.
-  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, logger: Logger) {
-    (self.loop, self.kafka, self.logger) = (loop, kafka, logger)
+  ///
+  /// - Parameter health: gets the condition `applications` while requests of stopped applications wait; nil where nobody asks for it.
+  public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, logger: Logger, health: Health?) {
+    (self.loop, self.kafka, self.logger, self.health) = (loop, kafka, logger, health)
     topic = topics.applications
     partition = TopicPartition(topic, 0)
   }
@@ -168,11 +169,20 @@ public final class ApplicationsReader {
       } catch {
         failure = "\(error)"
       }
+      // Who asks again at once is not to keep everybody busy while Kafka is away.
       if failure != nil { await loop.sleep(milliseconds: Self.pauseMilliseconds) }
-      if phase == .open { owner?.applicationsWereAskedFor(failure) }
+      if phase == .open { show(failure) }
       for body in asked { body(failure == nil && phase == .open) }
     }
     isAsking = false
+  }
+
+  private func show(_ failure: String?) {
+    if let failure {
+      health?.set("applications", ready: false, "requests of stopped applications wait: \(failure)")
+    } else {
+      health?.remove("applications")
+    }
   }
 
   private static let (companyMilliseconds, confirmMilliseconds, pauseMilliseconds) = (10, 5_000, 500)
