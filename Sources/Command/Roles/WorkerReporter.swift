@@ -91,7 +91,7 @@ actor WorkerReporter {
     work?.cancel()
     if shards?.isUp == true {
       let leaving = Task { await leave() }
-      await leaving.wait(until: .now + .milliseconds(Self.endMilliseconds))
+      await leaving.value(by: .now + .milliseconds(Self.endMilliseconds))
     }
     shards?.close()
     shards = nil
