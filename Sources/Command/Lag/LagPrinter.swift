@@ -26,7 +26,7 @@ struct LagPrinter {
   private var heading: String {
     var words = [Timestamp.text(report.time), "group \(TerminalText.visible(report.group))"]
     if let members = report.members {
-      words.append(members.state == "Dead" ? "does not exist" : "\(members.state), \(TerminalText.count(members.members.count, "member"))")
+      words.append(LagWords.state(members))
     }
     if let lanes = report.lanes { words.append(TerminalText.count(lanes.count, "fan-out lane")) }
     return TerminalText.row(words, width: width)
