@@ -48,16 +48,9 @@ enum ExplainCommand {
     let question = try question(values)
     let hints = SearchHints(target: values[target], published: try published(values, now: now))
     let kafka = try ClusterSettings.kafka(values, client: "carillon-explain")
-    let loop = EventLoop(name: "explain")
-    let log = ReadingLog()
-    let explainer = Explainer(on: loop, kafka, RequestRules(values)) { log.report($0) }
-    let result: SearchResult
-    do {
-      result = try await explainer.explain(question, hints)
-    } catch let error as KafkaError {
-      throw kafka.failure(error)
+    let result = try await ReadingLog.with(kafka, loop: "explain") { loop, log in
+      try await Explainer(on: loop, kafka, RequestRules(values)) { log.report($0) }.explain(question, hints)
     }
-    await loop.close()
     let printer = TimelinePrinter(prefix: values[ClusterSettings.topicPrefix], width: Terminal.width)
     for explanation in result.explanations {
       if values[AnswerSettings.json] {
