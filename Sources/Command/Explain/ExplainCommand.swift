@@ -112,25 +112,3 @@ extension RequestQuestion {
     }
   }
 }
-
-extension RequestRules {
-  /// As the settings of a cluster's workers say.
-  init(_ values: SettingValues) {
-    let payload = values[RequestSettings.payloadBytes]
-    self.init(
-      topics: ClusterSettings.topics(values),
-      limits: RequestLimits(
-        payloadBytes: payload, voipPayloadBytes: max(payload, 5120),
-        longestLifetime: Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000)),
-      oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000))
-  }
-}
-
-extension SettingKind where Value == Moment {
-  /// A time, or how long ago.
-  static var past: SettingKind {
-    SettingKind(
-      placeholder: "TIME", allowed: "a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30s, 10m, 2h or 1d",
-      read: { Moment(past: $0) }, write: \.text)
-  }
-}
