@@ -47,9 +47,8 @@ public actor LagReader {
     func partitions(_ topic: String) -> [TopicPartition] { cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? [] }
     if groupLag == nil { groupLag = try GroupLag(on: loop, kafka, group: group, admin) }
     var lags: [PartitionLag] = []
-    for topic in [topics.requests, topics.devices] { lags += try await groupLags(of: partitions(topic), by: moment) }
-    let others = [topics.deliveries, topics.events, topics.journal, topics.deadLetters]
-    let logs = readsLogs ? try await logs(others.flatMap { partitions($0) }) : []
+    for topic in topics.ofGroup { lags += try await groupLags(of: partitions(topic), by: moment) }
+    let logs = readsLogs ? try await logs(topics.ofNoGroup.flatMap { partitions($0) }) : []
     var members: GroupMembers?
     if cluster.isEmbedded {
       gaps.append(.ownersUntold)
