@@ -27,6 +27,12 @@ extension TerminalText {
     row(text.split(separator: " ", omittingEmptySubsequences: false).map(String.init), separator: " ", width: width)
   }
 
+  /// What ends a report, behind an empty line: what is wrong, and what is to be known; nothing where there is neither.
+  static func remarks(wrong: [String], notes: [String], width: Int?) -> [String] {
+    let remarks = wrong.map { "WRONG  " + $0 } + notes.map { "NOTE   " + $0 }
+    return (remarks.isEmpty ? [] : [""]) + remarks.map { sentence($0, width: width) }
+  }
+
   /// A time of milliseconds in at most two units: `850ms`, `4.2s`, `3m 20s`, `2h 5m`, `4d 3h`.
   static func duration(_ milliseconds: Int64) -> String {
     let seconds = milliseconds / 1000

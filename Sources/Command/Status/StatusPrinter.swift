@@ -22,9 +22,8 @@ struct StatusPrinter {
     }
     let facts = kafka + redis + population
     lines += facts.map { TerminalText.sentence(TerminalText.padded($0.name, Self.nameWidth) + "  " + $0.text, width: width) }
-    let remarks = report.problems.map { "WRONG  " + StatusWords.problem($0) } + report.notes.map { "NOTE   " + StatusWords.note($0) }
-    if !remarks.isEmpty { lines.append("") }
-    return lines + remarks.map { TerminalText.sentence($0, width: width) }
+    return lines
+      + TerminalText.remarks(wrong: report.problems.map(StatusWords.problem), notes: report.notes.map(StatusWords.note), width: width)
   }
 
   private static let nameWidth = "mailboxes".count
