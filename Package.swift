@@ -108,9 +108,8 @@ let package = Package(
     tests(
       "CommandTests",
       [
-        "Command", "carillon", "EncryptedMessage", "MyAttachment", "OwnExtensions", "Worker", "TestSupport", "EventLoop", "JSON",
-        "Cryptography", "Kafka",
-        "Notifications", "Redis",
+        "Command", "carillon", "EncryptedMessage", "MyAttachment", "OwnExtensions", "Operations", "Worker", "TestSupport", "EventLoop",
+        "JSON", "Cryptography", "Kafka", "Notifications", "Redis",
       ]),
     tests(
       "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"],

@@ -1,8 +1,10 @@
-/// Columns as wide as their longest entry: the first to the left, the last one as it is, those between to the right unless said otherwise.
+/// Columns as wide as their longest entry: the first to the left, those between to the right, the last one as it is, unless said otherwise.
 struct TerminalTable {
   let heading: [String]
   /// Columns between the first and the last that are words.
   var words: Set<Int> = []
+  /// Whether the last column is to the right, too.
+  var alignsLast = false
 
   /// The heading and the rows as lines of no more than this width; nil: of any.
   func lines(_ rows: [[String]], width: Int?) -> [String] {
@@ -11,7 +13,7 @@ struct TerminalTable {
     return all.map { row in
       let columns = row.indices.map { column in
         if column == 0 || words.contains(column) { return TerminalText.padded(row[column], widths[column]) }
-        return column == row.count - 1 ? row[column] : TerminalText.aligned(row[column], widths[column])
+        return column == row.count - 1 && !alignsLast ? row[column] : TerminalText.aligned(row[column], widths[column])
       }
       let line = TerminalText.row(columns, width: width)
       return String(line.reversed().drop { $0 == " " }.reversed())
@@ -23,6 +25,12 @@ extension TerminalText {
   /// A sentence that goes on in the next line where it is too long for one.
   static func sentence(_ text: String, width: Int?) -> String {
     row(text.split(separator: " ", omittingEmptySubsequences: false).map(String.init), separator: " ", width: width)
+  }
+
+  /// What ends a report, behind an empty line: what is wrong, and what is to be known; nothing where there is neither.
+  static func remarks(wrong: [String], notes: [String], width: Int?) -> [String] {
+    let remarks = wrong.map { "WRONG  " + $0 } + notes.map { "NOTE   " + $0 }
+    return (remarks.isEmpty ? [] : [""]) + remarks.map { sentence($0, width: width) }
   }
 
   /// A time of milliseconds in at most two units: `850ms`, `4.2s`, `3m 20s`, `2h 5m`, `4d 3h`.

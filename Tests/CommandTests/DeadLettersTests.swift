@@ -2,6 +2,9 @@ import JSON
 import TestSupport
 import Testing
 
+@testable import Command
+@testable import Operations
+
 /// What `carillon dead-letters` promises to the person who types.
 @Suite struct DeadLettersTests {
   private static let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
@@ -44,6 +47,18 @@ import Testing
       #expect(result.status == 3 && result.output.isEmpty)
       #expect(result.errors.contains("Kafka does not answer at 127.0.0.1:9"), "it said: \(result.errors)")
     }
+  }
+
+  @Test func wordsStandToTheLeftAndCountsAndAgesToTheRight() {
+    var shop = LetterGroup(reason: "BadTopic", application: "com.example.shop", oldest: 0, newest: 60_000)
+    (shop.counts, shop.again) = ([.pending: 2, .redriven: 10], 1)
+    let none = LetterGroup(reason: "Poison", application: nil, counts: [.discarded: 1], oldest: 60_000, newest: 9_999_500)
+    #expect(
+      LetterPrinter(prefix: "notifications.", now: 10_000_000).table([shop, none]) == [
+        "reason    application       letters  pending  redriven  discarded  again      oldest      newest",
+        "BadTopic  com.example.shop       12        2        10          0      1  2 h 46 min  2 h 45 min",
+        "Poison    -                       1        0         0          1      0  2 h 45 min      500 ms",
+      ])
   }
 
   @Test func aLetterIsListedShownRedrivenAndDiscarded() async throws {

@@ -102,7 +102,9 @@ import Worker
     try await withRedis(listening: .port(nil)) { server in
       try await CarillonCommand.with { carillon in
         let place = ["--kafka", "127.0.0.1:1", "--redis", server.address.description]
-        let worker = try carillon.start(["transform", "--worker", "waits\u{1B}[2J"] + place)
+        // What a terminal obeys, as it is written with seven bits and with eight.
+        let name = "waits\u{1B}[2J\u{9B}2J\u{7F}"
+        let worker = try carillon.start(["transform", "--worker", name] + place)
         try await worker.untilErrors(contain: "could not start", withinSeconds: 60)
         var told = try Told(try await carillon.run(["status", "--json", "--sample", "0s"] + place))
         let deadline = ContinuousClock.now + .seconds(40)
@@ -112,10 +114,13 @@ import Worker
         }
         #expect(told.status == 1 && told.problems.contains("kafka-away") && told.problems.contains("worker-not-ready"))
         #expect(told.workers.first?["state"] == "not-ready" && told.workers.first?["conditions"]?[0]?["forMs"]?.integerValue ?? -1 >= 0)
+        let json = try await carillon.run(["status", "--json", "--sample", "0s"] + place)
+        #expect(try Told(json).workers.first?["worker"]?.stringValue == name)
+        #expect(json.output.unicodeScalars.allSatisfy { $0 == "\n" || $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) })
         let text = try await carillon.run(["status", "--sample", "0s"] + place)
         #expect(
           text.status == 1 && text.output.contains("NOT READY") && text.output.contains("WRONG  Kafka does not answer at 127.0.0.1:1"))
-        #expect(text.lines.contains { $0.hasPrefix("WRONG  waits\u{FFFD}[2J is not ready: ") }, "it said: \(text.output)")
+        #expect(text.lines.contains { $0.hasPrefix("WRONG  waits\u{FFFD}[2J\u{FFFD}2J\u{FFFD} is not ready: ") }, "it said: \(text.output)")
         try await worker.stop()
       }
     }

@@ -99,7 +99,7 @@ enum ApplicationsCommands {
   private static func person(_ values: SettingValues) throws(UsageError) -> String {
     if let name = try text(values, by) { return name }
     // Somebody's long host name is no reason not to stop.
-    return ApplicationStop.cut(DeadLetterSettings.person)
+    return ApplicationStop.cut(Machine.person)
   }
 
   private static func text(_ values: SettingValues, _ setting: Setting<String?>) throws(UsageError) -> String? {
@@ -118,7 +118,7 @@ enum ApplicationsCommands {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-applications")
     let topics = ClusterSettings.topics(values)
     _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.applications, at: kafka) }
-    return try await DeadLetterCommands.read(kafka) { loop, log in
+    return try await ReadingLog.with(kafka, loop: "applications") { loop, log in
       let ledger = ApplicationLedger(on: loop, kafka, topics) {
         log.report($0)
       } onRefused: { place, reason in

@@ -50,16 +50,9 @@ enum AuditCommand {
     settings.forbidsPending = !values[isPendingAllowed]
     settings.limit = values[limit]
     settings.spillFolder = values.spillFolder(spill)
-    let loop = EventLoop(name: "audit")
-    let log = ReadingLog()
-    let auditor = Auditor(on: loop, kafka, RequestRules(values), settings) { log.report($0) }
-    let report: AuditReport
-    do {
-      report = try await auditor.audit()
-    } catch let error as KafkaError {
-      throw kafka.failure(error)
+    let report = try await ReadingLog.with(kafka, loop: "audit") { loop, log in
+      try await Auditor(on: loop, kafka, RequestRules(values), settings) { log.report($0) }.audit()
     }
-    await loop.close()
     let printer = AuditPrinter(timelines: TimelinePrinter(prefix: values[ClusterSettings.topicPrefix]))
     for line in values[AnswerSettings.json] ? printer.json(report) : printer.text(report) { StandardOutput.line(line) }
     return report.findings.violationCount == 0 ? .done : .answerIsNo

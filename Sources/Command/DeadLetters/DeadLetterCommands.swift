@@ -25,7 +25,7 @@ enum DeadLetterCommands {
     let (kafka, filter, now) = try await begin(values, state: values[Settings.state])
     let printer = printer(values, now)
     let (isJSON, isAll) = (values[AnswerSettings.json], values[Settings.all])
-    let survey = try await read(kafka) { loop, log in
+    let survey = try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
       try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
         .survey(filter) { letter in
           if isAll { StandardOutput.line(isJSON ? printer.json(letter).text : printer.line(letter)) }
@@ -61,7 +61,7 @@ enum DeadLetterCommands {
   ) { values in
     let (kafka, filter, now) = try await begin(values, state: values[Settings.state])
     let (limit, showsAll) = (values[Settings.limit], values[Settings.payload])
-    let page = try await read(kafka) { loop, log in
+    let page = try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
       try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
         .show(filter, limit: limit, withValues: showsAll)
     }
@@ -91,18 +91,6 @@ enum DeadLetterCommands {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-dead-letters")
     try await Settings.check(kafka, ClusterSettings.topics(values))
     return (kafka, filter, now)
-  }
-
-  /// Runs a reader on a loop of its own.
-  static func read<R>(_ kafka: KafkaConfiguration, _ body: (EventLoop, ReadingLog) async throws -> R) async throws -> R {
-    let loop = EventLoop(name: "dead-letters")
-    do {
-      let result = try await body(loop, ReadingLog())
-      await loop.close()
-      return result
-    } catch let error as KafkaError {
-      throw kafka.failure(error)
-    }
   }
 
   // MARK: Nothing found

@@ -1,5 +1,4 @@
 import EventLoop
-import Glibc
 import Kafka
 import Notifications
 import Operations
@@ -90,12 +89,6 @@ enum DeadLetterSettings {
           .contradiction, "with another \(name) it is another request: add --as-new, and it keeps nothing of its first place")
       }
     }
-  }
-
-  /// Who types: `user@host`.
-  static var person: String {
-    let name = getpwuid(getuid()).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? "\(getuid())"
-    return "\(name)@\(Machine.hostName)"
   }
 
   /// Finds the topic, with an error that says what to type when it is not there.

@@ -21,12 +21,7 @@ struct LetterPrinter {
       return [TerminalText.visible(group.reason), group.application.map(TerminalText.visible) ?? "-", "\(group.count)"]
         + counts.map(String.init) + ["\(group.again)", age(group.oldest), age(group.newest)]
     }
-    let widths = head.indices.map { column in ([head] + rows).map { $0[column].count }.max() ?? 0 }
-    return ([head] + rows).map { row in
-      row.enumerated().map { column, text in
-        column < 2 ? TerminalText.padded(text, widths[column]) : TerminalText.aligned(text, widths[column])
-      }.joined(separator: "  ")
-    }
+    return TerminalTable(heading: head, words: [1], alignsLast: true).lines(rows, width: nil)
   }
 
   /// How long ago something was.

@@ -74,7 +74,7 @@ enum RedriveCommand {
     let topics = ClusterSettings.topics(values)
     try await Settings.check(kafka, topics)
     var order = LetterOrder(
-      action, filter, by: Settings.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
+      action, filter, by: Machine.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
     order.isAgain = values[Settings.again]
     order.isDryRun = values[Settings.dryRun]
     order.note = values[Settings.note]
@@ -107,7 +107,7 @@ enum RedriveCommand {
     // Its watches end with the process.
     let signals = StopSignals(on: EventLoop(name: "signals"))
     try await signals.watch()
-    return try await DeadLetterCommands.read(kafka) { loop, log in
+    return try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
       let watch = OutcomeWatch(on: loop, kafka, rules)
       if waits != nil { try await watch.begin() }
       let redriver = DeadLetterRedriver(on: loop, kafka, rules, order) {

@@ -101,15 +101,6 @@ extension SettingKind where Value == EventType {
   }
 }
 
-extension SettingKind where Value == DeviceToken {
-  /// A device's token.
-  static var deviceToken: SettingKind {
-    SettingKind(
-      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) },
-      write: \.text)
-  }
-}
-
 extension SettingKind where Value == NotificationID {
   /// An apns-id.
   static var notificationID: SettingKind {

@@ -48,16 +48,9 @@ enum ExplainCommand {
     let question = try question(values)
     let hints = SearchHints(target: values[target], published: try published(values, now: now))
     let kafka = try ClusterSettings.kafka(values, client: "carillon-explain")
-    let loop = EventLoop(name: "explain")
-    let log = ReadingLog()
-    let explainer = Explainer(on: loop, kafka, RequestRules(values)) { log.report($0) }
-    let result: SearchResult
-    do {
-      result = try await explainer.explain(question, hints)
-    } catch let error as KafkaError {
-      throw kafka.failure(error)
+    let result = try await ReadingLog.with(kafka, loop: "explain") { loop, log in
+      try await Explainer(on: loop, kafka, RequestRules(values)) { log.report($0) }.explain(question, hints)
     }
-    await loop.close()
     let printer = TimelinePrinter(prefix: values[ClusterSettings.topicPrefix], width: Terminal.width)
     for explanation in result.explanations {
       if values[AnswerSettings.json] {
@@ -117,27 +110,5 @@ extension RequestQuestion {
     case .person(let user, _, _): "requests for user:\(TerminalText.visible(user))"
     case .target(let target, _, _): "requests for \(TerminalText.visible(target))"
     }
-  }
-}
-
-extension RequestRules {
-  /// As the settings of a cluster's workers say.
-  init(_ values: SettingValues) {
-    let payload = values[RequestSettings.payloadBytes]
-    self.init(
-      topics: ClusterSettings.topics(values),
-      limits: RequestLimits(
-        payloadBytes: payload, voipPayloadBytes: max(payload, 5120),
-        longestLifetime: Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000)),
-      oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000))
-  }
-}
-
-extension SettingKind where Value == Moment {
-  /// A time, or how long ago.
-  static var past: SettingKind {
-    SettingKind(
-      placeholder: "TIME", allowed: "a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30s, 10m, 2h or 1d",
-      read: { Moment(past: $0) }, write: \.text)
   }
 }

@@ -60,7 +60,7 @@ struct ExtensionsInForce: Sendable {
 
   /// Lets go of what the extensions have used; after the lanes. A folder that hangs does not keep the process.
   func close() async {
-    if let media { await Task { await media.close() }.wait(until: .now + .seconds(2)) }
+    if let media { await Task { await media.close() }.value(by: .now + .seconds(2)) }
   }
 
   /// Reads the file again; nil where there is none. A wrong one changes nothing, and is told.

@@ -18,15 +18,14 @@ struct LagPrinter {
     lines.append("")
     lines += TerminalTable(heading: ["TOPIC", "RECORDS", "NEWEST", "IN/S", "READ BY"])
       .lines(report.logs.flatMap { showsPartitions ? partitions($0) : [summary($0)] }, width: width)
-    let remarks = report.problems.map { "WRONG  " + LagWords.problem($0) } + report.gaps.map { "NOTE   " + LagWords.gap($0) }
-    if !remarks.isEmpty { lines.append("") }
-    return lines + remarks.map { TerminalText.sentence($0, width: width) }
+    return lines
+      + TerminalText.remarks(wrong: report.problems.map(LagWords.problem), notes: report.gaps.map(LagWords.gap), width: width)
   }
 
   private var heading: String {
     var words = [Timestamp.text(report.time), "group \(TerminalText.visible(report.group))"]
     if let members = report.members {
-      words.append(members.state == "Dead" ? "does not exist" : "\(members.state), \(TerminalText.count(members.members.count, "member"))")
+      words.append(LagWords.state(members))
     }
     if let lanes = report.lanes { words.append(TerminalText.count(lanes.count, "fan-out lane")) }
     return TerminalText.row(words, width: width)

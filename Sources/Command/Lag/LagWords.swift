@@ -50,6 +50,11 @@ enum LagWords {
     }
   }
 
+  /// How it is with a group: `Stable, 3 members`.
+  static func state(_ group: GroupMembers) -> String {
+    group.state == "Dead" ? "does not exist" : "\(group.state), \(TerminalText.count(group.members.count, "member"))"
+  }
+
   static func owner(_ owner: PartitionOwner) -> String {
     switch owner {
     case .member(let member): TerminalText.visible("\(member.client) \(member.host.drop { $0 == "/" })")

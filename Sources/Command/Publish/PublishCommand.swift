@@ -187,10 +187,3 @@ private struct LineSource {
     StandardError.line("\(published) requests so far, \(published * 1000 / milliseconds) a second")
   }
 }
-
-extension RequestLimits {
-  /// As the settings of a cluster's workers say.
-  fileprivate init(_ values: SettingValues) {
-    self.init(payloadBytes: values[RequestSettings.payloadBytes], voipPayloadBytes: max(5120, values[RequestSettings.payloadBytes]))
-  }
-}

@@ -30,6 +30,6 @@ actor Lanes {
       for host in hosts { group.addTask { await host.stop(withinMilliseconds: milliseconds) } }
     }
     hosts = []
-    await beside.wait(until: end)
+    await beside.value(by: end)
   }
 }

@@ -45,14 +45,6 @@ struct RoleProcess: Sendable {
 
   private var workerName: String { values[RoleSettings.worker] ?? "\(role)@\(Machine.hostName):\(getpid())" }
 
-  /// What does not change of what it says of itself to the cluster.
-  private func report(_ admin: AdminServer) async -> WorkerReport {
-    let now = WallClock.milliseconds()
-    var report = WorkerReport(name: workerName, roles: [role], version: Program.version, started: now, written: now)
-    report.admin = "http://\(Machine.reachable(await admin.address))"
-    return report
-  }
-
   /// Runs the process.
   ///
   /// - Parameters:
@@ -85,7 +77,8 @@ struct RoleProcess: Sendable {
     let watching = Task { await kafka.run() }
     let redis = RedisWait(on: control)
     let lanes = Lanes()
-    let reporter = WorkerReporter(on: control, place.store, await report(admin), health: health, metrics: metrics)
+    let reporter = WorkerReporter(
+      on: control, place.store, workerName, roles: [role], admin: await admin.address, health: health, metrics: metrics)
     let work = Task {
       do { try await start(place, redis, lanes, reporter, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
     }

@@ -24,9 +24,18 @@ actor WorkerReporter {
   /// How long the end may take, and how often a Redis is looked for that is away, in milliseconds.
   private static let (endMilliseconds, retryMilliseconds) = (1_000, 500)
 
-  /// - Parameter process: what the process is.
-  init(on loop: EventLoop, _ store: StoreConfiguration, _ process: WorkerReport, health: Health, metrics: MetricRegistry) {
-    (self.loop, self.process, self.health, self.metrics) = (loop, process, health, metrics)
+  /// - Parameters:
+  ///   - name: what events and logs call the process, without a lane's number.
+  ///   - roles: the stages that it runs.
+  ///   - admin: where its admin server listens.
+  init(
+    on loop: EventLoop, _ store: StoreConfiguration, _ name: String, roles: [String], admin: SocketAddress, health: Health,
+    metrics: MetricRegistry
+  ) {
+    (self.loop, self.health, self.metrics) = (loop, health, metrics)
+    let now = WallClock.milliseconds()
+    process = WorkerReport(name: name, roles: roles, version: Program.version, started: now, written: now)
+    process.admin = "http://\(Machine.reachable(admin))"
     var store = store
     // Nobody waits for it, and it is soon followed by another.
     store.callDeadlineMilliseconds = min(store.callDeadlineMilliseconds, Workers.intervalMilliseconds)
@@ -91,7 +100,7 @@ actor WorkerReporter {
     work?.cancel()
     if shards?.isUp == true {
       let leaving = Task { await leave() }
-      await leaving.wait(until: .now + .milliseconds(Self.endMilliseconds))
+      await leaving.value(by: .now + .milliseconds(Self.endMilliseconds))
     }
     shards?.close()
     shards = nil

@@ -1,4 +1,5 @@
 import Notifications
+import Operations
 import Transform
 import Worker
 
@@ -16,4 +17,23 @@ enum RequestSettings {
     "How long after its publication a request with apns-expiration 0 may still be tried.")
 
   static let group = SettingGroup("Requests", [], advanced: [payloadBytes, longestLifetime, oneAttempt])
+}
+
+extension RequestLimits {
+  /// As the settings of a cluster's workers say of payloads.
+  init(_ values: SettingValues) {
+    let payload = values[RequestSettings.payloadBytes]
+    self.init(payloadBytes: payload, voipPayloadBytes: max(payload, RequestLimits().voipPayloadBytes))
+  }
+}
+
+extension RequestRules {
+  /// As the settings of a cluster's workers say.
+  init(_ values: SettingValues) {
+    var limits = RequestLimits(values)
+    limits.longestLifetime = Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000)
+    self.init(
+      topics: ClusterSettings.topics(values), limits: limits,
+      oneAttemptSeconds: Int64(values[RequestSettings.oneAttempt].wholeMilliseconds / 1000))
+  }
 }

@@ -12,3 +12,12 @@ extension SettingKind where Value == String {
       }, write: { $0 })
   }
 }
+
+extension SettingKind where Value == DeviceToken {
+  /// A device's token.
+  static var deviceToken: SettingKind {
+    SettingKind(
+      placeholder: "TOKEN", allowed: "a device token: an even number of hexadecimal digits, 64 to 512", read: { DeviceToken($0) },
+      write: \.text)
+  }
+}

@@ -18,6 +18,13 @@ extension SettingKind where Value == Moment {
       read: { text in seconds(text).map { .at($0 * 1000) } ?? Duration(written: text).map { .away($0) } }, write: \.text)
   }
 
+  /// A time, or how long ago.
+  static var past: SettingKind {
+    SettingKind(
+      placeholder: "TIME", allowed: "a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30s, 10m, 2h or 1d",
+      read: { Moment(past: $0) }, write: \.text)
+  }
+
   private static func seconds(_ text: String) -> Int64? {
     guard text.utf8.count <= 15, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
     return Int64(text)

@@ -22,9 +22,8 @@ struct StatusPrinter {
     }
     let facts = kafka + redis + population
     lines += facts.map { TerminalText.sentence(TerminalText.padded($0.name, Self.nameWidth) + "  " + $0.text, width: width) }
-    let remarks = report.problems.map { "WRONG  " + StatusWords.problem($0) } + report.notes.map { "NOTE   " + StatusWords.note($0) }
-    if !remarks.isEmpty { lines.append("") }
-    return lines + remarks.map { TerminalText.sentence($0, width: width) }
+    return lines
+      + TerminalText.remarks(wrong: report.problems.map(StatusWords.problem), notes: report.notes.map(StatusWords.note), width: width)
   }
 
   private static let nameWidth = "mailboxes".count
@@ -35,11 +34,11 @@ struct StatusPrinter {
     let said = worker.report
     let deliveries = report.partitions(of: worker)
     let partitions = [said?.partitions.map { "\($0)" }, deliveries.isEmpty ? nil : "deliveries \(PartitionNames.text(deliveries))"]
+      .compactMap { $0 }.joined(separator: ", ")
     let places = [said?.admin].compactMap { $0 } + (said?.devices ?? [])
     return [
       TerminalText.visible(worker.name), TerminalText.visible(worker.roles.joined(separator: ", ")), state(worker),
-      said.map { "\($0.lanes)" } ?? "-",
-      partitions.compactMap { $0 }.joined(separator: ", ").isEmpty ? "-" : partitions.compactMap { $0 }.joined(separator: ", "),
+      said.map { "\($0.lanes)" } ?? "-", partitions.isEmpty ? "-" : partitions,
       said?.connections.map { "\($0)" } ?? "-", worker.age.map { TerminalText.duration($0) } ?? "-",
       TerminalText.visible(said?.version ?? "-"), TerminalText.visible(places.joined(separator: ", ")),
     ]
@@ -69,14 +68,14 @@ struct StatusPrinter {
     ]
     guard let lag = kafka.lag.value else { return facts }
     if let members = lag.members {
-      let state = members.state == "Dead" ? "does not exist" : "\(members.state), \(TerminalText.count(members.members.count, "member"))"
       let hosts = Dictionary(grouping: members.members) { String($0.host.drop { $0 == "/" }) }.sorted { $0.key < $1.key }.map {
         host, members in
         let partitions = members.reduce(0) { $0 + $1.partitions.count }
         let share = "\(TerminalText.count(members.count, "member")), \(TerminalText.count(partitions, "partition"))"
         return TerminalText.visible(host) + (members.count == 1 ? " (\(TerminalText.count(partitions, "partition")))" : " (\(share))")
       }
-      facts.append(("group", "\(TerminalText.visible(report.group)): \(state)" + (hosts.isEmpty ? "" : ": " + shortened(hosts))))
+      let state = "\(TerminalText.visible(report.group)): \(LagWords.state(members))"
+      facts.append(("group", state + (hosts.isEmpty ? "" : ": " + shortened(hosts))))
     }
     let topics = lag.topics.map { topic in
       "\(topic.topic) \(topic.records) records" + (topic.records == 0 ? "" : ", the oldest \(TerminalText.duration(topic.behind)) old")

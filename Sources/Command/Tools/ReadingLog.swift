@@ -1,3 +1,5 @@
+import EventLoop
+import Kafka
 import Operations
 import Synchronization
 
@@ -5,6 +7,23 @@ import Synchronization
 final class ReadingLog: Sendable {
   private let last = Mutex<(what: String, percent: Int64)>(("", -1))
   private static let step: Int64 = 5
+
+  /// Runs what reads Kafka on a loop of its own, with a log of how far it is.
+  ///
+  /// - Parameter name: the loop's.
+  /// - Throws: an error of Kafka as one that says what to type; all others as they are.
+  static func with<R>(
+    _ kafka: KafkaConfiguration, loop name: String, _ body: (EventLoop, ReadingLog) async throws -> R
+  ) async throws -> R {
+    let loop = EventLoop(name: name)
+    do {
+      let result = try await body(loop, ReadingLog())
+      await loop.close()
+      return result
+    } catch let error as KafkaError {
+      throw kafka.failure(error)
+    }
+  }
 
   /// Reports it when it is something new.
   func report(_ progress: ReadingProgress) { report(progress.what, read: progress.read, of: progress.total) }

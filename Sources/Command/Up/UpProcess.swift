@@ -106,11 +106,8 @@ struct UpProcess: Sendable {
       try await parts.keep(media.server)
       progress("media at \(media.links.base)")
     }
-    var report = WorkerReport(
-      name: "up", roles: ["transform", "fan-out"], version: Program.version, started: WallClock.milliseconds(),
-      written: WallClock.milliseconds())
-    report.admin = "http://\(Machine.reachable(await admin.address))"
-    let reporter = WorkerReporter(on: control, place.store, report, health: health, metrics: metrics)
+    let reporter = WorkerReporter(
+      on: control, place.store, "up", roles: ["transform", "fan-out"], admin: await admin.address, health: health, metrics: metrics)
     try await parts.keep(reporter)
     await reporter.start(lanes: 2)
     let listen = try await places.listen.free(on: control)

@@ -39,7 +39,7 @@ public struct LagHistory: Sendable {
     let lanes = last.lanes.map { $0.filter { $0.silentMilliseconds < laneLifetime } }
     var report = LagReport(
       time: last.time, group: group, members: last.members, topics: [], logs: [], lanes: lanes, problems: [], gaps: last.gaps)
-    for topic in [topics.requests, topics.devices] {
+    for topic in topics.ofGroup {
       let states = last.lags.filter { $0.partition.topic == topic }.map { lag in
         let (behind, rates) = (lag.behind(at: last.time), rates[lag.partition])
         return PartitionState(
@@ -48,7 +48,7 @@ public struct LagHistory: Sendable {
       }
       if !states.isEmpty { report.topics.append(TopicLag(topic: topic, partitions: states)) }
     }
-    for topic in [topics.deliveries, topics.events, topics.journal, topics.deadLetters] {
+    for topic in topics.ofNoGroup {
       let isRead = topic == topics.deliveries
       let partitions = last.logs.filter { $0.partition.topic == topic }.map { log in
         let readers = isRead ? lanes?.filter { $0.partition == log.partition.partition }.map(\.name) : nil

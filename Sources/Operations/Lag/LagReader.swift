@@ -47,9 +47,8 @@ public actor LagReader {
     func partitions(_ topic: String) -> [TopicPartition] { cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? [] }
     if groupLag == nil { groupLag = try GroupLag(on: loop, kafka, group: group, admin) }
     var lags: [PartitionLag] = []
-    for topic in [topics.requests, topics.devices] { lags += try await groupLags(of: partitions(topic), by: moment) }
-    let others = [topics.deliveries, topics.events, topics.journal, topics.deadLetters]
-    let logs = readsLogs ? try await logs(others.flatMap { partitions($0) }) : []
+    for topic in topics.ofGroup { lags += try await groupLags(of: partitions(topic), by: moment) }
+    let logs = readsLogs ? try await logs(topics.ofNoGroup.flatMap { partitions($0) }) : []
     var members: GroupMembers?
     if cluster.isEmbedded {
       gaps.append(.ownersUntold)
@@ -97,8 +96,7 @@ public actor LagReader {
     let ends = try await admin.ends(of: partitions)
     var newest: [TopicPartition: Int64] = [:]
     let stretches = ends.filter { !$0.value.isEmpty }.map { TopicStretch($0.key, $0.value.upperBound - 1, $0.value.upperBound) }
-    let bounds = ["fetch.message.max.bytes": "1024", "queued.min.messages": "1"]
-    let reader = TopicReader(on: loop, kafka.merging(bounds), silenceMilliseconds: 10_000)
+    let reader = TopicReader.ofSingleRecords(on: loop, kafka)
     try await reader.read(stretches, "the newest records") { newest[TopicPartition($0.topic, $0.partition)] = $0.timestamp }
     return partitions.map { PartitionLog(partition: $0, offsets: ends[$0] ?? 0..<0, newest: newest[$0]) }
   }

@@ -1,5 +1,6 @@
 public import Kafka
 public import Store
+import Worker
 
 /// What a partition's log has, where no group says how far it is worked through.
 public struct PartitionLog: Sendable, Hashable {
@@ -54,4 +55,12 @@ public enum LagGap: Sendable, Hashable {
   case redisNotGiven
   /// Redis does not answer.
   case redisAway(String)
+}
+
+/// The topics that a sample tells of, in the order in which it does.
+extension Topics {
+  /// Those that the transform workers' group works through.
+  var ofGroup: [String] { [requests, devices] }
+  /// Those that no group works through and that grow with the work: the stops of applications do not.
+  var ofNoGroup: [String] { [deliveries, events, journal, deadLetters] }
 }

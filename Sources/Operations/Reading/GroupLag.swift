@@ -33,9 +33,7 @@ final class GroupLag {
   init(on loop: EventLoop, _ kafka: KafkaConfiguration, group: String, _ admin: Admin) throws(KafkaError) {
     self.admin = admin
     offsets = try GroupOffsets(kafka, group: group)
-    // One record of each partition is wanted: no more than the batch that has it.
-    let bounds = ["fetch.message.max.bytes": "1024", "queued.min.messages": "1"]
-    reader = TopicReader(on: loop, kafka.merging(bounds), silenceMilliseconds: 10_000)
+    reader = .ofSingleRecords(on: loop, kafka)
   }
 
   /// How far the group is behind in each of these partitions of one topic, in their order.

@@ -40,6 +40,12 @@ public final class TopicReader {
     self.silenceMilliseconds = silenceMilliseconds
   }
 
+  /// A reader that wants one record of each partition, soon: it is given no more than the batch that has it.
+  static func ofSingleRecords(on loop: EventLoop, _ kafka: KafkaConfiguration) -> TopicReader {
+    let bounds = ["fetch.message.max.bytes": "1024", "queued.min.messages": "1"]
+    return TopicReader(on: loop, kafka.merging(bounds), silenceMilliseconds: 10_000)
+  }
+
   /// Reads these stretches, at most one of a partition.
   ///
   /// - Parameters:

@@ -190,21 +190,3 @@ public actor StatusReader {
     return .found(survey.result)
   }
 }
-
-extension Task where Failure == Never {
-  /// What it finds by then; nil: nothing yet, and it goes on.
-  fileprivate func value(by end: ContinuousClock.Instant) async -> Success? {
-    let (values, found) = AsyncStream<Success>.makeStream(bufferingPolicy: .bufferingOldest(1))
-    Task<Void, Never> {
-      found.yield(await value)
-      found.finish()
-    }
-    let clock = Task<Void, Never> {
-      try? await Task<Never, Never>.sleep(until: end, clock: .continuous)
-      found.finish()
-    }
-    defer { clock.cancel() }
-    for await value in values { return value }
-    return nil
-  }
-}
