@@ -100,17 +100,19 @@ final class DeviceRegistration {
     guard let session = sessions[generation] else { return }
     switch found {
     case .present(let entries, let standing):
-      if isBehind(standing, open) { return await restore(open.registration, of: generation) }
+      if isLost(standing, open) { return await restore(open.registration, of: generation) }
       if entries > 0 { open.resync() }
     case .elsewhere: sessions.elsewhere(session, open)
     case .unregistered(let standing):
-      if isBehind(standing, open) { return await restore(open.registration, of: generation) }
-      session.close(.registrationLost)
+      if isLost(standing, open) { return await restore(open.registration, of: generation) }
+      // Its own request to be forgotten may have come this far; whoever works on that ends the session.
+      if !open.isChanging { session.close(.registrationLost) }
     }
   }
 
-  /// Whether another registration stands than the session's, and an older one: Redis has lost the session's.
-  private func isBehind(_ standing: RegistrationStamp?, _ open: OpenSession) -> Bool {
+  /// Whether Redis has lost the session's registration: another one stands, and an older one. What is changing is published anyway.
+  private func isLost(_ standing: RegistrationStamp?, _ open: OpenSession) -> Bool {
+    guard !open.isChanging else { return false }
     guard let standing else { return true }
     return standing.digest != open.registration.digest && standing.offset <= open.registeredAt
   }

@@ -82,6 +82,9 @@ final class OpenSession {
 
   func changeEnded() { changes -= 1 }
 
+  /// Whether a change of the registration is under way.
+  var isChanging: Bool { changes > 0 }
+
   var isAwaitingAcknowledgements: Bool { flow.unacknowledged > 0 }
 
   /// When the oldest unacknowledged delivery was sent: the lane's seconds.
