@@ -22,6 +22,8 @@ public struct TransformMetrics: Sendable {
   let assignedPartitions: Gauge
   let inFlight: Gauge
   let inFlightLimit: Gauge
+  let inFlightBytes: Gauge
+  let inFlightBytesLimit: Gauge
   let missed: Counter
   let partitions: Gauge
   let clients: ClientMetrics
@@ -57,6 +59,8 @@ public struct TransformMetrics: Sendable {
     assignedPartitions = registry.make(MetricNames.assignedPartitions)
     inFlight = registry.make(MetricNames.inFlight)
     inFlightLimit = registry.make(MetricNames.inFlightLimit)
+    inFlightBytes = registry.make(MetricNames.inFlightBytes)
+    inFlightBytesLimit = registry.make(MetricNames.inFlightBytesLimit)
     missed = registry.make(MetricNames.missed)
     // Each lane knows the same of them.
     partitions = registry.shared(MetricNames.partitions)

@@ -178,6 +178,12 @@ public enum MetricNames {
   /// Their bound.
   public static let inFlightLimit = Metric<Gauge>(
     "carillon_transform_in_flight_limit", "Records that may be in flight; beyond it partitions wait.")
+  /// What unfinished records retain.
+  public static let inFlightBytes = Metric<Gauge>(
+    "carillon_transform_in_flight_bytes", "Bytes that the records in flight retain, with what was made from them.")
+  /// Their bound.
+  public static let inFlightBytesLimit = Metric<Gauge>(
+    "carillon_transform_in_flight_bytes_limit", "Bytes that the records in flight may retain; beyond it partitions wait.")
   /// Records that were gone before they were read.
   public static let missed = Metric<Counter>(
     "carillon_transform_missed_total", "Offsets that were gone before they were read: the log began behind what was wanted next.")

@@ -14,15 +14,18 @@ import Worker
         shown("carillon_lag_seconds") == 0 && lane.metric("carillon_transform_assigned_partitions") == 2
       }
       #expect(lane.metric("carillon_transform_in_flight_limit") == 50_000)
+      #expect(lane.metric("carillon_transform_in_flight_bytes_limit") == Double(96 << 20))
       try await lane.whileRedisStandsStill {
         try await lane.request("device:" + String(repeating: "a", count: 64), count: 3)
         await lane.eventually("the oldest of three is two seconds old") {
           shown("carillon_lag_records") == 3 && shown("carillon_lag_seconds") ?? 0 > 2
         }
         #expect(lane.metric("carillon_transform_in_flight") == 3)
+        #expect(lane.metric("carillon_transform_in_flight_bytes") > 0)
         #expect(shown("carillon_lag_seconds") ?? 100 < 20)
       }
       await lane.eventually("it has caught up") { shown("carillon_lag_seconds") == 0 && shown("carillon_lag_records") == 0 }
+      #expect(lane.metric("carillon_transform_in_flight_bytes") == 0)
       #expect(lane.metric("carillon_transform_in_flight") == 0 && lane.metric("carillon_transform_missed_total") == 0)
       await lane.drain(withinMilliseconds: 5_000)
       #expect(shown("carillon_lag_seconds") == nil && shown("carillon_lag_records") == nil)

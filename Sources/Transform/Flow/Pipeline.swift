@@ -94,7 +94,10 @@ final class Pipeline {
   var hasRoom: Bool { inFlight.bytes < Self.maximumBytes || isIdle || !state.phase.mayResolveRecipients }
 
   /// What the records in flight may retain, with what is made from them; so many of the largest kind are well below `inFlight`.
-  private static let maximumBytes = 96 << 20
+  static let maximumBytes = 96 << 20
+
+  /// What they retain now.
+  var bytesInFlight: Int { inFlight.bytes }
 
   /// Whether nothing is under way.
   var isIdle: Bool { inFlight.flow.count == 0 }

@@ -62,6 +62,9 @@ final class Intake {
   /// Whether nothing waits.
   var isEmpty: Bool { backlog.isEmpty }
 
+  /// What the records in flight retain.
+  var bytesInFlight: Int { pipeline.bytesInFlight }
+
   // MARK: Partitions
 
   /// Partitions have come; those that have to wait are paused.

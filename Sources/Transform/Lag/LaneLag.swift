@@ -41,6 +41,7 @@ final class LaneLag {
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in tick() }
     metrics.inFlightLimit.set(settings.inFlight)
+    metrics.inFlightBytesLimit.set(Pipeline.maximumBytes)
   }
 
   /// A consumer has joined the group.
@@ -141,6 +142,7 @@ final class LaneLag {
     metrics.lagRecords.replace(with: records)
     metrics.assignedPartitions.set(partitions.count)
     metrics.inFlight.set(committer?.inFlight ?? 0)
+    metrics.inFlightBytes.set(intake?.bytesInFlight ?? 0)
     producers?.show(in: metrics.clients)
   }
 
