@@ -54,4 +54,6 @@ public enum LagGap: Sendable, Hashable {
   case redisNotGiven
   /// Redis does not answer.
   case redisAway(String)
+  /// Redis is full, and may take no heartbeats of lanes that live.
+  case redisFull
 }
