@@ -1,5 +1,3 @@
-import EventLoop
-import JSON
 import TestSupport
 import Testing
 
@@ -9,20 +7,12 @@ extension ClusterTests {
     .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
     .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
   struct ApplicationTests {
-    private func holds(_ part: String) async throws {
-      try await ClusterFixture.with(.real) { cluster in
-        let script = try await cluster.client(client("applications.py"), ["--binary", cluster.carillon(), "--part", part])
-        let exit = try await script.exit(withinSeconds: 400)
-        guard exit == .exited(0), script.lines.last?["result"]?.stringValue == "held" else {
-          throw ClusterFailure("applications.py --part \(part) ended with \(exit): \(script.text)")
-        }
-      }
-    }
+    private let applications = Script("applications.py", withinSeconds: 400)
 
-    @Test func aStoppedApplicationShowsNothingUntilItIsStartedWhoeverIsKilled() async throws { try await holds("stopped") }
+    @Test func aStoppedApplicationShowsNothingUntilItIsStartedWhoeverIsKilled() async throws { try await applications.holds("stopped") }
 
-    @Test func whatWasFilteredStaysSoWhenRedisIsRebuilt() async throws { try await holds("rebuilt") }
+    @Test func whatWasFilteredStaysSoWhenRedisIsRebuilt() async throws { try await applications.holds("rebuilt") }
 
-    @Test func severalPeopleStopAnApplicationOnce() async throws { try await holds("together") }
+    @Test func severalPeopleStopAnApplicationOnce() async throws { try await applications.holds("together") }
   }
 }

@@ -1,18 +1,7 @@
 import EventLoop
-import Foundation
 import JSON
 import TestSupport
 import Testing
-
-/// Guarantees across processes: real workers, real sockets, and clients that know nothing but the contract.
-@Suite(.serialized) enum ClusterTests {}
-
-extension ClusterTests {
-  /// Where the clients of these tests are.
-  static func client(_ name: String) -> String {
-    URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Clients/\(name)").path
-  }
-}
 
 extension ClusterTests {
   @Suite(.serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"))

@@ -1,6 +1,4 @@
-import EventLoop
 import Foundation
-import JSON
 import TestSupport
 import Testing
 
@@ -10,54 +8,51 @@ extension ClusterTests {
     .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
     .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
   struct ExtensionTests {
-    private func holds(_ part: String, of name: String = "extensions.py", _ more: [String] = contract) async throws {
-      try await ClusterFixture.with(.real) { cluster in
-        let script = try await cluster.client(client(name), ["--binary", cluster.carillon(), "--part", part] + more)
-        let exit = try await script.exit(withinSeconds: 300)
-        guard exit == .exited(0), script.lines.last?["result"]?.stringValue == "held" else {
-          throw ClusterFailure("\(name) --part \(part) ended with \(exit): \(script.text)")
-        }
-      }
+    private let extensions = Script(
+      "extensions.py", withinSeconds: 300,
+      [
+        "--contract",
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+          .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
+      ])
+    private let webhook = Script("webhook.py", withinSeconds: 300)
+    private let child = Script("child.py", withinSeconds: 300)
+    private let media = Script("media.py", withinSeconds: 300)
+
+    @Test func whatOthersHaveEncryptedIsShownDecryptedAndItsPlaintextStandsNowhereElse() async throws {
+      try await extensions.holds("opened")
     }
 
-    private static let contract = [
-      "--contract",
-      URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
-    ]
+    @Test func whatOnlyTheDeviceHasTheKeyForIsOpenedThere() async throws { try await extensions.holds("unopened") }
 
-    @Test func whatOthersHaveEncryptedIsShownDecryptedAndItsPlaintextStandsNowhereElse() async throws { try await holds("opened") }
+    @Test func aSignalPutsAnotherFileInForceAndABrokenOneChangesNothing() async throws { try await extensions.holds("reloaded") }
 
-    @Test func whatOnlyTheDeviceHasTheKeyForIsOpenedThere() async throws { try await holds("unopened") }
-
-    @Test func aSignalPutsAnotherFileInForceAndABrokenOneChangesNothing() async throws { try await holds("reloaded") }
-
-    @Test func killedWorkersLoseAndRepeatNothingAndShowNothingUnchanged() async throws { try await holds("killed") }
+    @Test func killedWorkersLoseAndRepeatNothingAndShowNothingUnchanged() async throws { try await extensions.holds("killed") }
 
     @Test func whatATeamsOwnServiceAnswersIsShownAndWhateverElseItDoesLosesNothing() async throws {
-      try await holds("asked", of: "webhook.py", [])
+      try await webhook.holds("asked")
     }
 
     @Test func killedWorkersAskAgainWithTheSameKeyAndShowNothingTwice() async throws {
-      try await holds("interrupted", of: "webhook.py", [])
+      try await webhook.holds("interrupted")
     }
 
     @Test func whatIsRebuiltHasBeenAskedForHoweverLittleTheServiceTakesAtATime() async throws {
-      try await holds("rebuilt", of: "webhook.py", [])
+      try await webhook.holds("rebuilt")
     }
 
     @Test func aProgramThatHangsFailsEndsAndFloodsLosesNothingAndOutlivesNoWorker() async throws {
-      try await holds("rough", of: "child.py", [])
+      try await child.holds("rough")
     }
 
     @Test func mediaAreAttachedAndServedAndWhateverTheirServerDoesLosesNothing() async throws {
-      try await holds("attached", of: "media.py", [])
+      try await media.holds("attached")
     }
 
     @Test func killedWorkersLoseNoAttachmentAndAFileIsKeptAsLongAsItsNotification() async throws {
-      try await holds("kept", of: "media.py", [])
+      try await media.holds("kept")
     }
 
-    @Test func whatIsRebuiltHasPassedItsExtensions() async throws { try await holds("rebuilt") }
+    @Test func whatIsRebuiltHasPassedItsExtensions() async throws { try await extensions.holds("rebuilt") }
   }
 }

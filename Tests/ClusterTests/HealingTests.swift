@@ -1,6 +1,3 @@
-import EventLoop
-import Foundation
-import JSON
 import TestSupport
 import Testing
 
@@ -10,34 +7,26 @@ extension ClusterTests {
     .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
     .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
   struct HealingTests {
-    private func holds(_ part: String) async throws {
-      try await ClusterFixture.with(.real) { cluster in
-        let script = try await cluster.client(client("healing.py"), ["--binary", cluster.carillon(), "--part", part])
-        let exit = try await script.exit(withinSeconds: 180)
-        guard exit == .exited(0), script.lines.last?["result"]?.stringValue == "held" else {
-          throw ClusterFailure("healing.py --part \(part) ended with \(exit): \(script.text)")
-        }
-      }
-    }
+    private let healing = Script("healing.py", withinSeconds: 180)
 
-    @Test func whatAnEmptyRedisHasLostIsRebuilt() async throws { try await holds("lost") }
+    @Test func whatAnEmptyRedisHasLostIsRebuilt() async throws { try await healing.holds("lost") }
 
-    @Test func aTopicMadeAgainIsRebuiltAsTheSameIncarnation() async throws { try await holds("again") }
+    @Test func aTopicMadeAgainIsRebuiltAsTheSameIncarnation() async throws { try await healing.holds("again") }
 
-    @Test func aTopicMadeAgainAtOnceWithAsManyRecordsIsNoticed() async throws { try await holds("at_once") }
+    @Test func aTopicMadeAgainAtOnceWithAsManyRecordsIsNoticed() async throws { try await healing.holds("at_once") }
 
-    @Test func whatAnotherOwnerHasFoundOfATopicIsNotFoundAgain() async throws { try await holds("judged") }
+    @Test func whatAnotherOwnerHasFoundOfATopicIsNotFoundAgain() async throws { try await healing.holds("judged") }
 
-    @Test func eventsTellTheIncarnationThatTheGroupHasForgotten() async throws { try await holds("forgotten") }
+    @Test func eventsTellTheIncarnationThatTheGroupHasForgotten() async throws { try await healing.holds("forgotten") }
 
-    @Test func whatIsWrittenLateOfAFormerTopicCountsForNothing() async throws { try await holds("late") }
+    @Test func whatIsWrittenLateOfAFormerTopicCountsForNothing() async throws { try await healing.holds("late") }
 
-    @Test func whatAnOlderRedisHasForgottenIsAppliedAgain() async throws { try await holds("older") }
+    @Test func whatAnOlderRedisHasForgottenIsAppliedAgain() async throws { try await healing.holds("older") }
 
-    @Test func whatIsReadAheadHidesNothingThatIsAppliedAgain() async throws { try await holds("midway") }
+    @Test func whatIsReadAheadHidesNothingThatIsAppliedAgain() async throws { try await healing.holds("midway") }
 
-    @Test func aBacklogDoesNotKeepTheRegistryFromBecomingWhole() async throws { try await holds("backlog") }
+    @Test func aBacklogDoesNotKeepTheRegistryFromBecomingWhole() async throws { try await healing.holds("backlog") }
 
-    @Test func aRecordThatNoWorkerSurvivesIsSetAside() async throws { try await holds("pill") }
+    @Test func aRecordThatNoWorkerSurvivesIsSetAside() async throws { try await healing.holds("pill") }
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import JSON
 import Kafka
+import Redis
 import TestSupport
 import Testing
 
@@ -92,6 +93,25 @@ import Testing
       let objects = try Self.objects(result)
       #expect(objects.count == 7 && objects.last?["lanes"] == .null)
       #expect(objects.last?["notes"]?.text.contains("the fan-out lanes are not known: ") == true)
+    }
+  }
+
+  @Test func aFullRedisSaysNothingOfTheLanesAndNoneIsMissing() async throws {
+    try await with { place in
+      try await withRedis(listening: .port(nil), settings: ["--maxmemory", "4mb"]) { server in
+        try await RedisProbe.with(server.address) { redis in
+          // The server is asked for more than it has, until it says no.
+          for number in 0..<60 {
+            _ = try? await redis.command("SET", .text("key-\(number)"), .bytes([UInt8](repeating: 1, count: 100_000)))
+          }
+          let result = try await place.lag("--no-rates", "--redis", server.address.description)
+          #expect(result.output.contains("NOTE   the fan-out lanes are not known: Redis is full"), "it said: \(result.output)")
+          #expect(!result.output.contains("no fan-out lane is alive") && result.status == (place.kafka.embedded == nil ? 1 : 0))
+          try await redis.command("FLUSHALL")
+          let empty = try await place.lag("--no-rates", "--redis", server.address.description)
+          #expect(empty.status == 1 && empty.output.contains("WRONG  no fan-out lane is alive"), "it said: \(empty.output)")
+        }
+      }
     }
   }
 

@@ -90,11 +90,11 @@ import Testing
       #expect(try await place.list().map(\.name) == ["twin"])
       try await place.leave("twin", started: 1_700_000_000_001)
       #expect(try await place.list().isEmpty)
-      for foreign in ["x", "[]", "{}", "7", "{\"started\":\"1\"}"] as [RedisArgument] {
+      for broken in ["x", "[]", "{}", "7", "{\"started\":\"1\"}"] as [RedisArgument] {
         try await place.beat("a")
-        try await place.redis.command("HSET", "{workers}reports", "a", foreign)
+        try await place.redis.command("HSET", "{workers}reports", "a", broken)
         try await place.leave("a")
-        #expect(try await place.list().isEmpty, "\(foreign)")
+        #expect(try await place.list().isEmpty, "\(broken)")
       }
     }
   }

@@ -74,6 +74,25 @@ actor TransformFixture {
     await eventually("the lane is ready") { self.health.isReady }
   }
 
+  /// Runs `body` beside further lanes of the same group, and gives it how they are.
+  nonisolated func beside(_ count: Int, _ body: ([Health]) async throws -> Void) async throws {
+    var failure: (any Error)?
+    let healths = (0..<count).map { _ in Health() }
+    let lanes = healths.map {
+      TransformLane(
+        settings, on: EventLoop(name: "further lane"), logger: .silent, health: $0, metrics: TransformMetrics(MetricRegistry()))
+    }
+    do {
+      for lane in lanes { try await Task(executorPreference: lane.loop) { try await lane.start() }.value }
+      try await body(healths)
+    } catch { failure = error }
+    for lane in lanes {
+      await Task(executorPreference: lane.loop) { await lane.drain(withinMilliseconds: 0) }.value
+      await lane.loop.close()
+    }
+    if let failure { throw failure }
+  }
+
   /// Ends the lane; a second time nothing happens.
   nonisolated func drain(withinMilliseconds milliseconds: Int) async {
     let lane = lane

@@ -173,6 +173,17 @@ import Worker
     }
   }
 
+  @Test func ofALaneWithoutAPartitionOnlyThatIsNotReady() async throws {
+    try await TransformFixture.with { lane in
+      // Three lanes share one partition, so that one of these two never gets it, whoever has it when they have agreed.
+      try await lane.beside(2) { others in
+        await lane.eventually("Redis is ready, and no partition is assigned") {
+          others.contains { $0.json.contains("no partition is assigned yet") && $0.json.contains(#""name":"redis","ready":true"#) }
+        }
+      }
+    }
+  }
+
   /// A failover may make a primary a replica of another.
   @Test func aLaneIsNotReadyWhileItsRedisIsAReplica() async throws {
     try await TransformFixture.with({ $0.store.inspectionMilliseconds = 100 }) { lane in

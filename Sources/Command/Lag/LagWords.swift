@@ -25,6 +25,7 @@ enum LagWords {
     case .ownersUnknown(let reason): "who works through the partitions is not known: \(reason)"
     case .redisNotGiven: "the fan-out lanes are not known without --redis"
     case .redisAway(let reason): "the fan-out lanes are not known: \(reason)"
+    case .redisFull: "the fan-out lanes are not known: Redis is full, and may take no heartbeats; see 'carillon status'"
     }
   }
 

@@ -126,11 +126,15 @@ public actor LagReader {
     let shards = shards ?? Shards(on: loop, store, clientName: "carillon-lag")
     if self.shards == nil { shards.start() }
     self.shards = shards
+    let lanes: [Lanes.Listing]
     do {
       try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      return try await Lanes(shards).list()
+      lanes = try await Lanes(shards).list()
     } catch {
       throw LaneGap(gap: .redisAway("\(error)"))
     }
+    // A server that tells nothing of its memory counts as one that has enough.
+    if let state = try? await shards.serverState(), state.refusesReports { throw LaneGap(gap: .redisFull) }
+    return lanes
   }
 }

@@ -55,6 +55,8 @@ public enum LagGap: Sendable, Hashable {
   case redisNotGiven
   /// Redis does not answer.
   case redisAway(String)
+  /// Redis is full, and may take no heartbeats of lanes that live.
+  case redisFull
 }
 
 /// The topics that a sample tells of, in the order in which it does.

@@ -79,7 +79,7 @@ public struct StatusReport: Sendable {
       problems += lag.problems.map { .lag($0) }
       notes += lag.gaps.compactMap { gap in
         switch gap {
-        case .topicMissing, .redisNotGiven, .redisAway: nil
+        case .topicMissing, .redisNotGiven, .redisAway, .redisFull: nil
         case .ownersUntold, .ownersUnknown: .lag(gap)
         }
       }

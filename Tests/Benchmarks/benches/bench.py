@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from .processes import Carillon, Cores, Redis, ends_with_parent, listener, wait_for
 
@@ -73,6 +74,16 @@ class Bench:
         # The storm of the fleet's hellos is not what is measured.
         return Carillon(
             binary or self.arguments.carillon, "fan-out", *self.place(), "--listen", "127.0.0.1:0", "--reconnects-per-second", "100000", **more)
+
+    def audit(self):
+        """What an audit says of all that was published, after ten seconds in which it can come to its end."""
+        time.sleep(10)
+        done = subprocess.run(
+            [self.arguments.carillon, "audit", "--kafka", self.arguments.kafka, "--topic-prefix", self.prefix, "--grace", "1s", "--json"],
+            capture_output=True, text=True)
+        if not done.stdout.strip():
+            raise SystemExit(f"the audit said: {done.stderr}")
+        return json.loads(done.stdout.strip().splitlines()[-1])
 
     # The fleet
 

@@ -47,7 +47,7 @@ class BesideReplay:
             if done.returncode:
                 raise SystemExit(f"replay ended with {done.returncode}: {done.stderr[-500:]}")
             written = json.loads(done.stdout)["written"]
-            violations = self.audit()
+            violations = bench.audit()["violations"]
         finally:
             self.transform.end()
             self.fan_out.end()
@@ -111,13 +111,3 @@ class BesideReplay:
         replay.send_signal(ending)
         replay.wait()
         return self.saved()
-
-    def audit(self):
-        bench = self.bench
-        time.sleep(10)
-        done = subprocess.run(
-            [bench.arguments.carillon, "audit", "--kafka", bench.arguments.kafka, "--topic-prefix", bench.prefix, "--grace", "1s", "--json"],
-            capture_output=True, text=True)
-        if not done.stdout.strip():
-            raise SystemExit(f"the audit said: {done.stderr}")
-        return json.loads(done.stdout.strip().splitlines()[-1])["violations"]

@@ -121,16 +121,9 @@ class Strain:
 
     def end(self, hurts, measured):
         """All that was published has come to its end, and an audit finds nothing amiss."""
-        bench = self.bench
         if not hurts:
             check(measured, self.count)
-        time.sleep(10)
-        done = subprocess.run(
-            [bench.arguments.carillon, "audit", "--kafka", bench.arguments.kafka, "--topic-prefix", bench.prefix, "--grace", "1s", "--json"],
-            capture_output=True, text=True)
-        if not done.stdout.strip():
-            raise SystemExit(f"the audit said: {done.stderr}")
-        audit = json.loads(done.stdout.strip().splitlines()[-1])
+        audit = self.bench.audit()
         return {"extensions": self.transform.labels("carillon_transform_extensions_total"), "violations": audit["violations"],
                 "outcomes": {name: count for name, count in audit["outcomes"].items() if count}}
 
