@@ -162,6 +162,9 @@ actor LaneFixture {
     devices.all[device].frames.filter { $0["type"]?.stringValue == type }
   }
 
+  /// The frames of a type that any device has got.
+  func frames(_ type: String) -> [JSONValue] { devices.all.indices.flatMap { frames(type, at: $0) } }
+
   func end(of device: Int) -> WebSocketEnd? { devices.all[device].end }
 
   func stopAcknowledging(_ device: Int) { devices.all[device].acknowledges = false }
