@@ -15,10 +15,14 @@ import Testing
   @Test func whatTheProcessUsesIsShown() {
     let usage = ProcessUsage.now()
     #expect(usage.residentBytes > Double(1 << 20) && usage.virtualBytes > usage.residentBytes && usage.processorSeconds >= 0)
-    // Others open and close some, too, but not as many.
     let before = ProcessUsage.openDescriptors
-    let held = (0..<200).map { _ in FileHandle(forReadingAtPath: "/dev/null") }
-    #expect((150.0...1_000.0).contains(ProcessUsage.openDescriptors - before) && held.count == 200)
+    // Others open and close some at the same time, and now and then many.
+    let isCounted = (0..<20).contains { _ in
+      let before = ProcessUsage.openDescriptors
+      let held = (0..<200).map { _ in FileHandle(forReadingAtPath: "/dev/null") }
+      return withExtendedLifetime(held) { (150.0...250.0).contains(ProcessUsage.openDescriptors - before) }
+    }
+    #expect(isCounted)
     #expect(ProcessUsage.maximumDescriptors > before)
   }
 }
