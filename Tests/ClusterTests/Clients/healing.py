@@ -133,10 +133,10 @@ async def on_one_redis(arguments, folder, proxy=None):
         redis.kill()
 
 
-async def two_devices(arguments, folder, work):
-    """A Redis, a transform, a fan-out, a device that stays and one that comes late; `work` is what happens meanwhile."""
+async def two_devices(arguments, folder, work, *flags):
+    """A Redis, a transform with flags, a fan-out, a device that stays and one that comes late; `work` is what happens meanwhile."""
     async with on_one_redis(arguments, folder) as (redis, cluster):
-        transform = await cluster.started("transform", *cluster.group)
+        transform = await cluster.started("transform", *flags, *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         absent = Device(url, None, user="grace")
@@ -349,6 +349,8 @@ async def late(arguments, folder):
     topic = arguments.prefix + "journal"
     # In the new topic more, so that each of its partitions goes on where the former one has ended.
     counts = {"former": 200, "new": 280, "last": 200}
+    # A device that is slower than all of them are judged must lose none.
+    roomy = ["--mailbox-bound", "10000"]
 
     async def publish(what):
         producer = Producer(arguments.kafka, arguments.prefix + "requests")
@@ -358,11 +360,15 @@ async def late(arguments, folder):
         await producer.flush()
 
     async def work(redis, cluster, transform, fan_out, url, present, absent):
-        other = await cluster.started("transform", *cluster.group)
+        other = await cluster.started("transform", *roomy, *cluster.group)
 
         async def arrived(what):
             wanted = {"%s %d" % (what, number) for number in range(counts[what])}
-            await until(lambda: wanted <= set(bodies(present)), "all of the %s arrive" % what, 60, lambda: len(bodies(present)))
+            await until(lambda: wanted <= set(bodies(present)), "all of the %s arrive" % what, 60, lambda: sorted(wanted - set(bodies(present))))
+
+        def begun():
+            """The partitions of which something has arrived."""
+            return {int(body.split()[1]) % 4 for body in bodies(present)}
 
         reader = Reader(arguments.kafka, [topic])
         task = asyncio.create_task(reader.run())
@@ -373,13 +379,14 @@ async def late(arguments, folder):
                 told.setdefault(record.partition, []).append(int(record.headers["incarnation"]))
             return told
 
-        # Both workers judge, and neither can write it down.
+        # Both workers judge, and neither can write it down. What they have not begun by the first refusal they do not begin until it ends.
         await limit(arguments, topic, "10")
         await publish("former")
-        await arrived("former")
+        await until(lambda: len(begun()) == 4, "something of each partition arrives", 60, begun)
         await stood_still(transform)
         await limit(arguments, topic, None)
         await until(lambda: committed(arguments) >= counts["former"], "the other worker has finished them", 60, lambda: committed(arguments))
+        await arrived("former")
         await make_again(arguments, os.path.join(folder, "workers.log"))
         await publish("new")
         await arrived("new")
@@ -399,7 +406,7 @@ async def late(arguments, folder):
         expect(audit.returncode == 0, "an audit finds nothing amiss", audit.stdout[:1500] + audit.stderr[-500:])
         say(late=sum(told != sorted(told) for told in incarnations().values()), audit=json.loads(audit.stdout.splitlines()[-1]))
 
-    await two_devices(arguments, folder, work)
+    await two_devices(arguments, folder, work, *roomy)
 
 
 async def older(arguments, folder):
