@@ -594,14 +594,18 @@ async def pill(arguments, folder):
 PARTS = {part.__name__: part for part in (lost, again, at_once, forgotten, judged, late, older, midway, backlog, pill)}
 
 
-def run_part(documentation, parts, prefix, **required):
-    """Runs the part that the command line names, in a folder of its own; where it is broken, what the workers have logged is shown."""
+def run_part(documentation, parts, prefix, **options):
+    """Runs the part that the command line names, in a folder of its own; where it is broken, what the workers have logged is shown. An option
+    is a text that says what must be given, or a number that holds where nothing is."""
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
-    for name, what in required.items():
-        parser.add_argument("--" + name, required=True, help=what)
+    for name, what in options.items():
+        if isinstance(what, int):
+            parser.add_argument("--" + name, type=int, default=what, help="(%d)" % what)
+        else:
+            parser.add_argument("--" + name, required=True, help=what)
     parser.add_argument("--part", required=True, choices=parts)
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix=prefix)

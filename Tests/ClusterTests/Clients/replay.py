@@ -2,8 +2,9 @@
 
   unfinished   half of what waits for devices that are offline is taken from their mailboxes, and what half of the devices remember of ids:
                --only-unfinished brings exactly these, each is shown once, and a rebuilding brings none of it back
-  interrupted  a range is replayed while newer revisions come, and the tool is interrupted three times, once by a kill: each record comes once
-               more, nothing is shown twice, nothing takes the place of a newer one
+  interrupted  a range, half of which no worker has judged yet, is replayed while newer revisions come, and the tool is interrupted three times,
+               once by a kill: each record comes once more, nothing is shown twice, nothing takes the place of a newer one
+               (--records 1000000 is its long form: a quarter of an hour, and 8 GB of memory)
 """
 import asyncio
 import collections
@@ -18,6 +19,8 @@ from extensions import RememberingDevice, audit, tool
 from healing import committed, emptied_and_rebuilt, on_one_redis, run_part
 
 PEOPLE, EACH = 40, 50
+# The devices of `interrupted`; at most as many requests as this are ahead of the workers.
+SCREENS, AHEAD = 20, 20_000
 # Takes half of the entries of each mailbox, and of every other device what it remembers of ids; answers with the apns-ids of what was taken.
 LOSE = """
 local gone = {}
@@ -118,14 +121,17 @@ async def unfinished(arguments, folder):
 
 async def interrupted(arguments, folder):
     producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=20)
+    flags = ["--mailbox-bound", "10000", "--session-timeout", "2s"]
+    # What takes a minute of a million takes no less of a machine that stands still.
+    patience = 60 + arguments.records // 1000
     async with on_one_redis(arguments, folder) as (redis, cluster):
-        await cluster.started("transform", *cluster.group)
+        transform = await cluster.started("transform", *flags, *cluster.group)
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
-        devices = [Screen(url, None, user="u%d" % number) for number in range(20)]
+        devices = [Screen(url, None, user="u%d" % number) for number in range(SCREENS)]
         names = []
 
-        async def publish(rounds, pause):
+        async def publish(rounds, pause=0.0):
             for number in range(rounds):
                 for place in range(len(devices)):
                     more = {"apns_collapse_id": "c%d" % (number % 7)} if number % 3 else {}
@@ -133,11 +139,21 @@ async def interrupted(arguments, folder):
                 await asyncio.sleep(pause)
             await producer.flush()
 
+        async def publish_newer():
+            while True:
+                await publish(1, 0.1)
+
         for device in devices:
             await device.__aenter__()
-        await publish(250, 0)
+        rounds = arguments.records // SCREENS
+        for begin in range(0, rounds // 2, AHEAD // SCREENS):
+            await publish(min(AHEAD // SCREENS, rounds // 2 - begin))
+            await until(lambda: committed(arguments) >= len(names), "the workers keep up", patience, lambda: [committed(arguments), len(names)])
+        transform.kill()
+        transform.wait()
+        await publish(rounds - rounds // 2)
         state = os.path.join(folder, "state")
-        command = [arguments.binary, "replay", *cluster.common[:2], *cluster.common[4:], *cluster.group, "--json"]
+        command = [arguments.binary, "replay", *cluster.common[:2], *cluster.common[4:], *cluster.group, "--json", "--max-behind", "0"]
 
         def saved():
             """How many records are written, as the file says."""
@@ -148,10 +164,10 @@ async def interrupted(arguments, folder):
             return sum(each["counts"]["written"] for each in json.loads(text)["partitions"]) if text else 0
 
         first, range_end = ["--state", state], len(names)
-        newer = asyncio.create_task(publish(100, 0.1))
-        for ending in (signal.SIGINT, signal.SIGKILL, signal.SIGINT):
+        newer = asyncio.create_task(publish_newer())
+        for number, ending in enumerate((signal.SIGINT, signal.SIGKILL, signal.SIGINT)):
             # So slow that a machine that stands still for a while does not let it come to its end.
-            words, before = [*command, *first, "--records-per-second", "100"], saved()
+            words, before = [*command, *first, "--records-per-second", str(max(100, arguments.records // 100))], saved()
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             await until(lambda: saved() > before, "it writes and saves", 60, lambda: process.stderr.read() if process.poll() is not None else None)
             await asyncio.sleep(0.5)
@@ -159,33 +175,40 @@ async def interrupted(arguments, folder):
             await until(lambda: process.poll() is not None, "it ends", 60)
             expect(process.returncode in (1, -9), "it was interrupted in the middle", [process.returncode, process.stderr.read()])
             first = ["--resume", state]
-        left = subprocess.run([*command, *first, "--records-per-second", "0"], capture_output=True, text=True, timeout=120)
-        expect(left.returncode == 0, "what is left is replayed", left.stderr)
-        total = json.loads(left.stdout)
-        await newer
+            if number == 0:
+                await cluster.started("transform", *flags, *cluster.group)
+        left = await asyncio.create_subprocess_exec(*command, *first, "--records-per-second", "0", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        output, errors = await asyncio.wait_for(left.communicate(), 2 * patience)
+        expect(left.returncode == 0, "what is left is replayed", errors.decode())
+        total = json.loads(output)
+        newer.cancel()
+        await producer.flush()
         reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
         reading = asyncio.create_task(reader.run())
-        await until(lambda: len(reader.records[arguments.prefix + "requests"]) == len(names) + total["written"], "the topic is read", 60)
+        records = reader.records[arguments.prefix + "requests"]
+        await until(lambda: len(records) == len(names) + total["written"], "the topic is read", patience, lambda: len(records))
+        reading.cancel()
         again = replayed(arguments, reader)
         expect(max(again.values()) == 1, "each record comes once more, and not twice", again.most_common(3))
         expect(len(again) == total["written"] >= range_end, "and none is forgotten", [len(again), total, range_end])
         expect(set(names[:range_end]) <= set(again), "of those that were there when it began", len(set(names[:range_end]) - set(again)))
-        reading.cancel()
-        await until(lambda: committed(arguments) >= len(names) + total["written"], "all of it is judged", 60, lambda: committed(arguments))
+        judged = len(names) + total["written"]
+        await until(lambda: committed(arguments) >= judged, "all of it is judged", patience, lambda: [committed(arguments), judged])
         last = {}
-        for record in reader.records[arguments.prefix + "requests"]:
+        for record in records:
             if "carillon-replay" not in record.headers:
                 last[record.headers["target"], record.headers.get("apns-collapse-id", record.headers["apns-id"])] = record.headers["apns-id"]
         wanted = {"user:u%d" % place: {name for (target, _), name in last.items() if target == "user:u%d" % place} for place in range(len(devices))}
         for place, device in enumerate(devices):
             target = "user:u%d" % place
-            await until(lambda: wanted[target] <= device.shown, "a device has the newest of everything", 60, lambda: len(wanted[target] - device.shown))
+            await until(
+                lambda: wanted[target] <= device.shown, "a device has the newest of everything", patience, lambda: len(wanted[target] - device.shown))
             expect(max(device.times.values()) == 1, "and nothing twice")
             await device.__aexit__()
-        say(written=total["written"], audit=audit(arguments))
+        say(written=total["written"], shown=sum(len(device.shown) for device in devices), audit=audit(arguments))
 
 
 PARTS = {"unfinished": unfinished, "interrupted": interrupted}
 
 if __name__ == "__main__":
-    run_part(__doc__, PARTS, "carillon-replay-")
+    run_part(__doc__, PARTS, "carillon-replay-", records=5_000)
