@@ -10,7 +10,7 @@ struct ReportScreen {
   ///   - text: the report for a person, in lines of a width; nil: of any.
   func show(json: () -> [String], text: (_ width: Int?) -> [String]) {
     if isJSON {
-      for line in json() { StandardOutput.line(TerminalText.json(line)) }
+      for line in json() { StandardOutput.json(line) }
       return StandardOutput.flush()
     }
     let width = Terminal.width

@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 import Synchronization
 import Worker
 
@@ -61,6 +62,9 @@ enum StandardOutput {
 
   /// Appends text and the end of a line.
   static func line(_ text: String) { write(text + "\n") }
+
+  /// Appends an object of JSON and the end of a line, without what a terminal would obey.
+  static func json(_ text: String) { line(PrintedJSON.text(text)) }
 
   /// Gives what is buffered to the reader.
   static func flush() { state.withLock { empty(&$0) } }

@@ -17,22 +17,6 @@ enum TerminalText {
     }
   }
 
-  /// A line of JSON that means the same, and that a terminal obeys nowhere: DEL and the controls with the eighth bit, which may stand in
-  /// strings as they are, stand there as escapes.
-  ///
-  /// It is for what is printed, and no affair of `JSONWriter`: what that writes is counted against limits and hashed, too.
-  static func json(_ line: String) -> String {
-    var text = String.UnicodeScalarView()
-    for scalar in line.unicodeScalars {
-      if (0x7F...0x9F).contains(scalar.value) {
-        text.append(contentsOf: "\\u00\(String(scalar.value, radix: 16))".unicodeScalars)
-      } else {
-        text.append(scalar)
-      }
-    }
-    return String(text)
-  }
-
   /// `name=value`, the value in quotes where its end would not be seen.
   static func word(_ name: String, _ value: String) -> String {
     let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }

@@ -9,6 +9,8 @@ import Testing
   private static let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
   private static let other = "00000000-0a4b-4c8e-9d52-3f6f6a9b1c11"
   private static let device = String(repeating: "ab", count: 32)
+  /// What a terminal obeys, and what JSON has as it is.
+  private static let control: Character = "\u{9B}"
 
   private func event(_ type: String, _ time: String, _ value: String, of subject: String = Self.id) -> TestRecord {
     TestRecord(
@@ -36,7 +38,7 @@ import Testing
               #"{"identifier":"order-7","target":"user:ada","source":{"offset":9007199254740993},"devices":2}"#),
             event(
               "response", "2026-01-31T12:00:01.000Z",
-              #"{"identifier":"order-7","device":"\#(Self.device)","action":"reply","userText":"thank \u001b[2J you"}"#
+              #"{"identifier":"order-7","device":"\#(Self.device)","action":"reply","userText":"thank \u001b[2J\#(Self.control) you"}"#
             ),
             event("delivered", "2099-01-31T12:00:02.000Z", #"{"device":"ff"}"#, of: Self.other),
           ], to: topic)
@@ -53,7 +55,7 @@ import Testing
       #expect(
         result.lines == [
           "2026-01-31T12:00:00.000Z  addressed     \(Self.id)  user:ada           identifier=order-7  devices=2",
-          "2026-01-31T12:00:01.000Z  response      \(Self.id)  abababab…abababab  identifier=order-7  action=reply  userText=\"thank \u{FFFD}[2J you\"",
+          "2026-01-31T12:00:01.000Z  response      \(Self.id)  abababab…abababab  identifier=order-7  action=reply  userText=\"thank \u{FFFD}[2J\u{FFFD} you\"",
           "2099-01-31T12:00:02.000Z  delivered     \(Self.other)  ff               ",
         ])
     }
@@ -71,6 +73,15 @@ import Testing
       #expect(shown.split(separator: "\n").count > all.lines.count)
       func characters(_ text: String) -> String { text.filter { !$0.isWhitespace } }
       #expect(characters(shown) == characters(all.output))
+    }
+  }
+
+  @Test func aProgramReadsWhatATerminalDoesNotObey() async throws {
+    try await withEvents { carillon, _, _, flags in
+      let result = try await carillon.run(flags + ["--from", "beginning", "--type", "response", "--until-idle", "300ms", "--json"])
+      let line = try #require(result.lines.first, "it said: \(result.errors)")
+      #expect(!line.contains(Self.control))
+      #expect(line.contains(#""userText":"thank \u001b[2J\u009b you""#), "\(line)")
     }
   }
 

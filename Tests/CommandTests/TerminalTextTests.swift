@@ -1,4 +1,3 @@
-import JSON
 import Testing
 
 @testable import Command
@@ -14,18 +13,6 @@ import Testing
       #expect(TerminalText.visible("a\(scalar)b") == "a\u{FFFD}b", "\(String(value, radix: 16))")
     }
     #expect(TerminalText.visible("Grüße, 東京 🎉 – “so”") == "Grüße, 東京 🎉 – “so”")
-  }
-
-  @Test func aLineOfJSONHasNoControlsAndMeansTheSame() throws {
-    for value in 0x00...0xA0 as ClosedRange<UInt32> {
-      let text = try "a\(#require(Unicode.Scalar(value)))\"\\é東🎉b"
-      let object = JSONValue.object([.init(key: text, value: .string(text))])
-      let line = TerminalText.json(object.text)
-      #expect(line.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }, "\(String(value, radix: 16))")
-      #expect(try JSONValue(parsing: line) == object)
-      // Whoever reads what the other lines say need not know of this one.
-      if !(0x7F...0x9F).contains(value) { #expect(line == object.text) }
-    }
   }
 
   @Test func aDevicesTokenIsShownByItsEndsAndNeverAsItIs() {

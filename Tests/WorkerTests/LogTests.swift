@@ -88,6 +88,9 @@ private final class LogPipe {
     let lines = logged { $0.info("hello", ["name": "a\nb\u{1B}[31m\"\u{9B}"]) }
     #expect(lines.count == 1)
     #expect(lines.first?.hasSuffix(#"name="a\nb\u{1b}[31m\"\u{9b}""#) == true)
+    let objects = logged(.json) { $0.info("hello", ["name": "a\nb\u{1B}[31m\u{7F}\u{9B}"]) }
+    #expect(objects.count == 1)
+    #expect(objects.first?.hasSuffix(#""name":"a\nb\u001b[31m\u007f\u009b"}"#) == true, "\(objects)")
   }
 
   @Test func nothingOfALineBelowTheLevelIsComputed() {

@@ -56,7 +56,7 @@ enum ApplicationsCommands {
     let entries = try await withLedger(values) { try await $0.read() }.filter { showsAll || $0.stops.open != nil }
     for entry in entries {
       if isJSON {
-        StandardOutput.line(printer.json(entry.application, entry.stops, showsAll: showsAll).text)
+        StandardOutput.json(printer.json(entry.application, entry.stops, showsAll: showsAll).text)
       } else {
         for line in printer.lines(entry, showsAll: showsAll) { StandardOutput.line(line) }
       }
@@ -76,7 +76,7 @@ enum ApplicationsCommands {
     }
     let printer = ApplicationPrinter(now: max(now, outcome.stops.open?.from ?? now))
     if values[AnswerSettings.json] {
-      StandardOutput.line(
+      StandardOutput.json(
         printer.json(application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested).text)
     } else if isDryRun, outcome.isChanged {
       StandardOutput.line("\(application)  would be \(change.isStop ? "stopped" : "started again"); nothing was written")

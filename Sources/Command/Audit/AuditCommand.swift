@@ -54,7 +54,11 @@ enum AuditCommand {
       try await Auditor(on: loop, kafka, RequestRules(values), settings) { log.report($0) }.audit()
     }
     let printer = AuditPrinter(timelines: TimelinePrinter(prefix: values[ClusterSettings.topicPrefix]))
-    for line in values[AnswerSettings.json] ? printer.json(report) : printer.text(report) { StandardOutput.line(line) }
+    if values[AnswerSettings.json] {
+      for line in printer.json(report) { StandardOutput.json(line) }
+    } else {
+      for line in printer.text(report) { StandardOutput.line(line) }
+    }
     return report.findings.violationCount == 0 ? .done : .answerIsNo
   }
 }

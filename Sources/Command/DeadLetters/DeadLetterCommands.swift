@@ -28,7 +28,8 @@ enum DeadLetterCommands {
     let survey = try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
       try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
         .survey(filter) { letter in
-          if isAll { StandardOutput.line(isJSON ? printer.json(letter).text : printer.line(letter)) }
+          guard isAll else { return }
+          if isJSON { StandardOutput.json(printer.json(letter).text) } else { StandardOutput.line(printer.line(letter)) }
         }
     }
     let groups = survey.wanted.sorted
@@ -36,9 +37,10 @@ enum DeadLetterCommands {
       say(nothing: filter, of: survey.all, printer)
       return .answerIsNo
     }
-    if !isAll {
-      let lines = isJSON ? groups.map { printer.json($0).text } : printer.table(groups)
-      for line in lines { StandardOutput.line(line) }
+    if !isAll, isJSON {
+      for group in groups { StandardOutput.json(printer.json(group).text) }
+    } else if !isAll {
+      for line in printer.table(groups) { StandardOutput.line(line) }
     }
     if survey.hasTooManyRecurrences { StandardError.line("more letters came again than can be counted: their numbers are too low") }
     return .done
@@ -68,7 +70,7 @@ enum DeadLetterCommands {
     let printer = printer(values, now)
     for (number, letter) in page.letters.enumerated() {
       if values[AnswerSettings.json] {
-        StandardOutput.line(printer.json(letter, showsAll: showsAll).text)
+        StandardOutput.json(printer.json(letter, showsAll: showsAll).text)
       } else {
         if number > 0 { StandardOutput.line("") }
         for line in printer.text(letter, showsAll: showsAll) { StandardOutput.line(line) }

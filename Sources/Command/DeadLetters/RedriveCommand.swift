@@ -90,7 +90,7 @@ enum RedriveCommand {
       print($0, isJSON: isJSON, prefix: values[ClusterSettings.topicPrefix])
     }
     if isJSON {
-      StandardOutput.line(printer.json(report).text)
+      StandardOutput.json(printer.json(report).text)
     } else if report.selected > 0 {
       for line in printer.text(report) { StandardOutput.line(line) }
     }
@@ -113,7 +113,7 @@ enum RedriveCommand {
       let redriver = DeadLetterRedriver(on: loop, kafka, rules, order) {
         log.report($0)
       } onResult: { result in
-        StandardOutput.line(isJSON ? printer.json(result).text : printer.line(result))
+        if isJSON { StandardOutput.json(printer.json(result).text) } else { StandardOutput.line(printer.line(result)) }
       }
       let stopping = Task {
         guard case .signal = await signals.ending() else { return }
@@ -142,7 +142,7 @@ enum RedriveCommand {
       let rest = outcome.isSettled ? "" : "  (it waits for its device, or was shown before it was redriven)"
       return StandardOutput.line(TerminalText.padded(outcome.name, 10) + "  " + printer.summary(outcome.explanation) + rest)
     }
-    StandardOutput.line(
+    StandardOutput.json(
       JSONValue.object([
         .init(key: "letter", value: .string(outcome.name)), .init(key: "settled", value: .bool(outcome.isSettled)),
         .init(key: "outcome", value: printer.json(outcome.explanation)),

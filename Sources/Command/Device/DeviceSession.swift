@@ -110,7 +110,7 @@ actor DeviceSession {
     default: break
     }
     if behaviour.isJSON {
-      StandardOutput.line(event.json.text)
+      StandardOutput.json(event.json.text)
     } else {
       showText(event)
     }
@@ -158,7 +158,7 @@ actor DeviceSession {
     guard let device else { return }
     do {
       let done = try await act(instruction, device)
-      if behaviour.isJSON, let done { StandardOutput.line(DeviceEvent.event("done", [("command", .string(command))] + done).text) }
+      if behaviour.isJSON, let done { StandardOutput.json(DeviceEvent.event("done", [("command", .string(command))] + done).text) }
     } catch {
       let code = (error as? DeviceError)?.code.rawValue
       show(
@@ -264,7 +264,7 @@ actor DeviceSession {
             .object(notification.members.compactMap { member in member.1.map { .init(key: member.0, value: $0) } })
           })
       }
-      StandardOutput.line(
+      StandardOutput.json(
         DeviceEvent.event(
           "list", [("delivered", objects(delivered)), ("pending", objects(pending)), ("badge", .integer(Int64(badge)))]
         ).text)
@@ -288,6 +288,6 @@ actor DeviceSession {
   }
 
   private func show(_ event: String, _ members: [(String, JSONValue?)], _ line: String) {
-    StandardOutput.line(behaviour.isJSON ? DeviceEvent.event(event, members).text : line)
+    if behaviour.isJSON { StandardOutput.json(DeviceEvent.event(event, members).text) } else { StandardOutput.line(line) }
   }
 }

@@ -10,7 +10,7 @@ struct EventPrinter: ~Copyable {
   /// How much of an object or an array a person wants to see, in characters.
   private static let longestDetail = 60
 
-  /// One object: the attributes, the members of the value byte for byte, and where the record lies.
+  /// One object: the attributes, the members of the value as they stand there, and where the record lies.
   mutating func json(_ event: EventRecord) -> String {
     json.reset()
     json.openObject()
@@ -33,7 +33,7 @@ struct EventPrinter: ~Copyable {
     json.member("offset", event.offset)
     json.closeObject()
     json.closeObject()
-    return json.text
+    return PrintedJSON.text(json.text)
   }
 
   /// One line, or as many as fit a terminal of this width: time, type, request, device or target, then what else the event says.

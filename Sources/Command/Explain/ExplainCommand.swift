@@ -54,7 +54,7 @@ enum ExplainCommand {
     let printer = TimelinePrinter(prefix: values[ClusterSettings.topicPrefix], width: Terminal.width)
     for explanation in result.explanations {
       if values[AnswerSettings.json] {
-        StandardOutput.line(printer.json(explanation, searched: result.searched).text)
+        StandardOutput.json(printer.json(explanation, searched: result.searched).text)
       } else if question.isList {
         StandardOutput.line(printer.summary(explanation))
       } else if explanation.isFound {

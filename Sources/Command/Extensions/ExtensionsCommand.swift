@@ -32,7 +32,7 @@ enum ExtensionsCommand {
       if values[AnswerSettings.json] {
         let names = chain.steps.map { JSONValue.string($0.name) }
         let line: JSONValue = ["application": .string(chain.application), "extensions": .array(names)]
-        StandardOutput.line(line.text)
+        StandardOutput.json(line.text)
       } else {
         StandardOutput.line("\(chain.application): \(chain.steps.map(\.name).joined(separator: ", "))")
       }
@@ -131,7 +131,7 @@ private struct ExtensionAttempt {
         ]
         if !content.attachments.isEmpty { line.set("attachments", .array(content.attachments.map(\.object))) }
         if let failure = outcome.failure { line.set("reason", .string("\(failure)")) }
-        StandardOutput.line(line.text)
+        StandardOutput.json(line.text)
       } else {
         StandardOutput.line("\(outcome.name): \(outcome.state.word), \(outcome.microseconds) µs")
         if let failure = outcome.failure { StandardOutput.line("  \(failure)") }

@@ -141,8 +141,7 @@ private final class PublishCore: ProducerHandler {
     if report.offset >= 0 { json.member("offset", report.offset) }
     if request.line > 0 { json.member("line", request.line) }
     json.closeObject()
-    json.withUnsafeBytes { StandardOutput.write($0) }
-    StandardOutput.write("\n")
+    StandardOutput.json(json.text)
   }
 
   private func failed(_ token: UInt64, _ error: KafkaError) {

@@ -5,7 +5,7 @@ struct RequestPrinter {
   let isJSON: Bool
 
   func print(_ requests: [RequestToSend]) {
-    for request in requests { StandardOutput.line(isJSON ? json(request) : text(request)) }
+    for request in requests { if isJSON { StandardOutput.json(json(request)) } else { StandardOutput.line(text(request)) } }
     StandardOutput.flush()
   }
 

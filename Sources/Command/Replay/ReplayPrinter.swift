@@ -47,7 +47,7 @@ struct ReplayPrinter: Sendable {
       var members = counts.json.members ?? []
       members.insert(contentsOf: [.init(key: "run", value: .string(plan.run)), .init(key: "state", value: .string(state))], at: 0)
       members.append(.init(key: "dryRun", value: .bool(isDryRun)))
-      return StandardOutput.line(JSONValue.object(members).text)
+      return StandardOutput.json(JSONValue.object(members).text)
     }
     let what = plan.isOfRequests ? "requests" : "events"
     StandardOutput.line(

@@ -134,7 +134,7 @@ struct RoleProcess: Sendable {
     guard values[AnswerSettings.json] else { return }
     var members: [JSONValue.Member] = [.init(key: "admin", value: .string(adminURL))]
     if let address { members.append(.init(key: "devices", value: .string(address))) }
-    StandardOutput.line(JSONValue.object(members).text)
+    StandardOutput.json(JSONValue.object(members).text)
     StandardOutput.flush()
   }
 }

@@ -63,7 +63,7 @@ extension RebuildReport {
   }
 
   fileprivate func writeJSON() {
-    StandardOutput.line(
+    StandardOutput.json(
       JSONValue.object([
         .init(key: "dryRun", value: .bool(isDryRun)), .init(key: "registrations", value: .integer(Int64(registrations))),
         .init(key: "requests", value: .integer(Int64(requests))), .init(key: "endings", value: .integer(Int64(endings))),

@@ -33,7 +33,7 @@ enum TokenCommand {
       StandardOutput.line(text)
       return .done
     }
-    StandardOutput.line(
+    StandardOutput.json(
       JSONValue.object([
         .init(key: "credential", value: .string(text)), .init(key: "expires", value: .string(Timestamp.text(credential.expiration * 1000))),
       ]).text)

@@ -117,6 +117,6 @@ struct TopicState: Sendable {
       .init(key: "partitions", value: .integer(Int64(partitions))), .init(key: "replication", value: .integer(Int64(replicas))),
       .init(key: "differences", value: .array(differences.map { .string($0) })),
     ])
-    StandardOutput.line(line.text)
+    StandardOutput.json(line.text)
   }
 }

@@ -5,11 +5,12 @@ import Redis
 enum UpBanner {
   /// One line for programs.
   static func json(_ running: RunningCluster) -> String {
-    JSONValue.object([
+    let object = JSONValue.object([
       .init(key: "kafka", value: .string(running.kafka)), .init(key: "redis", value: .string(running.redis)),
       .init(key: "devices", value: .string(running.devices)), .init(key: "metrics", value: .string(running.admin + "/metrics")),
       .init(key: "admin", value: .string(running.admin)), .init(key: "pid", value: .integer(Int64(running.pid))),
-    ]).text + "\n"
+    ])
+    return PrintedJSON.text(object.text) + "\n"
   }
 
   /// Where everything is, for people: without the password of its Redis, which would stay on the terminal.

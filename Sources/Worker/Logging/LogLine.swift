@@ -44,7 +44,7 @@ public enum LogFormat: String, CaseIterable, Sendable {
       }
     }
     writer.closeObject()
-    return writer.text + "\n"
+    return PrintedJSON.text(writer.text) + "\n"
   }
 
   private static func plain(_ line: LogLine, colored: Bool) -> String {
