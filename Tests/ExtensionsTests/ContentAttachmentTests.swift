@@ -48,12 +48,14 @@ import Testing
     #expect(Self.failure(#"{"attachments":[\#(other)]}"#)?.contains("a hash that it was not given") == true)
   }
 
+  private static let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
   @Test func whatAChildIsToldAndAnswersIsReadAgain() throws {
     let id = NotificationID(high: 1, low: 2)
-    let request = ExtensionRequest(id: id, identifier: "i", application: "a", expiration: 7).named("x")
+    let request = ExtensionRequest(id: id, identifier: "i", application: "a", expiration: 7, traceparent: Self.trace).named("x")
     let content = MutableContent(payload: Self.given.payload, attachments: [Self.named, Self.stored])
     let read = try #require(ExtensionMessage.notification(ExtensionMessage.object(request, content)))
-    #expect(read.content == content && read.request.extensionName == "x")
+    #expect(read.content == content && read.request.extensionName == "x" && read.request.traceparent == Self.trace)
     #expect(try ExtensionMessage.content(ExtensionMessage.answer(content), of: Self.given) == content)
   }
 

@@ -38,6 +38,8 @@ import Testing
 
   /// A lane that calls extensions.
   actor Lane {
+    static let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
     nonisolated let loop = EventLoop(name: "calls-test")
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private var calls: ExtensionCalls?
@@ -98,7 +100,7 @@ import Testing
       guard let calls else { preconditionFailure("the lane is open") }
       let steps = definitions.enumerated().map { ExtensionChain.Step(name: "\($0.offset)", work: .called($0.element)) }
       let request = ExtensionRequest(
-        id: NotificationID(high: 1, low: 2), identifier: "i", application: "com.example.shop", expiration: 0)
+        id: NotificationID(high: 1, low: 2), identifier: "i", application: "com.example.shop", expiration: 0, traceparent: Self.trace)
       return ExtensionPassage(
         ExtensionRun(content), bytes: 100, of: request, through: steps[...], within: calls.budget(lifetime: lifetime), ContentRules(), calls
       )

@@ -83,6 +83,8 @@ import Testing
       let message = try JSONValue(parsing: parts[1])
       #expect(message["application"] == "com.example.shop")
       #expect(message["payload"]?["aps"]?["alert"]?["title"] == "News")
+      let trace = ExtensionCallsTests.Lane.trace
+      #expect(message["traceparent"]?.stringValue == trace && headers["traceparent"] == trace)
       let id = try #require(headers["webhook-id"])
       #expect(id == "\(try #require(message["id"]?.stringValue))_0")
       let time = try #require(headers["webhook-timestamp"].flatMap { Int64($0) })

@@ -18,7 +18,8 @@ struct ContentExtensions: Sendable {
       let id = NotificationID(frame.id)
     else { return NotificationContent(payload: frame.payload) }
     let request = ExtensionRequest(
-      id: id, identifier: frame.identifier, application: chain.application, expiration: frame.expiration, locale: locale)
+      id: id, identifier: frame.identifier, application: chain.application, expiration: frame.expiration, locale: locale,
+      traceparent: frame.traceparent)
     var run = ExtensionRun(MutableContent(payload: payload))
     run.pass(chain.immediate, of: request, Self.rules)
     return NotificationContent(run.content.payload)

@@ -11,6 +11,7 @@ enum ExtensionMessage {
     ]
     if let locale = request.locale { object.set("locale", .string(locale)) }
     if let device = request.device { object.set("device", .string(device)) }
+    if let traceparent = request.traceparent { object.set("traceparent", .string(traceparent)) }
     if let variant = request.variant { object.set("variant", .string(variant)) }
     if !content.attachments.isEmpty { object.set("attachments", attachments(content)) }
     return object
@@ -23,7 +24,8 @@ enum ExtensionMessage {
       let expiration = object["expiration"]?.integerValue, let payload = object["payload"], payload.members != nil
     else { return nil }
     var request = ExtensionRequest(
-      id: id, identifier: identifier, application: application, expiration: expiration, locale: object["locale"]?.stringValue)
+      id: id, identifier: identifier, application: application, expiration: expiration, locale: object["locale"]?.stringValue,
+      traceparent: object["traceparent"]?.stringValue)
     (request.device, request.variant) = (object["device"]?.stringValue, object["variant"]?.stringValue)
     let attachments = object["attachments"].flatMap { try? ContentAttachment.list($0) } ?? []
     return (request.named(name), MutableContent(payload: payload, attachments: attachments))

@@ -12,6 +12,8 @@ public struct ExtensionRequest: Sendable {
   public var expiration: Int64
   /// The device's locale, as it registered it: `de_AT`; nil where it has none.
   public var locale: String?
+  /// The W3C trace context that the request came with, as far as it is carried on; nil where it came with none.
+  public var traceparent: String?
   /// The device's token, where the extension is called for each device.
   public internal(set) var device: String?
   /// Tells the calls for different locales or devices apart; nil where it is called once.
@@ -20,9 +22,11 @@ public struct ExtensionRequest: Sendable {
   public internal(set) var extensionName = ""
 
   /// A request from its parts.
-  public init(id: NotificationID, identifier: String, application: String, expiration: Int64, locale: String? = nil) {
+  public init(
+    id: NotificationID, identifier: String, application: String, expiration: Int64, locale: String? = nil, traceparent: String? = nil
+  ) {
     (self.id, self.identifier, self.application) = (id, identifier, application)
-    (self.expiration, self.locale) = (expiration, locale)
+    (self.expiration, self.locale, self.traceparent) = (expiration, locale, traceparent)
   }
 
   /// The same whenever the extension is called for this notification, so that whoever is asked can answer the same again.

@@ -48,8 +48,10 @@ actor Webhook: ServiceExtension {
 
   private func message(_ request: ExtensionRequest, _ body: [UInt8]) -> HTTPClientRequest {
     let signed = signature.headers(id: request.idempotencyKey, seconds: WallClock.seconds(), body: body)
+    // W3C Trace Context: the service's own spans belong to the request's trace.
+    let trace = request.traceparent.map { [("traceparent", $0)] } ?? []
     var message = HTTPClientRequest(
-      .post(body: body), settings.url, headers: [("content-type", "application/json"), ("accept", "application/json")] + signed)
+      .post(body: body), settings.url, headers: [("content-type", "application/json"), ("accept", "application/json")] + signed + trace)
     message.timeoutMilliseconds = settings.timeoutMilliseconds
     message.connectMilliseconds = settings.timeoutMilliseconds
     message.maximumBodyBytes = ExtensionMessage.longestAnswer

@@ -124,6 +124,7 @@ extension ExtensionRequest {
   init(_ entry: DeliveryEntryView, locale: String?) {
     self.init(
       id: entry.id, identifier: entry.withIdentifier { String(decoding: $0, as: UTF8.self) },
-      application: String(decoding: entry.application, as: UTF8.self), expiration: entry.expiration, locale: locale)
+      application: String(decoding: entry.application, as: UTF8.self), expiration: entry.expiration, locale: locale,
+      traceparent: entry.traceparent.isEmpty ? nil : String(decoding: entry.traceparent, as: UTF8.self))
   }
 }

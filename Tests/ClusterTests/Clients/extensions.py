@@ -63,6 +63,12 @@ def for_urls(bytes):
     return base64.urlsafe_b64encode(bytes).rstrip(b"=")
 
 
+def trace(name):
+    """The W3C trace context that a request comes with, by its apns-id."""
+    digits = name.replace("-", "")
+    return "00-%s-%s-01" % (digits, digits[:16])
+
+
 class Publisher:
     """Publishes payloads, and remembers their apns-ids."""
 
@@ -71,7 +77,7 @@ class Publisher:
 
     def payload(self, target, payload, application=APPLICATION):
         name = str(uuid.uuid4())
-        headers = {"target": target, "apns-topic": application, "apns-id": name}
+        headers = {"target": target, "apns-topic": application, "apns-id": name, "traceparent": trace(name)}
         self.producer.publish(headers, json.dumps(payload).encode(), key=target)
         return name
 

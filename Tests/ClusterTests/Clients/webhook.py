@@ -16,7 +16,7 @@ import signal
 from standardwebhooks.webhooks import Webhook
 
 from clients import APPLICATION, Reader, expect, say, until
-from extensions import File, Publisher, RememberingDevice, after_a_rebuilding, audit, for_urls, start, states
+from extensions import File, Publisher, RememberingDevice, after_a_rebuilding, audit, for_urls, start, states, trace
 from healing import committed, on_one_redis, run_part
 from service import Handler, Service
 
@@ -50,6 +50,8 @@ class Answer(Handler):
         except Exception as error:  # What the library says of it is all that matters.
             self.server.faults.append(repr(error))
         message = json.loads(body)
+        if {self.headers["traceparent"], message.get("traceparent")} != {trace(message["id"])}:
+            self.server.faults.append("the trace of %s is %s" % (message["id"], self.headers["traceparent"]))
         self.server.asked[self.headers["webhook-id"]] += 1
         do = message["payload"]["custom"]["body"].split()[0]
         if do == "hang":
@@ -133,7 +135,7 @@ async def asked(arguments, folder):
                 expect(state == WRONG.get(do, "modified") or do == "lie" and state == "timed-out", "and says so", [do, state])
             await asyncio.sleep(1)
             expect(len(slow.of("notify")) == len(wanted), "each is shown once", len(slow.of("notify")))
-        expect(not service.faults, "the library knows who asks", service.faults[:3])
+        expect(not service.faults, "the library knows who asks, and the trace is the request's", service.faults[:3])
         expect(set(service.asked.values()) == {1}, "each is asked for once", service.asked.most_common(3))
         say(asked=len(service.asked), audit=audit(arguments))
     reading.cancel()
@@ -191,7 +193,7 @@ async def interrupted(arguments, folder):
                 expect(payloads.setdefault(frame["id"], frame["payload"]) == frame["payload"], "what comes again is the same", frame)
                 expect(frame["payload"]["aps"]["alert"]["title"] == "asked: Order", "all are shown changed", frame)
             await device.__aexit__()
-        expect(not service.faults, "the library knows who asks", service.faults[:3])
+        expect(not service.faults, "the library knows who asks, and the trace is the request's", service.faults[:3])
         expect(all(service.asked[name + "_ask"] > 1 for name in names["slow"]), "what was not answered is, with the same key")
         expect(len(service.asked) == len(names["slow"]) + len(names["well"]), "each notification has a key of its own")
         say(asked=len(service.asked), again=sum(service.asked.values()) - len(service.asked), audit=audit(arguments))
@@ -204,7 +206,7 @@ async def rebuilt(arguments, folder):
     file = configure(folder, service, concurrency=8, breaker=1, budget=30_000, timeout=30_000)
     async for _, alert in after_a_rebuilding(arguments, folder, file, 400):
         expect(alert["title"] == "asked: Order", "the service was asked", alert)
-    expect(not service.faults, "the library knows who asks", service.faults[:3])
+    expect(not service.faults, "the library knows who asks, and the trace is the request's", service.faults[:3])
     say(asked=sum(service.asked.values()))
     service.close()
 

@@ -83,7 +83,7 @@ import Testing
       let title = try #require(await lane.pass([child]).content.title)
       let told = try JSONValue(parsing: title)
       #expect(told[0] == ["color": "red"])
-      #expect(told[1] == ["application", "expiration", "extension", "id", "identifier", "payload"])
+      #expect(told[1] == ["application", "expiration", "extension", "id", "identifier", "payload", "traceparent"])
       #expect(told[2] == "0")
       #expect(told[3]?["COLOR"] == "blue")
       // Python adds LC_CTYPE itself.
