@@ -103,6 +103,24 @@ import Worker
     }
   }
 
+  /// As after a worker that ended between the two, on topics that are quiet since: else `lag` would show it behind for as long.
+  @Test func whatAFormerOwnerHasAppliedAndNotCommittedIsCommitted() async throws {
+    try await TransformFixture.with { lane in
+      try await lane.request("device:" + TransformFixture.tokens(in: [(0, 1)])[0])
+      await lane.eventually("it is committed") { try await lane.committed(lane.topics.requests) == 1 }
+      await lane.drain(withinMilliseconds: 10_000)
+      try await lane.request("device:" + TransformFixture.tokens(in: [(0, 1)])[0], count: 6)
+      let last = try #require(try await lane.kafka.records(of: lane.topics.requests, count: 7).last)
+      let applied = Marker(offset: 7, timestamp: try #require(last.timestamp))
+      for bucket in 0..<TransformFixture.buckets {
+        _ = try await lane.probe.command("HSET", .text(TransformFixture.keys.markers(bucket)), "q0", .bytes(applied.bytes))
+      }
+      try await lane.beside(1) { _ in
+        await lane.eventually("the group knows it") { try await lane.committed(lane.topics.requests) == 7 }
+      }
+    }
+  }
+
   @Test func aReplayOfWhatWasAppliedDoesNothingAndARedriveIsNewWork() async throws {
     try await TransformFixture.with { lane in
       let tokens = TransformFixture.tokens(in: [(0, 2)])

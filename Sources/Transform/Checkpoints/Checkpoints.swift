@@ -279,29 +279,34 @@ final class Checkpoints {
 
   // MARK: Raising
 
-  /// Raises the markers to offsets below which everything is durable; answers with those that every bucket has.
+  /// Raises the markers to offsets below which everything is durable; answers with those that every bucket has, also where it had them before.
   func raise(_ offsets: [CommitOffset], _ then: @escaping ([CommitOffset]) -> Void) {
     guard !isChecking, !isRaising else { return then([]) }
     var changes: [MarkerChange] = []
     var raised: [CommitOffset] = []
+    var reached: [CommitOffset] = []
     for offset in offsets {
       // Of a partition that is being given up nobody rewinds: what Redis may have forgotten is left to the next owner.
       guard let each = held[offset.partition], each.partition.generation == offset.generation, each.pending == nil, !each.isUnverified,
-        offset.offset > each.marker.offset
+        offset.offset >= each.marker.offset
       else { continue }
+      guard offset.offset > each.marker.offset else {
+        reached.append(offset)
+        continue
+      }
       let new = Marker(offset: offset.offset, timestamp: offset.timestamp, incarnation: each.marker.incarnation)
       changes.append(MarkerChange(each.marked, expected: each.marker, new: new))
       raised.append(offset)
       held[offset.partition]?.pending = new
     }
-    guard !changes.isEmpty else { return then([]) }
+    guard !changes.isEmpty else { return then(reached) }
     isRaising = true
     store.write(changes) { [self] written in
       isRaising = false
       owner?.markersRaised(changes.count)
       let refused = Set(written.mismatches.map(\.place))
       let isUnknown = written.failure != nil || written.lostBuckets > 0
-      var done: [CommitOffset] = []
+      var done = isUnknown ? [] : reached
       for (place, offset) in raised.enumerated() where !isUnknown && !refused.contains(place) {
         guard let each = held[offset.partition], each.partition.generation == offset.generation, let pending = each.pending else {
           continue

@@ -153,7 +153,7 @@ final class Intake {
     var next = range.lowerBound
     scan: while next < range.upperBound {
       let record = batch[next]
-      if !checkpoints.hasUnconfirmed || isWork(record) {
+      if !checkpoints.hasUnconfirmed || isWork(record, committer) {
         switch committer.begin(record) {
         case .begun(let ticket):
           let partition = partitions[record.partitionIndex]
@@ -196,7 +196,7 @@ final class Intake {
   }
 
   /// Whether a record is to be begun: the first one that is read of a partition shows whether the marker fits at which reading began.
-  private func isWork(_ record: RecordView) -> Bool {
+  private func isWork(_ record: RecordView, _ committer: OffsetCommitter) -> Bool {
     let index = record.partitionIndex
     guard checkpoints.isUnconfirmed(index) else { return true }
     guard let assigned = consumer?.assignment.first(where: { $0.index == index }), assigned.generation == record.generation else {
@@ -205,7 +205,11 @@ final class Intake {
     let partition = assigned.topicPartition
     switch checkpoints.judge(partition, index, offset: record.offset, timestamp: record.timestamp) {
     case .work: return true
-    case .skip: return false
+    case .skip:
+      // The group may not know that it is applied: whoever raised the marker may have ended before its commit. Without this the group
+      // would be behind for as long as nothing new is published.
+      if case .begun(let ticket) = committer.begin(record) { committer.finish(ticket) }
+      return false
     case .madeAgain:
       logger.warning("the topic was deleted and made again: its markers begin again", ["partition": "\(partition)"])
       consumer?.startAgain(index)

@@ -156,7 +156,7 @@ def tool(arguments, *words):
     """Runs a tool of the program on this Kafka."""
     return subprocess.run(
         [arguments.binary, words[0], "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, *words[1:]], capture_output=True, text=True,
-        timeout=60)
+        timeout=300)
 
 
 def audit(arguments):
