@@ -18,6 +18,7 @@ final class TransformCore {
   private let checkpoints: Checkpoints
   private let crashes: CrashLoopDetector
   private let lag: LaneLag
+  private let groupWatch: GroupWatch
   private let applications: ApplicationsReader
   private var plan: GroupPlan?
   private var admin: Admin?
@@ -53,12 +54,14 @@ final class TransformCore {
     crashes = CrashLoopDetector(CrashLoops(shards))
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
+    groupWatch = GroupWatch(on: loop, settings)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
     comparisonTimer.handler = { [unowned self] in runTask?(.compare) }
     healthyTimer.handler = { [unowned self] in clearHealthy() }
     lag.onQuestion = { [unowned self] in runTask?(.askForLogs) }
+    groupWatch.onQuestion = { [unowned self] in runTask?(.askForMembers) }
   }
 
   func start() async throws {
@@ -115,6 +118,7 @@ final class TransformCore {
     self.committer = committer
     intake.attach(consumer, committer)
     lag.attach(consumer, committer, intake)
+    groupWatch.attach(consumer)
     try consumer.subscribe([settings.topics.requests])
   }
 
@@ -127,19 +131,38 @@ final class TransformCore {
       runTask?(.compare)
     }
     perform(state.phase.distrust())
+    while true {
+      await leave()
+      guard !state.phase.isEnding else { return }
+      do {
+        try join()
+        if !state.phase.mayBegin { intake?.hold() }
+        return
+      } catch {
+        health.set("kafka", ready: false, "\(error)")
+        logger.error("the group could not be joined again; it is tried again", ["error": "\(error)"])
+        await loop.sleep(milliseconds: 1_000)
+      }
+    }
+  }
+
+  /// Gives up the partitions, and the consumer.
+  private func leave() async {
     intake?.detach()
     lag.detach()
+    groupWatch.detach()
     await consumer?.close()
     committer?.close()
     (consumer, committer) = (nil, nil)
-    guard !state.phase.isEnding else { return }
-    do {
-      try join()
-      if !state.phase.mayBegin { intake?.hold() }
-    } catch {
-      health.set("kafka", ready: false, "\(error)")
-      logger.error("the group could not be joined again", ["error": "\(error)"])
-    }
+  }
+
+  /// Joins the group again when it has partitions for the lane that nobody has.
+  private func askForMembers() async {
+    guard let admin, case let partitions = await groupWatch.ask(admin), !partitions.isEmpty, !state.phase.isEnding else { return }
+    logger.warning(
+      "partitions have no owner; joining the group again",
+      ["topic": "\(settings.topics.requests)", "partitions": partitions.map { "\($0.partition)" }.joined(separator: ",")])
+    await rejoin()
   }
 
   // MARK: The phase
@@ -178,6 +201,7 @@ final class TransformCore {
     case .inspectRedis: await watch.inspect()
     case .askForApplications: if let admin { await applications.ask(admin) }
     case .askForLogs: if let admin { await lag.ask(admin) }
+    case .askForMembers: await askForMembers()
     }
   }
 
@@ -267,6 +291,7 @@ final class TransformCore {
     await consumer?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     state.phase.close()
     lag.close()
+    groupWatch.close()
     crashes.cleared(partitions)
     committer?.close()
     while registryWaits > 0 || isComparing || isRejoining { await loop.sleep(milliseconds: 20) }

@@ -75,4 +75,6 @@ enum TransformTask: Sendable {
   case askForApplications
   /// Brokers are asked where logs begin and end.
   case askForLogs
+  /// The brokers are asked who has which partition.
+  case askForMembers
 }
