@@ -28,7 +28,11 @@ final class Calls: RedisReplyHandler {
 
 extension StoreError {
   init(_ admission: RedisAdmission) {
-    self.init(.unavailable, admission == .full ? "too many Redis calls are in flight" : "there is no connection to Redis at the moment")
+    if admission == .full {
+      self.init(.overloaded, "too many Redis calls are in flight")
+    } else {
+      self.init(.unavailable, "there is no connection to Redis at the moment")
+    }
   }
 }
 

@@ -6,6 +6,8 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
   public enum Code: Sendable {
     /// No answer has come, or none can come now; the call may have been executed.
     case unavailable
+    /// Too many calls are in flight: nothing of the call was sent, and nothing that was done before is lost.
+    case overloaded
     /// The server only reads now: nothing of the call was done, and nothing that was done before is lost.
     case writesRefused
     /// Redis does not have the bucket: what lay in it is lost, or was never there.
@@ -26,6 +28,7 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
     let code: Code =
       switch error.code {
       case .wrongType, .rejected: .faulty
+      case .full: .overloaded
       default: error.refusesWrites ? .writesRefused : .unavailable
       }
     self.init(code, error.message)

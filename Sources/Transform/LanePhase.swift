@@ -79,6 +79,8 @@ struct LanePhase {
   static let quietMilliseconds = 15_000
   /// How soon it is tried whether a Redis takes writes again, or was rebuilt.
   static let (refusedMilliseconds, emptyMilliseconds) = (500, 2_000)
+  /// How soon markers are compared that were not sent since Redis had too much to do.
+  static let overloadedMilliseconds = 200
 
   /// The phase.
   private(set) var phase = Phase.starting
@@ -160,12 +162,15 @@ struct LanePhase {
 
   /// Redis has refused what writes: nothing is lost.
   mutating func writesRefused() -> [Action] {
-    guard isVerified else { return [] }
+    guard isVerified || phase == .verifying else { return [] }
     // A comparison that is under way has not tried to write.
     epoch += 1
     phase = .suspended(.redisRefusesWrites(hasRegistry: phase == .running))
     return [.hold, .probeWrites, .compareAfter(milliseconds: Self.refusedMilliseconds)]
   }
+
+  /// Some markers were not sent, for too much was in flight: nothing is lost, and a comparison levels them.
+  func markersNotSent() -> [Action] { mayCompare ? [.compareAfter(milliseconds: Self.overloadedMilliseconds)] : [] }
 
   /// The markers were compared; the comparison began in this epoch.
   mutating func compared(_ finding: Finding, in epoch: Int) -> [Action] {

@@ -361,6 +361,8 @@ extension TransformCore: CheckpointsOwner {
 
   func markersDiffer() { watch.distrust("the markers are not as they were left") }
 
+  func markersNotSent() { perform(state.phase.markersNotSent()) }
+
   func markersRaised(_ partitions: Int) { metrics.markersRaised.increment(by: partitions) }
 }
 

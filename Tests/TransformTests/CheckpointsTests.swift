@@ -30,23 +30,54 @@ import Worker
       #expect(await lane.markers == [5, 5])
     }
   }
+
+  /// What is not sent is known to stand as it was: nothing has to be applied again.
+  @Test func markersThatAreNotSentAreLeveledAndRewindNothing() async throws {
+    try await CheckpointsLane.with { lane in
+      // One more call is taken, so that the first bucket has the marker, and the second has not.
+      #expect(await lane.raise(to: 5, withOthersInFlight: 65_535) == [])
+      #expect(await lane.markers == [5, 0])
+      #expect(await lane.signs == ["not sent"])
+      #expect(await lane.isSound)
+      #expect(await lane.markers == [0, 0])
+      #expect(await lane.raise(to: 6) == [6])
+      #expect(await lane.markers == [6, 6])
+    }
+  }
+
+  @Test func aSignThatComesDuringAComparisonRewindsWhatItCompares() async throws {
+    try await CheckpointsLane.with { lane in
+      #expect(await lane.raise(to: 5) == [5])
+      #expect(await !lane.isSound(distrustedMeanwhile: true))
+      #expect(await lane.startsAgain)
+    }
+  }
 }
 
 /// A consumer whose offers are begun where the markers are, and which gives its partition up only when a test consents.
 private actor CheckpointsLane {
-  private final class Parts: ConsumerHandler {
+  private final class Parts: ConsumerHandler, CheckpointsOwner {
     let topics = Topics(prefix: KafkaFixture.unique("checkpoints") + ".")
     let shards: Shards
     let store: Markers
     let checkpoints: Checkpoints
     var consumer: Consumer?
     var revocation: Revocation?
+    var signs: [String] = []
 
     init(on loop: EventLoop, _ address: RedisAddress) {
       shards = Shards(on: loop, StoreConfiguration(address, buckets: 2), clientName: "test")
       store = Markers(shards)
       checkpoints = Checkpoints(store, CrashLoopDetector(CrashLoops(shards)), topics)
+      checkpoints.owner = self
     }
+
+    func suspected(_ suspicion: CrashLoopDetector.Suspicion) {}
+    func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) { signs.append("rewinds") }
+    func markersDiffer() { signs.append("differ") }
+    func markersNotSent() { signs.append("not sent") }
+    func redisRefusedWrites(_ error: StoreError) { signs.append("refused") }
+    func markersRaised(_ partitions: Int) {}
 
     func consumerReceived(_ batch: RecordBatch) {}
     func consumerAssigned(_ partitions: [AssignedPartition]) {}
@@ -100,14 +131,23 @@ private actor CheckpointsLane {
 
   func distrust() { parts?.checkpoints.distrust() }
 
+  /// What the lane was told, but for what it has asked for.
+  var signs: [String] { parts?.signs ?? [] }
+
+  /// Whether the partition is on offer a second time.
+  var startsAgain: Bool { parts?.consumer?.offers.contains { $0.startsAgain } ?? false }
+
   /// Whether a comparison finds everything as it was left.
-  var isSound: Bool {
-    get async {
-      guard let parts, let consumer = parts.consumer, case .verified = await parts.checkpoints.compare(consumer, isNew: { true }) else {
-        return false
-      }
-      return true
-    }
+  var isSound: Bool { get async { await isSound(distrustedMeanwhile: false) } }
+
+  /// The same, where Redis may have lost something once the markers were asked for.
+  func isSound(distrustedMeanwhile: Bool) async -> Bool {
+    guard let parts, let consumer = parts.consumer else { return false }
+    let sign = distrustedMeanwhile ? Task { distrust() } : nil
+    let finding = await parts.checkpoints.compare(consumer) { true }
+    await sign?.value
+    if case .verified = finding { return true }
+    return false
   }
 
   /// Begins to leave the group, which waits for the consent.
@@ -119,8 +159,12 @@ private actor CheckpointsLane {
   private func close() async { _ = await parts?.consumer?.close(withinMilliseconds: 60_000) }
 
   /// Raises the markers: the offsets that they stand at then.
-  func raise(to offset: Int64) async -> [Int64] {
-    guard let checkpoints = parts?.checkpoints, let partition else { return [] }
+  ///
+  /// - Parameter others: calls that Redis has not answered yet.
+  func raise(to offset: Int64, withOthersInFlight others: Int = 0) async -> [Int64] {
+    guard let parts, let partition else { return [] }
+    let (checkpoints, mailboxes) = (parts.checkpoints, Mailboxes(parts.shards))
+    for _ in 0..<others { mailboxes.page(of: "0123", count: 1) { _ in } }
     return await withCheckedContinuation { continuation in
       checkpoints.raise([CommitOffset(partition: partition.index, generation: partition.generation, offset: offset)]) {
         continuation.resume(returning: $0.map(\.offset))

@@ -117,6 +117,18 @@ import Testing
     #expect(!phase.mayResolveRecipients)
   }
 
+  @Test func aRedisThatTakesNothingAtTheStartIsWhatTheLaneWaitsFor() {
+    var phase = LanePhase()
+    _ = phase.redisIsSuitable()
+    let epoch = phase.epoch
+    #expect(phase.writesRefused().first == .hold)
+    #expect(phase.phase == .suspended(.redisRefusesWrites(hasRegistry: false)))
+    #expect(phase.writesRefused().isEmpty, "it is said once")
+    #expect(phase.compared(.again(afterMilliseconds: 200), in: epoch) == [.compare])
+    #expect(phase.compared(.again(afterMilliseconds: 200), in: phase.epoch) == [.compareAfter(milliseconds: 200)])
+    #expect(phase.compared(.verified, in: phase.epoch).contains(.restoreRegistry), "it may have missed registrations")
+  }
+
   @Test func anEmptyRedisIsSaidOnce() {
     var phase = LanePhase()
     _ = phase.redisIsSuitable()

@@ -15,8 +15,12 @@ public final class Markers {
     /// A call was not answered, or refused.
     public var failure: StoreError?
     /// Some buckets could not be written to, and nothing else went wrong.
-    public var refusal: StoreError? {
-      guard let failure, failure.code == .writesRefused, lostBuckets == 0, mismatches.isEmpty else { return nil }
+    public var refusal: StoreError? { only(.writesRefused) }
+    /// Some buckets were not written to since too many calls are in flight, and nothing else went wrong.
+    public var overload: StoreError? { only(.overloaded) }
+
+    private func only(_ code: StoreError.Code) -> StoreError? {
+      guard let failure, failure.code == code, lostBuckets == 0, mismatches.isEmpty else { return nil }
       return failure
     }
     /// Buckets that Redis does not have.
@@ -183,9 +187,19 @@ public final class Markers {
   private func failed(_ error: StoreError, _ operation: Operation) {
     if error.code == .bucketLost {
       operation.written.lostBuckets += 1
-    } else if operation.failure.map({ $0.code == .writesRefused }) ?? true {
-      // Buckets that may have changed count for more than those that have not.
+    } else if operation.failure.map({ $0.weight < error.weight }) ?? true {
       operation.failure = error
+    }
+  }
+}
+
+extension StoreError {
+  /// Buckets that may have changed count for more than those that have not, and a server's refusal for more than this side's.
+  fileprivate var weight: Int {
+    switch code {
+    case .overloaded: 0
+    case .writesRefused: 1
+    case .unavailable, .bucketLost, .faulty: 2
     }
   }
 }

@@ -10,6 +10,8 @@ protocol CheckpointsOwner: AnyObject {
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64)
   /// Markers were found that this lane has not left so.
   func markersDiffer()
+  /// Some of the markers were not sent; a comparison levels them.
+  func markersNotSent()
   /// Redis takes nothing that writes.
   func redisRefusedWrites(_ error: StoreError)
   /// The markers of so many partitions were written.
@@ -163,7 +165,7 @@ final class Checkpoints {
       let highest = each.pending?.offset ?? each.marker.offset
       if found.contains(where: { ($0?.offset ?? 0) > highest }) { return .otherOwner(each.partition.topicPartition) }
       let lowest = found.map { $0?.offset ?? 0 }.min() ?? 0
-      if lowest < each.marker.offset || each.isUnverified {
+      if lowest < each.marker.offset || held[each.partition.index]?.isUnverified == true {
         if lowest < each.marker.offset { owner?.rewinds(each.partition.topicPartition, from: each.marker.offset, to: lowest) }
         consumer.startAgain(each.partition.index)
         rewinds = true
@@ -315,7 +317,13 @@ final class Checkpoints {
         held[offset.partition]?.pending = nil
         done.append(offset)
       }
-      if let refusal = written.refusal { owner?.redisRefusedWrites(refusal) } else if !written.isComplete { owner?.markersDiffer() }
+      if let refusal = written.refusal {
+        owner?.redisRefusedWrites(refusal)
+      } else if written.overload != nil {
+        owner?.markersNotSent()
+      } else if !written.isComplete {
+        owner?.markersDiffer()
+      }
       then(done)
     }
   }

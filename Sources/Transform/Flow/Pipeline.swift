@@ -227,7 +227,7 @@ extension Pipeline: InFlightOwner {
     switch error.code {
     case .bucketLost: owner?.redisLostBucket()
     case .writesRefused: owner?.redisRefusedWrites(error)
-    case .unavailable, .faulty: break
+    case .unavailable, .overloaded, .faulty: break
     }
   }
 }

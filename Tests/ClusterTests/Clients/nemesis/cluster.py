@@ -90,21 +90,21 @@ class Worker(Child):
     def __init__(self, cluster, role, number):
         super().__init__("%s-%d" % (role, number), cluster.folder)
         self.cluster, self.role, self.number = cluster, role, number
-        self.is_wanted, self.is_expected, self.starts, self.admin, self.ends = True, None, 0, None, []
+        self.is_wanted, self.is_expected, self.starts, self.admin, self.ends = True, [], 0, None, []
         self.freezing = asyncio.Lock()
         self.supervisor = asyncio.create_task(self.supervise())
 
     async def supervise(self):
         while self.is_wanted:
             self.starts += 1
-            self.is_expected, self.admin = None, None
+            self.is_expected, self.admin = [], None
             await self.start(*self.cluster.words(self.role, self.number, self.starts), environment=TRACED)
             asyncio.create_task(self.become_ready(self.first))
             code = await self.child.wait()
-            expected, self.is_expected = self.is_expected, None
+            expected = self.is_expected
             if not self.is_wanted:
                 return
-            if code != expected:
+            if code not in expected:
                 # 3: a dependency did not come in time; anything else nobody has asked for.
                 self.ends.append(code)
                 self.cluster.say(worker=self.name, ended=code, wanted=expected)
@@ -121,18 +121,25 @@ class Worker(Child):
         if self.role == "fan-out":
             await self.cluster.proxy.do(upstream=self.name, port=int(line["devices"].split(":")[2].split("/")[0]))
 
+    def expect(self, number):
+        """A signal is about to be sent; one that is told to end a second time does so at once."""
+        if number == signal.SIGTERM:
+            self.is_expected.append(128 + number if self.is_expected else 0)
+        else:
+            self.is_expected.append(-number)
+
     def kill(self, number=signal.SIGKILL):
         """Ends it; the supervisor starts it again."""
-        self.is_expected = -9 if number == signal.SIGKILL else 0
+        self.expect(number)
         self.send(number)
         self.send(signal.SIGCONT)
 
     async def retire(self, number=signal.SIGTERM):
         self.is_wanted = False
-        self.is_expected = expected = 0 if number == signal.SIGTERM else -9
+        self.expect(number)
         await self.end(number, 40)
         code = self.child.returncode
-        if code != expected:
+        if code not in self.is_expected:
             self.cluster.crashes.append({"worker": self.name, "code": code, "log": self.tail()})
         self.supervisor.cancel()
 
