@@ -288,6 +288,21 @@ import Testing
     }
   }
 
+  /// A lane that was killed leaves presences behind, of devices that may never return.
+  @Test func aMailboxOfADeviceThatSeemsConnectedEndsOneDay() async throws {
+    try await TestJudge.with { (judge) async throws in
+      func end() async throws -> Int64 { try await judge.command("PTTL", await judge.mailboxKey("a")).integer ?? 0 }
+      try await judge.register(isConnected: true)
+      let first = Judged(id: 1, offset: 1)
+      #expect(try await judge.judge([first]) == [applied(first, presence: true)])
+      #expect(try await end() / 86_400_000 == 30)
+      // Its lane makes that undone as long as it lives; what comes in the next generation of ids does it again.
+      try await judge.command("PERSIST", await judge.mailboxKey("a"))
+      _ = try await judge.judge([Judged(id: 2, offset: 2)], now: 1_000_601)
+      #expect(try await end() / 86_400_000 == 30)
+    }
+  }
+
   @Test func aMailboxThatNobodyReadsEndsOneDay() async throws {
     try await TestJudge.with { (judge) async throws in
       func endsInDays() async throws -> Int64 { (try await judge.command("PTTL", await judge.mailboxKey("a")).integer ?? 0) / 86_400_000 }

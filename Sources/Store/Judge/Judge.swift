@@ -38,6 +38,10 @@ public final class Judge {
   private var waiting: [[JudgeRequest]]
   private var alone: [JudgeRequest] = []
   private var command = RedisCommand(reserving: 1 << 16)
+  /// The buckets of the call that is being written; by bucket, the number of the last call that has written to it.
+  private var buckets: [Int] = []
+  private var lastCall: [UInt64]
+  private var calls: UInt64 = 0
   /// Requests to a call: a longer call would hold the one thread of Redis for all others.
   private static let callMaximum = 64
 
@@ -45,6 +49,7 @@ public final class Judge {
   public init(_ shards: Shards, _ limits: Limits) {
     (self.shards, self.limits) = (shards, limits)
     waiting = Array(repeating: [], count: shards.count)
+    lastCall = Array(repeating: 0, count: shards.keys.buckets)
   }
 
   /// Told what is judged.
@@ -90,7 +95,12 @@ public final class Judge {
   // MARK: A call
 
   private func write(_ requests: [JudgeRequest], _ now: Int64) {
-    let buckets = Set(requests.map(\.bucket))
+    calls += 1
+    buckets.removeAll(keepingCapacity: true)
+    for request in requests where lastCall[request.bucket] != calls {
+      lastCall[request.bucket] = calls
+      buckets.append(request.bucket)
+    }
     command.begin(Self.script, keys: 2 * requests.count + buckets.count)
     for request in requests {
       request.arena.bytes.withUnsafeBytes { arena in
@@ -104,7 +114,15 @@ public final class Judge {
     command.append(limits.mailbox)
     command.append(limits.ids)
     command.append(limits.revisions)
-    for request in requests { request.arena.bytes.withUnsafeBytes { append(request, $0) } }
+    command.beginArgument()
+    for request in requests { request.arena.bytes.withUnsafeBytes { command.extend(headOf: request.entry, in: $0) } }
+    command.endArgument()
+    for request in requests {
+      request.arena.bytes.withUnsafeBytes { arena in
+        let entry = arena[request.entry.span]
+        command.append(request.isExpired ? UnsafeRawBufferPointer(rebasing: entry.prefix(NotificationID.byteCount)) : entry)
+      }
+    }
   }
 
   private func appendKey(_ prefix: String, _ bucket: Int, _ token: UnsafeRawBufferPointer) {
@@ -112,46 +130,31 @@ public final class Judge {
     command.extend(token)
     command.endArgument()
   }
-
-  private func append(_ request: JudgeRequest, _ arena: UnsafeRawBufferPointer) {
-    let entry = arena[request.entry.span]
-    command.append(identityOf: request.entry, in: arena)
-    command.append(request.isExpired ? UnsafeRawBufferPointer(rebasing: entry.prefix(NotificationID.byteCount)) : entry)
-    command.append(termsOf: request.entry)
-  }
 }
 
 extension RedisCommand {
-  /// What a device knows a request by: hashes of its apns-id and its source and how it is redriven, its revision, its collapse id. Three arguments.
-  mutating func append(identityOf entry: RequestEntry, in arena: UnsafeRawBufferPointer) {
-    withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { bytes in
+  /// What the scripts need to know of a request, as `JudgeLua.head` describes it; to an argument that was begun.
+  mutating func extend(headOf entry: RequestEntry, in arena: UnsafeRawBufferPointer) {
+    withUnsafeTemporaryAllocation(byteCount: 75, alignment: 8) { bytes in
       bytes.storeBytes(of: entry.id.bigEndian, as: UInt64.self)
       bytes.storeBytes(of: entry.source.bigEndian, toByteOffset: 8, as: UInt32.self)
-      bytes.storeBytes(of: entry.redrive?.rawValue ?? 0, toByteOffset: 12, as: UInt8.self)
-      append(UnsafeRawBufferPointer(rebasing: bytes[..<(entry.redrive == nil ? 12 : 13)]))
-    }
-    entry.revision.withBytes { append($0) }
-    beginArgument()
-    if entry.collapseID.count > 0 {
-      extend("c")
-      extend(arena[entry.collapseID])
-    }
-    endArgument()
-  }
-
-  /// For whom a request is, and what a removal removes. One argument.
-  mutating func append(termsOf entry: RequestEntry) {
-    withUnsafeTemporaryAllocation(byteCount: 40, alignment: 8) { bytes in
-      bytes.storeBytes(of: entry.application.bigEndian, as: UInt64.self)
-      bytes.storeBytes(of: entry.user.bigEndian, toByteOffset: 8, as: UInt64.self)
-      bytes.storeBytes(of: UInt64(max(0, entry.time)).bigEndian, toByteOffset: 16, as: UInt64.self)
-      var count = entry.user == 0 ? 8 : 24
+      bytes[12] = entry.redrive?.rawValue ?? 0
+      entry.revision.withBytes { UnsafeMutableRawBufferPointer(rebasing: bytes[13...]).copyMemory(from: $0) }
+      bytes.storeBytes(of: entry.application.bigEndian, toByteOffset: 34, as: UInt64.self)
+      bytes.storeBytes(of: entry.user.bigEndian, toByteOffset: 42, as: UInt64.self)
+      bytes.storeBytes(of: UInt64(max(0, entry.time)).bigEndian, toByteOffset: 50, as: UInt64.self)
+      var terms = entry.user == 0 ? 8 : 24
       if let id = entry.withdraws {
-        id.withBytes { id in UnsafeMutableRawBufferPointer(rebasing: bytes[24...]).copyMemory(from: id) }
-        count = 40
+        id.withBytes { UnsafeMutableRawBufferPointer(rebasing: bytes[58...]).copyMemory(from: $0) }
+        terms = 40
       }
-      append(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+      bytes[33] = UInt8(terms)
+      bytes[34 + terms] = entry.collapseID.count > 0 ? UInt8(entry.collapseID.count + 1) : 0
+      extend(UnsafeRawBufferPointer(rebasing: bytes[..<(35 + terms)]))
     }
+    guard entry.collapseID.count > 0 else { return }
+    extend("c")
+    extend(arena[entry.collapseID])
   }
 }
 
@@ -178,10 +181,12 @@ public struct JudgeAnswer {
 
   init(_ reply: RedisReplyView, _ requests: [JudgeRequest]) {
     self.reply = reply
-    var reader = ByteReader(reply[0]?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0))
+    let bytes = reply[0]?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0)
+    // First the verdicts, then what follows each of them.
+    var (signs, parts) = (ByteReader(bytes), ByteReader(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(requests.count))))
     var isReadable = true
     verdicts = requests.map { request in
-      guard isReadable, let verdict = Verdict(&reader, revision: request.entry.revision) else {
+      guard isReadable, let sign = signs.byte(), let verdict = Verdict(sign, &parts, revision: request.entry.revision) else {
         isReadable = false
         return nil
       }

@@ -13,17 +13,11 @@ extension Judge {
     """
     -- KEYS, per request: the device's hash, its mailbox; at last the markers of each bucket in which they lie.
     -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the most entries of a mailbox; ids remembered; collapse
-    --       revisions remembered; then per request
-    --       id        hash of the apns-id 8, hash of its source 4; where it is redriven one byte more: 1, or 2 where the device has no
-    --                 outcome of it
-    --       revision  time 8, partition 4, offset 8
-    --       collapse  'c' and the collapse id, or ''
+    --       revisions remembered; the heads of all requests, one behind the other; then per request
     --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
-    --       terms     hash of the application 8; for a person also hash of the user 8, time of the record 8; where a removal names a
-    --                 notification without collapse id these two, or zeros, and its apns-id 16
-    -- Answers {-2} where Redis has lost one of the buckets. Else the verdicts in one string, then for each mailbox that has too much the
-    -- number of the request that has found it, and revision, entry, revision, entry, … oldest first. A verdict is
-    --       1   the verdict, and 8, 16 and 32 for each of the next three that follows
+    -- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
+    -- that has found it, and revision, entry, revision, entry, … oldest first. The string has a byte for each request, and then what follows
+    -- each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
     --       12  presence
     --       20  revision as it is kept, where it is not the request's own
     --       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
@@ -35,16 +29,16 @@ extension Judge {
       redis.call, string.find, string.sub, string.byte, string.char, struct.unpack, struct.pack
     local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
     local KEYS, ARGV = KEYS, ARGV
-    local COUNT = (#ARGV - 5) / 5
+    -- How long the window of ids grows. It goes from `remembered` to `remembered + SLACK` ids again and again: one of these lengths is chosen.
+    local LONGEST, CHOSEN, PERIOD = 6 + 12 * (remembered + SLACK), 6 + 12 * (remembered + SLACK / 2), 12 * SLACK
+    local COUNT, heads, position = #ARGV - 6, ARGV[6], 1
     if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
     \(MailboxLua.overflow)
     local answer = {''}
 
-    -- The parts of all verdicts, which become one string at last: each string costs.
-    local parts, count = {}, 0
-    local function add(verdict, presence, revision, other)
-      local first = count + 1
-      count = first
+    -- The verdicts, and what follows them, which become one string at last: each string costs, and each of its bytes.
+    local verdicts, parts, count = {}, {}, 0
+    local function add(number, verdict, presence, revision, other)
       if presence then
         verdict, count = verdict + 8, count + 1
         parts[count] = presence
@@ -57,7 +51,7 @@ extension Judge {
         verdict, count = verdict + 32, count + 1
         parts[count] = other
       end
-      parts[first] = char(verdict)
+      verdicts[number] = verdict
     end
 
     -- The oldest collapse revisions go when a device has too many, and all that are past the longest lifetime.
@@ -84,16 +78,15 @@ extension Judge {
       answer[#answer + 1] = overflow(box, maximum)
     end
 
-    local function remember(w, id)
-      local started, former = now, 0
+    -- The window with one more id, where it is the first, or the window has become too long or too old; and whether its generation is new.
+    local function renewed(w, hash, source)
+      local started, former = 0, 0
       if w then started, former = unpacked('>I4I2', w) end
-      if not w or now - started >= AGE then
-        w = w and now - started < 2 * AGE and sub(w, 7 + former) or ''
-        return packed('>I4I2', now, #w) .. w .. id, true
-      elseif #w < 6 + 12 * (remembered + SLACK) then
-        return w .. id
+      if now - started < AGE then
+        return packed('>I4I2', started, math.max(0, former - 12 * (SLACK + 1))) .. sub(w, -12 * (remembered - 1)) .. hash .. source, false
       end
-      return packed('>I4I2', started, math.max(0, former - 12 * (SLACK + 1))) .. sub(w, -12 * (remembered - 1)) .. id
+      w = now - started < 2 * AGE and sub(w, 7 + former) or ''
+      return packed('>I4I2', now, #w) .. w .. hash .. source, true
     end
 
     -- A notification without a collapse id has no revision of its own: a removal finds it in the mailbox by its apns-id.
@@ -109,72 +102,82 @@ extension Judge {
     end
 
     \(JudgeLua.refusal)
-    \(JudgeLua.place)
+    \(JudgeLua.placed)
 
-    local function judge(number, device, box, id, revision, collapse, entry, terms)
+    -- Most requests of a call have the same terms.
+    local application, formerTerms, isForPerson
+    local function judge(number, device, box, entry)
+      local hash, source, redriven, revision, terms, collapse, rest = unpacked(\(JudgeLua.head), heads, position)
+      position = rest
+      if terms ~= formerTerms then application, formerTerms, isForPerson = sub(terms, 1, 8), terms, #terms > 8 end
       local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
-      local presence, w, known = state[1], state[3], state[4]
-      local refused = refusal(state[2], terms)
-      local redriven = 0
-      if #id > 12 then redriven, id = byte(id, 13), sub(id, 1, 12) end
+      local presence, owner, w, known = state[1], state[2], state[3], state[4]
+      local refused = \(JudgeLua.refused)
       -- One that has left, and to whose mailbox nothing came since.
       local left = presence == ''
       if presence and #presence ~= PRESENT then presence = false end
-      local at = place(w, id)
-      if at and sub(w, at, at + 11) ~= id then return add(DUPLICATE, false, false, '') end
-      local isRecent, raised, former = at, false, ''
-      local t0, p0, o0, t, p, o
-      local isSame = false
+      local at = w and find(w, hash, 7, true)
+      if at then
+        at = placed(w, hash, at)
+        if at and sub(w, at + 8, at + 11) ~= source then return add(number, DUPLICATE, false, false, '') end
+      end
+      local raised, isAgain, former, isRecent = false, at, '', at
       if known then
-        t0, p0, o0 = unpacked('>I8I4I8', known)
-        t, p, o = unpacked('>I8I4I8', revision)
-        isSame = p == p0 and o == o0
+        local t0, p0, o0 = unpacked('>I8I4I8', known)
+        local t, p, o = unpacked('>I8I4I8', revision)
+        local isSame = p == p0 and o == o0
         if isSame and t ~= t0 then raised = sub(known, 1, 20) end
-      end
-      if redriven > 0 and (redriven == 2 and at or isSame and not at) and call('HEXISTS', box, raised or revision) == 0 then
-        -- The device was given it, and has nothing of it any more: it is given it once more.
-        at = nil
-        if isSame then known = false end
-      elseif isSame then
-        at, former = 1, sub(known, 37)
-      end
-      if known and not at and not refused then
-        if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return add(STALE, false, false, sub(known, 1, 36)) end
-        if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end
+        -- What the device was given and has nothing of any more, it is given once more.
+        if redriven > 0 and (redriven == 2 and at or isSame and not at) and call('HEXISTS', box, raised or revision) == 0 then
+          isAgain = false
+          if isSame then known = false end
+        elseif isSame then
+          isAgain, former = true, sub(known, 37)
+        end
+        if known and not isAgain and not refused then
+          if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return add(number, STALE, false, false, sub(known, 1, 36)) end
+          if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end
+        end
+      elseif redriven == 2 and at and call('HEXISTS', box, revision) == 0 then
+        isAgain = false
       end
       local kept = raised or revision
-      if at then return add(REPEAT, not refused and presence and call('HEXISTS', box, kept) == 1 and presence, raised, former) end
-      if refused then return add(refused, false, false, '') end
+      if isAgain then return add(number, REPEAT, not refused and presence and call('HEXISTS', box, kept) == 1 and presence, raised, former) end
+      if refused then return add(number, refused, false, false, '') end
       local window, isNew = w, false
-      if not isRecent then window, isNew = remember(w, id) end
+      if not isRecent then
+        if w and #w < LONGEST and now - unpacked('>I4I2', w) < AGE then
+          window = w .. hash .. source
+        else
+          window, isNew = renewed(w, hash, source)
+        end
+      end
       local isExpired, superseded = #entry == EXPIRED, ''
       if not isExpired then call('HSET', box, kept, entry) end
       if known and call('HDEL', box, sub(known, 1, 20)) == 1 then superseded = sub(known, 1, 36) end
-      if superseded == '' and #terms > 24 then superseded = withdraw(box, sub(terms, 25), kept) end
+      if isForPerson and superseded == '' and #terms > 24 then superseded = withdraw(box, sub(terms, 25), kept) end
+      local isChosen = isNew or (#window - CHOSEN) % PERIOD == 0
       if collapse == '' then
         call('HSET', device, 'w', window)
       else
         call('HSET', device, 'w', window, collapse, kept .. sub(entry, 1, 16) .. superseded)
-        if not known and (isNew or call('HLEN', device) > revisions) then prune(device) end
+        if isChosen and (isNew or call('HLEN', device) > revisions) then prune(device) end
       end
-      if isExpired then return add(NEW, false, raised, superseded) end
-      -- The window goes from `remembered` to `remembered + SLACK` ids again and again: one of these lengths is chosen.
-      local isChosen = isNew or (#window - 6 - 12 * (remembered + SLACK / 2)) % (12 * SLACK) == 0
-      if not presence and (left or isChosen) then
-        -- Until the next generation nothing that comes makes it longer.
+      if not isExpired and (isChosen or left) then
+        -- Until the next generation nothing that comes makes it longer. A presence may be that of a lane that was killed.
         call('PEXPIRE', box, keep + AGE * 1000)
         if left then call('HSET', device, 'p', '-') end
+        if isChosen then tell(box, number) end
       end
-      if isChosen then tell(box, number) end
-      return add(NEW, presence, raised, superseded)
+      return add(number, NEW, not isExpired and presence, raised, superseded)
     end
 
     local i = 0
     local function judgeRest()
       while i < COUNT do
-        i = i + 1
-        local k, a = 2 * i, 5 * i
-        judge(i, KEYS[k - 1], KEYS[k], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+        local number = i + 1
+        i = number
+        judge(number, KEYS[2 * number - 1], KEYS[2 * number], ARGV[6 + number])
       end
     end
     while i < COUNT do
@@ -184,11 +187,11 @@ extension Judge {
         -- What the program could not read, and a key of another type, are this device's; what else a command is refused for is so for all.
         if sub(reason, 1, 12) ~= 'user_script:' and not find(reason, 'WRONGTYPE', 1, true) then return redis.error_reply(reason) end
         reason = sub(reason, 1, 200)
-        count = count + 1
-        parts[count] = char(UNREADABLE, #reason) .. reason
+        verdicts[i], count = UNREADABLE, count + 1
+        parts[count] = char(#reason) .. reason
       end
     end
-    answer[1] = table.concat(parts)
+    answer[1] = char(unpack(verdicts)) .. table.concat(parts)
     return answer
     """)
 }

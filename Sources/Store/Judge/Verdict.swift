@@ -38,9 +38,9 @@ extension Verdict {
     static let verdict: UInt8 = 7
   }
 
-  /// Reads the next of the verdicts in the script's answer, which is on a request with this revision; nil for what the script never says.
-  init?(_ reader: inout ByteReader, revision: Revision) {
-    guard let first = reader.byte() else { return nil }
+  /// Reads what follows one of the verdicts in the script's answer, which is on a request with this revision; nil for what the script never
+  /// says.
+  init?(_ first: UInt8, _ reader: inout ByteReader, revision: Revision) {
     if first == 7 {
       guard let count = reader.byte(), let reason = reader.bytes(Int(count)) else { return nil }
       self = .unreadable(String(decoding: reason, as: UTF8.self))

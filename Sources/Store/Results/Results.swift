@@ -73,24 +73,26 @@ public final class Results {
   /// Reads one request's standing, and changes nothing.
   ///
   /// KEYS: its result; what must be there when the bucket is used; the device's hash, or the set of the person's devices.
-  /// ARGV: for a device the identity and the terms of the request as the judge has them: id, revision, collapse id, terms.
+  /// ARGV: for a device the head of the request as the judge has it.
   /// Answers the result, 0 for one that is settled, 1 for one that is open, or -2 where Redis has lost the bucket.
   static let script = RedisScript(
     """
-    local call, find, sub, byte, unpacked = redis.call, string.find, string.sub, string.byte, struct.unpack
+    local call, find, sub, unpacked = redis.call, string.find, string.sub, struct.unpack
     if call('EXISTS', KEYS[2]) == 0 then return -2 end
     local result = call('GET', KEYS[1])
     if result then return result end
     if #ARGV == 0 then return call('EXISTS', KEYS[3]) end
     \(Revision.luaEarlier)
     \(JudgeLua.refusal)
-    \(JudgeLua.place)
-    local redriven, id, revision, collapse = byte(ARGV[1], 13) or 0, sub(ARGV[1], 1, 12), ARGV[2], ARGV[3]
+    \(JudgeLua.placed)
+    local hash, source, redriven, revision, terms, collapse = unpacked(\(JudgeLua.head), ARGV[1])
     local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
     -- What was applied goes to the device once more where that is connected.
     local again = state[3] and #state[3] == 12 and 1 or 0
-    local refused, at, known = refusal(state[1], ARGV[4]), place(state[2], id), state[4]
-    if at and sub(state[2], at, at + 11) ~= id then return 0 end
+    local owner, w, known, application, isForPerson = state[1], state[2], state[4], sub(terms, 1, 8), #terms > 8
+    local refused = \(JudgeLua.refused)
+    local at = w and placed(w, hash, find(w, hash, 7, true))
+    if at and sub(w, at + 8, at + 11) ~= source then return 0 end
     if known then
       local t0, p0, o0 = unpacked('>I8I4I8', known)
       local t, p, o = unpacked('>I8I4I8', revision)
@@ -126,8 +128,9 @@ public final class Results {
         calls.command.beginKey("d", place.bucket)
         calls.command.extend(arena[token])
         calls.command.endArgument()
-        calls.command.append(identityOf: request.entry, in: arena)
-        calls.command.append(termsOf: request.entry)
+        calls.command.beginArgument()
+        calls.command.extend(headOf: request.entry, in: arena)
+        calls.command.endArgument()
       case .person(let user, let application):
         calls.command.beginKey("u", place.bucket)
         calls.command.extend(arena[application])
