@@ -235,8 +235,8 @@ actor TransformFixture {
   }
 
   /// A device is connected to a fan-out lane.
-  func connect(_ token: String) async throws {
-    try await probe.command("HSET", .text(Self.keys.device(token)), "p", .bytes(Presence(partition: 0, generation: 1).bytes))
+  func connect(_ token: String, partition: Int32 = 0) async throws {
+    try await probe.command("HSET", .text(Self.keys.device(token)), "p", .bytes(Presence(partition: partition, generation: 1).bytes))
   }
 
   /// Runs `body` while Redis stands still.

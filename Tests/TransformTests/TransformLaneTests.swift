@@ -93,6 +93,21 @@ import Worker
     }
   }
 
+  /// What Kafka's client refuses at once never has a report.
+  @Test func aDeliveryThatKafkaDoesNotTakeIsCountedAndItsRequestWaitsInTheMailbox() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.connect(token, partition: 999)
+      for number in 1...3 {
+        try await lane.request("device:" + token)
+        await lane.eventually("the request is judged") { lane.count(.queued) == number }
+        await lane.eventually("its delivery is lost") { lane.metric(MetricNames.deliveriesLost.name) == Double(number) }
+      }
+      #expect(try await lane.waiting(token) == 3)
+    }
+  }
+
   @Test func theBatchAfterABisectedOneIsTaken() async throws {
     // As if three workers had ended where this one begins.
     try await TransformFixture.with(before: { try await $0.probe.command("HSET", .text(Keys.tries), "q0", "0 3") }) { lane in

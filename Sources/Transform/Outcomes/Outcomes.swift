@@ -202,17 +202,19 @@ final class Outcomes {
     return Produced(isComplete: false)
   }
 
-  /// Sends an entry to the lane that has the device's session.
+  /// Sends an entry to the lane that has the device's session; answers whether the producer has taken it.
   func deliver(
     _ entry: UnsafeRawBufferPointer, _ kind: DeliveryEntry.Kind, _ revision: Revision, to presence: Presence,
     _ token: UnsafeRawBufferPointer
-  ) {
-    if isSilent { return }
+  ) -> Bool {
+    if isSilent { return true }
     record.reset()
     DeliveryRecord.append(encoded: entry, kind: kind, revision: revision, generation: presence.generation, to: &record)
-    record.withUnsafeBytes {
-      _ = producers.deliveries.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0)
+    let outcome = record.withUnsafeBytes {
+      producers.deliveries.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0)
     }
+    if case .taken = outcome { return true }
+    return false
   }
 
   private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Produced {

@@ -131,9 +131,10 @@ final class JudgeStage: JudgeHandler {
   }
 
   private func deliver(_ request: JudgeRequest, _ revision: Revision, to presence: Presence) {
-    request.arena.bytes.withUnsafeBytes { arena in
+    let isTaken = request.arena.bytes.withUnsafeBytes { arena in
       outcomes.deliver(arena[request.entry.span], request.entry.kind, revision, to: presence, arena[request.token])
     }
+    if !isTaken { metrics.deliveriesLost.increment() }
   }
 }
 

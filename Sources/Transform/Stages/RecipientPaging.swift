@@ -79,11 +79,13 @@ struct RecipientPaging {
     guard var progress = record.recipients else { return ([], []) }
     var (tokens, others): ([ArenaSpan], [ArenaSpan]) = ([], [])
     tokens.reserveCapacity(page.count)
+    let before = record.batch.arena.bytes.count
     page.forEach { member, isToken in
       let span = record.batch.arena.keep(member)
       if isToken { tokens.append(span) } else { others.append(span) }
       progress.last = span
     }
+    record.batch.grew(by: record.batch.arena.bytes.count - before)
     progress.isComplete = page.isLast
     progress.unjudged = tokens.count
     progress.bytes = tokens.count * (progress.entry.span.count + RetainedBatch.entryBytes)
