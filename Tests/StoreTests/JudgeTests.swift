@@ -303,6 +303,28 @@ import Testing
     }
   }
 
+  /// What begins a generation of ids may go into no mailbox, and what is given once more begins none.
+  @Test func aMailboxEndsAfterAllThatLiesInIt() async throws {
+    try await TestJudge.with { (judge) async throws in
+      func endsInDays() async throws -> Int64 { (try await judge.command("PTTL", await judge.mailboxKey("a")).integer ?? 0) / 86_400_000 }
+      try await judge.register()
+      #expect(try await judge.judge([Judged(id: 1, offset: 1)]) == [applied(Judged(id: 1, offset: 1))])
+      try await judge.command("PEXPIRE", await judge.mailboxKey("a"), .integer(10 * 86_400_000))
+      var expired = Judged(id: 2, offset: 2)
+      expired.isExpired = true
+      let (later, last) = (1_000_000 + 20 * 86_400 as Int64, Judged(id: 3, offset: 3))
+      #expect(try await judge.judge([expired], now: later) == [applied(expired)])
+      #expect(try await judge.judge([last], now: later + 60) == [applied(last)])
+      #expect(try await endsInDays() == 30)
+      // The device has lost what it was given.
+      try await judge.command("DEL", await judge.mailboxKey("a"))
+      var again = last
+      again.redrive = .nothing
+      #expect(try await judge.judge([again], now: later + 61) == [applied(again)])
+      #expect(try await endsInDays() == 30)
+    }
+  }
+
   @Test func aMailboxThatNobodyReadsEndsOneDay() async throws {
     try await TestJudge.with { (judge) async throws in
       func endsInDays() async throws -> Int64 { (try await judge.command("PTTL", await judge.mailboxKey("a")).integer ?? 0) / 86_400_000 }
@@ -330,14 +352,34 @@ import Testing
       try await judge.register()
       for number in 0..<600 as Range<UInt64> {
         let request = Judged(id: number, collapse: "c\(number)", timestamp: number, offset: number)
-        _ = try await judge.judge([request], now: 1000 + Int64(number))
+        #expect(try await judge.judge([request], now: 1000 + Int64(number)) == [applied(request)])
       }
       let fields = try await judge.command("HLEN", await judge.device("a")).integer ?? 0
-      #expect(fields <= 70)
+      // Each seventeenth id asks whether they are too many.
+      #expect(fields <= 64 + 17 + 3)
       let window = try await judge.command("HGET", await judge.device("a"), "w").bytes ?? []
       #expect(window.count <= 6 + 12 * 48)
       // The newest is still known, the oldest is not.
       #expect(try await judge.judge([Judged(id: 9999, collapse: "c599", timestamp: 1, offset: 1)], now: 1600) == [.stale(by: 599)])
+    }
+  }
+
+  /// What has a collapse id need not be what a generation of ids begins with.
+  @Test func newestRevisionsAreBoundedWhateverComesBetweenThem() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      // One that nobody can read takes none of the others with it.
+      try await judge.command("HSET", await judge.device("a"), "cbroken", "x")
+      for hour in 0..<200 as Range<UInt64> {
+        let requests = (0..<3 as Range<UInt64>).map { number in
+          Judged(
+            id: 3 * hour + number, collapse: number == 0 ? "" : "c\(3 * hour + number)", timestamp: 1_000_000_000 + hour,
+            offset: 3 * hour + number)
+        }
+        #expect(try await judge.judge(requests, now: 1_000_000 + 3600 * Int64(hour)) == requests.map { applied($0) })
+      }
+      #expect((try await judge.command("HLEN", await judge.device("a")).integer ?? 0) <= 64 + 17 + 3)
+      #expect(try await judge.command("HGET", await judge.device("a"), "cbroken") == .null)
     }
   }
 

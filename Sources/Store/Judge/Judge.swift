@@ -183,10 +183,10 @@ public struct JudgeAnswer {
     self.reply = reply
     let bytes = reply[0]?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0)
     // First the verdicts, then what follows each of them.
-    var (signs, parts) = (ByteReader(bytes), ByteReader(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(requests.count))))
+    var (verdictBytes, parts) = (ByteReader(bytes), ByteReader(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(requests.count))))
     var isReadable = true
     verdicts = requests.map { request in
-      guard isReadable, let sign = signs.byte(), let verdict = Verdict(sign, &parts, revision: request.entry.revision) else {
+      guard isReadable, let byte = verdictBytes.byte(), let verdict = Verdict(byte, &parts, revision: request.entry.revision) else {
         isReadable = false
         return nil
       }

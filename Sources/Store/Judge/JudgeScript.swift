@@ -54,13 +54,14 @@ extension Judge {
       verdicts[number] = verdict
     end
 
-    -- The oldest collapse revisions go when a device has too many, and all that are past the longest lifetime.
+    -- The oldest collapse revisions go when a device has too many, and all that are past the longest lifetime or cannot be read.
     local function prune(device)
       local all, kept = call('HGETALL', device), {}
       local limit = now * 1000 - tonumber(keep)
       for i = 1, #all, 2 do
         if byte(all[i]) == 99 then
-          local t, p, o = unpacked('>I8I4I8', all[i + 1])
+          local t, p, o = -1, 0, 0
+          if #all[i + 1] >= 20 then t, p, o = unpacked('>I8I4I8', all[i + 1]) end
           if t < limit then call('HDEL', device, all[i]) else kept[#kept + 1] = {t, p, o, all[i]} end
         end
       end
@@ -85,7 +86,7 @@ extension Judge {
       if now - started < AGE then
         return packed('>I4I2', started, math.max(0, former - 12 * (SLACK + 1))) .. sub(w, -12 * (remembered - 1)) .. hash .. source, false
       end
-      w = now - started < 2 * AGE and sub(w, 7 + former) or ''
+      w = w and now - started < 2 * AGE and sub(w, 7 + former) or ''
       return packed('>I4I2', now, #w) .. w .. hash .. source, true
     end
 
@@ -161,15 +162,15 @@ extension Judge {
         call('HSET', device, 'w', window)
       else
         call('HSET', device, 'w', window, collapse, kept .. sub(entry, 1, 16) .. superseded)
-        if isChosen and (isNew or call('HLEN', device) > revisions) then prune(device) end
       end
-      if not isExpired and (isChosen or left) then
-        -- Until the next generation nothing that comes makes it longer. A presence may be that of a lane that was killed.
-        call('PEXPIRE', box, keep + AGE * 1000)
-        if left then call('HSET', device, 'p', '-') end
-        if isChosen then tell(box, number) end
-      end
-      return add(number, NEW, not isExpired and presence, raised, superseded)
+      if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then prune(device) end
+      -- Until the next generation nothing that comes makes it longer; what is given once more may begin it. A presence may be that of a lane
+      -- that was killed.
+      if isChosen or left or isRecent then call('PEXPIRE', box, keep + AGE * 1000) end
+      if isExpired then return add(number, NEW, false, raised, superseded) end
+      if left then call('HSET', device, 'p', '-') end
+      if isChosen then tell(box, number) end
+      return add(number, NEW, presence, raised, superseded)
     end
 
     local i = 0
