@@ -32,6 +32,16 @@ public final class Timer: HandleOwner {
     uv_timer_start(handle.pointer, callback, UInt64(max(0, milliseconds)), UInt64(max(0, repeating)))
   }
 
+  /// Starts for one call, unless it runs and is due no later.
+  public func start(noLaterThan milliseconds: Int) {
+    loop.preconditionOnLoop()
+    guard !isClosed,
+      uv_is_active(UnsafeRawPointer(handle.pointer).assumingMemoryBound(to: uv_handle_t.self)) == 0
+        || uv_timer_get_due_in(handle.pointer) > UInt64(max(0, milliseconds))
+    else { return }
+    start(after: milliseconds)
+  }
+
   /// Stops; it can be started again.
   public func stop() {
     loop.preconditionOnLoop()

@@ -69,7 +69,7 @@ final class TransformCore {
     checkpoints.owner = self
     applications.owner = self
     watch.start()
-    health.set("kafka", ready: false, "no partition is assigned yet")
+    health.set("kafka", ready: false, Self.waitsForPartitions)
     // A delivery may come twice, and late: the mailbox knows better.
     let producers = try await LaneProducers(on: loop, settings.kafka, promptMayRepeat: true, handler: self) { [logger] in logger.log($0) }
     self.producers = producers
@@ -122,6 +122,8 @@ final class TransformCore {
     try consumer.subscribe([settings.topics.requests])
   }
 
+  private static let waitsForPartitions = "no partition is assigned yet"
+
   /// Leaves the group and joins it again.
   private func rejoin() async {
     guard !isRejoining else { return }
@@ -136,6 +138,7 @@ final class TransformCore {
       guard !state.phase.isEnding else { return }
       do {
         try join()
+        health.set("kafka", ready: false, Self.waitsForPartitions)
         if !state.phase.mayBegin { intake?.hold() }
         return
       } catch {
@@ -180,7 +183,7 @@ final class TransformCore {
       case .distrustMarkers: checkpoints.distrust()
       case .probeWrites: checkpoints.probe()
       case .compare: runTask?(.compare)
-      case .compareAfter(let milliseconds): comparisonTimer.start(after: milliseconds)
+      case .compareAfter(let milliseconds): comparisonTimer.start(noLaterThan: milliseconds)
       case .restoreRegistry: runTask?(.restoreRegistry)
       case .rejoin: runTask?(.rejoin)
       case .ready: health.set("redis", ready: true)

@@ -22,8 +22,6 @@ public struct TransformSettings: Sendable {
     public static let rememberedIDs = 32
     /// Newest revisions of a device.
     public static let rememberedRevisions = 256
-    /// Seconds in which a request that is not to be stored may be tried.
-    public static let oneAttemptSeconds: Int64 = 30
   }
 
   /// The cluster's topics.
@@ -39,7 +37,7 @@ public struct TransformSettings: Sendable {
   /// The largest payload, in bytes.
   public var payloadBytes = RequestLimits().payloadBytes
   /// How many seconds after its publication a request with `apns-expiration: 0` may still be tried.
-  public var oneAttemptSeconds = Defaults.oneAttemptSeconds
+  public var oneAttemptSeconds = ExpirationRule.oneAttemptSeconds
   /// Entries that a mailbox keeps.
   public var mailboxBound = Defaults.mailboxBound
   /// Recent apns-ids that are remembered for each device.

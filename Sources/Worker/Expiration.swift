@@ -4,9 +4,11 @@ public import Notifications
 public struct ExpirationRule: Sendable {
   /// How many seconds after its publication a request with `apns-expiration: 0` may still be tried.
   public var oneAttemptSeconds: Int64
+  /// The same where nothing is set.
+  public static let oneAttemptSeconds: Int64 = 30
 
   /// Makes the rule.
-  public init(oneAttemptSeconds: Int64) { self.oneAttemptSeconds = oneAttemptSeconds }
+  public init(oneAttemptSeconds: Int64 = ExpirationRule.oneAttemptSeconds) { self.oneAttemptSeconds = oneAttemptSeconds }
 
   /// The second from which it may not be shown.
   ///

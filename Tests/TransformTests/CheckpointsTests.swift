@@ -17,7 +17,7 @@ import Worker
       await lane.distrust()
       await lane.giveUp()
       // What is compared now does not see the partition any more.
-      #expect(await lane.isSound)
+      #expect(await lane.isVerified)
       #expect(await lane.raise(to: 5) == [])
       #expect(await lane.markers == [0, 0])
     }
@@ -38,7 +38,7 @@ import Worker
       #expect(await lane.raise(to: 5, withOthersInFlight: 65_535) == [])
       #expect(await lane.markers == [5, 0])
       #expect(await lane.signs == ["not sent"])
-      #expect(await lane.isSound)
+      #expect(await lane.isVerified)
       #expect(await lane.markers == [0, 0])
       #expect(await lane.raise(to: 6) == [6])
       #expect(await lane.markers == [6, 6])
@@ -48,7 +48,7 @@ import Worker
   @Test func aSignThatComesDuringAComparisonRewindsWhatItCompares() async throws {
     try await CheckpointsLane.with { lane in
       #expect(await lane.raise(to: 5) == [5])
-      #expect(await !lane.isSound(distrustedMeanwhile: true))
+      #expect(await !lane.isVerified(distrustedMeanwhile: true))
       #expect(await lane.startsAgain)
     }
   }
@@ -138,10 +138,10 @@ private actor CheckpointsLane {
   var startsAgain: Bool { parts?.consumer?.offers.contains { $0.startsAgain } ?? false }
 
   /// Whether a comparison finds everything as it was left.
-  var isSound: Bool { get async { await isSound(distrustedMeanwhile: false) } }
+  var isVerified: Bool { get async { await isVerified(distrustedMeanwhile: false) } }
 
   /// The same, where Redis may have lost something once the markers were asked for.
-  func isSound(distrustedMeanwhile: Bool) async -> Bool {
+  func isVerified(distrustedMeanwhile: Bool) async -> Bool {
     guard let parts, let consumer = parts.consumer else { return false }
     let sign = distrustedMeanwhile ? Task { distrust() } : nil
     let finding = await parts.checkpoints.compare(consumer) { true }

@@ -11,13 +11,14 @@ enum FanOutOptions {
     "fanout.key-file", .file,
     "The cluster's key ('carillon token key' makes it): devices then need a credential that was signed with it. Absent: any device may connect, which is for development."
   )
-  static let connections = Setting("fanout.connections", .integer(1...1_000_000), default: 50_000, "Connections at most in a lane.")
+  static let connections = Setting(
+    "fanout.connections", .integer(1...1_000_000), default: FanOutSettings.Defaults.connections, "Connections at most in a lane.")
   static let connectionsPerAddress = Setting(
-    "fanout.connections-per-address", .integer(0...1_000_000), default: 0,
+    "fanout.connections-per-address", .integer(0...1_000_000), default: FanOutSettings.Defaults.connectionsPerAddress,
     "Connections at most in a lane of one address (of IPv6: of one /64); a further one is answered with 429. 0: no bound, as it must be behind a proxy or load balancer that hides the devices' addresses; X-Forwarded-For is not believed."
   )
   static let frames = Setting(
-    "fanout.frames-per-second", .integer(10...1_000_000), default: 500,
+    "fanout.frames-per-second", .integer(10...1_000_000), default: FanOutSettings.Defaults.framesPerSecond,
     "Frames that a device may send in a second, pings and fragments of messages included, besides one for each notification that it was sent; beyond it its connection is closed with 4012. Before its hello a connection may send a hundred in all."
   )
   static let allowedOrigins = Setting(
@@ -25,28 +26,32 @@ enum FanOutOptions {
     "Web pages that may open the device socket, by their origin; * for any. A browser names the origin of its page, and one that is not listed is answered with 403; devices name none."
   )
   static let window = Setting(
-    "fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per device; beyond it they wait in its mailbox."
+    "fanout.window", .integer(1...1024), default: FanOutSettings.Defaults.window,
+    "Notifications unacknowledged at most per device; beyond it they wait in its mailbox."
   )
   static let hello = Setting(
-    "fanout.hello", .duration(.seconds(1)...(.seconds(60))), default: .seconds(10), "How long a connection may take to say who it is.")
+    "fanout.hello", .duration(.seconds(1)...(.seconds(60))), default: .seconds(FanOutSettings.Defaults.helloSeconds),
+    "How long a connection may take to say who it is.")
   static let acknowledge = Setting(
-    "fanout.acknowledge", .duration(.seconds(5)...(.seconds(600))), default: .seconds(60),
+    "fanout.acknowledge", .duration(.seconds(5)...(.seconds(600))), default: .seconds(FanOutSettings.Defaults.acknowledgeSeconds),
     "How long a device may leave a notification unacknowledged before its connection is closed.")
   static let ping = Setting(
-    "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30),
+    "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(FanOutSettings.Defaults.pingSeconds),
     "How often a silent connection is asked whether it lives.")
   static let refresh = Setting(
-    "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(60),
+    "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(FanOutSettings.Defaults.refreshSeconds),
     "How often a session looks after its presence and its mailbox, jittered.")
   static let outbox = Setting(
-    "fanout.outbox", .size(16_384...(64 << 20)), default: 1 << 20, "Bytes that may wait for a slow device before its connection is closed.")
-  static let frame = Setting("fanout.frame", .size(4096...(1 << 20)), default: 64 << 10, "The largest frame that a device may send.")
+    "fanout.outbox", .size(16_384...(64 << 20)), default: FanOutSettings.Defaults.outboxBytes,
+    "Bytes that may wait for a slow device before its connection is closed.")
+  static let frame = Setting(
+    "fanout.frame", .size(4096...(1 << 20)), default: FanOutSettings.Defaults.frameBytes, "The largest frame that a device may send.")
   static let reconnect = Setting(
-    "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .seconds(1),
+    "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .milliseconds(FanOutSettings.Defaults.reconnectMilliseconds),
     "When it drains, its devices' returns are spread over at least this, and over so long that the ceiling below is kept. Each device is served until its turn, if --drain leaves the time."
   )
   static let reconnectsPerSecond = Setting(
-    "fanout.reconnects-per-second", .integer(1...1_000_000), default: 2_000,
+    "fanout.reconnects-per-second", .integer(1...1_000_000), default: FanOutSettings.Defaults.reconnectsPerSecond,
     "Devices that a lane lets in each second at most: more wait for their turn, and when that would take too long they are told when to come back. When it drains, it sends so many away each second."
   )
   static let unreadyFor = Setting(
@@ -54,7 +59,7 @@ enum FanOutOptions {
     "How long a worker that is told to end lets devices in as before, though it is not ready any more: so long some load balancers still send them. It is a part of --drain, half of it at most."
   )
   static let silence = Setting(
-    "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .seconds(10),
+    "fanout.lane-silence", .duration(.seconds(2)...(.seconds(120))), default: .milliseconds(FanOutSettings.Defaults.laneMilliseconds),
     "How long a lane may be silent before its partition of deliveries is free for another.")
 
   /// The cluster's key, if there is one.

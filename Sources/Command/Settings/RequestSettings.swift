@@ -13,7 +13,7 @@ enum RequestSettings {
     "The longest lifetime of a notification: a later expiration is cut to it, and devices remember for so long.")
   static let oneAttempt = Setting(
     "requests.one-attempt", .duration(.seconds(1)...(.seconds(3600))),
-    default: .seconds(TransformSettings.Defaults.oneAttemptSeconds),
+    default: .seconds(ExpirationRule.oneAttemptSeconds),
     "How long after its publication a request with apns-expiration 0 may still be tried.")
 
   static let group = SettingGroup("Requests", [], advanced: [payloadBytes, longestLifetime, oneAttempt])

@@ -12,7 +12,9 @@ public struct RequestRules: Sendable {
   public var expiration: ExpirationRule
 
   /// The rules of a cluster.
-  public init(topics: Topics = Topics(), limits: RequestLimits = RequestLimits(), oneAttemptSeconds: Int64 = 30) {
+  public init(
+    topics: Topics = Topics(), limits: RequestLimits = RequestLimits(), oneAttemptSeconds: Int64 = ExpirationRule.oneAttemptSeconds
+  ) {
     self.topics = topics
     self.limits = limits
     expiration = ExpirationRule(oneAttemptSeconds: oneAttemptSeconds)

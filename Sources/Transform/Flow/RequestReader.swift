@@ -20,10 +20,12 @@ struct RequestReader {
     topic.withUnsafeBytes { body(RequestView.read(RequestRecord(record, topic: $0), limits: limits)) }
   }
 
-  /// Reads a record that was accepted once more.
-  func readAccepted(_ record: RecordView, _ body: (RequestView) -> Void) {
-    read(record) { reading in
-      if case .accepted(let view) = reading { body(view) }
+  /// Reads a record once more that was accepted when it was taken; one that breaks a rule now has a fault.
+  func readAccepted(_ slot: Flow.Slot, _ inFlight: InFlight, _ body: (RequestView) -> Void) {
+    read(inFlight[slot].record) { reading in
+      if case .accepted(let view) = reading { return body(view) }
+      inFlight.fault(slot, "the record broke no rule when it was taken, and breaks one now")
+      inFlight.flow.fail(slot)
     }
   }
 

@@ -47,7 +47,7 @@ final class GroupWatch {
   }
 
   private func tick() {
-    guard let consumer, consumer.assignment.isEmpty else { return unowned = UnownedPartitions() }
+    guard let consumer, consumer.assignment.isEmpty, consumer.offers.isEmpty else { return unowned = UnownedPartitions() }
     guard !isAsking else { return }
     isAsking = true
     onQuestion?()
@@ -59,7 +59,8 @@ final class GroupWatch {
     defer { isAsking = false }
     let asked = consumer
     guard let cluster = try? await admin.describeCluster(), !cluster.isEmbedded,
-      let found = try? await admin.members(of: group), let consumer, consumer === asked, consumer.assignment.isEmpty
+      let found = try? await admin.members(of: group), let consumer, consumer === asked, consumer.assignment.isEmpty,
+      consumer.offers.isEmpty
     else { return [] }
     let partitions = cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? []
     return unowned.lasting(among: partitions, in: found)

@@ -156,7 +156,7 @@ final class RecipientStage {
   private func end(_ slot: Flow.Slot) {
     guard let devices = inFlight[slot].recipients?.devices else { return }
     inFlight[slot].verdict = devices == 0 ? .unregistered : .addressed
-    reader.readAccepted(inFlight[slot].record) { view in
+    reader.readAccepted(slot, inFlight) { view in
       inFlight.settle(slot, outcomes.addressed(view, devices: devices, token: slot))
     }
   }

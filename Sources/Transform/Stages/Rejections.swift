@@ -23,7 +23,7 @@ final class Rejections {
 
   /// A request's device is registered for another application.
   func wrongApplication(_ slot: Flow.Slot) {
-    reader.readAccepted(inFlight[slot].record) { view in
+    reader.readAccepted(slot, inFlight) { view in
       let rejection = Rejection(
         .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
       emit(slot, rejection, view.envelope)
@@ -34,7 +34,7 @@ final class Rejections {
   func filter(_ slot: Flow.Slot, _ content: RequestContent, by stop: ApplicationStop) {
     inFlight[slot].verdict = .filtered
     inFlight[slot].judgement = JournalJudgement(.filtered, revision: content.entry.revision)
-    reader.readAccepted(inFlight[slot].record) { view in
+    reader.readAccepted(slot, inFlight) { view in
       content.arena.bytes.withUnsafeBytes { arena in
         let device: UnsafeRawBufferPointer? = if case .device(let token) = content.receiver { arena[token] } else { nil }
         inFlight.settle(slot, outcomes.filtered(view, device: device, revision: content.entry.revision, by: stop, token: slot))
