@@ -5,7 +5,7 @@ import Store
 import Worker
 
 /// What the lane consists of: makes the parts, hands each its neighbours, and does what the lane's phase asks for. Loop-confined.
-final class TransformCore {
+final class TransformCore: TransformTaskRunner {
   private let loop: EventLoop
   private let settings: TransformSettings
   private let logger: Logger
@@ -36,10 +36,7 @@ final class TransformCore {
   private var isRejoining = false
   private var registryWaits = 0
   private var whenIdle: CheckedContinuation<Void, Never>?
-  /// Runs the asynchronous part of the lane's work on its actor.
-  var runTask: ((TransformTask) -> Void)?
-  /// Told when a client of Kafka can do nothing any more; only a new lane can.
-  var onFatal: ((KafkaError) -> Void)?
+  weak var owner: (any TransformCoreOwner)?
   private var hasFailed = false
 
   init(on loop: EventLoop, _ settings: TransformSettings, logger: Logger, health: Health, metrics: TransformMetrics) {
@@ -58,10 +55,10 @@ final class TransformCore {
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
     comparisonTimer = Timer(on: loop)
     healthyTimer = Timer(on: loop)
-    comparisonTimer.handler = { [unowned self] in runTask?(.compare) }
+    comparisonTimer.handler = { [unowned self] in run(.compare) }
     healthyTimer.handler = { [unowned self] in clearHealthy() }
-    lag.onQuestion = { [unowned self] in runTask?(.askForLogs) }
-    groupWatch.onQuestion = { [unowned self] in runTask?(.askForMembers) }
+    lag.owner = self
+    groupWatch.owner = self
   }
 
   func start() async throws {
@@ -95,7 +92,7 @@ final class TransformCore {
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     try join()
     // Redis has answered before there was a consumer to compare for, and a lane that gets no partition would never say so.
-    runTask?(.compare)
+    run(.compare)
   }
 
   /// Makes a consumer, and joins the group.
@@ -130,7 +127,7 @@ final class TransformCore {
     isRejoining = true
     defer {
       isRejoining = false
-      runTask?(.compare)
+      run(.compare)
     }
     perform(state.phase.distrust())
     while true {
@@ -182,10 +179,10 @@ final class TransformCore {
         intake?.advance()
       case .distrustMarkers: checkpoints.distrust()
       case .probeWrites: checkpoints.probe()
-      case .compare: runTask?(.compare)
+      case .compare: run(.compare)
       case .compareAfter(let milliseconds): comparisonTimer.start(noLaterThan: milliseconds)
-      case .restoreRegistry: runTask?(.restoreRegistry)
-      case .rejoin: runTask?(.rejoin)
+      case .restoreRegistry: run(.restoreRegistry)
+      case .rejoin: run(.rejoin)
       case .ready: health.set("redis", ready: true)
       case .askForRebuild:
         let what: StaticString = "Redis has lost what it had, though Kafka has committed offsets: run 'carillon rebuild'"
@@ -194,6 +191,8 @@ final class TransformCore {
       }
     }
   }
+
+  func run(_ task: TransformTask) { owner?.run(task) }
 
   /// Runs what takes more than a turn of the loop; on the lane's actor.
   func perform(_ task: TransformTask) async {
@@ -306,7 +305,7 @@ final class TransformCore {
     journal?.close()
     intake?.detach()
     comparisonTimer.close()
-    (runTask, onFatal) = (nil, nil)
+    owner = nil
     (consumer, committer, producers, pipeline, journal, intake, admin) = (nil, nil, nil, nil, nil, nil, nil)
   }
 
@@ -331,7 +330,7 @@ final class TransformCore {
 }
 
 extension TransformCore: RedisWatchOwner {
-  func redisInspectionIsDue() { runTask?(.inspectRedis) }
+  func redisInspectionIsDue() { run(.inspectRedis) }
 }
 
 extension TransformCore: PipelineOwner {
@@ -370,7 +369,7 @@ extension TransformCore: CheckpointsOwner {
 }
 
 extension TransformCore: ApplicationsReaderOwner {
-  func applicationsAreToBeAskedFor() { runTask?(.askForApplications) }
+  func applicationsAreToBeAskedFor() { run(.askForApplications) }
 
   func applicationsFailed(_ error: KafkaError) { failed(error) }
 }
@@ -410,7 +409,7 @@ extension TransformCore: ConsumerHandler {
     if !state.phase.isEnding { intake?.received(batch) }
   }
 
-  func consumerOffered(_ partitions: [AssignedPartition]) { runTask?(.compare) }
+  func consumerOffered(_ partitions: [AssignedPartition]) { run(.compare) }
 
   func consumerAssigned(_ assigned: [AssignedPartition]) {
     committer?.assigned(assigned)
@@ -437,6 +436,6 @@ extension TransformCore: ConsumerHandler {
     guard error.isFatal else { return }
     hasFailed = true
     health.set("client", ready: false, "\(error)")
-    onFatal?(error)
+    owner?.failed(error)
   }
 }

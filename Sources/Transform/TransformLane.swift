@@ -38,12 +38,7 @@ public actor TransformLane {
   public func start() async throws {
     let core = TransformCore(on: loop, settings, logger: logger, health: health, metrics: metrics)
     self.core = core
-    core.onFatal = onFatal
-    let loop = loop
-    // A task may begin only when the lane has been drained and let go of.
-    core.runTask = { [weak self] task in
-      Task(executorPreference: loop) { await self?.perform(task) }
-    }
+    core.owner = self
     try await core.start()
   }
 
@@ -61,20 +56,11 @@ public actor TransformLane {
   }
 }
 
-/// What takes more than a turn of the loop: it waits for Redis and Kafka, in a task of the lane's actor.
-enum TransformTask: Sendable {
-  /// The markers are to be compared.
-  case compare
-  /// The registry may be behind.
-  case restoreRegistry
-  /// A partition has another owner.
-  case rejoin
-  /// Redis is asked for its memory and settings.
-  case inspectRedis
-  /// It is to be known whether the stops of applications are all there are.
-  case askForApplications
-  /// Brokers are asked where logs begin and end.
-  case askForLogs
-  /// The brokers are asked who has which partition.
-  case askForMembers
+extension TransformLane: TransformCoreOwner {
+  nonisolated func run(_ task: TransformTask) {
+    // A task may begin only when the lane has been drained and let go of.
+    Task(executorPreference: loop) { [weak self] in await self?.perform(task) }
+  }
+
+  nonisolated func failed(_ error: KafkaError) { onFatal(error) }
 }

@@ -14,8 +14,8 @@ final class GroupWatch {
   private var unowned = UnownedPartitions()
   private var consumer: Consumer?
   private var isAsking = false
-  /// Has `ask` called on the lane's actor.
-  var onQuestion: (() -> Void)?
+  /// Has `ask` called.
+  weak var owner: (any TransformTaskRunner)?
 
   /// How often a lane without a partition asks. A group that forms, and a member that gives up partitions for another, take less.
   private static let questionMilliseconds = 10_000
@@ -43,14 +43,13 @@ final class GroupWatch {
   func close() {
     detach()
     timer.close()
-    onQuestion = nil
   }
 
   private func tick() {
     guard let consumer, consumer.assignment.isEmpty, consumer.offers.isEmpty else { return unowned = UnownedPartitions() }
     guard !isAsking else { return }
     isAsking = true
-    onQuestion?()
+    owner?.run(.askForMembers)
   }
 
   /// The partitions that nobody has, now and when it was last asked, so that joining again is what helps. Brokers that do not answer are asked

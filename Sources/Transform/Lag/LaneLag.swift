@@ -30,8 +30,8 @@ final class LaneLag {
   private var intake: Intake?
   /// Those whose queues are shown, too.
   var producers: LaneProducers?
-  /// Has `ask` called on the lane's actor.
-  var onQuestion: (() -> Void)?
+  /// Has `ask` called.
+  weak var owner: (any TransformTaskRunner)?
 
   /// How often the brokers are asked, in seconds, and of which partitions: those that are so far behind, in milliseconds.
   private static let (questionSeconds, questionMilliseconds): (Int, Int64) = (5, 2_000)
@@ -63,7 +63,6 @@ final class LaneLag {
     detach()
     timer.close()
     producers = nil
-    onQuestion = nil
   }
 
   /// The consumer has given everything below an offset.
@@ -87,7 +86,7 @@ final class LaneLag {
     secondsSinceQuestion += 1
     guard !isAsking, !questionable.isEmpty else { return }
     isAsking = true
-    onQuestion?()
+    owner?.run(.askForLogs)
   }
 
   /// Whether a partition is of the assignment that is known, which it is from now on.
