@@ -75,7 +75,7 @@ public struct PartitionTracker: Sendable {
 
   /// Begins a record of an assigned partition.
   ///
-  /// What was read in an earlier assignment is not begun: the present one may have gone back behind it, and counts from its first record.
+  /// What was read in an earlier assignment is not begun: the present one may have rewound behind it, and counts from its first record.
   ///
   /// - Parameters:
   ///   - generation: of the assignment that the record was read in.

@@ -52,7 +52,7 @@ public struct TransformMetrics: Sendable {
     journalRecords = registry.make(MetricNames.journalRecords)
     journalBytes = registry.make(MetricNames.journalBytes)
     markersRaised = registry.make(MetricNames.markersRaised)
-    rewinds = registry.make(MetricNames.returns)
+    rewinds = registry.make(MetricNames.rewinds)
     latency = registry.make(MetricNames.latency)
     lagSeconds = registry.makeSet(MetricNames.lagSeconds)
     lagRecords = registry.makeSet(MetricNames.lagRecords)

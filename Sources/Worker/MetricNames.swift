@@ -145,9 +145,9 @@ public enum MetricNames {
   /// Markers raised.
   public static let markersRaised = Metric<Counter>(
     "carillon_transform_markers_raised_total", "Partitions whose markers were raised in all buckets of Redis.")
-  /// Partitions that went back.
-  public static let returns = Metric<Counter>(
-    "carillon_transform_returns_total", "Partitions that went back to an earlier offset because Redis had lost something.")
+  /// Partitions that rewound.
+  public static let rewinds = Metric<Counter>(
+    "carillon_transform_rewinds_total", "Partitions that rewound to an earlier offset because Redis had lost something.")
   /// From arrival to durable outcomes.
   public static let latency = Metric<Histogram>(
     "carillon_transform_record_seconds", "From a record's arrival at the worker until its outcomes are durable.")

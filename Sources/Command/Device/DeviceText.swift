@@ -113,7 +113,7 @@ struct DeviceText {
     case .gap(let gap):
       "what came between \(Self.plain(gap.from)) and \(Self.plain(gap.to)) cannot be delivered any more\(gap.channel.map { " (channel \(Self.plain($0)))" } ?? "")"
     case .goaway(let goaway):
-      "the cluster says goodbye: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", come back in \($0) ms" } ?? "")"
+      "the cluster says goodbye: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", reconnect in \($0) ms" } ?? "")"
     case .badFrame(let error): "a frame of the cluster was not understood: \(Self.plain(error.description))"
     case .unregistered: "unregistered: the cluster has forgotten this device"
     case .stateDamaged(let lines): "\(lines) damaged lines of the state file were passed over"
@@ -122,8 +122,8 @@ struct DeviceText {
   }
 
   private static func coming(back wait: Int?) -> String {
-    guard let wait else { return "; not coming back by itself (connect)" }
-    return "; coming back in \(wait < 1000 ? "\(wait) ms" : "\((wait + 500) / 1000) s")"
+    guard let wait else { return "; it does not reconnect by itself (connect)" }
+    return "; it reconnects in \(wait < 1000 ? "\(wait) ms" : "\((wait + 500) / 1000) s")"
   }
 
   /// Text of others without what a terminal would obey.

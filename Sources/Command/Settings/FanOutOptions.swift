@@ -40,7 +40,7 @@ enum FanOutOptions {
     "How often a silent connection is asked whether it lives.")
   static let refresh = Setting(
     "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(FanOutSettings.Defaults.refreshSeconds),
-    "How often a session looks after its presence and its mailbox, jittered.")
+    "How often a session resyncs with its presence and its mailbox, jittered.")
   static let outbox = Setting(
     "fanout.outbox", .size(16_384...(64 << 20)), default: FanOutSettings.Defaults.outboxBytes,
     "Bytes that may wait for a slow device before its connection is closed.")
@@ -48,11 +48,11 @@ enum FanOutOptions {
     "fanout.frame", .size(4096...(1 << 20)), default: FanOutSettings.Defaults.frameBytes, "The largest frame that a device may send.")
   static let reconnect = Setting(
     "fanout.reconnect", .duration(.zero...(.seconds(600))), default: .milliseconds(FanOutSettings.Defaults.reconnectMilliseconds),
-    "When it drains, its devices' returns are spread over at least this, and over so long that the ceiling below is kept. Each device is served until its turn, if --drain leaves the time."
+    "When it drains, its devices' reconnections are spread over at least this, and over so long that the ceiling below is kept. Each device is served until its turn, if --drain leaves the time."
   )
   static let reconnectsPerSecond = Setting(
     "fanout.reconnects-per-second", .integer(1...1_000_000), default: FanOutSettings.Defaults.reconnectsPerSecond,
-    "Devices that a lane lets in each second at most: more wait for their turn, and when that would take too long they are told when to come back. When it drains, it sends so many away each second."
+    "Devices that a lane lets in each second at most: more wait for their turn, and when that would take too long they are told when to reconnect. When it drains, it tells so many to go away each second."
   )
   static let unreadyFor = Setting(
     "fanout.unready-for", .duration(.zero...(.seconds(300))), default: .seconds(5),

@@ -78,7 +78,7 @@ final class Admission {
   private func isAllowed(_ origin: String) -> Bool { settings.allowedOrigins.contains(origin.lowercased()) }
 
   private func refusal(_ milliseconds: Int) -> WebSocketAdmission {
-    .refuse(.serviceUnavailable, "Come back later.\n", retryAfterSeconds: (milliseconds + 999) / 1000)
+    .refuse(.serviceUnavailable, "Retry later.\n", retryAfterSeconds: (milliseconds + 999) / 1000)
   }
 
   /// A time of its own for a device that is told to go: milliseconds from now.

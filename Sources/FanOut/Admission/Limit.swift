@@ -27,5 +27,5 @@ struct Overload: Error, CustomStringConvertible {
   let limit: Limit
   /// Later there is room.
   var isRetriable: Bool { true }
-  var description: String { "the lane has no room for more \(limit.rawValue) now: the device is told to come back later" }
+  var description: String { "the lane has no room for more \(limit.rawValue) now: the device is told to reconnect later" }
 }

@@ -215,7 +215,9 @@ extension FanOutCore: RedisWatchOwner, LaneMembershipOwner {
 
   func redisRefusesWrites(_ refusal: StoreError?) {
     health.set("writes", ready: refusal == nil, refusal.map { "\($0)" } ?? "")
-    if let refusal { logger.warning("Redis refuses what writes; devices that connect are told to come back", ["error": "\(refusal)"]) }
+    if let refusal {
+      logger.warning("Redis refuses what writes; devices that connect are told to reconnect later", ["error": "\(refusal)"])
+    }
   }
 }
 

@@ -26,7 +26,7 @@ final class RedisWatch {
   private let timer: Timer
   /// How often it checks without a reason.
   private let interval: Int
-  private var doubts = 0
+  private var losses = 0
   private(set) var isChecking = false
   private var isClosed = false
   /// Whether the registry has all that Kafka had when the connection came up.
@@ -49,7 +49,7 @@ final class RedisWatch {
   /// The connection is gone, or a script found no bucket: check again.
   func lost() {
     isRegistryComplete = false
-    doubts += 1
+    losses += 1
     if !isClosed { timer.start(after: 1) }
   }
 
@@ -62,11 +62,11 @@ final class RedisWatch {
   func check() async {
     guard shards.isUp, !isChecking, !isClosed else { return }
     isChecking = true
-    let doubtsBefore = doubts
+    let lossesBefore = losses
     let missing = await findMissing()
     isChecking = false
     guard !isClosed else { return }
-    guard doubtsBefore == doubts else { return timer.start(after: 1) }
+    guard lossesBefore == losses else { return timer.start(after: 1) }
     isRegistryComplete = missing == nil
     owner?.redisWasChecked(missing: missing?.reason, before: before)
     before = missing?.reason

@@ -94,27 +94,27 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     switch self {
     case .protocolError: "a frame is no JSON object of carillon.v1; correct the device's software"
     case .helloTimeout: "no hello came in time; send it first, at once"
-    case .badHello: "the hello has a missing or wrong member; correct it before coming back"
+    case .badHello: "the hello has a missing or wrong member; correct it before the device reconnects"
     case .unauthorized: "the credential is missing, or does not hold for this device, application and user; get another one"
-    case .takenOver: "the same device token has connected elsewhere; do not come back by yourself"
-    case .slowConsumer: "what was sent is not read fast enough; come back, nothing is lost"
-    case .pingTimeout: "pings were not answered; come back"
-    case .draining: "the worker is going down; come back when goaway said"
-    case .userChanged: "the device belongs to another user now; come back with a new hello"
-    case .serviceUnavailable: "the cluster cannot serve now; come back later"
+    case .takenOver: "the same device token has connected elsewhere; do not reconnect by yourself"
+    case .slowConsumer: "what was sent is not read fast enough; reconnect, nothing is lost"
+    case .pingTimeout: "pings were not answered; reconnect"
+    case .draining: "the worker is going down; reconnect when goaway said"
+    case .userChanged: "the device belongs to another user now; reconnect with a new hello"
+    case .serviceUnavailable: "the cluster cannot serve now; reconnect later"
     case .messageTooLarge: "a frame is larger than the limit of welcome; send smaller ones"
     case .tooManyErrors: "too many frames were refused; correct the device's software"
     case .tooManyFrames: "too many frames in too short a time; send fewer"
-    case .unregistered: "the device has unregistered; come back when somebody signs in"
-    case .registrationLost: "the cluster has to be told again who the device is; come back with a hello"
-    case .tooManyResponses: "too many responses wait for their answers; come back later and send fewer at a time"
-    case .acknowledgementTimeout: "what was sent is not acknowledged; come back, nothing is lost"
+    case .unregistered: "the device has unregistered; reconnect when somebody signs in"
+    case .registrationLost: "the cluster has to be told again who the device is; reconnect with a hello"
+    case .tooManyResponses: "too many responses wait for their answers; reconnect later and send fewer at a time"
+    case .acknowledgementTimeout: "what was sent is not acknowledged; reconnect, nothing is lost"
     case .unsupportedFrame: "a frame is not text; correct the device's software"
-    case .credentialExpired: "the credential has expired; come back with another one when goaway said"
+    case .credentialExpired: "the credential has expired; reconnect with another one when goaway said"
     }
   }
 
-  /// Whether and when the device comes back.
+  /// Whether and when the device reconnects.
   public var reconnection: Reconnection {
     switch self {
     case .badHello, .unauthorized, .takenOver, .unregistered: .never

@@ -1,7 +1,7 @@
 import Kafka
 import Notifications
 
-/// Entries of the journal that met no request where both were read side by side: a lane had gone back, a record had waited for hours.
+/// Entries of the journal that met no request where both were read side by side: a lane had rewound, a record had waited for hours.
 ///
 /// They are spilled by the places of their requests. When all is read those requests are read once more, and joined with them.
 struct LateEntries: ~Copyable {

@@ -4,7 +4,7 @@ import Worker
 
 /// What the journal says of the request, and of those that took its place.
 extension RequestSearch {
-  /// How long the journal is read on after a request was found in it: it may have been judged once more, after a lane had gone back.
+  /// How long the journal is read on after a request was found in it: it may have been judged once more, after a lane had rewound.
   private static let judgedAgain: Int64 = 10 * 60_000
 
   /// Reads what the journal says of the requests that were found since the last time, from their publication on.
