@@ -65,7 +65,7 @@ public final class Producer {
   /// How many bytes may be in flight.
   public var maximumBytesInFlight: Int { options.maximumBytes }
 
-  // Tokens of `send` have this bit, tokens of `produce` have not.
+  // Opaques of `send` have this bit, opaques of `produce` have not.
   private static let awaitedBit: UInt64 = 1 << 63
 
   private let client: ClientHandle
@@ -164,22 +164,22 @@ public final class Producer {
   ///   - value: nil for a tombstone.
   ///   - headers: emptied when the record is taken, else left alone.
   ///   - timestamp: milliseconds since 1970; nil for now.
-  ///   - token: comes back in the record's report; below 2⁶³.
+  ///   - opaque: comes back in the record's report; below 2⁶³.
   public func produce(
     _ topic: ProducerTopic, partition: Int32? = nil, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
-    headers: RecordHeaders? = nil, timestamp: Int64? = nil, token: UInt64
+    headers: RecordHeaders? = nil, timestamp: Int64? = nil, opaque: UInt64
   ) -> Outcome {
-    precondition(token & Self.awaitedBit == 0, "a token's highest bit is the producer's")
+    precondition(opaque & Self.awaitedBit == 0, "an opaque's highest bit is the producer's")
     guard hasRoom else {
       owesRoom = true
       return .full
     }
-    return give(topic, partition, key, value, headers, timestamp, token)
+    return give(topic, partition, key, value, headers, timestamp, opaque)
   }
 
   private func give(
     _ topic: ProducerTopic, _ partition: Int32?, _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?,
-    _ headers: RecordHeaders?, _ timestamp: Int64?, _ token: UInt64
+    _ headers: RecordHeaders?, _ timestamp: Int64?, _ opaque: UInt64
   ) -> Outcome {
     loop.preconditionOnLoop()
     guard state == .open, let pointer = topic.pointer else {
@@ -194,7 +194,7 @@ public final class Producer {
     add(RD_KAFKA_VTYPE_RKT) { $0.pointee.u.rkt = pointer }
     add(RD_KAFKA_VTYPE_PARTITION) { $0.pointee.u.i32 = partition ?? RD_KAFKA_PARTITION_UA }
     add(RD_KAFKA_VTYPE_MSGFLAGS) { $0.pointee.u.i = RD_KAFKA_MSG_F_COPY }
-    add(RD_KAFKA_VTYPE_OPAQUE) { $0.pointee.u.ptr = UnsafeMutableRawPointer(bitPattern: UInt(token)) }
+    add(RD_KAFKA_VTYPE_OPAQUE) { $0.pointee.u.ptr = UnsafeMutableRawPointer(bitPattern: UInt(opaque)) }
     // An empty key or value may have no address; without one it would be none, so it gets that of the fields.
     if let key { add(RD_KAFKA_VTYPE_KEY) { $0.set(key, orEmptyAt: fields) } }
     if let value { add(RD_KAFKA_VTYPE_VALUE) { $0.set(value, orEmptyAt: fields) } }
@@ -223,14 +223,14 @@ public final class Producer {
     let result: Result<DeliveryReport, KafkaError> = await withCheckedContinuation { continuation in
       // Given here, for the loop may turn between this and the await, and the report come meanwhile.
       lastAwaited += 1
-      let token = lastAwaited | Self.awaitedBit
+      let opaque = lastAwaited | Self.awaitedBit
       let outcome: Outcome =
         hasRoom
         ? withOptionalBytes(key) { key in
-          withOptionalBytes(value) { value in give(topic, partition, key, value, headers, timestamp, token) }
+          withOptionalBytes(value) { value in give(topic, partition, key, value, headers, timestamp, opaque) }
         } : .full
       switch outcome {
-      case .taken: awaited[token] = continuation
+      case .taken: awaited[opaque] = continuation
       case .full: continuation.resume(returning: .failure(KafkaError(.queueFull, "produce to \(topic.name)")))
       case .refused(let error): continuation.resume(returning: .failure(error))
       }
@@ -280,12 +280,12 @@ public final class Producer {
         inFlight -= 1
         bytesInFlight -= message.len + message.key_len
         let report = DeliveryReport(
-          token: UInt64(UInt(bitPattern: message._private)), partition: message.partition, offset: message.offset,
+          opaque: UInt64(UInt(bitPattern: message._private)), partition: message.partition, offset: message.offset,
           failure: message.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError.Code(message.err))
-        if report.token & Self.awaitedBit == 0 {
+        if report.opaque & Self.awaitedBit == 0 {
           reports.append(report)
         } else {
-          awaited.removeValue(forKey: report.token)?.resume(returning: .success(report))
+          awaited.removeValue(forKey: report.opaque)?.resume(returning: .success(report))
         }
       }
       if !reports.isEmpty { handler?.producerDelivered(reports) }
@@ -341,8 +341,8 @@ public final class Producer {
     state = .closed
     let unreported = awaited
     awaited = [:]
-    for (token, continuation) in unreported {
-      continuation.resume(returning: .success(DeliveryReport(token: token, partition: -1, offset: -1, failure: .purgedInFlight)))
+    for (opaque, continuation) in unreported {
+      continuation.resume(returning: .success(DeliveryReport(opaque: opaque, partition: -1, offset: -1, failure: .purgedInFlight)))
     }
     for topic in topics.values {
       if let pointer = topic.pointer { rd_kafka_topic_destroy(pointer) }

@@ -1,7 +1,7 @@
 /// What became of one produced record.
 public struct DeliveryReport: Sendable {
   /// What was given to `produce`.
-  public let token: UInt64
+  public let opaque: UInt64
   /// The partition in which it is; -1 when it got none.
   public let partition: Int32
   /// Its offset; -1 when it is not in the topic, or when a retried record was found there already.

@@ -1,7 +1,7 @@
 /// A call whose reply has not come.
 struct Call {
   let handler: any RedisReplyHandler
-  let token: UInt64
+  let tag: UInt64
   /// When it fails, in the loop's milliseconds.
   let deadline: UInt64
   /// How many bytes of the outgoing buffer are its own.

@@ -17,7 +17,7 @@ final class Greeting: RedisReplyHandler {
     self.end = end
   }
 
-  /// Hands each command out with its token.
+  /// Hands each command out with its tag.
   func write(_ send: (borrowing RedisCommand, UInt64) -> Void) {
     var command = RedisCommand()
     func put(_ step: Step) {
@@ -47,24 +47,24 @@ final class Greeting: RedisReplyHandler {
     }
   }
 
-  func redisReplied(token: UInt64, reply: RedisReplyView) {
+  func redisReplied(tag: UInt64, reply: RedisReplyView) {
     // A server that reads its data set, or is none, shows here.
-    if token == Step.ping.rawValue, !reply.equals("PONG") {
+    if tag == Step.ping.rawValue, !reply.equals("PONG") {
       return finish(.failure(RedisError(.protocolViolation, "\(configuration.address) does not answer PING with PONG; is it a Redis?")))
     }
-    if token == Step.load.rawValue, reply.kind != .bytes {
+    if tag == Step.load.rawValue, reply.kind != .bytes {
       return finish(.failure(RedisError(.protocolViolation, "\(configuration.address) does not answer SCRIPT LOAD as Redis does")))
     }
     count()
   }
 
-  func redisFailed(token: UInt64, error: RedisError) {
-    switch (Step(rawValue: token), error.code) {
+  func redisFailed(tag: UInt64, error: RedisError) {
+    switch (Step(rawValue: tag), error.code) {
     // The connection says so itself.
     case (_, .connectionLost), (_, .timedOut), (_, .closed): isOver = true
     // Managed services forbid the one or the other; both are a courtesy.
     case (.name, .rejected), (.name, .noPermission), (.ping, .noPermission): count()
-    default: finish(.failure(explained(error, Step(rawValue: token))))
+    default: finish(.failure(explained(error, Step(rawValue: tag))))
     }
   }
 

@@ -6,9 +6,9 @@ private final class AsyncCall: RedisReplyHandler {
 
   init(_ continuation: CheckedContinuation<Result<RedisValue, RedisError>, Never>) { self.continuation = continuation }
 
-  func redisReplied(token: UInt64, reply: RedisReplyView) { finish(.success(reply.value)) }
+  func redisReplied(tag: UInt64, reply: RedisReplyView) { finish(.success(reply.value)) }
 
-  func redisFailed(token: UInt64, error: RedisError) { finish(.failure(error)) }
+  func redisFailed(tag: UInt64, error: RedisError) { finish(.failure(error)) }
 
   func finish(_ result: Result<RedisValue, RedisError>) {
     continuation?.resume(returning: result)

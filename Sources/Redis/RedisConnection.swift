@@ -83,13 +83,13 @@ public final class RedisConnection {
   ///
   /// A call of a script that the server has forgotten is repeated once after the script was loaded again, with a deadline of its own; then
   /// the order among calls is not kept.
-  public func send(_ command: borrowing RedisCommand, to handler: any RedisReplyHandler, token: UInt64 = 0) -> RedisAdmission {
+  public func send(_ command: borrowing RedisCommand, to handler: any RedisReplyHandler, tag: UInt64 = 0) -> RedisAdmission {
     loop.preconditionOnLoop()
     precondition(command.isComplete, "a command is sent when its name and arguments are whole")
     guard cycle.phase == .up, pendingLoss == nil else { return .down }
     if calls.count >= configuration.maximumInFlight { return .full }
     if outgoing.count + command.byteCount > configuration.maximumBytesInFlight, !calls.isEmpty { return .full }
-    put(command, to: handler, token: token)
+    put(command, to: handler, tag: tag)
     return .accepted
   }
 
@@ -203,14 +203,14 @@ public final class RedisConnection {
       }
     }
     self.greeting = greeting
-    greeting.write { put($0, to: greeting, token: $1) }
+    greeting.write { put($0, to: greeting, tag: $1) }
   }
 
   // MARK: Calls
 
-  private func put(_ command: borrowing RedisCommand, to handler: any RedisReplyHandler, token: UInt64) {
+  private func put(_ command: borrowing RedisCommand, to handler: any RedisReplyHandler, tag: UInt64) {
     let length = outgoing.append(command)
-    enqueue(Call(handler: handler, token: token, deadline: newDeadline, length: length, script: command.script, isRepeat: false))
+    enqueue(Call(handler: handler, tag: tag, deadline: newDeadline, length: length, script: command.script, isRepeat: false))
   }
 
   private var newDeadline: UInt64 { loop.milliseconds() + UInt64(max(1, configuration.callDeadlineMilliseconds)) }
@@ -283,7 +283,7 @@ public final class RedisConnection {
     }
     guard let error = reply.error else {
       finish(call)
-      call.handler.redisReplied(token: call.token, reply: reply)
+      call.handler.redisReplied(tag: call.tag, reply: reply)
       return
     }
     if error.code == .noScript, let script = call.script, !call.isRepeat {
@@ -299,7 +299,7 @@ public final class RedisConnection {
     default: break
     }
     onError?(error.code)
-    call.handler.redisFailed(token: call.token, error: error)
+    call.handler.redisFailed(tag: call.tag, error: error)
   }
 
   private func finish(_ call: Call) {
@@ -313,12 +313,12 @@ public final class RedisConnection {
       loads[script.sha1] = calls.nextNumber
       var command = RedisCommand(reserving: script.source.utf8.count + 64)
       command.beginLoad(script)
-      put(command, to: Ignored(), token: 0)
+      put(command, to: Ignored(), tag: 0)
     }
     outgoing.repeatFirst(call.length)
     finish(call)
     enqueue(
-      Call(handler: call.handler, token: call.token, deadline: newDeadline, length: call.length, script: script, isRepeat: true))
+      Call(handler: call.handler, tag: call.tag, deadline: newDeadline, length: call.length, script: script, isRepeat: true))
   }
 
   /// Fails what waits for too long. Replies come in order, so after one that is missing no other can be trusted to come.
@@ -382,7 +382,7 @@ public final class RedisConnection {
     while let call = failed.removeFirst() {
       let error = error(call)
       onError?(error.code)
-      call.handler.redisFailed(token: call.token, error: error)
+      call.handler.redisFailed(tag: call.tag, error: error)
     }
   }
 
@@ -410,6 +410,6 @@ public final class RedisConnection {
 
 /// Takes replies that matter to nobody: a script that cannot be loaded shows in the calls that are repeated.
 private final class Ignored: RedisReplyHandler {
-  func redisReplied(token: UInt64, reply: RedisReplyView) {}
-  func redisFailed(token: UInt64, error: RedisError) {}
+  func redisReplied(tag: UInt64, reply: RedisReplyView) {}
+  func redisFailed(tag: UInt64, error: RedisError) {}
 }

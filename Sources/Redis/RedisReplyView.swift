@@ -121,7 +121,7 @@ public struct RedisReplyView {
 /// A call may be made from inside either, and the connection closed.
 public protocol RedisReplyHandler: AnyObject {
   /// The reply has come; it is valid during this call only.
-  func redisReplied(token: UInt64, reply: RedisReplyView)
+  func redisReplied(tag: UInt64, reply: RedisReplyView)
   /// The server answered with an error, or no reply will come.
-  func redisFailed(token: UInt64, error: RedisError)
+  func redisFailed(tag: UInt64, error: RedisError)
 }

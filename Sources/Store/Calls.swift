@@ -14,16 +14,16 @@ final class Calls: RedisReplyHandler {
   /// Sends what was written to `command`; a connection that does not take it fails it at once.
   func send(over shard: RedisConnection, _ then: @escaping Then) {
     let number = waiting.add(then)
-    let admission = shard.send(command, to: self, token: UInt64(number))
+    let admission = shard.send(command, to: self, tag: UInt64(number))
     if admission != .accepted, let then = waiting.take(number) { then(.failure(StoreError(admission))) }
   }
 
-  func redisReplied(token: UInt64, reply: RedisReplyView) {
-    guard let then = waiting.take(Int(token)) else { return }
+  func redisReplied(tag: UInt64, reply: RedisReplyView) {
+    guard let then = waiting.take(Int(tag)) else { return }
     then(reply.isBucketLost ? .failure(.bucketLost) : .success(reply))
   }
 
-  func redisFailed(token: UInt64, error: RedisError) { waiting.take(Int(token))?(.failure(StoreError(error))) }
+  func redisFailed(tag: UInt64, error: RedisError) { waiting.take(Int(tag))?(.failure(StoreError(error))) }
 }
 
 extension StoreError {

@@ -388,7 +388,7 @@ extension TransformCore: ProducerHandler {
   func producerDelivered(_ reports: [DeliveryReport]) {
     metrics.clients.count(reports)
     for report in reports {
-      switch OutcomeToken(report.token) {
+      switch OutcomePurpose(opaque: report.opaque) {
       case .record(let slot): pipeline?.reported(slot, failure: report.failure)
       case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
       case .journal(let number): journal?.reported(number, failure: report.failure)

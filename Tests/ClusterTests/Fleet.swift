@@ -134,7 +134,7 @@ actor SteadyPublisher {
           name.withCString { name in Array(text.utf8).withUnsafeBytes { headers.append(name, $0) } }
         }
         let outcome = Array("device:\(tokens[device])".utf8).withUnsafeBytes { key in
-          value.withUnsafeBytes { producer.produce(handle, key: key, value: $0, headers: headers, token: 0) }
+          value.withUnsafeBytes { producer.produce(handle, key: key, value: $0, headers: headers, opaque: 0) }
         }
         guard case .taken = outcome else { throw ClusterFailure("the publisher's Kafka does not keep up") }
         published[device].append(id)

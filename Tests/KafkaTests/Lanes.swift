@@ -231,15 +231,15 @@ actor ProducerLane {
     self.core = core
   }
 
-  func produce(_ topic: String, _ text: String, token: UInt64) throws -> Producer.Outcome? {
+  func produce(_ topic: String, _ text: String, opaque: UInt64) throws -> Producer.Outcome? {
     guard let producer = core?.producer else { return nil }
     let handle = try producer.topic(topic)
-    return Array(text.utf8).withUnsafeBytes { producer.produce(handle, key: nil, value: $0, token: token) }
+    return Array(text.utf8).withUnsafeBytes { producer.produce(handle, key: nil, value: $0, opaque: opaque) }
   }
 
   /// Several at once, so that no report can come in between.
-  func produce(_ topic: String, tokens: Range<UInt64>) throws -> [Bool] {
-    try tokens.map { if case .taken = try produce(topic, "x", token: $0) { true } else { false } }
+  func produce(_ topic: String, opaques: Range<UInt64>) throws -> [Bool] {
+    try opaques.map { if case .taken = try produce(topic, "x", opaque: $0) { true } else { false } }
   }
 
   func send(_ topic: String, key: String?, _ text: String?, partition: Int32? = nil) async throws -> (partition: Int32, offset: Int64)? {

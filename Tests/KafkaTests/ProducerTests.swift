@@ -61,12 +61,12 @@ import Testing
       options.maximumRecords = 10
       options.lingerMilliseconds = 50
       try await lane.open(kafka.configuration, options)
-      let outcomes = try await lane.produce(topic, tokens: 0..<12)
+      let outcomes = try await lane.produce(topic, opaques: 0..<12)
       #expect(outcomes == Array(repeating: true, count: 10) + [false, false])
       try await eventually("the producer says that it has room again") { await lane.rooms == 1 }
-      guard case .taken = try await lane.produce(topic, "x", token: 12) else { throw Unexpected("still full") }
+      guard case .taken = try await lane.produce(topic, "x", opaque: 12) else { throw Unexpected("still full") }
       #expect(await lane.flush())
-      #expect(await lane.reports.map(\.token).sorted() == Array(0..<10) + [12])
+      #expect(await lane.reports.map(\.opaque).sorted() == Array(0..<10) + [12])
       #expect(await lane.reports.allSatisfy { $0.failure == nil && $0.offset >= 0 })
       #expect(await lane.close())
       await lane.end()
@@ -87,9 +87,9 @@ import Testing
       try kafka.embedded?.takeDown()
       let error = await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "does not") }
       #expect(error?.code == .messageTimedOut && error?.isRetriable == true)
-      _ = try await lane.produce(topic, "neither", token: 7)
+      _ = try await lane.produce(topic, "neither", opaque: 7)
       try await eventually("the report of a record that could not be delivered") { await lane.reports.count == 1 }
-      #expect(await lane.reports.first?.token == 7)
+      #expect(await lane.reports.first?.opaque == 7)
       #expect(await lane.reports.first?.failure == .messageTimedOut)
       await lane.end()
     }
@@ -103,7 +103,7 @@ import Testing
         kafka.configuration.merging(["retry.backoff.ms": "20", "max.in.flight.requests.per.connection": "1"]))
       _ = try await lane.send(topic, key: nil, "0")
       try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 7), .transport, .init(rawValue: 7)])
-      for number in 1...20 { _ = try await lane.produce(topic, "\(number)", token: UInt64(number)) }
+      for number in 1...20 { _ = try await lane.produce(topic, "\(number)", opaque: UInt64(number)) }
       #expect(await lane.flush())
       #expect(await lane.reports.count { $0.failure == nil } == 20)
       await lane.end()
@@ -118,12 +118,12 @@ import Testing
       try await lane.open(kafka.configuration)
       _ = try await lane.send(topic, key: nil, "first")
       try kafka.embedded?.setLeader(of: TopicPartition(other, 0), to: -1)
-      for token in 0..<10 { _ = try await lane.produce(other, "stuck", token: UInt64(token)) }
+      for opaque in 0..<10 { _ = try await lane.produce(other, "stuck", opaque: UInt64(opaque)) }
       let outOfOrder = KafkaError.Code(rawValue: 45)
       try kafka.embedded?.failNext(.produce, with: [outOfOrder])
       _ = await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "second") }
       #expect(await lane.flush(), "records without a leader have a minute otherwise")
-      #expect(await lane.reports.map(\.token) == Array(0..<10))
+      #expect(await lane.reports.map(\.opaque) == Array(0..<10))
       #expect(await lane.reports.allSatisfy { $0.failure != nil })
       await lane.end()
     }
@@ -156,7 +156,7 @@ import Testing
       try await lane.open(kafka.configuration)
       _ = try await lane.send(topic, key: nil, "first")
       try kafka.embedded?.takeDown()
-      for token in 0..<1_000 { _ = try await lane.produce(topic, "stuck", token: UInt64(token)) }
+      for opaque in 0..<1_000 { _ = try await lane.produce(topic, "stuck", opaque: UInt64(opaque)) }
       let start = ContinuousClock.now
       #expect(await lane.close(withinMilliseconds: 300) == false)
       #expect(ContinuousClock.now - start < .seconds(5))
@@ -228,7 +228,8 @@ private actor Copier {
         guard let producer, let topic else { return }
         headers.copy(from: batch[place])
         headers.append("by", "copier")
-        if case .taken = producer.produce(topic, partition: 0, key: batch[place].key, value: batch[place].value, headers: headers, token: 0)
+        if case .taken = producer.produce(
+          topic, partition: 0, key: batch[place].key, value: batch[place].value, headers: headers, opaque: 0)
         {
           #expect(headers.count == 0)
           copied += 1

@@ -8,16 +8,16 @@ import Testing
     try await withRedis { server in
       try await withClient(RedisConfiguration(server.address)) { client in
         try await client.open()
-        let admitted = await client.send(0..<10_000) { command, token in
+        let admitted = await client.send(0..<10_000) { command, tag in
           command.begin("ECHO")
-          command.append(token)
+          command.append(tag)
         }
         #expect(admitted.allSatisfy { $0 == .accepted })
         let outcomes = await client.outcomes(of: 10_000)
         #expect(await client.order == Array(0..<10_000))
-        for token in UInt64(0)..<10_000 {
-          guard outcomes[token] == [.success(.bytes(Array(String(token).utf8)))] else {
-            Issue.record("call \(token): \(String(describing: outcomes[token]))")
+        for tag in UInt64(0)..<10_000 {
+          guard outcomes[tag] == [.success(.bytes(Array(String(tag).utf8)))] else {
+            Issue.record("call \(tag): \(String(describing: outcomes[tag]))")
             break
           }
         }
@@ -55,18 +55,18 @@ import Testing
       try await withClient(RedisConfiguration(server.address)) { client in
         try await client.open()
         let sizes = [0, 1, 9, 10, 11, 99, 100, 5000]
-        _ = await client.send(0..<UInt64(sizes.count)) { command, token in
+        _ = await client.send(0..<UInt64(sizes.count)) { command, tag in
           command.begin("ECHO")
           command.beginArgument()
           command.extend("m:{")
           command.extend(-7)
           command.extend("}")
-          Array(repeating: UInt8(ascii: "x"), count: sizes[Int(token)]).withUnsafeBytes { command.extend($0) }
+          Array(repeating: UInt8(ascii: "x"), count: sizes[Int(tag)]).withUnsafeBytes { command.extend($0) }
           command.endArgument()
         }
         let outcomes = await client.outcomes(of: sizes.count)
-        for (token, size) in sizes.enumerated() {
-          #expect(success(outcomes[UInt64(token)]?.first)?.text == "m:{-7}" + String(repeating: "x", count: size))
+        for (tag, size) in sizes.enumerated() {
+          #expect(success(outcomes[UInt64(tag)]?.first)?.text == "m:{-7}" + String(repeating: "x", count: size))
         }
       }
     }
@@ -77,13 +77,13 @@ import Testing
       try await withClient(RedisConfiguration(server.address)) { client in
         try await client.open()
         let numbers: [Int64] = [0, 9, 10, -1, -10, 99, 100, .max, .min]
-        _ = await client.send(0..<UInt64(numbers.count)) { command, token in
+        _ = await client.send(0..<UInt64(numbers.count)) { command, tag in
           command.begin("ECHO")
-          command.append(numbers[Int(token)])
+          command.append(numbers[Int(tag)])
         }
         let outcomes = await client.outcomes(of: numbers.count)
-        for (token, number) in numbers.enumerated() {
-          #expect(success(outcomes[UInt64(token)]?.first)?.text == "\(number)")
+        for (tag, number) in numbers.enumerated() {
+          #expect(success(outcomes[UInt64(tag)]?.first)?.text == "\(number)")
         }
       }
     }
@@ -203,7 +203,7 @@ extension Client {
       guard !isSecond else { return }
       var command = RedisCommand()
       command.begin("PING")
-      _ = connection.send(command, to: recorder, token: next)
+      _ = connection.send(command, to: recorder, tag: next)
       next += 1
     }
     await recorder.wait(for: Int(count))

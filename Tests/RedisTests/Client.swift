@@ -1,20 +1,20 @@
 import EventLoop
 import Redis
 
-/// What became of each call, by its token.
+/// What became of each call, by its tag.
 final class Recorder: RedisReplyHandler {
   private(set) var outcomes: [UInt64: [Result<RedisValue, RedisError>]] = [:]
   private(set) var order: [UInt64] = []
   private var expected = Int.max
   private var waiting: CheckedContinuation<Void, Never>?
 
-  func redisReplied(token: UInt64, reply: RedisReplyView) { record(token, .success(reply.value)) }
+  func redisReplied(tag: UInt64, reply: RedisReplyView) { record(tag, .success(reply.value)) }
 
-  func redisFailed(token: UInt64, error: RedisError) { record(token, .failure(error)) }
+  func redisFailed(tag: UInt64, error: RedisError) { record(tag, .failure(error)) }
 
-  private func record(_ token: UInt64, _ outcome: Result<RedisValue, RedisError>) {
-    outcomes[token, default: []].append(outcome)
-    order.append(token)
+  private func record(_ tag: UInt64, _ outcome: Result<RedisValue, RedisError>) {
+    outcomes[tag, default: []].append(outcome)
+    order.append(tag)
     if order.count >= expected {
       waiting?.resume()
       waiting = nil
@@ -82,17 +82,17 @@ actor Client {
     return connection
   }
 
-  /// Sends the same kind of command for each token, all in one turn, and answers what became of each.
-  func send(_ tokens: Range<UInt64>, _ write: @Sendable (inout RedisCommand, UInt64) -> Void) -> [RedisAdmission] {
+  /// Sends the same kind of command for each tag, all in one turn, and answers what became of each.
+  func send(_ tags: Range<UInt64>, _ write: @Sendable (inout RedisCommand, UInt64) -> Void) -> [RedisAdmission] {
     guard let connection else { return [] }
     var command = RedisCommand()
-    return tokens.map { token in
-      write(&command, token)
-      return connection.send(command, to: recorder, token: token)
+    return tags.map { tag in
+      write(&command, tag)
+      return connection.send(command, to: recorder, tag: tag)
     }
   }
 
-  /// The outcomes by token, when so many calls have had one.
+  /// The outcomes by tag, when so many calls have had one.
   func outcomes(of count: Int) async -> [UInt64: [Result<RedisValue, RedisError>]] {
     await recorder.wait(for: count)
     return recorder.outcomes

@@ -31,7 +31,7 @@ import Testing
     var accepted = 0
     var answered = 0
 
-    func redisReplied(token: UInt64, reply: RedisReplyView) {
+    func redisReplied(tag: UInt64, reply: RedisReplyView) {
       answered += 1
       ask(reply)
       _ = reply.value
@@ -42,7 +42,7 @@ import Testing
       for index in -1...min(reply.count, 100) { if let element = reply[index] { ask(element) } }
     }
 
-    func redisFailed(token: UInt64, error: RedisError) { answered += 1 }
+    func redisFailed(tag: UInt64, error: RedisError) { answered += 1 }
   }
 
   private actor Connections {
@@ -64,7 +64,7 @@ import Testing
           for number in 0..<6 {
             if number % 2 == 0 { command.begin("GET") } else { command.begin(script, keys: 1) }
             command.append("key")
-            if connection.send(command, to: asker, token: UInt64(number)) == .accepted { asker.accepted += 1 }
+            if connection.send(command, to: asker, tag: UInt64(number)) == .accepted { asker.accepted += 1 }
           }
         }
         all.append(connection)

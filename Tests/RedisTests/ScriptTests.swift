@@ -41,14 +41,14 @@ import Testing
       try await withClient(RedisConfiguration(server.address)) { client in
         try await client.open()
         // The flush stands between the calls of one pipeline, so the first are answered and the others are not.
-        let first = await client.send(0..<5000) { command, token in
-          if token == 2000 {
+        let first = await client.send(0..<5000) { command, tag in
+          if tag == 2000 {
             command.begin("SCRIPT")
             command.append("FLUSH")
           } else {
             command.begin(Self.add, keys: 1)
             command.append("n")
-            command.append(token)
+            command.append(tag)
           }
         }
         #expect(first.allSatisfy { $0 == .accepted })

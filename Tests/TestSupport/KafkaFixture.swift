@@ -200,7 +200,8 @@ private actor Publisher {
       let outcome = withOptionalBytes(record.key) { key in
         withOptionalBytes(record.value) { value in
           producer.produce(
-            handle, partition: record.partition, key: key, value: value, headers: headers, timestamp: record.timestamp, token: UInt64(place)
+            handle, partition: record.partition, key: key, value: value, headers: headers, timestamp: record.timestamp,
+            opaque: UInt64(place)
           )
         }
       }

@@ -57,7 +57,7 @@ private final class PublishCore: ProducerHandler {
   private let topic: ProducerTopic
   private let headers = RecordHeaders()
   private var pending: [UInt64: Pending] = [:]
-  private var lastToken: UInt64 = 0
+  private var lastOpaque: UInt64 = 0
   private var isFull = false
   private var whenRoom: CheckedContinuation<Void, Never>?
   private var json = JSONWriter()
@@ -87,13 +87,13 @@ private final class PublishCore: ProducerHandler {
 
   func send(_ request: RequestToSend) async {
     guard let producer else { return }
-    lastToken += 1
-    pending[lastToken] = Pending(line: request.line, id: request.id)
+    lastOpaque += 1
+    pending[lastOpaque] = Pending(line: request.line, id: request.id)
     for (name, value) in request.headers { headers.append(name, value) }
     while true {
       let outcome = request.key.withUnsafeBytes { key in
         withOptionalBytes(request.value) { value in
-          producer.produce(topic, key: key.isEmpty ? nil : key, value: value, headers: headers, token: lastToken)
+          producer.produce(topic, key: key.isEmpty ? nil : key, value: value, headers: headers, opaque: lastOpaque)
         }
       }
       switch outcome {
@@ -106,7 +106,7 @@ private final class PublishCore: ProducerHandler {
         }
       case .refused(let error):
         headers.removeAll()
-        return failed(lastToken, error)
+        return failed(lastOpaque, error)
       }
     }
   }
@@ -122,8 +122,8 @@ private final class PublishCore: ProducerHandler {
   func producerDelivered(_ reports: [DeliveryReport]) {
     for report in reports {
       if let error = report.error {
-        failed(report.token, error)
-      } else if let request = pending.removeValue(forKey: report.token) {
+        failed(report.opaque, error)
+      } else if let request = pending.removeValue(forKey: report.opaque) {
         totals.acknowledged += 1
         answer(request, report)
       }
@@ -144,8 +144,8 @@ private final class PublishCore: ProducerHandler {
     StandardOutput.json(json.text)
   }
 
-  private func failed(_ token: UInt64, _ error: KafkaError) {
-    guard let request = pending.removeValue(forKey: token) else { return }
+  private func failed(_ opaque: UInt64, _ error: KafkaError) {
+    guard let request = pending.removeValue(forKey: opaque) else { return }
     totals.failed += 1
     totals.failure = error
     // One that is alone is answered by the command's end.

@@ -62,7 +62,7 @@ final class EventProducer {
       case .acknowledgement, .nothing: (producers.patient, topics.patientEvents)
       }
     let (outcome, bytes) = writer.withValue {
-      (producer.produce(topic, key: key, value: $0, headers: headers, token: purpose.opaque), $0.count)
+      (producer.produce(topic, key: key, value: $0, headers: headers, opaque: purpose.opaque), $0.count)
     }
     if case .taken = outcome {
       metrics.clients.emitted(facts.type, bytes: bytes)
@@ -82,7 +82,8 @@ final class EventProducer {
     token.withUTF8 { key in
       record.withUnsafeBytes {
         _ = producers.prompt.produce(
-          topics.deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(key), value: $0, token: EventPurpose.nothing.opaque)
+          topics.deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(key), value: $0, opaque: EventPurpose.nothing.opaque
+        )
       }
     }
   }

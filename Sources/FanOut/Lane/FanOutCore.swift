@@ -243,7 +243,7 @@ extension FanOutCore: ConsumerHandler, ProducerHandler {
     var acknowledged: [(slot: Int, failed: Bool)] = []
     for report in reports {
       let failed = report.failure != nil
-      switch EventPurpose(opaque: report.token) {
+      switch EventPurpose(opaque: report.opaque) {
       case .nothing: break
       case .acknowledgement(let slot): acknowledged.append((slot, failed))
       case .response(let slot): responses.reported(slot, failed: failed)

@@ -53,7 +53,7 @@ final class LetterRound {
     while failure == nil {
       isFull = !withOptionalBytes(request.record.key) { key in
         withOptionalBytes(request.record.value) { value in
-          republisher.write(key: key, value: value, to: request.partition, token: last)
+          republisher.write(key: key, value: value, to: request.partition, opaque: last)
         }
       }
       guard isFull else { break }
@@ -67,7 +67,7 @@ final class LetterRound {
     last += 1
     pending[last] = result
     states.write(
-      LetterState(.discarded, of: result.letter.place, by: by, at: WallClock.milliseconds(), id: result.id, note: note), token: last)
+      LetterState(.discarded, of: result.letter.place, by: by, at: WallClock.milliseconds(), id: result.id, note: note), opaque: last)
     if let failure { throw failure }
   }
 
@@ -84,13 +84,13 @@ final class LetterRound {
   }
 
   private func written(_ report: DeliveryReport) {
-    guard var result = pending[report.token] else { return }
+    guard var result = pending[report.opaque] else { return }
     let place = report.offset >= 0 ? RecordPlace(partition: report.partition, offset: report.offset) : nil
     if case .redriven(_, let isExpired) = result.kind { result.kind = .redriven(place, isExpired: isExpired) }
-    pending[report.token] = result
+    pending[report.opaque] = result
     let state = LetterState(
       .redriven, of: result.letter.place, by: by, at: WallClock.milliseconds(), request: place, id: result.id, note: note)
-    states.write(state, token: report.token)
+    states.write(state, opaque: report.opaque)
   }
 
   private func fail(_ error: KafkaError) {

@@ -30,7 +30,7 @@ final class LetterStateWriter {
 
     func producerDelivered(_ reports: [DeliveryReport]) {
       for report in reports {
-        if let error = report.error { owner?.onFailure?(error) } else { owner?.onWritten?(report.token) }
+        if let error = report.error { owner?.onFailure?(error) } else { owner?.onWritten?(report.opaque) }
       }
     }
     func producerHasRoom() {}
@@ -38,9 +38,9 @@ final class LetterStateWriter {
   }
 
   /// Writes one.
-  func write(_ state: LetterState, token: UInt64) {
+  func write(_ state: LetterState, opaque: UInt64) {
     for (name, value) in state.headers { headers.append(name, value) }
-    switch producer.produce(topic, partition: state.letter.partition, key: nil, value: nil, headers: headers, token: token) {
+    switch producer.produce(topic, partition: state.letter.partition, key: nil, value: nil, headers: headers, opaque: opaque) {
     case .taken: break
     case .full:
       headers.removeAll()

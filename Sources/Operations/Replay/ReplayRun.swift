@@ -55,8 +55,8 @@ final class ReplayRun: ReadingPace {
     rate = ReplayRate(records: settings.recordsPerSecond, bytes: settings.bytesPerSecond)
     for (place, partition) in plan.partitions.enumerated() { places[partition.partition] = place }
     republisher?.onWritten = { [unowned self] in written($0) }
-    republisher?.onTooLarge = { [unowned self] token in
-      if let place = places[Int32(token)] { self.plan.partitions[place].refuse() }
+    republisher?.onTooLarge = { [unowned self] opaque in
+      if let place = places[Int32(opaque)] { self.plan.partitions[place].refuse() }
     }
     republisher?.onFailure = { [unowned self] error in
       failure = error
@@ -116,7 +116,7 @@ final class ReplayRun: ReadingPace {
       republisher.headers.copy(from: record)
     }
     republisher.headers.append(ReplayHeader.name, text: "\(plan.run)/\(record.offset)")
-    let isTaken = republisher.write(key: record.key, value: record.value, to: record.partition, token: UInt64(record.partition))
+    let isTaken = republisher.write(key: record.key, value: record.value, to: record.partition, opaque: UInt64(record.partition))
     // Reading waits long before there is no room, unless settings of the client leave it none.
     if !isTaken {
       failure = KafkaError(
@@ -140,7 +140,7 @@ final class ReplayRun: ReadingPace {
 
   private func written(_ report: DeliveryReport) {
     if republisher?.inFlight == 0 { headerBytes = 0 }
-    if let place = places[Int32(report.token)] { plan.partitions[place].acknowledged(at: report.offset) }
+    if let place = places[Int32(report.opaque)] { plan.partitions[place].acknowledged(at: report.offset) }
   }
 
   // MARK: Pace

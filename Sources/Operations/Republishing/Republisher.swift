@@ -8,7 +8,7 @@ import Notifications
 /// Records of one partition that go to one partition keep their order, and none of them is left out: the producer fails for good rather
 /// than write what follows a record that Kafka did not take.
 final class Republisher {
-  /// Told during `write` of a record that is too large for Kafka by now, by its token: it is left out.
+  /// Told during `write` of a record that is too large for Kafka by now, by its opaque: it is left out.
   var onTooLarge: ((UInt64) -> Void)?
   /// Told of each record when Kafka has it, in the order of each partition.
   var onWritten: ((DeliveryReport) -> Void)?
@@ -83,15 +83,15 @@ final class Republisher {
   /// - Parameter partition: where to; nil lets the key decide, or chance where there is none.
   /// - Returns: false when there is no room: the headers stay, and it may be said again after `onRoom`. What is too large fails all, unless
   ///   `onTooLarge` takes it.
-  func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32?, token: UInt64) -> Bool {
+  func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32?, opaque: UInt64) -> Bool {
     guard failure == nil else { return true }
-    switch producer.produce(topic, partition: partition, key: key, value: value, headers: headers, token: token) {
+    switch producer.produce(topic, partition: partition, key: key, value: value, headers: headers, opaque: opaque) {
     case .taken: return true
     case .full: return false
     case .refused(let error):
       if error.code == .messageTooLarge, let onTooLarge {
         headers.removeAll()
-        onTooLarge(token)
+        onTooLarge(opaque)
       } else {
         fail(error)
       }

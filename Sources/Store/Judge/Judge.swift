@@ -88,7 +88,7 @@ public final class Judge {
     for index in requests.indices { requests[index].isExpired = requests[index].entry.end <= now }
     write(requests, now)
     let call = inbox.calls.add(requests)
-    let admission = shards.shard(of: requests[0].bucket).send(command, to: inbox, token: UInt64(call))
+    let admission = shards.shard(of: requests[0].bucket).send(command, to: inbox, tag: UInt64(call))
     if admission != .accepted, let requests = inbox.calls.take(call) { refused.append((requests, StoreError(admission))) }
   }
 
@@ -163,13 +163,13 @@ private final class Inbox: RedisReplyHandler {
   var calls = SlotTable<[JudgeRequest]>()
   weak var handler: (any JudgeHandler)?
 
-  func redisReplied(token: UInt64, reply: RedisReplyView) {
-    guard let requests = calls.take(Int(token)) else { return }
+  func redisReplied(tag: UInt64, reply: RedisReplyView) {
+    guard let requests = calls.take(Int(tag)) else { return }
     if reply.isBucketLost { handler?.notJudged(requests, .bucketLost) } else { handler?.judged(requests, JudgeAnswer(reply, requests)) }
   }
 
-  func redisFailed(token: UInt64, error: RedisError) {
-    if let requests = calls.take(Int(token)) { handler?.notJudged(requests, StoreError(error)) }
+  func redisFailed(tag: UInt64, error: RedisError) {
+    if let requests = calls.take(Int(tag)) { handler?.notJudged(requests, StoreError(error)) }
   }
 }
 

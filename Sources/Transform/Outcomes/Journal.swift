@@ -154,7 +154,7 @@ final class Journal {
       headers.append(JournalLayout.Header.incarnation, text: String(incarnation))
       let outcome = value.withUnsafeBytes {
         producer.produce(
-          topic, partition: journal.partition, key: nil, value: $0, headers: headers, token: OutcomeToken.journal(number).value)
+          topic, partition: journal.partition, key: nil, value: $0, headers: headers, opaque: OutcomePurpose.journal(number).opaque)
       }
       guard case .taken = outcome else {
         if case .refused(let error) = outcome { failing(error.code) }

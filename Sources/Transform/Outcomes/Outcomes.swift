@@ -5,21 +5,22 @@ import Store
 import Worker
 
 /// What a record to Kafka belongs to: it comes back with the delivery report.
-enum OutcomeToken {
+enum OutcomePurpose {
   case record(Flow.Slot)
   case eviction(Int)
   case journal(UInt32)
 
-  init?(_ token: UInt64) {
-    switch token >> 32 {
-    case 1: self = .record(Flow.Slot(truncatingIfNeeded: token))
-    case 2: self = .eviction(Int(token & 0xFFFF_FFFF))
-    case 3: self = .journal(UInt32(truncatingIfNeeded: token))
+  init?(opaque: UInt64) {
+    switch opaque >> 32 {
+    case 1: self = .record(Flow.Slot(truncatingIfNeeded: opaque))
+    case 2: self = .eviction(Int(opaque & 0xFFFF_FFFF))
+    case 3: self = .journal(UInt32(truncatingIfNeeded: opaque))
     default: return nil
     }
   }
 
-  var value: UInt64 {
+  /// What the producer is given with the record.
+  var opaque: UInt64 {
     switch self {
     case .record(let slot): 1 << 32 | UInt64(UInt32(bitPattern: slot))
     case .eviction(let number): 2 << 32 | UInt64(number)
@@ -120,18 +121,18 @@ final class Outcomes {
   }
 
   /// A person's devices were found: for none of them the request ends here.
-  func addressed(_ view: RequestView, devices: Int, token: Flow.Slot) -> Produced {
+  func addressed(_ view: RequestView, devices: Int, slot: Flow.Slot) -> Produced {
     var facts = EventFacts(.addressed, of: view)
     facts.details = .addressed(devices: devices)
-    let first = produce(facts, key: view.envelope.target, .record(token))
-    return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .record(token)) : first
+    let first = produce(facts, key: view.envelope.target, .record(slot))
+    return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .record(slot)) : first
   }
 
   /// A request's application was stopped when it was published.
   ///
   /// - Parameter device: the token of the device that it is for; nil where it is for a person.
   func filtered(
-    _ view: RequestView, device: UnsafeRawBufferPointer?, revision: Revision, by stop: ApplicationStop, token: Flow.Slot
+    _ view: RequestView, device: UnsafeRawBufferPointer?, revision: Revision, by stop: ApplicationStop, slot: Flow.Slot
   ) -> Produced {
     var facts = EventFacts(.filtered, of: view)
     facts.revision = revision
@@ -139,25 +140,25 @@ final class Outcomes {
     var reason = stop.reason ?? ""
     return reason.withUTF8 { reason in
       facts.details = .stopped(UnsafeRawBufferPointer(reason))
-      return produce(facts, key: device ?? view.envelope.target, .record(token))
+      return produce(facts, key: device ?? view.envelope.target, .record(slot))
     }
   }
 
   /// A record breaks a rule: an event is emitted, and the record goes to the dead letters as it was.
   ///
   /// - Parameter refusals: how often Kafka has found a record of this outcome too large.
-  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, refusals: Int, token: Flow.Slot)
+  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, refusals: Int, slot: Flow.Slot)
     -> Produced
   {
     if isSilent { return Produced() }
     var facts = EventFacts(.rejected, of: envelope)
     facts.details = .rejected(rejection)
-    let event = produce(facts, key: envelope.target, .record(token))
-    return event + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
+    let event = produce(facts, key: envelope.target, .record(slot))
+    return event + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, slot)
   }
 
   /// A record cannot be processed: an event is emitted, and the record goes to the dead letters as it was.
-  func deadLetter(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, token: Flow.Slot)
+  func deadLetter(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, slot: Flow.Slot)
     -> Produced
   {
     if isSilent { return Produced() }
@@ -168,9 +169,9 @@ final class Outcomes {
         Rejection(
           .internalServerError, field: "record", rule: "The cluster could not process the record; the dead letters have it, and say why.")
       )
-      event = produce(facts, key: envelope.target, .record(token))
+      event = produce(facts, key: envelope.target, .record(slot))
     }
-    return event + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, token)
+    return event + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, slot)
   }
 
   /// How much of a record there is in its dead letter.
@@ -182,7 +183,7 @@ final class Outcomes {
   ///
   /// One that has no room there, since the letter's headers come to its own, goes without its value, and when that is not enough without
   /// its key and its headers, too: the coordinates say where they lie.
-  private func put(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ token: Flow.Slot) -> Produced {
+  private func put(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ slot: Flow.Slot) -> Produced {
     for form in LetterForm.allCases.dropFirst(min(refusals, LetterForm.allCases.count - 1)) {
       var letter = letter
       if form != .complete {
@@ -192,7 +193,7 @@ final class Outcomes {
       letter.forEachHeader { header, value in headers.append(header.name, value) }
       let outcome = producers.events.produce(
         deadLetters, key: form == .bare ? nil : record.key, value: form == .complete ? record.value : nil, headers: headers,
-        token: OutcomeToken.record(token).value)
+        opaque: OutcomePurpose.record(slot).opaque)
       if case .refused(let error) = outcome, error.code == .messageTooLarge, form != .bare {
         headers.removeAll()
         continue
@@ -211,20 +212,20 @@ final class Outcomes {
     record.reset()
     DeliveryRecord.append(encoded: entry, kind: kind, revision: revision, generation: presence.generation, to: &record)
     let outcome = record.withUnsafeBytes {
-      producers.deliveries.produce(deliveries, partition: presence.partition, key: token, value: $0, token: 0)
+      producers.deliveries.produce(deliveries, partition: presence.partition, key: token, value: $0, opaque: 0)
     }
     if case .taken = outcome { return true }
     return false
   }
 
-  private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ token: OutcomeToken) -> Produced {
+  private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ purpose: OutcomePurpose) -> Produced {
     if isSilent { return Produced() }
     writer.write(facts, at: WallClock.milliseconds())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     // A target that breaks the rules may be as long as a record.
     let key = UnsafeRawBufferPointer(rebasing: key.prefix(EventWriter.longestText))
     let (outcome, bytes) = writer.withValue {
-      (producers.events.produce(events, key: key, value: $0, headers: headers, token: token.value), $0.count)
+      (producers.events.produce(events, key: key, value: $0, headers: headers, opaque: purpose.opaque), $0.count)
     }
     if case .taken = outcome { metrics.emitted(facts.type, bytes: bytes) }
     return count(outcome)

@@ -157,7 +157,7 @@ final class RecipientStage {
     guard let devices = inFlight[slot].recipients?.devices else { return }
     inFlight[slot].verdict = devices == 0 ? .unregistered : .addressed
     reader.readAccepted(slot, inFlight) { view in
-      inFlight.settle(slot, outcomes.addressed(view, devices: devices, token: slot))
+      inFlight.settle(slot, outcomes.addressed(view, devices: devices, slot: slot))
     }
   }
 

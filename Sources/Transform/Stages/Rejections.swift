@@ -37,7 +37,7 @@ final class Rejections {
     reader.readAccepted(slot, inFlight) { view in
       content.arena.bytes.withUnsafeBytes { arena in
         let device: UnsafeRawBufferPointer? = if case .device(let token) = content.receiver { arena[token] } else { nil }
-        inFlight.settle(slot, outcomes.filtered(view, device: device, revision: content.entry.revision, by: stop, token: slot))
+        inFlight.settle(slot, outcomes.filtered(view, device: device, revision: content.entry.revision, by: stop, slot: slot))
       }
     }
   }
@@ -45,7 +45,7 @@ final class Rejections {
   private func emit(_ slot: Flow.Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) {
     let (attempts, refusals) = (inFlight.flow.attempts(slot), inFlight.flow.refusals(slot))
     settle(
-      slot, outcomes.reject(inFlight[slot].record, rejection, envelope, tries: attempts + 1, refusals: refusals, token: slot),
+      slot, outcomes.reject(inFlight[slot].record, rejection, envelope, tries: attempts + 1, refusals: refusals, slot: slot),
       reason: rejection.reason.rawValue)
   }
 
@@ -59,7 +59,7 @@ final class Rejections {
         slot,
         outcomes.deadLetter(
           record, inFlight[slot].isRegistration ? nil : envelope, error: inFlight[slot].reason, tries: inFlight.flow.faults(slot),
-          refusals: inFlight.flow.refusals(slot), token: slot),
+          refusals: inFlight.flow.refusals(slot), slot: slot),
         reason: DeadLetter.poison)
     }
   }
