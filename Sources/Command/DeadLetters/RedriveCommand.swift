@@ -73,6 +73,7 @@ enum RedriveCommand {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-dead-letters")
     let topics = ClusterSettings.topics(values)
     try await Settings.check(kafka, topics)
+    if case .redrive(let edits) = action, !edits.isNew { try await check(values[ClusterSettings.name], kafka, topics) }
     var order = LetterOrder(
       action, filter, by: Machine.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
     order.isAgain = values[Settings.again]
@@ -99,7 +100,18 @@ enum RedriveCommand {
     return report.selected == 0 || report.refused + report.gone + rejected > 0 || report.isInterrupted ? .answerIsNo : .done
   }
 
-  /// Carries the order out and follows what was redriven; answers also how much of that was rejected again.
+  /// Makes sure that origins get the name that the workers know the cluster by.
+  private static func check(_ name: String, _ kafka: KafkaConfiguration, _ topics: Topics) async throws {
+    try await ReadingLog.with(kafka, loop: "check") { loop, _ in
+      do {
+        try await ClusterCheck(on: loop, kafka, topics).check(name: name)
+      } catch let mismatch as ClusterMismatch {
+        throw mismatch.failure()
+      }
+    }
+  }
+
+  /// Carries the order out and follows what was redriven; answers also how much of that was followed, and how much was rejected again.
   private static func carryOut(
     _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, _ printer: RedrivePrinter, isJSON: Bool, waits: Duration?,
     onOutcome: @Sendable (OutcomeWatch.Outcome) -> Void

@@ -97,6 +97,7 @@ enum ReplayCommand {
           "\(path) is of a replay of \(plan.topic) into \(plan.destination) in the cluster \(plan.cluster), and not of this cluster's: give --topic-prefix and --cluster as then"
         )
       }
+      try await check(values, kafka, plan, isResumed: true)
       let leftOut = try await asked(kafka) { admin in try await plan.prepareToGoOn(admin, skipsGone: values[ReplayOptions.skipsGone]) }
       if leftOut > 0 { StandardError.line("\(leftOut) records are gone and left out") }
       return (file, plan, true)
@@ -107,10 +108,36 @@ enum ReplayCommand {
     let run = String(UInt64.random(in: 1...(.max)), radix: 16)
     let plan = try await asked(kafka) { admin in
       try await ReplayPlan(selection, run: run, cluster: values[ClusterSettings.name], admin)
+    try await check(values, kafka, plan, isResumed: false)
     }
     let path = values[ReplayOptions.state] ?? defaultFile(run)
     return (values[ReplayOptions.isDryRun] ? nil : try ReplayFile.make(path), plan, false)
   }
+  /// Makes sure that what was given is of one cluster; before anything is written, the file too.
+  private static func check(_ values: SettingValues, _ kafka: KafkaConfiguration, _ plan: ReplayPlan, isResumed: Bool) async throws {
+    // Events are copied as they are, whosever they are.
+    guard plan.isOfRequests else { return }
+    let settings = ReplaySettings(values)
+    let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : nil
+    let asksGroup = store != nil || settings.maximumBehind != nil && !settings.isDryRun
+    try await ReadingLog.with(kafka, loop: "check") { loop, _ in
+      let check = ClusterCheck(on: loop, kafka, ClusterSettings.topics(values))
+      do {
+        try await check.check(name: plan.cluster)
+        if let store { try await check.check(redis: store) }
+        if asksGroup { try await check.check(group: settings.group) }
+      } catch let mismatch as ClusterMismatch {
+        let further: String? =
+          switch mismatch {
+          case .otherName: isResumed ? "begin a new replay with it instead of --resume, which goes on as it was begun" : nil
+          case .idleGroup: store == nil ? "or --max-behind 0, which asks no group" : nil
+          case .unusedRedis, .missingBuckets: nil
+          }
+        throw mismatch.failure(further)
+      }
+    }
+  }
+
 
   private static func asked<R>(_ kafka: KafkaConfiguration, _ body: (Admin) async throws -> R) async throws -> R {
     do {
