@@ -172,4 +172,43 @@ import Worker
       #expect(stopped.status == 0, "it said: \(stopped.errors)")
     }
   }
+
+  @Test func aRedisThatIsRebuiltBelongsToItsClusterAgainAndToNoOther() async throws {
+    try await WorkerPair.with { pair in
+      try await pair.register(Self.token, user: "ada")
+      try await pair.publish([WorkerPair.request("device:\(Self.token)", ["apns-id": Self.id])])
+      let partitions = (0..<4 as Range<Int32>).map { TopicPartition(pair.prefix + "requests", $0) }
+      try await pair.eventually("it is committed") {
+        try await !pair.kafka.admin.committed(group: pair.prefix + "transform", of: partitions).isEmpty
+      }
+      try await pair.transform.stop()
+      try await pair.fanOut.stop()
+      func identity() async throws -> [String?] {
+        try await pair.redis.command("HMGET", "cluster", "kafka", "prefix").array?.map(\.text) ?? []
+      }
+      func rebuild(_ flags: [String] = []) async throws -> CarillonCommand.Result {
+        try await pair.carillon.run(
+          ["rebuild", "--redis", pair.redisAddress, "--group", pair.prefix + "transform"] + flags + pair.flags)
+      }
+      let own = try await identity()
+      #expect(own.last == pair.prefix)
+
+      try await pair.redis.command("FLUSHALL")
+      try await pair.redis.command("HSET", "cluster", "kafka", "another", "prefix", "staging.")
+      for flags in [[], ["--dry-run"]] {
+        let foreign = try await rebuild(flags)
+        #expect(foreign.status == 2 && foreign.output.isEmpty, "it said: \(foreign.errors)\(foreign.output)")
+        #expect(foreign.errors.contains("another and its topics staging.…"), "it said: \(foreign.errors)")
+        #expect(foreign.errors.contains(pair.prefix), "it said: \(foreign.errors)")
+        #expect(try await pair.redis.command("DBSIZE").integer == 1)
+      }
+
+      try await pair.redis.command("FLUSHALL")
+      #expect(try await rebuild(["--dry-run"]).status == 0)
+      #expect(try await pair.redis.command("DBSIZE").integer == 0, "a dry run claims nothing")
+      let rebuilt = try await rebuild()
+      #expect(rebuilt.status == 0, "it said: \(rebuilt.errors)")
+      #expect(try await identity() == own)
+    }
+  }
 }
