@@ -29,7 +29,8 @@ import Worker
   }
 
   @Test(arguments: [
-    (["--topic", "devices"], "rebuild"), (["--topic", "journal"], "nothing new"), (["--topic", "dead-letters"], "their cause is mended"),
+    (["--topic", "devices"], "rebuild"), (["--topic", "schedule"], "the place of the newest one"), (["--topic", "journal"], "nothing new"),
+    (["--topic", "dead-letters"], "their cause is mended"),
     (["--topic", "deliveries"], "mailboxes"), (["--topic", "applications"], "the newest record"),
     (["--topic", "others"], "one of requests, events"), (["--topic", "events"], "--into TOPIC"),
     (["--topic", "events", "--into", "notifications.requests"], "--into TOPIC"), (["--into", "copy"], "--into is for --topic events"),
@@ -40,7 +41,9 @@ import Worker
     (["--push-type", "loud"], "--push-type takes one of alert"), (["--where", "order=7"], "--where"),
     (["--offsets", "1:9-3"], "--offsets"),
     (["--offsets", "1:0-3", "--offsets", "1:5-9"], "names partition 1 twice"), (["--target", "ada"], "--target"),
-    (["--resume", "file", "--app", "com.example"], "exclude each other"), (["--resume", "file", "--dry-run"], "exclude each other"),
+    (["--resume", "file", "--app", "com.example"], "exclude each other"),
+    (["--resume", "file", "--dry-run"], "who goes on writes what is left"),
+    (["--resume", "file", "--state", "other"], "it goes on in the file that --resume names"),
   ])
   func whatContradictsItselfIsWrongUsage(_ flags: [String], _ error: String) async throws {
     try await CarillonCommand.with { carillon in
@@ -83,9 +86,6 @@ import Worker
     }
   }
 
-  @Test func aFileIsOfOneReplayOfOneCluster() async throws {
-    try await KafkaFixture.with(embeddedOnly: true) { kafka in
-      try await CarillonCommand.with { carillon in
   /// No file may grow, as on a full disk: the first state of the replay cannot be saved.
   @Test func aFileWhoseFirstSaveFailsIsTakenAwaySoThatTheSameLineBeginsAnew() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
@@ -120,6 +120,9 @@ import Worker
     }
   }
 
+  @Test func aFileIsOfOneReplayOfOneCluster() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await CarillonCommand.with { carillon in
         let topics = try await topics(kafka, requests: 5)
         let state = try carillon.file("state", "")
         unlink(state)
