@@ -45,6 +45,14 @@ import Worker
     }
   }
 
+  @Test func theHelpOfDiscardPromisesNoCounts() async throws {
+    try await CarillonCommand.with { carillon in
+      let help = try await carillon.run(["dead-letters", "discard", "--help"]).output
+      #expect(help.contains("says which letters would be discarded") && !help.contains("superseded"), "it says: \(help)")
+      #expect(try await carillon.run(["dead-letters", "redrive", "--help"]).output.contains("superseded"))
+    }
+  }
+
   @Test func theRedrivenOnesThatAreTooManyToFollowAreCounted() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       try await CarillonCommand.with { carillon in

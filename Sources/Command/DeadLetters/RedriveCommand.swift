@@ -47,7 +47,7 @@ enum RedriveCommand {
       "The letters stay where they are; it is noted beside them who discarded them and when, and redrive passes over them. With --json each letter is an object, and the last one has the counts. The exit code is 1 when none was meant.",
     arguments: [Settings.letters],
     groups: [
-      Settings.filter, SettingGroup("Discard", [Settings.dryRun, Settings.note, Settings.everything], advanced: [Settings.again]),
+      Settings.filter, SettingGroup("Discard", [Settings.discardsDryRun, Settings.note, Settings.everything], advanced: [Settings.again]),
       AnswerSettings.group, ClusterSettings.kafkaGroup,
     ],
     examples: [
@@ -77,7 +77,7 @@ enum RedriveCommand {
     var order = LetterOrder(
       action, filter, by: Machine.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
     order.isAgain = values[Settings.again]
-    order.isDryRun = values[Settings.dryRun]
+    order.isDryRun = values[isDiscard ? Settings.discardsDryRun : Settings.dryRun]
     order.note = values[Settings.note]
     further(&order)
     let rules = isDiscard ? RequestRules(topics: topics) : RequestRules(values)
