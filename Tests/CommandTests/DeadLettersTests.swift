@@ -1,6 +1,10 @@
+import Foundation
 import JSON
+import Kafka
+import Notifications
 import TestSupport
 import Testing
+import Worker
 
 @testable import Command
 @testable import Operations
@@ -38,6 +42,49 @@ import Testing
       #expect(result.status == 2)
       #expect(result.output.isEmpty)
       #expect(result.errors.contains(text), "it said: \(result.errors)")
+    }
+  }
+
+  @Test func theHelpOfDiscardPromisesNoCounts() async throws {
+    try await CarillonCommand.with { carillon in
+      let help = try await carillon.run(["dead-letters", "discard", "--help"]).output
+      #expect(help.contains("says which letters would be discarded") && !help.contains("superseded"), "it says: \(help)")
+      #expect(try await carillon.run(["dead-letters", "redrive", "--help"]).output.contains("superseded"))
+    }
+  }
+
+  @Test func theRedrivenOnesThatAreTooManyToFollowAreCounted() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await CarillonCommand.with { carillon in
+        let topics = Topics(prefix: KafkaFixture.unique("followed") + ".")
+        for topic in topics.all {
+          try kafka.embedded?.createTopic(topic, partitions: 2)
+          try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
+        }
+        // More than are followed, and all of the same apns-id.
+        let letters = (0..<1_003).map { number in
+          var letter = DeadLetter(
+            poison: "", tries: 1, source: SourceCoordinates(topic: topics.requests, partition: 0, offset: Int64(number), timestamp: 1_000))
+          letter.reason = "MissingTopic"
+          var headers: [TestRecord.Header] = [.init("target", "user:ada"), .init("apns-topic", "com.example"), .init("apns-id", Self.id)]
+          letter.forEachHeader { headers.append(.init($0.rawValue, String(decoding: $1, as: UTF8.self))) }
+          return TestRecord(key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: headers, partition: 0)
+        }
+        try await kafka.publish(letters, to: topics.deadLetters)
+        let terminal = try PseudoTerminal(width: 80)
+        let process = try carillon.start(
+          [
+            "dead-letters", "redrive", "--everything", "--wait", "8s", "--json", "--topic-prefix", topics.prefix, "--kafka",
+            kafka.configuration.bootstrapServers.joined(separator: ","),
+          ], streams: .init(errors: terminal.terminal))
+        let said = try await terminal.read(until: "1000 of 1000 have no outcome yet")
+        #expect(said.contains("3 of the 1003 redriven requests are not followed"), "it said: \(said)")
+        let result = try await process.result()
+        #expect(result.status == 0)
+        let lines = try result.lines.map { try JSONValue(parsing: $0) }
+        #expect(Set(lines.filter { $0["outcome"] != nil }.compactMap { $0["letter"]?.stringValue }).count == 1_000)
+        #expect(lines.last?["redriven"] == 1_003 && lines.last?["notFollowed"] == 3, "it said: \(lines.last?.text ?? "nothing")")
+      }
     }
   }
 

@@ -171,6 +171,14 @@ import Testing
         // The embedded broker makes topics of 4 partitions, whatever is asked for.
         let flags = ["topics", "create", "--kafka", servers, "--topic-prefix", prefix, "--json"]
         let names = Set(["requests", "deliveries", "devices", "events", "journal", "dead-letters", "applications"].map { prefix + $0 })
+        let dry = try await carillon.run(flags + ["--partitions", "4", "--dry-run"])
+        #expect(dry.status == 0, "it said: \(dry.errors)")
+        let missing = try dry.lines.map { try JSONValue(parsing: $0) }
+        #expect(Set(missing.compactMap { $0["topic"]?.stringValue }) == names)
+        #expect(missing.allSatisfy { $0["missing"] == true && $0["created"] == false && $0["differences"]?.elements?.isEmpty == true })
+        #expect(try await kafka.admin.describeCluster().topics.keys.allSatisfy { !names.contains($0) })
+        let text = try await carillon.run(flags.dropLast() + ["--partitions", "4", "--dry-run"])
+        #expect(text.lines.allSatisfy { $0.hasPrefix("would be created  \(prefix)") }, "it said: \(text.output)")
         let first = try await carillon.run(flags + ["--partitions", "4"])
         #expect(first.status == 0, "it said: \(first.errors)")
         let created = try first.lines.map { try JSONValue(parsing: $0) }
@@ -189,6 +197,8 @@ import Testing
         where topic["topic"]?.stringValue?.hasSuffix("applications") == false {
           #expect(topic["differences"]?[0]?.stringValue == "has 4 partitions, not 5")
         }
+        let compared = try await carillon.run(flags + ["--partitions", "5", "--dry-run"])
+        #expect(compared.status == 1 && compared.output == other.output, "it said: \(compared.output)")
         if kafka.embedded == nil {
           #expect(try await kafka.admin.settings(ofTopic: prefix + "requests")["message.timestamp.type"] == "LogAppendTime")
           #expect(try await kafka.admin.settings(ofTopic: prefix + "devices")["cleanup.policy"] == "compact")

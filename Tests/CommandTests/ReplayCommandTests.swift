@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import Kafka
 import Notifications
 import TestSupport
@@ -29,7 +29,8 @@ import Worker
   }
 
   @Test(arguments: [
-    (["--topic", "devices"], "rebuild"), (["--topic", "journal"], "nothing new"), (["--topic", "dead-letters"], "their cause is mended"),
+    (["--topic", "devices"], "rebuild"), (["--topic", "schedule"], "the place of the newest one"), (["--topic", "journal"], "nothing new"),
+    (["--topic", "dead-letters"], "their cause is mended"),
     (["--topic", "deliveries"], "mailboxes"), (["--topic", "applications"], "the newest record"),
     (["--topic", "others"], "one of requests, events"), (["--topic", "events"], "--into TOPIC"),
     (["--topic", "events", "--into", "notifications.requests"], "--into TOPIC"), (["--into", "copy"], "--into is for --topic events"),
@@ -40,7 +41,9 @@ import Worker
     (["--push-type", "loud"], "--push-type takes one of alert"), (["--where", "order=7"], "--where"),
     (["--offsets", "1:9-3"], "--offsets"),
     (["--offsets", "1:0-3", "--offsets", "1:5-9"], "names partition 1 twice"), (["--target", "ada"], "--target"),
-    (["--resume", "file", "--app", "com.example"], "exclude each other"), (["--resume", "file", "--dry-run"], "exclude each other"),
+    (["--resume", "file", "--app", "com.example"], "exclude each other"),
+    (["--resume", "file", "--dry-run"], "who goes on writes what is left"),
+    (["--resume", "file", "--state", "other"], "it goes on in the file that --resume names"),
   ])
   func whatContradictsItselfIsWrongUsage(_ flags: [String], _ error: String) async throws {
     try await CarillonCommand.with { carillon in
@@ -53,7 +56,8 @@ import Worker
   @Test func aFileThatCannotBeGoneOnWithIsNamedWithItsFault() async throws {
     try await CarillonCommand.with { carillon in
       for (text, error) in [
-        ("{}", "it is no file of a replay"), ("\u{0}\u{1}", "it is no file of a replay"), ("", "it is no file of a replay"),
+        ("{}", "it is no file of a replay"), ("\u{0}\u{1}", "it is no file of a replay"),
+        ("", "it is empty, since its replay ended before it wrote anything: remove it"),
       ] {
         let path = try carillon.file("state.json", text)
         let result = try await carillon.run(["replay", "--kafka", "127.0.0.1:1", "--resume", path])
@@ -78,6 +82,40 @@ import Worker
         }
         let unknown = try await carillon.run(command(kafka, Topics(prefix: "no-such.")))
         #expect(unknown.status == 3 && unknown.errors.contains("is --topic-prefix right?"), "it said: \(unknown.errors)")
+      }
+    }
+  }
+
+  /// No file may grow, as on a full disk: the first state of the replay cannot be saved.
+  @Test func aFileWhoseFirstSaveFailsIsTakenAwaySoThatTheSameLineBeginsAnew() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await CarillonCommand.with { carillon in
+        let topics = try await topics(kafka, requests: 5)
+        let state = carillon.folder.appendingPathComponent("state.json").path
+        let line = command(kafka, topics, "--state", state)
+        let errors = Pipe()
+        let full = try await carillon.run(
+          ["-c", #"trap "" XFSZ; ulimit -f 0; exec "$0" "$@""#, CarillonCommand.program.path] + line,
+          streams: .init(errors: errors.fileHandleForWriting), program: URL(fileURLWithPath: "/bin/sh"))
+        try errors.fileHandleForWriting.close()
+        let said = String(decoding: try errors.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        #expect(full.status == 3 && said.contains("\(state) cannot be written: File too large"), "it said: \(said)")
+        #expect(access(state, F_OK) != 0, "an empty file is left")
+        #expect(access(state + ".new", F_OK) != 0, "the draft is left")
+        let anew = try await carillon.run(line)
+        #expect(anew.status == 0, "it said: \(anew.errors)")
+      }
+    }
+  }
+
+  @Test func anEmptyFileThatIsInTheWayIsSaidToBeEmpty() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      try await CarillonCommand.with { carillon in
+        let topics = try await topics(kafka, requests: 5)
+        let state = try carillon.file("state.json", "")
+        let result = try await carillon.run(command(kafka, topics, "--state", state))
+        #expect(result.status == 2 && result.errors.contains("is there already, and it is empty"), "it said: \(result.errors)")
+        #expect(!result.errors.contains("--resume"), "it said: \(result.errors)")
       }
     }
   }

@@ -86,6 +86,28 @@ import Testing
     }
   }
 
+  @Test(arguments: [["transform"], ["fan-out", "--listen", "127.0.0.1:0"]])
+  func aWorkerEndsAtARedisOfAnotherClusterAndNamesBoth(role: [String]) async throws {
+    try await CarillonCommand.with { carillon in
+      try await KafkaFixture.with { kafka in
+        try await withRedis(listening: .port(nil)) { redis in
+          try await RedisProbe.with(redis.address) { _ = try await $0.command("HSET", "cluster", "kafka", "another", "prefix", "staging.") }
+          let prefix = KafkaFixture.unique("foreign") + "."
+          let servers = kafka.configuration.bootstrapServers.joined(separator: ",")
+          let created = try await carillon.run(["topics", "create", "--kafka", servers, "--topic-prefix", prefix, "--partitions", "4"])
+          #expect(created.status == 0, "it said: \(created.errors)")
+          let result = try await carillon.run(
+            role + ["--kafka", servers, "--redis", redis.address.description, "--topic-prefix", prefix, "--json"])
+          #expect(result.status == 2 && result.output.isEmpty, "it said: \(result.errors)\(result.output)")
+          let own = try await kafka.admin.describeCluster().id ?? ""
+          for name in ["another and its topics staging.", "\(own) and \(prefix)", "--topic-prefix"] {
+            #expect(result.errors.contains(name), "no \(name): \(result.errors)")
+          }
+        }
+      }
+    }
+  }
+
   @Test func aWorkerThatIsToldToEndLetsThoseInWhoHaveNotHeardOfIt() async throws {
     try await CarillonCommand.with { carillon in
       try await KafkaFixture.with { kafka in

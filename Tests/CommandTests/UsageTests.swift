@@ -2,14 +2,13 @@ import Foundation
 import Redis
 import TestSupport
 import Testing
+import Worker
+
+@testable import Command
 
 /// What the command line promises to the person who types, and to the shell.
 @Suite struct UsageTests {
-  static let commands = [
-    "up", "transform", "fan-out", "topics create", "publish", "events", "token", "token key", "completion", "settings",
-    "dead-letters list", "dead-letters show", "dead-letters redrive", "dead-letters discard",
-    "applications stop", "applications start", "applications list",
-  ]
+  static let commands = Program.commandLine.commands.map(\.name)
 
   @Test func theHelpListsEveryCommand() async throws {
     try await CarillonCommand.with { carillon in

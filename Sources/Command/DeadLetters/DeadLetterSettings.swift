@@ -46,10 +46,12 @@ enum DeadLetterSettings {
   static let dryRun = Setting(
     "dead-letters.dry-run", .boolean, default: false,
     "Writes nothing: says what would be done, and counts what has expired or been superseded by now.")
+  static let discardsDryRun = Setting(
+    "dead-letters.dry-run", .boolean, default: false, "Writes nothing: says which letters would be discarded.")
   static let note = Setting<String?>("dead-letters.note", .string("TEXT"), "Why, for whoever looks at the letters later.")
   static let wait = Setting<Duration?>(
     "dead-letters.wait", .duration(.seconds(1)...(.seconds(3_600))),
-    "Follows the redriven requests for so long at most, and prints what became of each.")
+    "Follows the redriven requests, a thousand at most, for so long at most, and prints what became of each.")
 
   static let filter = SettingGroup("Filter", [reasons, apps, from, to])
   static let filterWithState = SettingGroup("Filter", [reasons, apps, from, to, state])

@@ -47,7 +47,7 @@ enum RedriveCommand {
       "The letters stay where they are; it is noted beside them who discarded them and when, and redrive passes over them. With --json each letter is an object, and the last one has the counts. The exit code is 1 when none was meant.",
     arguments: [Settings.letters],
     groups: [
-      Settings.filter, SettingGroup("Discard", [Settings.dryRun, Settings.note, Settings.everything], advanced: [Settings.again]),
+      Settings.filter, SettingGroup("Discard", [Settings.discardsDryRun, Settings.note, Settings.everything], advanced: [Settings.again]),
       AnswerSettings.group, ClusterSettings.kafkaGroup,
     ],
     examples: [
@@ -73,10 +73,11 @@ enum RedriveCommand {
     let kafka = try ClusterSettings.kafka(values, client: "carillon-dead-letters")
     let topics = ClusterSettings.topics(values)
     try await Settings.check(kafka, topics)
+    if case .redrive(let edits) = action, !edits.isNew { try await check(values[ClusterSettings.name], kafka, topics) }
     var order = LetterOrder(
       action, filter, by: Machine.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
     order.isAgain = values[Settings.again]
-    order.isDryRun = values[Settings.dryRun]
+    order.isDryRun = values[isDiscard ? Settings.discardsDryRun : Settings.dryRun]
     order.note = values[Settings.note]
     further(&order)
     let rules = isDiscard ? RequestRules(topics: topics) : RequestRules(values)
@@ -86,24 +87,35 @@ enum RedriveCommand {
     let waits = isDiscard || order.isDryRun ? nil : values[Settings.wait]
     if waits != nil { order.followed = OutcomeWatch.maximum }
     let isJSON = values[AnswerSettings.json]
-    let (report, rejected) = try await carryOut(order, rules, kafka, printer, isJSON: isJSON, waits: waits) {
+    let (report, followed) = try await carryOut(order, rules, kafka, printer, isJSON: isJSON, waits: waits) {
       print($0, isJSON: isJSON, prefix: values[ClusterSettings.topicPrefix])
     }
     if isJSON {
-      StandardOutput.json(printer.json(report).text)
+      StandardOutput.json(printer.json(report, notFollowed: waits == nil ? nil : report.done - followed.count).text)
     } else if report.selected > 0 {
       for line in printer.text(report) { StandardOutput.line(line) }
     }
     if report.isInterrupted { StandardError.line("interrupted: the same line goes on where it was") }
     if report.selected == 0 { DeadLetterCommands.say(nothing: filter, of: report.all) }
-    return report.selected == 0 || report.refused + report.gone + rejected > 0 || report.isInterrupted ? .answerIsNo : .done
+    return report.selected == 0 || report.refused + report.gone + followed.rejected > 0 || report.isInterrupted ? .answerIsNo : .done
   }
 
-  /// Carries the order out and follows what was redriven; answers also how much of that was rejected again.
+  /// Makes sure that origins get the name that the workers know the cluster by.
+  private static func check(_ name: String, _ kafka: KafkaConfiguration, _ topics: Topics) async throws {
+    try await ReadingLog.with(kafka, loop: "check") { loop, _ in
+      do {
+        try await ClusterCheck(on: loop, kafka, topics).check(name: name)
+      } catch let mismatch as ClusterMismatch {
+        throw mismatch.failure()
+      }
+    }
+  }
+
+  /// Carries the order out and follows what was redriven; answers also how much of that was followed, and how much was rejected again.
   private static func carryOut(
     _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, _ printer: RedrivePrinter, isJSON: Bool, waits: Duration?,
     onOutcome: @Sendable (OutcomeWatch.Outcome) -> Void
-  ) async throws -> (RedriveReport, rejected: Int) {
+  ) async throws -> (RedriveReport, followed: (count: Int, rejected: Int)) {
     // Its watches end with the process.
     let signals = StopSignals(on: EventLoop(name: "signals"))
     try await signals.watch()
@@ -123,15 +135,18 @@ enum RedriveCommand {
       defer { stopping.cancel() }
       let report = try await redriver.carryOut()
       StandardOutput.flush()
-      guard let waits, !report.isInterrupted else { return (report, 0) }
+      guard let waits, !report.isInterrupted else { return (report, (0, 0)) }
       let rejected = Atomic(0)
+      let following = FollowingLog(redriven: report.done)
       let places = report.written.map { ($0.letter.description, $0.request.partition, $0.request.offset) }
-      try await watch.follow(places, forMilliseconds: waits.wholeMilliseconds) { outcome in
+      try await watch.follow(places, forMilliseconds: waits.wholeMilliseconds) {
+        following.report($0)
+      } onOutcome: { outcome in
         if outcome.explanation.isRejected { rejected.add(1, ordering: .relaxed) }
         onOutcome(outcome)
         StandardOutput.flush()
       }
-      return (report, rejected.load(ordering: .relaxed))
+      return (report, (following.count, rejected.load(ordering: .relaxed)))
     }
   }
 

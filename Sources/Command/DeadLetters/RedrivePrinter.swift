@@ -85,7 +85,10 @@ struct RedrivePrinter: Sendable {
     return .object(members)
   }
 
-  func json(_ report: RedriveReport) -> JSONValue {
+  /// The counts.
+  ///
+  /// - Parameter notFollowed: of what was redriven, how much was not followed; nil where nothing was to be.
+  func json(_ report: RedriveReport, notFollowed: Int? = nil) -> JSONValue {
     var members: [JSONValue.Member] = [.init(key: "dryRun", value: .bool(isDryRun))]
     for (name, count) in [
       ("letters", report.all), ("selected", report.selected), (isDiscard ? "discarded" : "redriven", report.done),
@@ -95,6 +98,7 @@ struct RedrivePrinter: Sendable {
       members.append(.init(key: "superseded", value: .integer(Int64(report.superseded))))
       members.append(.init(key: "supersededUnknown", value: .integer(Int64(report.unknownSuperseded))))
     }
+    if let notFollowed { members.append(.init(key: "notFollowed", value: .integer(Int64(notFollowed)))) }
     members.append(.init(key: "interrupted", value: .bool(report.isInterrupted)))
     return .object(members)
   }

@@ -8,14 +8,13 @@ enum ReplayCommand {
   static let command = Command(
     "replay", "publishes requests of a range again, or copies events",
     discussion:
-      "Reads a range of requests and writes those that keep the conditions into the topic again, each into its partition, with its first place in carillon-origin. What was applied is left alone by the workers, whatever has been forgotten of it since; what lies above their markers is judged once more, and repeats are found. So it does no harm, and brings what Redis has lost above its markers. The range ends where the topic ends now, and what a replay has written is never replayed. It writes no more than --records-per-second, and waits while the workers are behind. Once a second its progress is saved in a file: after Ctrl-C, a kill or the machine's end '--resume FILE' goes on exactly. With --only-unfinished it finds out, as audit does, which requests have neither an outcome nor an entry in a mailbox, and brings these as new work. With --topic events it copies events into another topic, for whoever missed them. The exit code is 1 when nothing was found, and after an interruption.",
+      "Writes the requests of a range that keep the conditions into the topic again, with their first places. The workers leave alone what was applied; what lies above their markers they judge once more, and find repeats. So it does no harm, and brings what Redis has lost above its markers; --only-unfinished finds out, as audit does, what is lost below them. --topic events copies events, for whoever missed them. It waits while the workers are behind, and after an interruption --resume goes on exactly. The exit code is 1 when nothing was found, and after an interruption.",
     groups: [
       ReplayOptions.range, ReplayOptions.conditions, ReplayOptions.way, AnswerSettings.group, RequestSettings.group,
       ClusterSettings.group,
     ],
     examples: [
       Example("replay --from 1h --app com.example.shop --dry-run", "how much there is"),
-      Example("replay --from 2026-01-31T12:00:00Z --to 2026-01-31T13:00:00Z", "an hour"),
       Example("replay --from 1d --only-unfinished --dry-run", "after a loss: what it has taken away"),
       Example("replay --offsets 3:1000-2000 --where /order/id=7", "some of one partition"),
       Example("replay --resume carillon-replay-5f0c9a1be2.json", "goes on after an interruption"),
@@ -98,6 +97,7 @@ enum ReplayCommand {
         )
       }
       let leftOut = try await asked(kafka) { admin in try await plan.prepareToGoOn(admin, skipsGone: values[ReplayOptions.skipsGone]) }
+      try await check(values, kafka, plan, isResumed: true)
       if leftOut > 0 { StandardError.line("\(leftOut) records are gone and left out") }
       return (file, plan, true)
     }
@@ -108,8 +108,34 @@ enum ReplayCommand {
     let plan = try await asked(kafka) { admin in
       try await ReplayPlan(selection, run: run, cluster: values[ClusterSettings.name], admin)
     }
+    try await check(values, kafka, plan, isResumed: false)
     let path = values[ReplayOptions.state] ?? defaultFile(run)
     return (values[ReplayOptions.isDryRun] ? nil : try ReplayFile.make(path), plan, false)
+  }
+
+  /// Makes sure that what was given is of one cluster; before anything is written, the file too.
+  private static func check(_ values: SettingValues, _ kafka: KafkaConfiguration, _ plan: ReplayPlan, isResumed: Bool) async throws {
+    // Events are copied as they are, whosever they are.
+    guard plan.isOfRequests else { return }
+    let settings = ReplaySettings(values)
+    let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : nil
+    let asksGroup = store != nil || settings.maximumBehind != nil && !settings.isDryRun
+    try await ReadingLog.with(kafka, loop: "check") { loop, _ in
+      let check = ClusterCheck(on: loop, kafka, ClusterSettings.topics(values))
+      do {
+        try await check.check(name: plan.cluster)
+        if let store { try await check.check(redis: store) }
+        if asksGroup { try await check.check(group: settings.group) }
+      } catch let mismatch as ClusterMismatch {
+        let further: String? =
+          switch mismatch {
+          case .otherName: isResumed ? "begin a new replay with it instead of --resume, which goes on as it was begun" : nil
+          case .idleGroup: store == nil ? "or --max-behind 0, which asks no group" : nil
+          case .unusedRedis, .missingBuckets: nil
+          }
+        throw mismatch.failure(further)
+      }
+    }
   }
 
   private static func asked<R>(_ kafka: KafkaConfiguration, _ body: (Admin) async throws -> R) async throws -> R {
@@ -164,8 +190,15 @@ enum ReplayCommand {
   /// What the file says already.
   private static func refuseWithResume(_ values: SettingValues) throws(UsageError) {
     let given = Set(values.given.map(\.key))
-    let others = [ReplayOptions.state.declaration, ReplayOptions.isDryRun.declaration]
-    for setting in ReplayOptions.range.settings + ReplayOptions.conditions.settings + others where given.contains(setting.key) {
+    if values[ReplayOptions.isDryRun] {
+      throw UsageError(
+        .contradiction,
+        "--dry-run and --resume exclude each other: who goes on writes what is left; a dry run counts a range from its beginning")
+    }
+    if given.contains(ReplayOptions.state.declaration.key) {
+      throw UsageError(.contradiction, "--state and --resume exclude each other: it goes on in the file that --resume names")
+    }
+    for setting in ReplayOptions.range.settings + ReplayOptions.conditions.settings where given.contains(setting.key) {
       throw UsageError(.contradiction, "--\(setting.flag) and --resume exclude each other: the file says what is replayed")
     }
   }

@@ -8,6 +8,8 @@ final class ReplayFile {
   /// Where it is.
   let path: String
   private var descriptor: Int32 = -1
+  /// It was made by this process, and nothing is in it yet.
+  private var isEmpty = false
 
   /// The largest that is read: some 200 bytes for a partition.
   private static let maximumBytes = 16 << 20
@@ -21,14 +23,20 @@ final class ReplayFile {
     let file = ReplayFile(path)
     file.descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard file.descriptor >= 0 else {
-      if errno == EEXIST {
-        throw Failure(.wrongUsage, "\(path) is there already: go on with it by --resume \(path), or name another file by --state")
+      guard errno == EEXIST else { throw file.failure("made") }
+      var found = stat()
+      guard stat(path, &found) != 0 || found.st_size > 0 else {
+        throw Failure(.wrongUsage, "\(path) is there already, and \(Self.emptiness), or name another file by --state")
       }
-      throw file.failure("made")
+      throw Failure(.wrongUsage, "\(path) is there already: go on with it by --resume \(path), or name another file by --state")
     }
+    file.isEmpty = true
     _ = flock(file.descriptor, LOCK_EX | LOCK_NB)
     return file
   }
+
+  /// What an empty file is, as the middle of a sentence.
+  private static let emptiness = "it is empty, since its replay ended before it wrote anything: remove it"
 
   /// Opens a file to go on with.
   static func open(_ path: String) throws(Failure) -> (ReplayFile, ReplayPlan) {
@@ -40,6 +48,7 @@ final class ReplayFile {
       throw Failure(.wrongUsage, "another process goes on with \(path) now")
     }
     let bytes = try file.read()
+    guard !bytes.isEmpty else { throw Failure(.wrongUsage, "\(path) cannot be gone on with: \(Self.emptiness), and begin anew") }
     do throws(ReplayPlanError) {
       return (file, try ReplayPlan(bytes))
     } catch {
@@ -57,21 +66,27 @@ final class ReplayFile {
     return bytes
   }
 
-  /// Puts the present state in its place, durably.
+  /// Puts the present state in its place, durably. A file that this process has made and that was never saved goes away where that fails: nobody
+  /// could go on with it.
   func save(_ plan: ReplayPlan) throws(Failure) {
     let draft = path + ".new"
     let new = Glibc.open(draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard new >= 0 else { throw failure("written") }
+    guard new >= 0 else {
+      let failure = failure("written")
+      if isEmpty { unlink(path) }
+      throw failure
+    }
     let text = Array((plan.json.text + "\n").utf8)
     let isWritten = text.withUnsafeBytes { Descriptor.write($0, to: new) } == text.count
     guard isWritten, flock(new, LOCK_EX | LOCK_NB) == 0, fsync(new) == 0, rename(draft, path) == 0 else {
       let failure = failure("written")
       close(new)
       unlink(draft)
+      if isEmpty { unlink(path) }
       throw failure
     }
     close(descriptor)
-    descriptor = new
+    (descriptor, isEmpty) = (new, false)
     let folder = Glibc.open(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     if folder >= 0 {
       fsync(folder)

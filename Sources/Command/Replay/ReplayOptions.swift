@@ -8,7 +8,7 @@ import Worker
 enum ReplayOptions {
   /// A topic by the end of its name.
   enum Topic: String, CaseIterable, Sendable {
-    case requests, events, deliveries, devices, journal, applications
+    case requests, events, deliveries, devices, schedule, journal, applications
     case deadLetters = "dead-letters"
 
     /// Why records of it are not written again; nil where they are.
@@ -18,6 +18,8 @@ enum ReplayOptions {
       case .deliveries:
         "deliveries are worthless when their lane has read them: what was not delivered is in the mailboxes; replay requests"
       case .devices: "an older registration would take the place of the newest one: 'carillon rebuild' applies the registrations again"
+      case .schedule:
+        "an older time would take the place of the newest one, or bring back what has fired or was canceled: replay the requests that wait there"
       case .journal: "the journal tells of offsets of the requests, and told twice it tells nothing new: replay requests"
       case .applications: "the newest record of an application tells all of its stops: 'carillon applications' writes the next"
       case .deadLetters: "dead letters go back into the pipeline one by one, when their cause is mended: replay requests otherwise"
@@ -26,14 +28,14 @@ enum ReplayOptions {
   }
 
   static let topic = Setting(
-    "replay.topic", .choice, default: Topic.requests, "What is replayed: requests, back into the pipeline, or events, into another topic.")
+    "replay.topic", .choice, default: Topic.requests, "What is replayed: requests, or events into another topic.")
   static let into = Setting<String?>("replay.into", .string("TOPIC"), "With --topic events: the topic that they are written to.")
   static let from = Setting<Moment?>("replay.from", .past, "What was published from this time on.")
   static let to = Setting<Moment?>("replay.to", .past, "What was published before this time. Absent: up to now.")
   static let partitions = Setting("replay.partitions", .repeated(.integer(0...99_999)), default: [], "Only these partitions.")
   static let offsets = Setting(
     "replay.offsets", .repeated(.offsets), default: [],
-    "Only these offsets: of a partition from the first one up to and without the second.")
+    "Only these offsets of a partition, without the last one.")
   static let app = Setting<String?>("replay.app", .string("BUNDLE-ID"), "Only requests of this application.")
   static let target = Setting<String?>("replay.target", .target, "Only requests with this target.")
   static let id = Setting<String?>("replay.id", .string("APNS-ID"), "Only the request of this apns-id.")
@@ -42,10 +44,10 @@ enum ReplayOptions {
     "replay.push-type", .string("TYPE"), "Only requests of this push type, also where they leave it to their payload.")
   static let values = Setting(
     "replay.where", .repeated(.payloadValue, splitsAtCommas: false), default: [],
-    "Only requests whose payload has this value at this place (RFC 6901), such as /order/id=7. Given several times, all must hold.")
+    "Only requests whose payload has this value at this place (RFC 6901); of several all must hold.")
   static let isOfUnfinished = Setting(
     "replay.only-unfinished", .boolean, default: false,
-    "Only requests that have neither an outcome nor an entry in its mailbox at one of their devices: after a loss. They come as new work, also below the markers. It needs Redis."
+    "Only requests that have at one of their devices neither an outcome nor an entry in its mailbox, as new work. It needs Redis."
   )
   static let grace = Setting(
     "replay.grace", .duration(.zero...(.seconds(86_400))), default: .seconds(30),
@@ -66,12 +68,12 @@ enum ReplayOptions {
   static let state = Setting<String?>(
     "replay.state", .file, "The file that says how far it is. Absent: carillon-replay-RUN.json in the current folder, removed at the end.")
   static let resume = Setting<String?>(
-    "replay.resume", .file, "Goes on with a replay that was interrupted, by its file; the range and the conditions are those of the file.")
+    "replay.resume", .file, "Goes on with an interrupted replay, whose file has the range and the conditions.")
   static let skipsGone = Setting(
     "replay.skip-gone", .boolean, default: false, "With --resume: leaves out what Kafka has deleted meanwhile.")
 
   static let range = SettingGroup("Range", [topic, into, from, to, partitions, offsets])
-  static let conditions = SettingGroup("Conditions", [isOfUnfinished, app, target, id, collapseID, pushType, values])
+  static let conditions = SettingGroup("Conditions", [isOfUnfinished, app, target, id, values], advanced: [collapseID, pushType])
   static let way = SettingGroup(
     "Replay", [isDryRun, records, maximumBehind, resume], advanced: [bytes, state, skipsGone, grace, spill, TransformOptions.group])
 

@@ -14,14 +14,18 @@ enum TopicsCommand {
   static let timeout = Setting(
     "topics.timeout", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How long Kafka may take to answer.")
 
+  static let isDryRun = Setting(
+    "topics.dry-run", flag: "dry-run", .boolean, default: false,
+    "Creates nothing: says which topics would be created, and how those that exist differ.")
+
   static let create = Command(
     "topics create", "creates the cluster's topics, or says how those that exist differ",
     discussion:
       "Topics that exist are left as they are and compared with what is wanted. The answer is no (exit code 1) when one has other partitions, or a setting on which a guarantee rests.",
-    groups: [ClusterSettings.kafkaGroup, SettingGroup("Topics", [partitions, replication, timeout]), AnswerSettings.group],
+    groups: [ClusterSettings.kafkaGroup, SettingGroup("Topics", [isDryRun, partitions, replication, timeout]), AnswerSettings.group],
     examples: [
       Example("topics create --kafka broker:9092 --partitions 48 --replication 3", "a cluster for production"),
-      Example("topics create --kafka broker:9092 --json", "the same as a check: one line for each topic"),
+      Example("topics create --kafka broker:9092 --partitions 48 --replication 3 --dry-run", "the same as a check: creates nothing"),
     ]
   ) { values in
     let kafka = try ClusterSettings.kafka(values, client: "carillon-topics")
@@ -33,7 +37,7 @@ enum TopicsCommand {
     }
     let milliseconds = values[timeout].wholeMilliseconds
     let states = try await Admin.with(kafka, timeoutMilliseconds: Int32(milliseconds)) { admin in
-      try await TopicState.ensure(wanted, of: topics, admin, kafka, withinMilliseconds: milliseconds)
+      try await TopicState.ensure(wanted, of: topics, admin, kafka, isDryRun: values[isDryRun], withinMilliseconds: milliseconds)
     }
     let width = states.map(\.name.count).max() ?? 0
     for state in states { values[AnswerSettings.json] ? state.writeJSON() : state.writeText(width: width) }
@@ -46,32 +50,46 @@ enum TopicsCommand {
 
 /// A topic after `topics create`, and what it is not as wanted.
 struct TopicState: Sendable {
+  /// Whether it was there.
+  enum Presence: Sendable {
+    case existed, created
+    /// It is not there, and a dry run leaves it so.
+    case missing
+  }
+
   let name: String
-  let isNew: Bool
+  let presence: Presence
   let partitions: Int
   let replicas: Int
   let differences: [String]
   /// The broker cannot tell a topic's settings: it is the embedded one.
   let isUnchecked: Bool
 
-  /// Makes what is missing and compares what was there.
+  /// Makes what is missing, unless nothing is to be written, and compares what was there.
   static func ensure(
-    _ wanted: [TopicSpecification], of topics: Topics, _ admin: Admin, _ kafka: KafkaConfiguration, withinMilliseconds milliseconds: Int
+    _ wanted: [TopicSpecification], of topics: Topics, _ admin: Admin, _ kafka: KafkaConfiguration, isDryRun: Bool,
+    withinMilliseconds milliseconds: Int
   ) async throws -> [TopicState] {
     let end = SteadyClock.milliseconds() + Int64(milliseconds)
     let before: [String: TopicDescription]
     do throws(KafkaError) { before = try await admin.describeCluster().topics } catch { throw kafka.failure(error) }
     let now: [String: TopicDescription]
-    do throws(KafkaError) { now = try await admin.ensureTopics(wanted) } catch { throw kafka.failure(error) }
+    do throws(KafkaError) { now = isDryRun ? before : try await admin.ensureTopics(wanted) } catch { throw kafka.failure(error) }
     var states: [TopicState] = []
     let isEmbedded = try await admin.isEmbeddedBroker()
     for topic in wanted {
-      let description = now[topic.name]
+      guard let description = now[topic.name] else {
+        states.append(
+          TopicState(
+            name: topic.name, presence: .missing, partitions: Int(topic.partitions), replicas: max(0, Int(topic.replication)),
+            differences: [], isUnchecked: true))
+        continue
+      }
       let settings = isEmbedded ? nil : try await Self.settings(of: topic.name, admin, until: end)
       states.append(
         TopicState(
-          name: topic.name, isNew: before[topic.name] == nil, partitions: description?.partitions.count ?? 0,
-          replicas: description?.partitions.map(\.replicas).min() ?? 0, differences: differences(topic, topics, description, settings),
+          name: topic.name, presence: before[topic.name] == nil ? .created : .existed, partitions: description.partitions.count,
+          replicas: description.partitions.map(\.replicas).min() ?? 0, differences: differences(topic, topics, description, settings),
           isUnchecked: settings == nil))
     }
     return states
@@ -90,14 +108,14 @@ struct TopicState: Sendable {
   }
 
   private static func differences(
-    _ wanted: TopicSpecification, _ topics: Topics, _ found: TopicDescription?, _ settings: [String: String]?
+    _ wanted: TopicSpecification, _ topics: Topics, _ found: TopicDescription, _ settings: [String: String]?
   ) -> [String] {
     var differences: [String] = []
-    let partitions = found?.partitions.count ?? 0
+    let partitions = found.partitions.count
     // What the stops of applications have beyond the one is not used.
     let isEnough = wanted.name == topics.applications ? partitions > 0 : partitions == Int(wanted.partitions)
     if !isEnough { differences.append("has \(partitions) partitions, not \(wanted.partitions)") }
-    let replicas = found?.partitions.map(\.replicas).min() ?? 0
+    let replicas = found.partitions.map(\.replicas).min() ?? 0
     if wanted.replication > 0, replicas != Int(wanted.replication) {
       differences.append("has \(replicas) copies of a partition, not \(wanted.replication)")
     }
@@ -107,13 +125,20 @@ struct TopicState: Sendable {
   func writeText(width: Int) {
     let name = name + String(repeating: " ", count: max(0, width - name.count))
     let facts = "\(partitions) partitions" + (replicas > 0 ? ", \(replicas) \(replicas == 1 ? "copy" : "copies")" : "")
-    StandardOutput.line("\(isNew ? "created" : "exists ")  \(name)  \(facts)")
+    let word =
+      switch presence {
+      case .existed: "exists "
+      case .created: "created"
+      case .missing: "would be created"
+      }
+    StandardOutput.line("\(word)  \(name)  \(facts)")
     for difference in differences { StandardOutput.line("         \(difference)") }
   }
 
   func writeJSON() {
     let line = JSONValue.object([
-      .init(key: "topic", value: .string(name)), .init(key: "created", value: .bool(isNew)),
+      .init(key: "topic", value: .string(name)), .init(key: "created", value: .bool(presence == .created)),
+      .init(key: "missing", value: .bool(presence == .missing)),
       .init(key: "partitions", value: .integer(Int64(partitions))), .init(key: "replication", value: .integer(Int64(replicas))),
       .init(key: "differences", value: .array(differences.map { .string($0) })),
     ])

@@ -5,6 +5,8 @@ import Worker
 
 /// Follows requests that were published again until each has its outcomes: an actor on a loop.
 ///
+/// A request is known by where its record lies; an event is about it when it names its apns-id and the place where it was first.
+///
 /// What the journal and the events say from a moment on is read as it comes, a stretch at a time; memory is that of ``maximum`` timelines.
 public actor OutcomeWatch {
   /// Requests that are followed at most.
@@ -24,10 +26,36 @@ public actor OutcomeWatch {
   private var isStopped = false
 
   private final class Found {
-    var timelines: [NotificationID: Timeline] = [:]
-    var letters: [NotificationID: String] = [:]
+    /// Those that are followed, by the places of their records: several may have the same apns-id.
+    var followed: [RecordPlace: Followed] = [:]
+    /// Their places by their apns-ids.
+    var places: [NotificationID: [RecordPlace]] = [:]
     /// Those that are followed, by the partition in which they lie.
     var requests: [Int32: [PublishedRequest]] = [:]
+  }
+
+  private struct Followed {
+    let name: String
+    /// Where it was first, which its events name.
+    let first: SourceCoordinates
+    var timeline: Timeline
+
+    /// Whether an event with its apns-id is about it.
+    func isMeant(by event: Event) -> Bool {
+      guard let source = event.source else { return true }
+      return source.topic == first.topic && source.position.partition == first.position.partition
+        && source.position.offset == first.position.offset
+    }
+  }
+
+  /// How far following is.
+  public struct Progress: Sendable, Equatable {
+    /// Requests that are followed: a record that is gone by now is none of them.
+    public var followed: Int
+    /// Of these, those of which more is to be expected.
+    public var open: Int
+    /// For how long they are followed yet, in milliseconds.
+    public var remaining: Int64
   }
 
   /// What became of a request.
@@ -59,22 +87,24 @@ public actor OutcomeWatch {
     }
   }
 
-  /// Follows the requests that lie at these places, and says what became of each as soon as it is known.
+  /// Follows the requests that lie at these places, ``maximum`` of them at most, and says what became of each as soon as it is known.
   ///
   /// - Parameters:
   ///   - places: each with what it is called in its outcome.
   ///   - milliseconds: for how long; then the rest is said as it stands.
+  ///   - onProgress: told when it begins, and at each look.
   public func follow(
     _ places: [(name: String, partition: Int32, offset: Int64)], forMilliseconds milliseconds: Int,
-    onOutcome: @Sendable (Outcome) -> Void
+    onProgress: @Sendable (Progress) -> Void = { _ in }, onOutcome: @Sendable (Outcome) -> Void
   ) async throws {
     try await Admin.with(kafka) { admin in
-      try await follow(places, until: SteadyClock.milliseconds() + Int64(milliseconds), admin, onOutcome)
+      try await follow(places, until: SteadyClock.milliseconds() + Int64(milliseconds), admin, onProgress, onOutcome)
     }
   }
 
   private func follow(
-    _ places: [(name: String, partition: Int32, offset: Int64)], until end: Int64, _ admin: Admin, _ onOutcome: (Outcome) -> Void
+    _ places: [(name: String, partition: Int32, offset: Int64)], until end: Int64, _ admin: Admin, _ onProgress: (Progress) -> Void,
+    _ onOutcome: (Outcome) -> Void
   ) async throws {
     let reader = TopicReader(on: loop, kafka)
     let (rules, found) = (rules, found)
@@ -82,21 +112,29 @@ public actor OutcomeWatch {
     let requests = places.prefix(Self.maximum).map { (TopicPartition(rules.topics.requests, $0.partition), $0.offset) }
     try await reader.read(at: requests, "requests") { record in
       let request = PublishedRequest(record, rules)
-      found.timelines[request.id, default: Timeline(request.id)].add(request)
+      let place = RecordPlace(partition: record.partition, offset: record.offset)
+      var timeline = Timeline(request.id)
+      timeline.add(request)
+      found.followed[place] = Followed(name: names[place] ?? "", first: request.origin ?? request.source, timeline: timeline)
+      found.places[request.id, default: []].append(place)
       found.requests[record.partition, default: []].append(request)
-      found.letters[request.id] = names[RecordPlace(partition: record.partition, offset: record.offset)]
     }
-    while !found.timelines.isEmpty {
+    let count = found.followed.count
+    func tell() { onProgress(Progress(followed: count, open: found.followed.count, remaining: max(0, end - SteadyClock.milliseconds()))) }
+    tell()
+    while !found.followed.isEmpty {
       try await look(reader, admin)
       let isLast = isStopped || SteadyClock.milliseconds() >= end
       let now = WallClock.milliseconds()
-      for (id, timeline) in found.timelines {
-        let explanation = timeline.explanation(now: now)
+      for (place, followed) in found.followed {
+        let explanation = followed.timeline.explanation(now: now)
         guard isLast || explanation.state.isSettled else { continue }
-        found.timelines[id] = nil
-        onOutcome(Outcome(name: found.letters[id] ?? "", explanation: explanation, isSettled: explanation.state.isSettled))
+        found.followed[place] = nil
+        onOutcome(Outcome(name: followed.name, explanation: explanation, isSettled: explanation.state.isSettled))
       }
-      if !isLast, !found.timelines.isEmpty { await loop.sleep(milliseconds: Self.pause) }
+      guard !isLast, !found.followed.isEmpty else { continue }
+      tell()
+      await loop.sleep(milliseconds: Self.pause)
     }
   }
 
@@ -109,14 +147,19 @@ public actor OutcomeWatch {
       try await reader.read(stretches, topic) { record in
         if topic == rules.topics.journal {
           let steps = JournalSteps(record, of: found.requests[record.partition] ?? [])
-          for id in Set(steps.steps.map(\.id)) { found.timelines[id]?.add(steps) }
+          for request in steps.requests {
+            let place = RecordPlace(partition: request.partition, offset: request.offset)
+            found.followed[place]?.timeline.add(steps.about(request))
+          }
           return
         }
-        guard let id = record.header(EventHeader.subject.rawValue).flatMap(NotificationID.init(text:)), found.timelines[id] != nil,
+        guard let id = record.header(EventHeader.subject.rawValue).flatMap(NotificationID.init(text:)), let places = found.places[id],
           let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.id == id
         else { return }
-        found.timelines[id]?.add(
-          event, topic: topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+        for place in places where found.followed[place]?.isMeant(by: event) == true {
+          found.followed[place]?.timeline.add(
+            event, topic: topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+        }
       }
     }
     for (partition, end) in ends { positions[partition] = max(positions[partition] ?? 0, end.upperBound) }

@@ -62,6 +62,14 @@ struct JournalSteps {
     }
   }
 
+  /// What it says of one of the requests alone.
+  func about(_ request: SourcePosition) -> JournalSteps {
+    var steps = self
+    steps.steps.removeAll { $0.request != request }
+    steps.requests.formIntersection([request])
+    return steps
+  }
+
   /// The step of a verdict that no event tells.
   private static func name(_ verdict: JournalVerdict) -> String? {
     switch verdict {

@@ -28,7 +28,20 @@ public struct ClusterIdentity: Sendable, Hashable {
       Self.claimScript, keys: [.text(Keys.cluster)], arguments: [.text(kafka), .text(topicPrefix)])
     let found = (answer.array ?? []).map { $0.text ?? "" }
     guard found.count == 2 else { throw StoreError(.faulty, "the claim of Redis was answered with something else") }
-    let other = ClusterIdentity(kafka: found[0], topicPrefix: found[1])
+    try compare(ClusterIdentity(kafka: found[0], topicPrefix: found[1]))
+  }
+
+  /// Finds out, without writing anything, that a Redis is this cluster's or nobody's.
+  ///
+  /// - Returns: whether it is this cluster's already.
+  /// - Throws: as ``claim(_:)``.
+  public func verify(_ shards: Shards) async throws -> Bool {
+    guard let found = try await Self.standing(in: shards) else { return false }
+    try compare(found)
+    return true
+  }
+
+  private func compare(_ other: ClusterIdentity) throws(RedisError) {
     guard other != self else { return }
     throw RedisError(
       .unsuitableServer,

@@ -106,8 +106,10 @@ final class RebuildCore: ConsumerHandler {
     return report
   }
 
-  /// Makes sure that it is to be done, and that nobody else does it.
+  /// Makes sure that it is to be done, that Redis is this cluster's, and that nobody else does it.
   private func begin() async throws -> [TopicPartition: Int64] {
+    let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
+    _ = try await identity.verify(shards)
     guard let buckets = await markers.read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
     guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
     let noted = try await admin.committedWithNotes(
@@ -117,6 +119,8 @@ final class RebuildCore: ConsumerHandler {
     let registered = try await admin.registryEnds(settings.topics)
     guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
     guard !isDryRun else { return committed }
+    // A Redis that has lost everything has lost that, too; its workers claim it when they start, which may be long after this.
+    try await identity.claim(shards)
     if let other = try await rebuild.lock() { throw RebuildRefusal.alreadyRunning(other) }
     ticker.start(after: Self.lockMilliseconds / 10, repeating: Self.lockMilliseconds / 10)
     try await rebuild.begin()

@@ -64,19 +64,21 @@ extension CommandLineProgram {
 
   /// All settings as a Markdown table, for the documentation.
   ///
-  /// Groups keep their headings; a setting that several commands list stands once, with the commands that take it.
+  /// Groups keep their headings; a setting that several commands list stands once, with the commands that take it, and once more where it says
+  /// something else to some of them.
   public var settingsMarkdown: String {
     var text = ""
     var seen: Set<String> = []
     var titles: [String] = []
     for group in commands.flatMap(\.groups) where !titles.contains(group.title) { titles.append(group.title) }
     for title in titles {
-      let settings = commands.flatMap(\.groups).filter { $0.title == title }.flatMap(\.settings).filter { seen.insert($0.key).inserted }
+      let settings = commands.flatMap(\.groups).filter { $0.title == title }.flatMap(\.settings)
+        .filter { seen.insert("\($0.key) \($0.text)").inserted }
       if settings.isEmpty { continue }
       text +=
         "\(text.isEmpty ? "" : "\n")### \(title)\n\n| key | flag | environment | default | what | commands |\n|---|---|---|---|---|---|\n"
       for setting in settings {
-        let users = commands.filter { $0.settings.contains { $0.key == setting.key } }
+        let users = commands.filter { $0.settings.contains { ($0.key, $0.text) == (setting.key, setting.text) } }
         let cells = [
           "`\(setting.key)`", "`--\(setting.flag)`", setting.isPassedOn ? "" : "`\(setting.environment)`",
           setting.defaultText.map { "`\($0)`" } ?? "", "\(setting.text) Must be \(setting.allowed).",

@@ -1,0 +1,30 @@
+import Operations
+import Worker
+
+extension ClusterMismatch {
+  /// What was found, and what to type.
+  ///
+  /// - Parameter further: another way on, as the sentence's end.
+  func failure(_ further: String? = nil) -> Failure { Failure(.wrongUsage, sentence + (further.map { "; \($0)" } ?? "")) }
+
+  private var sentence: String {
+    switch self {
+    case .otherName(let found, let given):
+      let sources = found.map { "ce_source: /carillon/\($0)" }.joined(separator: ", ")
+      let choice = found.count == 1 ? "give --cluster \(found[0])" : "give the --cluster of the transform workers"
+      return
+        "the newest events call their cluster \(found.joined(separator: " and ")) (\(sources)), and not \(given), by which its workers would know nothing of what they have applied: \(choice)"
+    case .unusedRedis:
+      return
+        "no cluster has used this Redis, so all that waits would count as unfinished: give the --redis of the workers; where it has lost everything, run 'carillon rebuild' first"
+    case .missingBuckets(let missing, let count):
+      return
+        "this Redis lacks \(missing) of \(count) buckets, so what waits there would count as unfinished: give the --buckets of the workers; where it has lost them, run 'carillon rebuild' first"
+    case .idleGroup(let group, let topic, let others):
+      let found = others.map(TerminalText.visible).joined(separator: ", ")
+      return
+        "the group \(TerminalText.visible(group)) has committed nothing of \(topic) and has no workers, though requests were judged: "
+        + (others.isEmpty ? "give the --group of the transform workers" : "give --group, as one of those that have: \(found)")
+    }
+  }
+}

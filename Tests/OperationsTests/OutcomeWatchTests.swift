@@ -1,0 +1,71 @@
+import EventLoop
+import Kafka
+import Notifications
+import Synchronization
+import TestSupport
+import Testing
+import Worker
+
+@testable import Operations
+
+/// Requests that were published again are followed until each has its outcomes.
+@Suite struct OutcomeWatchTests {
+  private static let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
+  private static let device = String(repeating: "ab", count: 32)
+
+  /// A request that lay at an offset first.
+  private static func request(_ topics: Topics, first offset: Int64, target: String = "device:\(device)") -> TestRecord {
+    let origin = #"{"cluster":"c","topic":"\#(topics.requests)","partition":0,"offset":\#(offset),"timestamp":1000,"why":"redrive"}"#
+    return TestRecord(
+      key: target, #"{"aps":{"alert":"x"}}"#,
+      headers: [.init("target", target), .init("apns-topic", "com.example"), .init("apns-id", id), .init("carillon-origin", origin)],
+      partition: 0)
+  }
+
+  /// An event of the request that lay at an offset first.
+  private static func event(_ topics: Topics, _ type: String, first offset: Int64) -> TestRecord {
+    TestRecord(
+      key: device,
+      #"{"device":"\#(device)","worker":"w","source":{"topic":"\#(topics.requests)","partition":0,"offset":\#(offset),"timestamp":1000}}"#,
+      headers: [
+        .init("ce_specversion", "1.0"), .init("ce_id", "\(type)\(offset)"), .init("ce_type", "carillon.\(type).v1"),
+        .init("ce_source", "/carillon/c"), .init("ce_subject", id),
+      ], partition: 0)
+  }
+
+  @Test func eachOfSeveralRequestsWithOneApnsIdHasItsOwnOutcome() async throws {
+    try await KafkaFixture.with { kafka in
+      let rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("followed") + "."))
+      let topics = rules.topics
+      for topic in [topics.requests, topics.events, topics.journal] { try kafka.embedded?.createTopic(topic, partitions: 1) }
+      try await kafka.admin.ensureTopics([topics.requests, topics.events, topics.journal].map { TopicSpecification($0, partitions: 1) })
+      let loop = EventLoop(name: "watch-test")
+      let watch = OutcomeWatch(on: loop, kafka.configuration, rules)
+      try await watch.begin()
+      try await kafka.publish((20..<23).map { Self.request(topics, first: $0) }, to: topics.requests)
+      // They lie at 0, 1 and 2.
+      #expect(try await kafka.records(of: topics.requests, count: 3).map(\.offset) == [0, 1, 2])
+      try await kafka.publish(
+        [
+          Self.event(topics, "rejected", first: 20), Self.event(topics, "delivered", first: 21),
+          // Of a record with the same apns-id that nobody follows.
+          Self.event(topics, "expired", first: 99),
+        ], to: topics.events)
+      let outcomes = Mutex<[Int64: (DeviceOutcome.State?, Bool)]>([:])
+      let progress = Mutex<[OutcomeWatch.Progress]>([])
+      try await watch.follow((0..<3).map { ("\($0)", 0, $0) }, forMilliseconds: 6_000) { told in
+        progress.withLock { $0.append(told) }
+      } onOutcome: { outcome in
+        outcomes.withLock { $0[Int64(outcome.name) ?? -1] = (outcome.explanation.devices.first?.state, outcome.isSettled) }
+      }
+      await loop.close()
+      let found = outcomes.withLock { $0 }
+      #expect(found.count == 3, "each is told of once: \(found)")
+      #expect(found[0]?.0 == .rejected && found[0]?.1 == true)
+      #expect(found[1]?.0 == .delivered && found[1]?.1 == true)
+      #expect(found[2]?.0 == nil && found[2]?.1 == false, "nothing is told of the third")
+      let told = progress.withLock { $0 }
+      #expect(told.first?.followed == 3 && told.first?.open == 3 && told.last?.open == 1)
+    }
+  }
+}
