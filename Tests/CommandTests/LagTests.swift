@@ -100,9 +100,11 @@ import Testing
     try await with { place in
       try await withRedis(listening: .port(nil), settings: ["--maxmemory", "4mb"]) { server in
         try await RedisProbe.with(server.address) { redis in
-          // The server is asked for more than it has, until it says no.
-          for number in 0..<60 {
-            _ = try? await redis.command("SET", .text("key-\(number)"), .bytes([UInt8](repeating: 1, count: 100_000)))
+          // The server is asked for more than it has, until it says no, and then for the rest of what it has.
+          for size in [100_000, 2_000] {
+            for number in 0..<60 {
+              _ = try? await redis.command("SET", .text("key-\(size)-\(number)"), .bytes([UInt8](repeating: 1, count: size)))
+            }
           }
           let result = try await place.lag("--no-rates", "--redis", server.address.description)
           #expect(result.output.contains("NOTE   the fan-out lanes are not known: Redis is full"), "it said: \(result.output)")
@@ -232,6 +234,14 @@ import Testing
         return objects[0]["records"]?.integerValue == 0 && objects.last?["lanes"]?.integerValue == 1
           && objects[2]["readPartitions"]?.elements?.count == 1 && objects[2]["unread"]?.integerValue == 0
           && objects[2]["behindMs"]?.integerValue == 0 && objects[2]["worstPartition"] == .null
+      }
+      if pair.kafka.embedded == nil {
+        let lane = try await pair.carillon.run(["status", "--redis", pair.redisAddress, "--json", "--sample", "0s"] + pair.flags).lines
+          .compactMap { try JSONValue(parsing: $0) }.first { $0["roles"]?[0] == "transform" }?["worker"]?.stringValue
+        let owners = try Self.objects(try await pair.carillon.run(flags + ["--partitions"])).prefix(8).compactMap {
+          $0["owner"]?["client"]?.stringValue
+        }
+        #expect(Set(owners) == ["\(lane ?? "-")/0"] && owners.count == 8, "a member of the group is called as its lane")
       }
       let place = "{topic=\"\(pair.prefix)requests\",partition=\"0\"}"
       try await pair.eventually("the worker shows its partitions") {
