@@ -15,7 +15,8 @@ public struct KafkaLogLine: Sendable {
 /// One `rd_kafka_t`, ended by `destroy` on a thread of its own and never by a deinitializer, which could hang.
 ///
 /// - Note: `@unchecked Sendable` because `pointer` is constant and librdkafka allows every call on it from any thread; what must not
-///   overlap with `destroy` is held: calls that block, and batches of records. All other calls are the owner's, who makes none after `end`.
+///   overlap with `destroy` is held: calls that block or come from other threads, and batches of records. All other calls are the owner's, who
+///   makes none after `end`.
 final class ClientHandle: @unchecked Sendable {
   let pointer: OpaquePointer
   /// What the callbacks of the client use: alive as long as the handle.
@@ -52,6 +53,14 @@ final class ClientHandle: @unchecked Sendable {
   func release() {
     let left = held.subtract(1, ordering: .sequentiallyConsistent).newValue
     if left == 0, isEnding.load(ordering: .sequentiallyConsistent) { sem_post(released) }
+  }
+
+  /// Makes a call that does not block, on any thread; nil after `end`.
+  func ifAlive<T>(_ body: (_ client: OpaquePointer) -> T) -> T? {
+    // Held before it asks: an end that it does not see waits for it.
+    hold()
+    defer { release() }
+    return isEnding.load(ordering: .sequentiallyConsistent) ? nil : body(pointer)
   }
 
   /// Runs a call that blocks on a thread of its own; the client's end waits for it.

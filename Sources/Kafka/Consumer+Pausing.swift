@@ -45,6 +45,22 @@ extension Consumer {
     return partitions.all.indices.contains(index) ? end(of: index) : nil
   }
 
+  /// Tells the same on any thread, also while the loop stands still; nil after the consumer's end.
+  public func knownEndElsewhere(of index: Int) -> @Sendable () -> Int64? {
+    loop.preconditionOnLoop()
+    guard partitions.all.indices.contains(index) else { return { nil } }
+    let name = partitions[index].topicPartition
+    return { [client] in client.ifAlive { Self.end(of: name, $0) } ?? nil }
+  }
+
+  /// The timestamp of the last record that the handler was given, in milliseconds since 1970; nil before the first of the assignment, and
+  /// where it has none.
+  public func timestamp(of index: Int) -> Int64? {
+    guard partitions.all.indices.contains(index), partitions[index].position.next >= 0 else { return nil }
+    let timestamp = partitions[index].position.timestamp
+    return timestamp >= 0 ? timestamp : nil
+  }
+
   /// The offset after the last record that the handler was given; nil before the first of the assignment.
   public func position(of index: Int) -> Int64? {
     guard partitions.all.indices.contains(index), partitions[index].position.next >= 0 else { return nil }

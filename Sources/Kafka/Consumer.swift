@@ -282,11 +282,13 @@ public final class Consumer {
   }
 
   /// The end of a partition's log as the last fetch has told it.
-  func end(of index: Int) -> Int64? {
-    let name = partitions[index].topicPartition
+  func end(of index: Int) -> Int64? { Self.end(of: partitions[index].topicPartition, client.pointer) }
+
+  /// The same, on any thread.
+  static func end(of name: TopicPartition, _ client: OpaquePointer) -> Int64? {
     var low: Int64 = 0
     var high: Int64 = 0
-    let code = rd_kafka_get_watermark_offsets(client.pointer, name.topic, name.partition, &low, &high)
+    let code = rd_kafka_get_watermark_offsets(client, name.topic, name.partition, &low, &high)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 ? high : nil
   }
 

@@ -3,7 +3,7 @@ struct ReadPosition {
   /// The offset after the last record that was given to the handler; -1 before the first.
   private(set) var next: Int64 = -1
   /// The time of that record, and whether it is when the broker appended it: only then later ones have a later time.
-  private var timestamp: Int64 = -1
+  private(set) var timestamp: Int64 = -1
   private var isAppendTime = false
   /// The last record after which the log seemed to be another one.
   private var suspected: (next: Int64, timestamp: Int64) = (-1, -1)

@@ -232,6 +232,15 @@ public enum MetricNames {
   /// Records of the lane's partition.
   public static let records = Metric<Counter>(
     "carillon_fanout_records_total", "Delivery records that were read, by what became of them: each is counted once.", labels: ["verdict"])
+  /// How old the oldest record is that a lane has not taken.
+  public static let fanOutLagSeconds = Metric<Gauge>(
+    "carillon_fanout_lag_seconds",
+    "How old the oldest record of a lane's partition of deliveries is that the lane has not taken, 0 at the end.",
+    labels: ["lane", "partition"])
+  /// Records that a lane has not taken.
+  public static let fanOutLagRecords = Metric<Gauge>(
+    "carillon_fanout_lag_records", "Records of a lane's partition of deliveries that the lane has not taken.",
+    labels: ["lane", "partition"])
   /// What mailboxes had that is not as it was written.
   public static let mailboxDamage = Metric<Counter>(
     "carillon_fanout_mailbox_damage_total",

@@ -100,9 +100,11 @@ import Testing
     try await with { place in
       try await withRedis(listening: .port(nil), settings: ["--maxmemory", "4mb"]) { server in
         try await RedisProbe.with(server.address) { redis in
-          // The server is asked for more than it has, until it says no.
-          for number in 0..<60 {
-            _ = try? await redis.command("SET", .text("key-\(number)"), .bytes([UInt8](repeating: 1, count: 100_000)))
+          // The server is asked for more than it has, until it says no, and then for the rest of what it has.
+          for size in [100_000, 2_000] {
+            for number in 0..<60 {
+              _ = try? await redis.command("SET", .text("key-\(size)-\(number)"), .bytes([UInt8](repeating: 1, count: size)))
+            }
           }
           let result = try await place.lag("--no-rates", "--redis", server.address.description)
           #expect(result.output.contains("NOTE   the fan-out lanes are not known: Redis is full"), "it said: \(result.output)")
@@ -180,6 +182,46 @@ import Testing
     }
   }
 
+  @Test func deliveriesAreToldByLaneWithWhatEachHasNotTaken() async throws {
+    try await withRedis(listening: .port(nil)) { server in
+      try await RedisProbe.with(server.address) { redis in
+        try await with { place in
+          /// What `carillon lag` says while a worker reports two lanes, of which these have a heartbeat.
+          func lag(living: [String] = ["0:w/0", "1:w/1"], _ more: String...) async throws -> CarillonCommand.Result {
+            let seconds = try #require(try await redis.command("TIME").array?.first?.text.flatMap { Int64($0) })
+            let lags = #"{"lane":"fan-out-0","partition":0,"records":0,"ms":0},{"lane":"fan-out-1","partition":1,"records":120,"ms":61000}"#
+            let report = #"{"worker":"w","roles":["fan-out"],"version":"0.1.0","started":1,"written":2,"lags":[\#(lags)]}"#
+            try await redis.command("ZADD", "workers", .integer(seconds * 1000), "w")
+            try await redis.command("HSET", "{workers}reports", "w", .text(report))
+            try await redis.command("DEL", "lanes")
+            for lane in living { try await redis.command("ZADD", "lanes", .integer(seconds * 1000), .text(lane)) }
+            return try await place.carillon.run(
+              place.flags + ["--redis", server.address.description, "--no-rates", "--lane-silence", "60s"] + more)
+          }
+          func columns(_ text: CarillonCommand.Result, _ topic: String) -> String {
+            let line = text.lines.first { $0.hasPrefix(place.prefix + topic) } ?? ""
+            return line.split(separator: " ").dropFirst().joined(separator: " ")
+          }
+          let topic = try Self.objects(try await lag("--json"))[2]
+          #expect(topic["unread"]?.integerValue == 120 && topic["behindMs"]?.integerValue == 61_000, "\(topic.text)")
+          #expect(topic["worstPartition"]?.integerValue == 1)
+          let partitions = try Self.objects(try await lag("--json", "--partitions"))[4...5].map { $0 }
+          #expect(partitions.map { $0["unread"]?.integerValue } == [0, 120] && partitions[0]["behindMs"]?.integerValue == 0)
+          #expect(partitions[1]["lags"]?.text == #"[{"worker":"w","lane":"fan-out-1","partition":1,"records":120,"behindMs":61000}]"#)
+          let text = try await lag()
+          #expect(columns(text, "deliveries") == "(2) 0 - - 120 1m 1s lanes on 2 of 2 partitions, worst: partition 1", "\(text.output)")
+          #expect(columns(text, "events") == "(2) 0 - -", "\(text.output)")
+          #expect(columns(try await lag("--partitions"), "deliveries/1") == "0 - - 120 1m 1s w/1")
+          let still = try await lag(living: ["0:w/0"])
+          #expect(still.status == 1, "its heartbeat has stopped, and its process runs")
+          #expect(still.output.contains("lane fan-out-1 of w stands still for 1m 1s and has not taken 120 records"), "\(still.output)")
+          let problems = try Self.objects(try await lag(living: ["0:w/0"], "--json")).last?["problems"]?.elements ?? []
+          #expect(problems.last?["problem"] == "lane-stands-still" && problems.last?["lane"] == "fan-out-1", "\(problems)")
+        }
+      }
+    }
+  }
+
   @Test func workersThatRunHaveNoLagAndShowIt() async throws {
     try await WorkerPair.with { pair in
       let flags = ["lag", "--group", pair.prefix + "transform", "--redis", pair.redisAddress, "--json", "--no-rates"] + pair.flags
@@ -190,7 +232,16 @@ import Testing
         guard result.status == 0 else { return false }
         let objects = try Self.objects(result)
         return objects[0]["records"]?.integerValue == 0 && objects.last?["lanes"]?.integerValue == 1
-          && objects[2]["readPartitions"]?.elements?.count == 1
+          && objects[2]["readPartitions"]?.elements?.count == 1 && objects[2]["unread"]?.integerValue == 0
+          && objects[2]["behindMs"]?.integerValue == 0 && objects[2]["worstPartition"] == .null
+      }
+      if pair.kafka.embedded == nil {
+        let lane = try await pair.carillon.run(["status", "--redis", pair.redisAddress, "--json", "--sample", "0s"] + pair.flags).lines
+          .compactMap { try JSONValue(parsing: $0) }.first { $0["roles"]?[0] == "transform" }?["worker"]?.stringValue
+        let owners = try Self.objects(try await pair.carillon.run(flags + ["--partitions"])).prefix(8).compactMap {
+          $0["owner"]?["client"]?.stringValue
+        }
+        #expect(Set(owners) == ["\(lane ?? "-")/0"] && owners.count == 8, "a member of the group is called as its lane")
       }
       let place = "{topic=\"\(pair.prefix)requests\",partition=\"0\"}"
       try await pair.eventually("the worker shows its partitions") {

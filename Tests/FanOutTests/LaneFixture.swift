@@ -1,10 +1,12 @@
 import EventLoop
+import Glibc
 import HTTP
 import JSON
 import Kafka
 import Notifications
 import Redis
 import Store
+import Synchronization
 import TestSupport
 import Testing
 import Worker
@@ -79,6 +81,28 @@ actor LaneFixture {
   nonisolated func drain(withinMilliseconds milliseconds: Int) async {
     let lane = lane
     await Task(executorPreference: lane.loop) { await lane.drain(withinMilliseconds: milliseconds) }.value
+  }
+
+  /// Runs `body` while the lane's thread does nothing.
+  nonisolated func whileTheLaneStandsStill(_ body: () async throws -> Void) async throws {
+    let standing = Standing()
+    let still = Task(executorPreference: lane.loop) { standing.stand() }
+    while !standing.hasBegun.load(ordering: .acquiring) { try await Task.sleep(for: .milliseconds(5)) }
+    let result: Result<Void, any Error>
+    do { result = .success(try await body()) } catch { result = .failure(error) }
+    standing.isOver.store(true, ordering: .releasing)
+    await still.value
+    try result.get()
+  }
+
+  private final class Standing: Sendable {
+    let hasBegun = Atomic(false)
+    let isOver = Atomic(false)
+
+    func stand() {
+      hasBegun.store(true, ordering: .releasing)
+      while !isOver.load(ordering: .acquiring) { usleep(5_000) }
+    }
   }
 
   private func cutAll() {

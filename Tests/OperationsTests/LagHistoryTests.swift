@@ -172,4 +172,42 @@ import Worker
     history.take(sample(at: 3000, [], deliveries(9, 6, 5), lanes: nil))
     #expect(history.report?.problems.isEmpty == true && history.report?.logs.first?.partitions.first?.readers == nil)
   }
+
+  @Test func deliveriesAreToldByLaneAndALaneThatStandsStillIsWrong() {
+    func deliveries(_ ends: Int64...) -> [PartitionLog] {
+      ends.enumerated().map { PartitionLog(partition: TopicPartition(Self.topics.deliveries, Int32($0)), offsets: 0..<$1) }
+    }
+    func lag(_ lane: String, _ partition: Int32, _ records: Int64, _ behind: Int64?) -> LaneLag {
+      LaneLag(worker: "w", lane: lane, partition: partition, records: records, behind: behind)
+    }
+    var (history, living) = (history(), [Lanes.Listing(partition: 0, name: "w/0", silentMilliseconds: 10)])
+    var now = sample(at: 0, [], deliveries(5, 5, 5), lanes: living)
+    history.take(now)
+    #expect(history.report?.logs.first?.unread == nil && history.report?.logs.first?.worst == nil)
+    now = sample(at: 1000, [], deliveries(9, 90, 5), lanes: living)
+    now.laneLags = [lag("a", 0, 0, 0), lag("b", 0, 4, 50_000), lag("c", 1, 80, 9_999)]
+    history.take(now)
+    let log = history.report?.logs.first
+    #expect(log?.unread == 84 && log?.worst == now.laneLags[1] && log?.partitions.map(\.lags.count) == [2, 1, 0])
+    #expect(history.report?.problems == [.unread(topic: Self.topics.deliveries, partitions: [1])], "its heart beat a moment ago")
+    now = sample(at: 2000, [], deliveries(9, 95, 5), lanes: living)
+    now.laneLags = [lag("b", 0, 4, 50_000), lag("c", 1, 85, 10_000), lag("d", 2, 0, 0)]
+    history.take(now)
+    #expect(history.report?.problems == [.laneStands(topic: Self.topics.deliveries, now.laneLags[1])])
+    living.append(Lanes.Listing(partition: 1, name: "w/1", silentMilliseconds: 10))
+    now.lanes = living
+    history.take(now)
+    #expect(history.report?.problems.isEmpty == true)
+    now.lanes = nil
+    history.take(now)
+    #expect(history.report?.problems.isEmpty == true && history.report?.logs.first?.unread == 89)
+  }
+
+  @Test func whatASilentWorkerSaidOfItsLanesIsNotTold() {
+    var report = WorkerReport(name: "w", roles: ["fan-out"], version: "1", started: 0, written: 0)
+    report.laneLags = [.init(lane: "fan-out-0", partition: 2, records: 3, milliseconds: nil)]
+    func lags(silent: Int64) -> [LaneLag] { LaneLag.of(Workers.Listing(name: "w", silentMilliseconds: silent, report: report)) }
+    #expect(lags(silent: 16_999) == [LaneLag(worker: "w", lane: "fan-out-0", partition: 2, records: 3, behind: nil)])
+    #expect(lags(silent: 17_000).isEmpty)
+  }
 }

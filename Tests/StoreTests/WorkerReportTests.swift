@@ -12,6 +12,10 @@ import Testing
     report.devices = ["ws://host:7171/v1/device"]
     (report.lanes, report.connections, report.partitions, report.unreadyCount) = (4, 1_203, 12, 1)
     report.unready = [.init(name: "redis", lane: "fan-out-0", reason: "connecting to \"here\"\n", since: 1_700_000_004_000)]
+    report.laneLags = [
+      .init(lane: "fan-out-1", partition: 7, records: 1_200, milliseconds: 2_300),
+      .init(lane: "fan-out-0", partition: 3, records: 4, milliseconds: nil),
+    ]
     return report
   }
 
@@ -34,9 +38,11 @@ import Testing
     (report.admin, report.devices) = (long, Array(repeating: long, count: 99))
     (report.lanes, report.connections, report.partitions, report.unreadyCount) = (.max, .max, .max, 5_000)
     report.unready = Array(repeating: .init(name: long, lane: long, reason: long, since: .max), count: 5_000)
+    report.laneLags = Array(repeating: .init(lane: long, partition: .max, records: .max, milliseconds: .max), count: 256)
     #expect(report.bytes.count <= WorkerReport.maximumByteCount)
     let read = WorkerReport(report.bytes)
     #expect(read?.unreadyCount == 5_000 && read?.unready.count == WorkerReport.maximumConditions)
+    #expect(read?.laneLags.count == WorkerReport.maximumLanes)
     #expect(read?.name.isEmpty == false && long.hasPrefix(read?.name ?? "-"))
     #expect(WorkerReport(Array(repeating: UInt8(ascii: " "), count: WorkerReport.maximumByteCount) + Self.full.bytes) == nil)
   }
@@ -44,11 +50,14 @@ import Testing
   @Test func bytesOfSomebodyElseAreNoReportOrABoundedOne() {
     let failures = Fuzz(
       "a worker's report", corpus: [Self.full.bytes],
-      tokens: ["\"unready\":-1", "null", "[[[[", "1e999", "\"conditions\":[{}]", "\"worker\""]
+      tokens: ["\"unready\":-1", "null", "[[[[", "1e999", "\"conditions\":[{}]", "\"lags\":[{}]", "\"worker\""]
     ).run { bytes, _ in
       guard let report = WorkerReport(Array(bytes)) else { return nil }
       if report.name.isEmpty { return "it has no name" }
       if report.bytes.count > WorkerReport.maximumByteCount { return "it is too large" }
+      if report.laneLags.contains(where: { $0.records < 0 || $0.partition < 0 || $0.milliseconds ?? 0 < 0 }) {
+        return "its lags do not fit"
+      }
       if report.unreadyCount < report.unready.count || report.lanes < 0 { return "its numbers do not fit" }
       return WorkerReport(report.bytes) == report ? nil : "another report"
     }

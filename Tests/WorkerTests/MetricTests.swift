@@ -68,6 +68,7 @@ private func read(_ text: String) throws -> [String: Double] {
 
   @Test func cellsOfSeveralLanesWithTheSameLabelsAreAdded() throws {
     let registry = MetricRegistry()
+    #expect(registry.values(of: Self.open).isEmpty)
     let (a, b) = (registry.make(Self.open), registry.make(Self.open))
     let (x, y) = (registry.make(Self.latency), registry.make(Self.latency))
     a.set(5)
@@ -79,6 +80,7 @@ private func read(_ text: String) throws -> [String: Double] {
     let values = try read(registry.text)
     #expect(values["example_connections"] == 4.5)
     #expect(registry.sum(of: Self.open) == 4.5 && registry.sum(of: Self.size) == nil)
+    #expect(registry.values(of: Self.open).map(\.value) == [5 - 1, 0.5])
     #expect(values["example_latency_seconds_count"] == 3)
     #expect(abs((values["example_latency_seconds_sum"] ?? 0) - 100.003) < 1e-9)
   }

@@ -80,6 +80,12 @@ enum LagJSON {
         member("topic", .string(topic.topic)), member("partitions", .integer(Int64(topic.partitions.count))),
         member("records", .integer(topic.records)),
       ] + newest(topic.newest, now) + [member("inPerSecond", rate(topic.rate))]
+    if let worst = topic.worst {
+      members += [
+        member("unread", .integer(topic.unread ?? 0)), member("behindMs", worst.behind.map { .integer($0) } ?? .null),
+        member("worstPartition", worst.records > 0 ? .integer(Int64(worst.partition)) : .null),
+      ]
+    }
     let readers = topic.partitions.compactMap { each in each.readers.map { (each.log.partition.partition, $0) } }
     if !readers.isEmpty {
       members.append(member("readPartitions", .array(readers.filter { !$0.1.isEmpty }.map { .integer(Int64($0.0)) })))
@@ -94,8 +100,22 @@ enum LagJSON {
         member("logStart", .integer(each.log.offsets.lowerBound)), member("logEnd", .integer(each.log.offsets.upperBound)),
         member("records", .integer(Int64(each.log.offsets.count))),
       ] + newest(each.log.newest, now) + [member("inPerSecond", rate(each.rate))]
+    if let worst = each.worst {
+      members += [
+        member("unread", .integer(worst.records)), member("behindMs", worst.behind.map { .integer($0) } ?? .null),
+        member("lags", .array(each.lags.map { .object(lag($0)) })),
+      ]
+    }
     if let readers = each.readers { members.append(member("lanes", .array(readers.map { .string($0) }))) }
     return members
+  }
+
+  /// How far a fan-out lane is behind.
+  static func lag(_ lag: LaneLag) -> [JSONValue.Member] {
+    [
+      member("worker", .string(lag.worker)), member("lane", .string(lag.lane)), member("partition", .integer(Int64(lag.partition))),
+      member("records", .integer(lag.records)), member("behindMs", lag.behind.map { .integer($0) } ?? .null),
+    ]
   }
 
   private static func newest(_ newest: Int64?, _ now: Int64) -> [JSONValue.Member] {
@@ -139,6 +159,8 @@ enum LagJSON {
         member("committed", .integer(committed)), member("logEnd", .integer(end)), sentence,
       ]
     case .noLane: return [member("problem", .string("no-lane")), sentence]
+    case .laneStands(let topic, let lag):
+      return [member("problem", .string("lane-stands-still")), member("topic", .string(topic))] + Self.lag(lag) + [sentence]
     case .unread(let topic, let partitions):
       return [
         member("problem", .string("unread-deliveries")), member("topic", .string(topic)), member("partitions", numbers(partitions)),

@@ -16,7 +16,7 @@ struct LagPrinter {
       heading: ["TOPIC", "RECORDS", "BEHIND", "IN/S", "OUT/S", "CAUGHT UP", showsPartitions ? "OWNER" : "WORST"]
     ).lines(report.topics.flatMap { showsPartitions ? partitions($0) : [summary($0)] }, width: width)
     lines.append("")
-    lines += TerminalTable(heading: ["TOPIC", "RECORDS", "NEWEST", "IN/S", "READ BY"])
+    lines += TerminalTable(heading: ["TOPIC", "RECORDS", "NEWEST", "IN/S", "UNREAD", "BEHIND", "READ BY"])
       .lines(report.logs.flatMap { showsPartitions ? partitions($0) : [summary($0)] }, width: width)
     return lines
       + TerminalText.remarks(wrong: report.problems.map(LagWords.problem), notes: report.gaps.map(LagWords.gap), width: width)
@@ -62,19 +62,26 @@ struct LagPrinter {
 
   private func summary(_ topic: TopicLog) -> [String] {
     let read = topic.partitions.compactMap(\.readers)
-    let readers = read.isEmpty ? "" : "lanes on \(read.count { !$0.isEmpty }) of \(topic.partitions.count) partitions"
+    var readers = read.isEmpty ? "" : "lanes on \(read.count { !$0.isEmpty }) of \(topic.partitions.count) partitions"
+    if let worst = topic.worst, worst.records > 0 { readers += ", worst: partition \(worst.partition)" }
     return [
-      "\(topic.topic) (\(topic.partitions.count))", String(topic.records), age(topic.newest), LagWords.rate(topic.rate), readers,
-    ]
+      "\(topic.topic) (\(topic.partitions.count))", String(topic.records), age(topic.newest), LagWords.rate(topic.rate),
+    ] + lag(topic.unread, topic.worst, isRead: !read.isEmpty) + [readers]
   }
 
   private func partitions(_ topic: TopicLog) -> [[String]] {
     topic.partitions.map { each in
       let readers = each.readers.map { $0.isEmpty ? "no lane" : $0.map(TerminalText.visible).joined(separator: ", ") }
       return [
-        "\(each.log.partition)", String(each.log.offsets.count), age(each.log.newest), LagWords.rate(each.rate), readers ?? "",
-      ]
+        "\(each.log.partition)", String(each.log.offsets.count), age(each.log.newest), LagWords.rate(each.rate),
+      ] + lag(each.worst?.records, each.worst, isRead: each.readers != nil) + [readers ?? ""]
     }
+  }
+
+  /// What lanes have not taken, and how old the oldest of it is.
+  private func lag(_ records: Int64?, _ worst: LaneLag?, isRead: Bool) -> [String] {
+    guard let records, let worst else { return isRead ? ["-", "-"] : ["", ""] }
+    return [String(records), worst.records == 0 ? "0" : worst.behind.map { TerminalText.duration($0) } ?? "-"]
   }
 
   private func age(_ newest: Int64?) -> String { newest.map { TerminalText.duration(max(0, report.time - $0)) + " ago" } ?? "-" }

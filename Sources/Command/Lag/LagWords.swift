@@ -13,6 +13,8 @@ enum LagWords {
     case .beyondEnd(let partition, let committed, let end):
       "\(partition): offset \(committed) is committed, and the log ends at \(end): the topic was made again, or has lost its end"
     case .noLane: "no fan-out lane is alive: no device can be connected"
+    case .laneStands(let topic, let lag):
+      "\(topic)/\(lag.partition): lane \(TerminalText.visible(lag.lane)) of \(TerminalText.visible(lag.worker)) stands still\(lag.behind.map { " for " + TerminalText.duration($0) } ?? "") and has not taken \(TerminalText.count(Int(clamping: lag.records), "record")): its devices get nothing; look at its log, and start the worker again"
     case .unread(let topic, let partitions):
       "\(topic): records come to \(numbers(partitions)), which no lane reads; devices find them in their mailboxes when they connect again"
     }

@@ -86,7 +86,21 @@ actor WorkerReporter {
     report.unready = sorted.map { .init(name: $0.name, lane: $0.lane.isEmpty ? nil : $0.lane, reason: $0.reason, since: $0.since) }
     report.connections = metrics.sum(of: MetricNames.connections).map { Int($0) }
     report.partitions = metrics.sum(of: MetricNames.assignedPartitions).map { Int($0) }
+    report.laneLags = laneLags
     return report
+  }
+
+  /// How far the lanes are behind in `deliveries`: those first that are the furthest.
+  private var laneLags: [WorkerReport.LaneLag] {
+    let seconds = Dictionary(metrics.values(of: MetricNames.fanOutLagSeconds).map { ($0.labels, $0.value) }) { $1 }
+    let lags = metrics.values(of: MetricNames.fanOutLagRecords).compactMap { labels, records in
+      Int32(labels[1]).map { partition in
+        WorkerReport.LaneLag(
+          lane: labels[0].replacing("_", with: "-"), partition: partition, records: Int64(records),
+          milliseconds: seconds[labels].map { Int64($0 * 1000) })
+      }
+    }
+    return lags.sorted { ($0.milliseconds ?? .max, $0.records) > ($1.milliseconds ?? .max, $1.records) }
   }
 
   private func leave() async {

@@ -54,5 +54,7 @@ extension TransformSettings {
     sessionMilliseconds = values[TransformOptions.session].wholeMilliseconds
     tries = values[TransformOptions.tries]
     self.extensions = extensions
+    // The group tells each member by it: two workers of one host are told apart.
+    kafka.clientID = worker
   }
 }

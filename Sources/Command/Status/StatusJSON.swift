@@ -29,6 +29,7 @@ enum StatusJSON {
       member("admin", text(said.admin)), member("devices", strings(said.devices)), member("lanes", .integer(Int64(said.lanes))),
       member("connections", integer(said.connections)), member("partitions", integer(said.partitions)),
       member("deliveryPartitions", numbers(report.partitions(of: worker))),
+      member("lags", .array(report.laneLags.filter { $0.worker == worker.name }.map { .object(LagJSON.lag($0)) })),
       member("conditions", .array(conditions(worker))),
     ]
     return members

@@ -77,8 +77,13 @@ struct StatusPrinter {
       let state = "\(TerminalText.visible(report.group)): \(LagWords.state(members))"
       facts.append(("group", state + (hosts.isEmpty ? "" : ": " + shortened(hosts))))
     }
-    let topics = lag.topics.map { topic in
-      "\(topic.topic) \(topic.records) records" + (topic.records == 0 ? "" : ", the oldest \(TerminalText.duration(topic.behind)) old")
+    func behind(_ topic: String, _ records: Int64, _ oldest: Int64?) -> String {
+      let age = records == 0 ? "" : ", the oldest " + (oldest.map { TerminalText.duration($0) + " old" } ?? "of unknown age")
+      return "\(topic) \(records) records\(age)"
+    }
+    var topics = lag.topics.map { behind($0.topic, $0.records, $0.behind) }
+    if let worst = report.worstLane {
+      topics.append(behind(report.topics.deliveries, report.laneLags.reduce(0) { $0 + $1.records }, worst.behind))
     }
     facts.append(("behind", topics.joined(separator: "; ")))
     return facts

@@ -20,6 +20,7 @@ final class FanOutCore {
   private let logger: Logger
   private let health: Health
   private let clients: ClientMetrics
+  private let lag: DeliveriesLag
   private let shards: Shards
   private let admin: Admin
   private let watch: RedisWatch
@@ -34,6 +35,8 @@ final class FanOutCore {
   private let ticker: Timer
   /// Nil until the lane has what it needs for it, and after its end.
   private var consumer: Consumer?
+  /// The index of the lane's partition; nil until it is read.
+  private var deliveries: Int?
   private var server: HTTPServer?
   /// Runs its tasks.
   weak var owner: (any FanOutCoreOwner)?
@@ -44,7 +47,7 @@ final class FanOutCore {
     self.settings = settings
     self.logger = logger
     self.health = health
-    clients = metrics.clients
+    (clients, lag) = (metrics.clients, metrics.lag)
     shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
     watch = RedisWatch(on: loop, shards, settings.topics, admin, interval: settings.store.inspectionMilliseconds, metrics: metrics.redis)
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
@@ -87,7 +90,12 @@ final class FanOutCore {
     sessions.begin(partition: partition)
     // An earlier attempt to start may have found otherwise.
     health.set("writes", ready: true)
-    try await consumer.assign([(TopicPartition(settings.topics.deliveries, partition), .latest)])
+    let assigned = try await consumer.assign([(TopicPartition(settings.topics.deliveries, partition), .latest)])
+    if let own = assigned.first {
+      deliveries = own.index
+      lag.begin(
+        partition: partition, next: own.startOffset ?? 0, at: WallClock.milliseconds(), end: consumer.knownEndElsewhere(of: own.index))
+    }
     let server = try listen()
     self.server = server
     ticker.start(after: 1000, repeating: 1000)
@@ -136,6 +144,9 @@ final class FanOutCore {
   private func tick() {
     sessions.tick()
     events.showQueues()
+    if let consumer, let deliveries {
+      lag.told(next: consumer.position(of: deliveries), taken: consumer.timestamp(of: deliveries), at: WallClock.milliseconds())
+    }
     if let server { admission.count(server.statistics) }
   }
 
@@ -167,6 +178,7 @@ final class FanOutCore {
     await admin.close()
     await applications.close()
     ticker.close()
+    lag.end()
     admission.close()
     await consumer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     await events.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))

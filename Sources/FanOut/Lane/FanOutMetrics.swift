@@ -1,3 +1,4 @@
+import EventLoop
 import HTTP
 import Notifications
 import Store
@@ -53,6 +54,7 @@ public struct FanOutMetrics: Sendable {
   let connectionsLimit: Gauge
   let mailboxEntries: Histogram
   let clients: ClientMetrics
+  let lag = DeliveriesLag()
   private let sentAfter: [Histogram]
   private let acknowledgedAfter: [Histogram]
   let redis: RedisMetrics
@@ -65,6 +67,15 @@ public struct FanOutMetrics: Sendable {
   ///
   /// - Parameter lane: what the lane is called in labels.
   public init(_ registry: MetricRegistry, lane: String = "fan-out-0") {
+    // Labels are written like the metrics' names.
+    let label = MetricLabel.snakeCase(lane)
+    registry.showSet(MetricNames.fanOutLagRecords) { [lag] in
+      lag.standing(at: WallClock.milliseconds()).map { [([label, String($0.partition)], Double($0.records))] } ?? []
+    }
+    registry.showSet(MetricNames.fanOutLagSeconds) { [lag] in
+      guard let standing = lag.standing(at: WallClock.milliseconds()), let milliseconds = standing.milliseconds else { return [] }
+      return [([label, String(standing.partition)], Double(milliseconds) / 1000)]
+    }
     connections = registry.make(MetricNames.connections)
     redis = RedisMetrics(registry)
     sessions = registry.make(MetricNames.sessions)

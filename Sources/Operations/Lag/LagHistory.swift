@@ -52,11 +52,13 @@ public struct LagHistory: Sendable {
       let isRead = topic == topics.deliveries
       let partitions = last.logs.filter { $0.partition.topic == topic }.map { log in
         let readers = isRead ? lanes?.filter { $0.partition == log.partition.partition }.map(\.name) : nil
-        return TopicLog.Partition(log: log, rate: rates[log.partition]?.in, readers: readers)
+        let lags = isRead ? last.laneLags.filter { $0.partition == log.partition.partition } : []
+        return TopicLog.Partition(log: log, rate: rates[log.partition]?.in, readers: readers, lags: lags)
       }
       if !partitions.isEmpty { report.logs.append(TopicLog(topic: topic, partitions: partitions)) }
     }
-    report.problems = Self.problems(report, deliveries: topics.deliveries)
+    let still = lanes.map { LaneLag.still(last.laneLags, living: $0, lifetimeMilliseconds: laneLifetime) } ?? []
+    report.problems = Self.problems(report, deliveries: topics.deliveries, still)
     return report
   }
 
@@ -115,7 +117,7 @@ public struct LagHistory: Sendable {
 
   // MARK: What is wrong
 
-  private static func problems(_ report: LagReport, deliveries: String) -> [LagProblem] {
+  private static func problems(_ report: LagReport, deliveries: String, _ still: [LaneLag]) -> [LagProblem] {
     var problems: [LagProblem] = []
     for topic in report.topics {
       let ownerless = topic.ownerless
@@ -128,7 +130,11 @@ public struct LagHistory: Sendable {
       }
     }
     if report.lanes?.isEmpty == true { problems.append(.noLane) }
-    let unread = report.logs.first { $0.topic == deliveries }?.partitions.filter { $0.readers?.isEmpty == true && $0.rate ?? 0 > 0 } ?? []
+    problems += still.map { .laneStands(topic: deliveries, $0) }
+    let unread =
+      report.logs.first { $0.topic == deliveries }?.partitions.filter { each in
+        each.readers?.isEmpty == true && each.rate ?? 0 > 0 && !still.contains { $0.partition == each.log.partition.partition }
+      } ?? []
     if !unread.isEmpty { problems.append(.unread(topic: deliveries, partitions: unread.map(\.log.partition.partition))) }
     return problems
   }

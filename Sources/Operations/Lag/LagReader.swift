@@ -61,10 +61,11 @@ public actor LagReader {
         gaps.append(.ownersUnknown("\(error)"))
       }
     }
-    var lanes: [Lanes.Listing]?
-    do throws(LaneGap) { lanes = try await livingLanes() } catch { gaps.append(error.gap) }
+    var lanes: (living: [Lanes.Listing], lags: [LaneLag])?
+    do throws(LaneGap) { lanes = try await self.lanes() } catch { gaps.append(error.gap) }
     var sample = LagSample(
-      time: WallClock.milliseconds(), moment: SteadyClock.milliseconds(), lags: lags, logs: logs, members: members, lanes: lanes)
+      time: WallClock.milliseconds(), moment: SteadyClock.milliseconds(), lags: lags, logs: logs, members: members, lanes: lanes?.living)
+    sample.laneLags = lanes?.lags ?? []
     sample.gaps = gaps
     return sample
   }
@@ -121,15 +122,15 @@ public actor LagReader {
 
   private struct LaneGap: Error { let gap: LagGap }
 
-  private func livingLanes() async throws(LaneGap) -> [Lanes.Listing] {
+  private func lanes() async throws(LaneGap) -> (living: [Lanes.Listing], lags: [LaneLag]) {
     guard let store else { throw LaneGap(gap: .redisNotGiven) }
     let shards = shards ?? Shards(on: loop, store, clientName: "carillon-lag")
     if self.shards == nil { shards.start() }
     self.shards = shards
-    let lanes: [Lanes.Listing]
+    let lanes: (living: [Lanes.Listing], lags: [LaneLag])
     do {
       try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      lanes = try await Lanes(shards).list()
+      lanes = (try await Lanes(shards).list(), try await Workers(shards).list().flatMap { LaneLag.of($0) })
     } catch {
       throw LaneGap(gap: .redisAway("\(error)"))
     }

@@ -130,6 +130,11 @@ public struct TopicLog: Sendable {
     public var rate: Double?
     /// The names of the living lanes that read it; nil where that cannot be told, or where lanes do not read this topic.
     public var readers: [String]?
+    /// How far lanes are behind in it; none where no worker tells, or where lanes do not read this topic.
+    public var lags: [LaneLag] = []
+
+    /// The lane that is the furthest behind.
+    public var worst: LaneLag? { lags.max { $0.rank < $1.rank } }
   }
 
   /// The topic.
@@ -143,6 +148,13 @@ public struct TopicLog: Sendable {
   public var newest: Int64? { partitions.compactMap(\.log.newest).max() }
   /// Records written in a second; nil where it is not known of a partition.
   public var rate: Double? { partitions.reduce(0) { sum, each in sum.flatMap { sum in each.rate.map { sum + $0 } } } }
+  /// Records that lanes have not taken; nil where no worker tells.
+  public var unread: Int64? {
+    let lags = partitions.compactMap(\.worst)
+    return lags.isEmpty ? nil : lags.reduce(0) { $0 + $1.records }
+  }
+  /// The lane that is the furthest behind; nil where no worker tells.
+  public var worst: LaneLag? { partitions.compactMap(\.worst).max { $0.rank < $1.rank } }
 }
 
 /// What is wrong: each makes the answer no.
@@ -155,6 +167,8 @@ public enum LagProblem: Sendable, Hashable {
   case beyondEnd(TopicPartition, committed: Int64, end: Int64)
   /// No fan-out lane lives: no device can be connected.
   case noLane
+  /// A fan-out lane takes nothing of its partition of this topic any more, though its process runs.
+  case laneStands(topic: String, LaneLag)
   /// Records come to partitions of deliveries that no lane reads.
   case unread(topic: String, partitions: [Int32])
 }

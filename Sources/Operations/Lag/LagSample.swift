@@ -31,6 +31,8 @@ public struct LagSample: Sendable {
   public var members: GroupMembers?
   /// The fan-out lanes; nil where that cannot be told.
   public var lanes: [Lanes.Listing]?
+  /// How far those are behind whose workers tell.
+  public var laneLags: [LaneLag] = []
   /// What could not be found out, and why.
   public var gaps: [LagGap] = []
 

@@ -23,6 +23,23 @@ public struct WorkerReport: Sendable, Hashable {
     }
   }
 
+  /// How far one of its lanes is behind in the partition of deliveries that it reads.
+  public struct LaneLag: Sendable, Hashable {
+    /// What the worker calls the lane: `fan-out-0`.
+    public var lane: String
+    /// The partition.
+    public var partition: Int32
+    /// Records that the lane has not taken.
+    public var records: Int64
+    /// How old the oldest of them is, in milliseconds; 0 where there is none, nil where that is not known.
+    public var milliseconds: Int64?
+
+    /// A lag of its parts.
+    public init(lane: String, partition: Int32, records: Int64, milliseconds: Int64?) {
+      (self.lane, self.partition, self.records, self.milliseconds) = (lane, partition, records, milliseconds)
+    }
+  }
+
   /// What events and logs call it, without a lane's number; unique in the cluster.
   public var name: String
   /// The stages that it runs: `transform`, `fan-out`.
@@ -47,6 +64,8 @@ public struct WorkerReport: Sendable, Hashable {
   public var connections: Int?
   /// Partitions of the group that it works through; nil where it works through none.
   public var partitions: Int?
+  /// How far its lanes are behind in `deliveries`; of many lanes, those that are the furthest behind.
+  public var laneLags: [LaneLag] = []
 
   /// A report of a process that has just begun.
   public init(name: String, roles: [String], version: String, started: Int64, written: Int64) {
@@ -64,9 +83,9 @@ public struct WorkerReport: Sendable, Hashable {
 
 extension WorkerReport {
   /// A report is never larger.
-  public static let maximumByteCount = 8192
-  /// Conditions that are told at most, and addresses.
-  static let (maximumConditions, maximumAddresses) = (8, 4)
+  public static let maximumByteCount = 16_384
+  /// Conditions that are told at most, addresses, and lanes.
+  static let (maximumConditions, maximumAddresses, maximumLanes) = (8, 4, 32)
   /// Bytes of a short text and of a long one, as they stand in JSON; the sum of all stays below `maximumByteCount`.
   static let (shortText, longText) = (128, 240)
 
@@ -90,6 +109,19 @@ extension WorkerReport {
     writer.member("lanes", Int64(lanes))
     if let connections { writer.member("connections", Int64(connections)) }
     if let partitions { writer.member("partitions", Int64(partitions)) }
+    if !laneLags.isEmpty {
+      writer.key("lags")
+      writer.openArray()
+      for lag in laneLags.prefix(Self.maximumLanes) {
+        writer.openObject()
+        writer.member("lane", Self.cut(lag.lane, Self.shortText))
+        writer.member("partition", Int64(lag.partition))
+        writer.member("records", lag.records)
+        if let milliseconds = lag.milliseconds { writer.member("ms", milliseconds) }
+        writer.closeObject()
+      }
+      writer.closeArray()
+    }
     writer.member("unready", Int64(unreadyCount))
     writer.key("conditions")
     writer.openArray()
@@ -121,6 +153,7 @@ extension WorkerReport {
     lanes = Self.count(json["lanes"]) ?? 0
     connections = Self.count(json["connections"])
     partitions = Self.count(json["partitions"])
+    laneLags = (json["lags"]?.elements ?? []).prefix(Self.maximumLanes).compactMap { LaneLag($0) }
     unready = (json["conditions"]?.elements ?? []).prefix(Self.maximumConditions).compactMap { Condition($0) }
     unreadyCount = max(Self.count(json["unready"]) ?? 0, unready.count)
   }
@@ -129,7 +162,7 @@ extension WorkerReport {
 
   fileprivate static func time(_ value: JSONValue?) -> Int64? { value?.integerValue.map { Timestamp.bounded($0) } }
 
-  private static func count(_ value: JSONValue?) -> Int? { value?.integerValue.map { Int(min(max(0, $0), Int64(Int32.max))) } }
+  fileprivate static func count(_ value: JSONValue?) -> Int? { value?.integerValue.map { Int(min(max(0, $0), Int64(Int32.max))) } }
 
   /// A text of no more than so many bytes as it stands in JSON, where a character may take six.
   static func cut(_ text: String, _ maximum: Int) -> String {
@@ -141,6 +174,17 @@ extension WorkerReport {
       end = text.unicodeScalars.index(after: end)
     }
     return text
+  }
+}
+
+extension WorkerReport.LaneLag {
+  fileprivate init?(_ json: JSONValue) {
+    guard let lane = WorkerReport.text(json["lane"], WorkerReport.shortText), let partition = WorkerReport.count(json["partition"]),
+      let records = json["records"]?.integerValue
+    else { return nil }
+    self.init(
+      lane: lane, partition: Int32(partition), records: max(0, records),
+      milliseconds: WorkerReport.time(json["ms"]).map { max(0, $0) })
   }
 }
 

@@ -101,6 +101,12 @@ public final class MetricRegistry: Sendable {
     return family?.series.flatMap { $0.read() }.reduce(0) { $0 + $1.reading.value }
   }
 
+  /// The present numbers of a gauge, each with its labels' values.
+  public func values(of metric: Metric<Gauge>) -> [(labels: [String], value: Double)] {
+    let family = families.withLock { $0[metric.name] }
+    return family?.series.flatMap { $0.read() }.map { ($0.labels, $0.reading.value) } ?? []
+  }
+
   /// What Prometheus reads: its text format, version 0.0.4.
   public var text: String {
     let families = families.withLock { $0 }

@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
-
-@testable import Transform
+import Worker
 
 /// How far a partition is behind, against a model that knows all of its records.
 @Suite struct PartitionBehindTests {
