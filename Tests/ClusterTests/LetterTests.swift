@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -7,9 +8,17 @@ extension ClusterTests {
     .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
     .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
   struct LetterTests {
-    private let letters = Script("letters.py", withinSeconds: 300)
+    private let letters = Script(
+      "letters.py", withinSeconds: 300,
+      [
+        "--contract",
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+          .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
+      ])
 
-    @Test func lettersOfEveryReasonArriveOnceWhenTheirCauseIsMended() async throws { try await letters.holds("mended") }
+    @Test func lettersOfEveryReasonArriveOnceWhenTheirCauseIsMended() async throws { try await letters.holds("reasons") }
+
+    @Test func whatIsMendedAndNeitherSupersededNorExpiredIsShownOnce() async throws { try await letters.holds("mended") }
 
     @Test func whatEndedWorkersIsRedrivenAloneAndOnlyWhenThatIsSaid() async throws { try await letters.holds("deadly") }
 

@@ -596,16 +596,17 @@ PARTS = {part.__name__: part for part in (lost, again, at_once, forgotten, judge
 
 def run_part(documentation, parts, prefix, **options):
     """Runs the part that the command line names, in a folder of its own; where it is broken, what the workers have logged is shown. An option
-    is a text that says what must be given, or a number that holds where nothing is."""
+    is a text that says what must be given, a number that holds where nothing is, or None for what only some parts need."""
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
     for name, what in options.items():
+        flag = "--" + name.replace("_", "-")
         if isinstance(what, int):
-            parser.add_argument("--" + name, type=int, default=what, help="(%d)" % what)
+            parser.add_argument(flag, type=int, default=what, help="(%d)" % what)
         else:
-            parser.add_argument("--" + name, required=True, help=what)
+            parser.add_argument(flag, required=what is not None, help=what)
     parser.add_argument("--part", required=True, choices=parts)
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix=prefix)
@@ -613,7 +614,9 @@ def run_part(documentation, parts, prefix, **options):
         asyncio.run(parts[arguments.part](arguments, folder))
         say(part=arguments.part, result="held")
     except Failed as error:
-        print(open(os.path.join(folder, "workers.log")).read()[-20000:])
+        log = os.path.join(folder, "workers.log")
+        if os.path.exists(log):
+            print(open(log).read()[-20000:])
         say(part=arguments.part, result="broken", promise=str(error))
         raise SystemExit(1)
     finally:

@@ -1,15 +1,22 @@
 """Dead letters, redriven when their cause is mended: real processes on a real Kafka and a real Redis, and devices in Python.
 
-  mended     letters of every kind are listed, mended and redriven: each arrives once; redriven again, nothing is shown twice
+  reasons    letters of every reason that the contract has and that can occur, by a table: each is mended and arrives once; redriven again it is a
+             repeat or a duplicate; what no header mends is rejected for its reason again, and discarded
+  mended     letters are listed, counted, mended and redriven: what is superseded or has expired is not shown, and nothing is shown twice
   deadly     a record over which workers ended is redriven alone, and only when somebody says so; nobody loses anything by it
   killed     the redriving is killed again and again in the middle: the same line goes on, and each arrives once
 """
 import asyncio
+import collections
 import json
+import os
+import re
 import signal
 import subprocess
+import time
 import uuid
 
+import journal
 from clients import APPLICATION, Device, Producer, Reader, expect, say, until
 from extensions import RememberingDevice, tool
 from healing import PILL, DeadlyProxy, bodies, on_one_redis, run_part
@@ -54,6 +61,181 @@ class Bad:
 
     async def flush(self):
         await self.producer.flush()
+
+
+class Way:
+    """One way to a letter: headers that differ (None: absent; a list: as often as it has values), a payload, and what redrives it: words for the tool,
+    `cause` where they do once the cause is mended, or None where nothing does. TARGET stands for the device's target."""
+
+    def __init__(self, mend, payload=None, key=None, damaged=False, **headers):
+        self.mend, self.payload, self.key, self.damaged, self.headers = mend, payload, key, damaged, headers
+
+
+TARGET, KEPT, DUPLICATE = "device:TARGET", journal.KEPT, 3
+# Every reason of the contract, and Poison, with the ways to it; or with a text that says why no letter has it today.
+REASONS = {
+    "BadCollapseId": [Way("--set apns-collapse-id=short", apns_collapse_id="x" * 65), Way("--unset apns-collapse-id", apns_collapse_id="")],
+    "BadDeviceToken": [Way("--as-new --set target=" + TARGET, target="planet:mars"), Way("--as-new --set target=" + TARGET, target="device:xyz")],
+    "BadExpirationDate": [
+        Way("--set apns-expiration=%d" % (time.time() + 3_600), apns_expiration="soon"), Way("--unset apns-expiration", apns_expiration="-1")],
+    "BadMessageId": [Way("--unset apns-id", apns_id="NOT-A-UUID")],
+    "BadPriority": [Way("--set apns-priority=5", apns_priority="7")],
+    "BadTopic": [
+        Way("--set apns-topic=" + APPLICATION, apns_topic="com/example"), Way("--unset apns-push-type", apns_push_type="voip")],
+    "DeviceTokenNotForTopic": [Way("--set apns-topic=" + APPLICATION, apns_topic="com.example.mail")],
+    "DuplicateHeaders": [
+        Way("--set apns-priority=5", apns_priority=["10", "5"]), Way("--set apns-topic=" + APPLICATION, apns_topic=[APPLICATION, APPLICATION])],
+    "InvalidPushType": [Way("--unset apns-push-type", apns_push_type="pigeon")],
+    "MissingDeviceToken": [Way("--as-new --set target=" + TARGET, target=None)],
+    "MissingTopic": [Way("--set apns-topic=" + APPLICATION, apns_topic=None)],
+    "PayloadEmpty": [Way(None, payload=b"")],
+    "TopicDisallowed": "no cluster has a list of its applications",
+    "PayloadTooLarge": [Way("cause", payload="x" * 5_000)],
+    "ExpiredToken": "registrations do not expire",
+    "Unregistered": "who is not registered has an event of its own",
+    "TooManyRequests": "there are no rate limits",
+    "FeatureNotEnabled": [
+        Way("--unset operation", operation="cancel"), Way("--unset apns-channel-id", apns_channel_id="bmV3cw=="),
+        Way("--unset trigger", trigger='{"type": "timeInterval", "seconds": 60, "repeats": false}'),
+        Way("--as-new --set target=" + TARGET, target="channel:news")],
+    "BadRequestParams": [
+        Way("--unset operation", operation="explode"), Way("--unset trigger", trigger="{"), Way("--unset carillon-origin", carillon_origin="nowhere")],
+    "BadRequestPayload": [Way(None, payload=b'{"aps": {"badge": "three"}}'), Way(None, payload=b"[]")],
+    "MissingChannelId": "there are no channels",
+    "BadChannelId": "there are no channels",
+    "ChannelNotRegistered": "there are no channels",
+    "InternalServerError": "the event of a request that could not be processed says so, and its letter Poison",
+    "Poison": [Way("cause", damaged=True)],
+}
+
+
+def given_by_sources(contract):
+    """The reasons that a source of the program rejects something with, apart from what could not be processed."""
+    module = os.path.dirname(os.path.dirname(contract))
+    with open(os.path.join(module, "Requests", "RejectionReason.swift")) as file:
+        cases = dict(re.findall(r'case (\w+) = "(\w+)"', file.read()))
+    expect(len(cases) > 20, "the reasons have their names in the sources", cases)
+    given = set()
+    for place, _, names in os.walk(os.path.dirname(module)):
+        for name in names:
+            if name.endswith(".swift"):
+                with open(os.path.join(place, name)) as file:
+                    given |= set(re.findall(r"Rejection\(\s*\.(\w+)", file.read()))
+    return {cases[name] for name in given & set(cases)} - {"InternalServerError"}
+
+
+async def reasons(arguments, folder):
+    with open(arguments.contract) as file:
+        known = json.load(file)["components"]["schemas"]["rejectionReason"]["enum"]
+    expect({*known, "Poison"} == set(REASONS), "the table has each reason of the contract", sorted({*known, "Poison"} ^ set(REASONS)))
+    given = sorted(reason for reason in given_by_sources(arguments.contract) if not isinstance(REASONS[reason], list))
+    expect(not given, "what the table says of no letter is given by no source", given)
+    ways = [(reason, way) for reason, all in REASONS.items() if isinstance(all, list) for way in all]
+    reader = Reader(arguments.kafka, [arguments.prefix + name for name in ("dead-letters", "journal", "events")])
+    reading = asyncio.create_task(reader.run())
+    producer = Producer(arguments.kafka, arguments.prefix + "requests")
+
+    def written():
+        return [record for record in reader.records[arguments.prefix + "dead-letters"] if "carillon-dead-letter-reason" in record.headers]
+
+    def verdicts():
+        """What the journal says, by partition and offset of the request's record."""
+        return {
+            (record.partition, offset): verdict for record in reader.records[arguments.prefix + "journal"]
+            for offset, _, _, verdict in journal.entries(record.value)}
+
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        worker = await cluster.started("transform", "--tries", "2", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        url = fan_out.addresses["devices"]
+        async with Device(url, None) as device, Device(url, None) as damaged:
+            await until(lambda: redis.cli("KEYS", "d{*}" + damaged.token), "the device is registered")
+            key = redis.cli("KEYS", "d{*}" + damaged.token).decode()
+            redis.cli("RENAME", key, "kept")
+            redis.cli("SET", key, "damaged")
+            for number, (_, way) in enumerate(ways):
+                headers = {"target": "device:" + (damaged if way.damaged else device).token, "apns-topic": APPLICATION, "apns-id": str(uuid.uuid4()),
+                           "way": str(number)}
+                headers.update({name.replace("_", "-"): value for name, value in way.headers.items()})
+                pairs = [(name, each) for name, value in headers.items() if value is not None for each in (value if isinstance(value, list) else [value])]
+                payload = way.payload
+                if not isinstance(payload, bytes):
+                    payload = json.dumps({"aps": {"alert": payload or "x"}, "custom": {"body": str(number)}}).encode()
+                producer.publish(pairs, payload)
+            await producer.flush()
+            await until(lambda: len(written()) == len(ways), "each is a dead letter", 60, lambda: [len(written()), len(ways)])
+            found = {int(record.headers["way"]): record for record in written()}
+            told = {number: record.headers["carillon-dead-letter-reason"] for number, record in found.items()}
+            expect(told == {number: reason for number, (reason, _) in enumerate(ways)}, "for the reason that it was made for", told)
+            expect(not bodies(device) and not bodies(damaged), "and nothing of it is shown")
+            expect({reason for reason, _ in await groups(arguments)} == {reason for reason, _ in ways}, "a group for each reason")
+            places = {number: "%d:%d" % (record.partition, record.offset) for number, record in found.items()}
+
+            # The causes that lie elsewhere are mended: a device's state is repaired, and the cluster takes larger payloads.
+            redis.cli("DEL", key)
+            redis.cli("RENAME", "kept", key)
+            worker.send_signal(signal.SIGTERM)
+            await quietly(worker.wait)
+            await cluster.started("transform", "--tries", "2", "--payload-bytes", "16KiB", *cluster.group)
+            mends = collections.defaultdict(list)
+            for number, (_, way) in enumerate(ways):
+                mends[way.mend].append(number)
+            hopeless = mends.pop(None)
+
+            async def redrive(*more):
+                """Redrives all that can be mended; the request's place in the topic and its apns-id by the number of the way."""
+                again = {}
+                for mend, numbers in mends.items():
+                    words = [] if mend == "cause" else mend.replace(TARGET, "device:" + device.token).split()
+                    done = await letters(
+                        arguments, "redrive", *(places[number] for number in numbers), *words, "--payload-bytes", "16KiB", *more)
+                    lines = {line["letter"]: line for line in done[:-1]}
+                    expect(done[-1]["redriven"] == len(numbers), "'%s' mends each" % mend, done)
+                    for number in numbers:
+                        line = lines[places[number]]
+                        again[number] = (tuple(map(int, line["request"].split(":"))), line["apnsId"])
+                return again
+
+            def seen():
+                return collections.Counter(bodies(device)), collections.Counter(bodies(damaged))
+
+            wanted = (collections.Counter(str(n) for n, (_, way) in enumerate(ways) if way.mend and not way.damaged),
+                      collections.Counter(str(n) for n, (_, way) in enumerate(ways) if way.damaged))
+            await redrive()
+            await until(lambda: seen() == wanted, "each arrives once, at its device", 30, lambda: [wanted[0] - seen()[0], seen()[0] - wanted[0]])
+
+            # All of it again. What kept its first place is known to the device's ids as the same record, what is new as another.
+            await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "the mailboxes are empty", 30)
+            again = await redrive("--again")
+            await until(lambda: all(place in verdicts() for place, _ in again.values()), "each is judged", 30)
+            twice = {record.headers["ce_subject"] for record in reader.records[arguments.prefix + "events"] if record.type == "duplicate"}
+            for number, (place, name) in again.items():
+                isNew = "--as-new" in ways[number][1].mend
+                expect(verdicts()[place] == (DUPLICATE if isNew else KEPT), "it is a duplicate, or a repeat", [ways[number][0], verdicts()[place]])
+                expect(not isNew or name in twice, "and an event says so of a duplicate", [ways[number][0], name])
+            expect(not redis.cli("--scan", "--pattern", "m{*"), "no mailbox has it a second time")
+            for each in (device, damaged):
+                await each.frame("notify", id=await producer.notify("device:" + each.token, "last"))
+            last = collections.Counter(["last"])
+            expect(seen() == (wanted[0] + last, wanted[1] + last), "nothing is shown twice", seen())
+
+            # What no header mends is rejected for its reason again, and discarded.
+            left = await letters(arguments, "redrive", *(places[number] for number in hopeless), code=1)
+            expect(left[-1]["left"] == len(hopeless) and all(line["why"] == "breaksRule" for line in left[:-1]), "it is left as it is", left)
+            done = await letters(arguments, "redrive", *(places[number] for number in hopeless), "--unchecked", "--wait", "60s", code=1)
+            outcomes = [line["outcome"]["state"] for line in done if "outcome" in line]
+            expect(done[-1]["redriven"] == len(hopeless) and outcomes == ["rejected"] * len(hopeless), "it is rejected again", done)
+            await until(lambda: len(written()) == len(ways) + len(hopeless), "and is a letter again", 30, lambda: len(written()))
+            names = {ways[number][0] for number in hopeless}
+            told = collections.Counter(record.headers["carillon-dead-letter-reason"] for record in written()[-len(hopeless):])
+            expect(told == collections.Counter(ways[number][0] for number in hopeless), "for its reason", told)
+            await letters(arguments, "discard", "--reason", ",".join(names), "--again", "--note", "nothing mends it")
+            counts = await groups(arguments)
+            expect(all(group["pending"] == 0 for group in counts.values()), "nothing is pending", list(counts.values()))
+            expect({reason for (reason, _), group in counts.items() if group["discarded"]} == names, "and these are discarded", list(counts.values()))
+            say(ways=len(ways), reasons=len({reason for reason, _ in ways}), hopeless=sorted(names))
+    reading.cancel()
+    audit(arguments)
 
 
 async def mended(arguments, folder):
@@ -258,8 +440,8 @@ async def killed(arguments, folder):
     audit(arguments)
 
 
-PARTS = {part.__name__: part for part in (mended, deadly, killed)}
+PARTS = {part.__name__: part for part in (reasons, mended, deadly, killed)}
 
 
 if __name__ == "__main__":
-    run_part(__doc__, PARTS, "carillon-letters-")
+    run_part(__doc__, PARTS, "carillon-letters-", contract=None)

@@ -1,7 +1,8 @@
 """`carillon replay`: real workers, devices, and a tool that is interrupted and killed.
 
-  unfinished   half of what waits for devices that are offline is taken from their mailboxes, and what half of the devices remember of ids:
-               --only-unfinished brings exactly these, each is shown once, and a rebuilding brings none of it back
+  unfinished   1,000 requests that wait for devices which are offline lose their entries in the mailboxes and their remembered ids, and 200 of
+               other devices their entries alone: --only-unfinished brings exactly these, each is shown once, and a rebuilding brings none of it
+               back
   interrupted  a range, half of which no worker has judged yet, is replayed while newer revisions come, and the tool is interrupted three times,
                once by a kill: each record comes once more, nothing is shown twice, nothing takes the place of a newer one
                (--records 1000000 is its long form: a quarter of an hour, and 8 GB of memory)
@@ -18,21 +19,26 @@ from clients import Producer, Reader, expect, say, until
 from extensions import RememberingDevice, audit, tool
 from healing import committed, emptied_and_rebuilt, on_one_redis, run_part
 
-PEOPLE, EACH = 40, 50
+# The devices of `unfinished`, those of them that forget ids, and how many requests wait for each.
+PEOPLE, FORGETFUL, EACH = 48, 40, 50
 # The devices of `interrupted`; at most as many requests as this are ahead of the workers.
 SCREENS, AHEAD = 20, 20_000
-# Takes half of the entries of each mailbox, and of every other device what it remembers of ids; answers with the apns-ids of what was taken.
+# Takes half of the entries of each mailbox, and what the devices with these tokens remember of ids; answers with the apns-ids of what was taken,
+# and with how many of them were taken from a device that remembers none any more.
 LOSE = """
-local gone = {}
+local gone, forgotten = {}, 0
+for _, token in ipairs(ARGV) do redis.call('HDEL', redis.call('KEYS', 'd{*}' .. token)[1], 'w') end
 for _, box in ipairs(redis.call('KEYS', 'm{*')) do
   local fields = redis.call('HKEYS', box)
+  local remembers = redis.call('HEXISTS', 'd' .. string.sub(box, 2), 'w') == 1
   for i = 1, #fields / 2 do
     local id = string.sub(redis.call('HGET', box, fields[i]), 1, 16)
     gone[#gone + 1] = string.gsub(id, '.', function (c) return string.format('%02x', string.byte(c)) end)
     redis.call('HDEL', box, fields[i])
+    if not remembers then forgotten = forgotten + 1 end
   end
 end
-for number, device in ipairs(redis.call('KEYS', 'd{*')) do if number % 2 == 0 then redis.call('HDEL', device, 'w') end end
+gone[#gone + 1] = forgotten
 return gone
 """
 
@@ -82,8 +88,10 @@ async def unfinished(arguments, folder):
                 names.append(await producer.notify(target, "waits %d" % number, **({"apns_collapse_id": "c%d" % number} if number % 5 else {})))
         await producer.flush()
         await until(lambda: committed(arguments) >= len(names), "all is below the markers", 60, lambda: committed(arguments))
-        gone = {str(uuid.UUID(name.decode())) for name in redis.cli("EVAL", LOSE, "0").split()}
+        *taken, forgotten = redis.cli("EVAL", LOSE, "0", *(device.token for device in devices[:FORGETFUL])).split()
+        gone = {str(uuid.UUID(name.decode())) for name in taken}
         expect(len(gone) == len(names) // 2, "half of it is lost", len(gone))
+        expect(int(forgotten) == FORGETFUL * EACH // 2 == 1_000, "1,000 of them with the remembered id", int(forgotten))
 
         flags = [*cluster.common[2:4], "--only-unfinished", "--json", "--group", cluster.group[1], "--grace", "1s"]
         await asyncio.sleep(1)
@@ -116,7 +124,7 @@ async def unfinished(arguments, folder):
         await until(lambda: audit(arguments)["outcomes"].get("pending", 0) == 0, "the audit knows of all of them", 60)
         await emptied_and_rebuilt(redis, cluster, transform, fan_out)
         expect(waiting(redis) == 0, "a rebuilding brings none of it back, though all of it was published twice", waiting(redis))
-        say(lost=len(gone), audit=audit(arguments))
+        say(lost=len(gone), forgotten=int(forgotten), audit=audit(arguments))
 
 
 async def interrupted(arguments, folder):
