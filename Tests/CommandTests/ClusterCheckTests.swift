@@ -173,6 +173,23 @@ import Worker
     }
   }
 
+  /// The embedded broker tells nobody's members.
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  func aGroupWhoseWorkersHaveNotCommittedYetIsNotRefused() async throws {
+    try await WorkerPair.with(transform: ["--session-timeout", "5m"]) { pair in
+      // It is a member, and stands still before its first commit.
+      pair.transform.signal(SIGSTOP)
+      try await pair.publish([WorkerPair.request("device:\(Self.token)", ["apns-id": Self.id])])
+      try await pair.kafka.publish([TestRecord("a record of the journal", partition: 0)], to: pair.prefix + "journal")
+      let flags = ["replay", "--only-unfinished", "--dry-run", "--redis", pair.redisAddress] + pair.flags
+      let result = try await pair.carillon.run(flags + ["--group", pair.prefix + "transform"])
+      #expect(result.status == 1 && result.errors.contains("nothing was found"), "it said: \(result.errors)")
+      let wrong = try await pair.carillon.run(flags + ["--group", "nobodys"])
+      #expect(wrong.status == 2 && wrong.errors.contains("give the --group of the transform workers"), "it said: \(wrong.errors)")
+      pair.transform.signal(SIGCONT)
+    }
+  }
+
   @Test func aRedisThatIsRebuiltBelongsToItsClusterAgainAndToNoOther() async throws {
     try await WorkerPair.with { pair in
       try await pair.register(Self.token, user: "ada")

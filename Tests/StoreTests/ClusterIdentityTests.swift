@@ -14,18 +14,23 @@ import Testing
         shards.start()
         try await shards.waitUntilUp(withinMilliseconds: 20_000)
         let own = ClusterIdentity(kafka: "one", topicPrefix: "notifications.")
+        #expect(try await !own.verify(shards))
+        #expect(try await ClusterIdentity.standing(in: shards) == nil, "whoever verifies claims nothing")
         try await own.claim(shards)
         try await own.claim(shards)
+        #expect(try await own.verify(shards))
         for other in [
           ClusterIdentity(kafka: "two", topicPrefix: "notifications."), ClusterIdentity(kafka: "one", topicPrefix: "staging."),
           ClusterIdentity(kafka: "", topicPrefix: ""),
         ] {
-          do {
-            try await other.claim(shards)
-            Issue.record("\(other) has claimed it, too")
-          } catch let error as RedisError {
-            #expect(error.code == .unsuitableServer)
-            #expect(error.message.contains("one and its topics notifications."), "it said: \(error.message)")
+          for isClaim in [true, false] {
+            do {
+              if isClaim { try await other.claim(shards) } else { _ = try await other.verify(shards) }
+              Issue.record("it is \(other)'s, too")
+            } catch let error as RedisError {
+              #expect(error.code == .unsuitableServer)
+              #expect(error.message.contains("one and its topics notifications."), "it said: \(error.message)")
+            }
           }
         }
         shards.close()

@@ -8,7 +8,7 @@ enum ReplayCommand {
   static let command = Command(
     "replay", "publishes requests of a range again, or copies events",
     discussion:
-      "Writes the requests of a range that keep the conditions into the topic again, with their first places. The workers leave alone what was applied; what lies above their markers they judge once more, and find repeats. So it does no harm, and brings what Redis has lost above its markers; --only-unfinished finds out, as audit does, what is lost below them. --topic events copies events, for whoever missed them. It waits while the workers are behind, and after an interruption --resume goes on exactly. The exit code is 1 when nothing was found, and after an interruption.",
+      "Writes the requests of a range that keep the conditions into the topic again, with their first places. The workers leave alone what was applied; what lies above their markers they judge once more, and find repeats. So it does no harm, and brings what Redis has lost above its markers; --only-unfinished finds out, as audit does, what is lost below them. --topic events copies events, for whoever missed them. After an interruption --resume goes on exactly. The exit code is 1 then, and when nothing was found.",
     groups: [
       ReplayOptions.range, ReplayOptions.conditions, ReplayOptions.way, AnswerSettings.group, RequestSettings.group,
       ClusterSettings.group,
