@@ -243,6 +243,27 @@ import Testing
     }
   }
 
+  /// A worker that drains may have the hello still under way in Redis, and take the next session over with it.
+  @Test func aHelloThatADrainingWorkerHasNotAnsweredIsNoReasonToStayAway() async throws {
+    try await ScriptedCluster.with { cluster, url in
+      await cluster.answer(with: nil)
+      let device = DeviceUnderTest(url)
+      try await device.device.start()
+      await cluster.expect("hello")
+      await cluster.answer(with: ScriptedCluster.welcome())
+      await cluster.close(CloseCode.draining.rawValue)
+      for number in 1...2 {
+        await eventually("the session stands") { device.events.count { if case .connected = $0 { true } else { false } } == number }
+        await cluster.close(CloseCode.takenOver.rawValue, session: number)
+      }
+      await eventually("closed for good by another device, and not by its own hello") {
+        device.events.contains { if case .closed(4004, _, reconnectAfter: nil) = $0 { true } else { false } }
+      }
+      #expect(device.events.count { if case .closed(4004, _, reconnectAfter: _?) = $0 { true } else { false } } == 1)
+      await device.close()
+    }
+  }
+
   @Test func deviceComesBackWhenGoawayHasSaid() async throws {
     try await ScriptedCluster.with { cluster, url in
       let device = DeviceUnderTest(url)

@@ -179,8 +179,8 @@ final class DeviceConnection {
     case .greeting, .leaving: break
     }
     session += 1
-    let isAnswered = code >= CloseCode.protocolError.rawValue
-    if unansweredHello != nil, !isAnswered { plan.helloAbandoned() }
+    // A worker that drains, or cannot serve, may have the hello still under way in Redis.
+    if unansweredHello != nil, CloseCode.reconnection(after: code) != .never { plan.helloAbandoned() }
     unansweredHello = nil
     acknowledgements = Acknowledgements()
     links = []

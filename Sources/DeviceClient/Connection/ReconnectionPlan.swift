@@ -25,7 +25,7 @@ struct ReconnectionPlan {
   /// The cluster has said when to come back.
   mutating func goaway(_ reconnectAfterMilliseconds: Int) { told = reconnectAfterMilliseconds }
 
-  /// A hello was sent, and its connection was lost or given up before an answer came.
+  /// A hello was sent, and its connection was lost, given up, or closed by a worker that cannot serve it, before a welcome came.
   ///
   /// It may reach the cluster, or be worked on, after the next one, and take that one's session over: such an end is no reason to stay away.
   mutating func helloAbandoned() { abandoned = min(abandoned + 1, Self.maximumAbandoned) }

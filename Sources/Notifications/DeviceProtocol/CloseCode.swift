@@ -22,8 +22,9 @@
 /// | 4017 | unsupportedFrame | after 60 s to 10 min |
 /// | 4018 | credentialExpired | when `goaway` said, with another credential |
 ///
-/// A device that has left a hello without an answer (it gave up, or the connection was cut) may be taken over by it: that hello can be
-/// worked on later than the next one. It comes back once for each such hello, as after `registrationLost`.
+/// A device whose hello has had no `welcome` may be taken over by it: that hello can be worked on later than the next one, be it that the
+/// device gave up, that the connection was cut, or that it was closed with a code after which the device reconnects, such as `draining`. It
+/// reconnects once for each such hello, as after `registrationLost`.
 public enum CloseCode: UInt16, Sendable, CaseIterable {
   /// A frame that is no JSON object of the protocol, or not the one expected.
   case protocolError = 4000

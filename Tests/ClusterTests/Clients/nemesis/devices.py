@@ -19,7 +19,7 @@ import websockets
 APPLICATION = "com.example.shop"
 OPEN, DISMISS = "com.apple.UNNotificationDefaultActionIdentifier", "com.apple.UNNotificationDismissActionIdentifier"
 # Close codes after which a device does not come back by itself; nothing that these devices do earns them one, as long as they have no
-# later session than that which is closed. Only a hello that was left without an answer may be worked on later than the next one, and take
+# later session than that which is closed. Only a hello that has had no welcome may be worked on later than the next one, and take
 # its session over.
 TAKEN_OVER = 4004
 NEVER = (4002, 4003, TAKEN_OVER, 4013)
@@ -155,7 +155,7 @@ class Session:
             try:
                 await self.talk(began, stays)
             finally:
-                device.unanswered += self.now is None and (self.socket.close_code or 0) < 4000
+                device.unanswered += self.now is None and self.socket.close_code not in NEVER
         except BaseException:
             self.socket.transport.abort()
             raise
