@@ -60,6 +60,15 @@ public final class Producer {
   public private(set) var inFlight = 0
   /// Bytes of their keys and values.
   public private(set) var bytesInFlight = 0
+  /// Records that were reported, of all.
+  private var reported: Int64 = 0
+  private var age = QueueAge()
+
+  /// For how long the oldest record in flight has been so, in milliseconds, at least; to be asked for once a second.
+  public func oldestInFlight(at milliseconds: Int64) -> Int64 {
+    age.observe(given: reported + Int64(inFlight), reported: reported, at: milliseconds)
+  }
+
   /// How many records may be in flight.
   public var maximumInFlight: Int { options.maximumRecords }
   /// How many bytes may be in flight.
@@ -274,6 +283,7 @@ public final class Producer {
       let count = rd_kafka_event_message_array(event, scratch, Self.scratchCount)
       guard count > 0 else { return taken }
       taken += count
+      reported += Int64(count)
       reports.removeAll(keepingCapacity: true)
       for place in 0..<count {
         guard let message = scratch[place]?.pointee else { continue }

@@ -57,6 +57,10 @@ public enum MetricNames {
   /// Their bound.
   public static let producerBytesLimit = Metric<Gauge>(
     "carillon_producer_queue_limit_bytes", "Bytes of keys and values that may wait in a producer.", labels: ["lane", "producer"])
+  /// How long a record has waited in a producer.
+  public static let producerSeconds = Metric<Gauge>(
+    "carillon_producer_queue_seconds", "For how long the oldest of those records has waited, at least; 0 where none does.",
+    labels: ["lane", "producer"])
   /// Events, by what happened.
   public static let events = Metric<Counter>(
     "carillon_events_total", "Events given to Kafka, those emitted again included, by what happened.", labels: ["type"])

@@ -14,9 +14,16 @@ extension ClusterTests {
       try await monitoring.holds("queries", on: ClusterKafka.available.last ?? .embedded)
     }
 
+    private static let isLong = ProcessInfo.processInfo.environment["CARILLON_TEST_ALERTS"] != nil
+
     @Test(
       .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"),
-      .enabled(if: ProcessInfo.processInfo.environment["CARILLON_TEST_ALERTS"] != nil, "it takes two minutes: CARILLON_TEST_ALERTS=1"))
+      .enabled(if: isLong, "it takes three minutes: CARILLON_TEST_ALERTS=1"))
+    func noAlertFiresWhileEveryWorkerIsReplacedUnderLoad() async throws { try await monitoring.holds("rolling", on: .real) }
+
+    @Test(
+      .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"),
+      .enabled(if: isLong, "it takes two minutes: CARILLON_TEST_ALERTS=1"))
     func whatTheAlertsAreForLetsThemFire() async throws { try await monitoring.holds("alerts", on: .real) }
   }
 }

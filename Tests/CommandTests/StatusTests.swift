@@ -45,7 +45,9 @@ import Worker
           && fanOut["state"] == "ready" && fanOut["connections"]?.integerValue == 1
           && fanOut["deliveryPartitions"]?.elements?.count == 1 && fanOut["admin"]?.stringValue?.hasPrefix("http://127.0.0.1:") == true
           && fanOut["devices"]?[0]?.stringValue?.hasPrefix("ws://127.0.0.1:") == true && fanOut["version"] == "0.1.0"
-          && fanOut["lanes"]?.integerValue == 1 && found["exact"] == true && found["devices"]?["value"]?.integerValue == 2
+          && fanOut["lanes"]?.integerValue == 1 && fanOut["lags"]?[0]?["lane"] == "fan-out-0"
+          && fanOut["lags"]?[0]?["records"]?.integerValue == 0 && fanOut["lags"]?[0]?["behindMs"]?.integerValue == 0
+          && found["exact"] == true && found["devices"]?["value"]?.integerValue == 2
           && found["connected"]?["value"]?.integerValue == 1 && found["notifications"]?["value"]?.integerValue == 3
           && found["mailboxes"]?["value"]?.integerValue == 1
           && found["largest"]?[0]?["device"]?.stringValue == String(repeating: "b", count: 64)
@@ -61,6 +63,7 @@ import Worker
       let text = try await status(pair)
       let columns = text.lines.map { $0.split(separator: " ").map(String.init) }
       #expect(text.status == 0 && columns.contains { $0.first == "WORKER" } && columns.contains { $0.prefix(3).last == "ready" })
+      #expect(text.output.contains("\(pair.prefix)deliveries 0 records"), "\(text.output)")
       #expect(text.output.contains("2 registered, 1 connected") && text.output.contains("3 notifications wait in 1 mailboxes"))
       try await device.stop()
     }

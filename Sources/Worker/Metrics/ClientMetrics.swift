@@ -1,3 +1,4 @@
+import EventLoop
 public import Kafka
 public import Notifications
 
@@ -51,6 +52,7 @@ struct ProducerMetrics: Sendable {
   private let bytes: Gauge
   private let recordsLimit: Gauge
   private let bytesLimit: Gauge
+  private let seconds: Gauge
 
   init(_ registry: MetricRegistry, _ lane: String, _ producer: String) {
     // Labels are written like the metrics' names.
@@ -58,6 +60,7 @@ struct ProducerMetrics: Sendable {
     records = registry.make(MetricNames.producerRecords, lane, producer)
     bytes = registry.make(MetricNames.producerBytes, lane, producer)
     recordsLimit = registry.make(MetricNames.producerRecordsLimit, lane, producer)
+    seconds = registry.make(MetricNames.producerSeconds, lane, producer)
     bytesLimit = registry.make(MetricNames.producerBytesLimit, lane, producer)
   }
 
@@ -66,6 +69,7 @@ struct ProducerMetrics: Sendable {
     bytes.set(producer.bytesInFlight)
     recordsLimit.set(producer.maximumInFlight)
     bytesLimit.set(producer.maximumBytesInFlight)
+    seconds.set(Double(producer.oldestInFlight(at: SteadyClock.milliseconds())) / 1000)
   }
 }
 

@@ -66,14 +66,14 @@ class Cluster:
         self.log = open(os.path.join(folder, "workers.log"), "w")
         self.processes = []
 
-    def start(self, role, *flags):
+    def start(self, role, *flags, admin="127.0.0.1:0"):
         process = subprocess.Popen(
-            [self.binary, role, "--json", *self.common, "--admin", "127.0.0.1:0", *flags], stdout=subprocess.PIPE, stderr=self.log, text=True)
+            [self.binary, role, "--json", *self.common, "--admin", admin, *flags], stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.processes.append(process)
         return process
 
-    async def started(self, role, *flags):
-        process = self.start(role, *flags)
+    async def started(self, role, *flags, **more):
+        process = self.start(role, *flags, **more)
         line = await asyncio.get_running_loop().run_in_executor(None, process.stdout.readline)
         expect(line, "%s becomes ready" % role)
         process.addresses = json.loads(line)
@@ -596,14 +596,17 @@ PARTS = {part.__name__: part for part in (lost, again, at_once, forgotten, judge
 
 def run_part(documentation, parts, prefix, **options):
     """Runs the part that the command line names, in a folder of its own; where it is broken, what the workers have logged is shown. An option
-    is a text that says what must be given, a number that holds where nothing is, or None for what only some parts need."""
+    is a text that says what must be given, a number that holds where nothing is, a pair of what holds then and what may be given, or None for
+    what only some parts need."""
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
     for name, what in options.items():
         flag = "--" + name.replace("_", "-")
-        if isinstance(what, int):
+        if isinstance(what, tuple):
+            parser.add_argument(flag, default=what[0], help=what[1])
+        elif isinstance(what, int):
             parser.add_argument(flag, type=int, default=what, help="(%d)" % what)
         else:
             parser.add_argument(flag, required=what is not None, help=what)

@@ -2,7 +2,10 @@
 
   queries    while devices get notifications, live and out of their mailboxes: every query of the dashboard and of the alerts is one that
              Prometheus answers, those that must have data have some, `promtool` has no objection to what the workers show, each metric of
-             MetricNames.swift is shown by one of them, and no alert fires
+             MetricNames.swift is shown by one of them, and no alert fires. With --picture FILE each panel's series are drawn into it, for whoever
+             has no Grafana at hand; that takes matplotlib
+  rolling    every worker is replaced once while devices get notifications: each is seen to be away, and no alert fires. The waits of the
+             rules are shortened to half a minute and more: a machine that stands still for seconds is no fault
   alerts     with the waits of the rules shortened, and with workers of low limits: what the alerts are for is done to the cluster, and each
              of them fires
 """
@@ -20,13 +23,15 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 
 import confluent_kafka
 import confluent_kafka.admin
+import websockets.exceptions
 import yaml
 
-from clients import Device, Producer, expect, say, until
-from healing import committed, free_port, on_one_redis, ready, run_part
+from clients import Device, Failed, Producer, expect, say, until
+from healing import bodies, committed, free_port, on_one_redis, ready, run_part
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 MONITORING = os.path.join(ROOT, "Deploy", "monitoring")
@@ -108,12 +113,52 @@ def shown(worker):
 
 
 def dashboard():
-    """The panels' queries, by their titles, with the variables filled in."""
+    """The panels' queries, by their titles, with the variables filled in, and what a legend calls their series."""
     with open(os.path.join(MONITORING, "dashboard.json")) as file:
         panels = json.load(file)["panels"]
     for panel in panels:
         for target in panel.get("targets", []):
-            yield panel["title"], target["expr"].replace("$cluster", ".*").replace("$__rate_interval", "10s")
+            yield panel["title"], target["expr"].replace("$cluster", ".*").replace("$__rate_interval", "10s"), target.get("legendFormat", "")
+
+
+def draw(path, panels):
+    """Draws the series of all panels into one picture; `panels` is a list of a title and its series, each with a name, times and values."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    columns = 4
+    rows = -(-len(panels) // columns)
+    figure, places = pyplot.subplots(rows, columns, figsize=(columns * 5, rows * 2.8), squeeze=False)
+    for place in places.flat[len(panels):]:
+        place.axis("off")
+    for place, (title, series) in zip(places.flat, panels):
+        place.set_title(title, fontsize=9)
+        place.tick_params(labelsize=6)
+        for name, times, values in series:
+            place.plot(times, values, marker="." if len(times) == 1 else None, linewidth=1, label=name)
+        if series:
+            top = max((value for _, _, values in series for value in values), default=0) or 1
+            place.set_ylim(-top / 30, top * 1.15)
+            place.legend(fontsize=5, loc="upper left")
+        else:
+            place.text(0.5, 0.5, "nothing", ha="center", va="center", transform=place.transAxes, color="gray")
+    figure.tight_layout()
+    figure.savefig(path, dpi=70)
+    pyplot.close(figure)
+
+
+def pictured(prometheus, seconds):
+    """What `draw` takes: the series of each panel over the last seconds."""
+    now, panels = time.time(), {}
+    for title, query, legend in dashboard():
+        for each in prometheus.ask("query_range", query=query, start=now - seconds, end=now, step=1)["result"]:
+            points = [(float(at) - now, float(value)) for at, value in each["values"] if math.isfinite(float(value))]
+            name = re.sub(r"\{\{(\w+)\}\}", lambda label: each["metric"].get(label[1], ""), legend)
+            panels.setdefault(title, []).append((name, [at for at, _ in points], [value for _, value in points]))
+        panels.setdefault(title, [])
+    return list(panels.items())
 
 
 async def queries(arguments, folder):
@@ -147,7 +192,7 @@ async def queries(arguments, folder):
             publishing = asyncio.create_task(publish())
             try:
                 await asyncio.sleep(15)  # longer than the windows of the rates
-                for title, query in dashboard():
+                for title, query, _ in dashboard():
                     def values():
                         now = time.time()
                         series = prometheus.ask("query_range", query=query, start=now - 10, end=now, step=1)["result"]
@@ -165,6 +210,8 @@ async def queries(arguments, folder):
                     for name in set(re.findall(r"\b(?:carillon|process)_\w+|\bup\b", rule["expr"])):
                         if not ELSEWHERE.match(name):
                             expect(prometheus.ask("query", query=name)["result"], "%s finds %s" % (rule["alert"], name))
+                if arguments.picture:
+                    draw(arguments.picture, pictured(prometheus, 40))
                 for rule in prometheus.ask("rules")["groups"][0]["rules"]:
                     expect(rule["health"] == "ok", "%s can be judged" % rule["name"], rule.get("lastError"))
                 firing = prometheus.firing
@@ -190,12 +237,112 @@ def is_embedded(arguments):
     return admin.list_topics(timeout=20).cluster_id.startswith("mockCluster")
 
 
+def scaled(rules):
+    """A minute and more becomes half of one and more, and what is looked at for longer than is waited for stays so."""
+    waits = {"1m": "30s", "2m": "1m", "5m": "90s", "15m": "15m"}  # a quarter of an hour stays: devices are uneven when they come back
+    for rule in rules:
+        if "for" in rule:
+            rule["for"] = waits[rule["for"]]
+        rule["expr"] = re.sub(r"\[[23]m\]", "[40s]", rule["expr"])
+
+
+class Traveller:
+    """A device that connects again, elsewhere, when its connection ends; `shown` are the bodies that it was sent."""
+
+    def __init__(self, fan_outs, number):
+        self.fan_outs, self.number, self.shown = fan_outs, number, set()
+        self.token = uuid.uuid4().hex * 2
+        self.connections = 0
+
+    async def run(self):
+        while True:
+            self.connections += 1
+            url = self.fan_outs[(self.number + self.connections) % len(self.fan_outs)].addresses["devices"]
+            device = Device(url, None, device=self.token, user="u%d" % self.number)
+            with contextlib.suppress(OSError, Failed, websockets.exceptions.WebSocketException):
+                async with device:
+                    while device.closed is None:
+                        await asyncio.sleep(0.1)
+                        self.shown |= set(bodies(device))
+            self.shown |= set(bodies(device))
+            await asyncio.sleep(0.3)
+
+
+async def rolling(arguments, folder):
+    producer, published = Producer(arguments.kafka, arguments.prefix + "requests"), {}
+    async with on_one_redis(arguments, folder) as (redis, cluster):
+        redis.cli("CONFIG", "SET", "maxmemory", "1gb")
+        admins = ["127.0.0.1:%d" % free_port() for _ in range(4)]
+
+        async def started(number):
+            role = [("transform", *cluster.group), ("fan-out", "--listen", "127.0.0.1:0", "--unready-for", "2s", "--reconnect", "1s")][number // 2]
+            return await cluster.started(*role, admin=admins[number])
+
+        workers = [await started(number) for number in range(4)]
+        async with watched(folder, admins[:2], admins[2:], change=scaled) as prometheus:
+            fan_outs = workers[2:]
+            devices = [Traveller(fan_outs, number) for number in range(8)]
+
+            async def publish():
+                while True:
+                    for device in devices:
+                        body = str(uuid.uuid4())
+                        published.setdefault(device, set()).add(body)
+                        await producer.notify("user:u%d" % device.number, body)
+                    await producer.flush()
+                    await asyncio.sleep(0.1)
+
+            tasks = [asyncio.create_task(device.run()) for device in devices]
+            await until(lambda: all(device.connections for device in devices), "the devices connect", 30)
+            await asyncio.sleep(3)
+            publishing = asyncio.create_task(publish())
+            began = time.time()
+            try:
+                def broken():
+                    return [repr(task.exception()) for task in [publishing, *tasks] if task.done()]
+
+                await until(lambda: all(device.shown for device in devices), "all of them are shown something", 60, broken)
+                for number, worker in enumerate(workers):
+                    at = time.time()
+                    worker.send_signal(signal.SIGTERM)
+                    expect(await asyncio.get_running_loop().run_in_executor(None, worker.wait, 60) == 0, "it ends in order", worker.returncode)
+
+                    def is_away():
+                        # At the moment of an evaluation it answers nothing.
+                        return prometheus.ask("query", query='up{instance="%s"} == 0' % admins[number])["result"]
+
+                    await until(is_away, "Prometheus sees that it is away", 20)
+                    workers[number] = await started(number)
+                    if number >= 2:
+                        fan_outs[number - 2] = workers[number]
+                    await until(lambda: not is_away() and all(ready(each) for each in workers), "all are ready", 60)
+                    say(replaced=admins[number], seconds=round(time.time() - at, 1))
+                    await asyncio.sleep(5)  # of work on the new one
+                publishing.cancel()
+                count = sum(len(bodies) for bodies in published.values())
+                await until(
+                    lambda: all(published[device] <= device.shown for device in devices), "every notification is shown", 60,
+                    lambda: [len(published[device] - device.shown) for device in devices])
+                # What has just begun to wait would fire soon.
+                await until(lambda: not prometheus.ask("alerts")["alerts"], "nothing is pending", 180, lambda: prometheus.ask("alerts")["alerts"])
+                span = "[%ds]" % (time.time() - began + 5)
+                fired = prometheus.ask("query", query='count by (alertname) (count_over_time(ALERTS{alertstate="firing"}%s))' % span)["result"]
+                expect(not fired, "no alert has fired", [each["metric"] for each in fired])
+                seen = prometheus.ask(
+                    "query", query='count_over_time(ALERTS{alertname="CarillonNotReady",alertstate="pending"}%s)' % span)["result"]
+                expect({each["metric"]["instance"] for each in seen} == set(admins), "that each was away was seen", seen)
+                say(replaced=len(workers), notifications=count, seconds=round(time.time() - began))
+            finally:
+                for task in [publishing, *tasks]:
+                    task.cancel()
+
+
 def shortened(rules):
     """As if minutes were seconds, and a handful of devices many."""
     for rule in rules:
         if "for" in rule:
             rule["for"] = "2s"
-        rule["expr"] = rule["expr"].replace("(carillon_fanout_connections) >= 100", "(carillon_fanout_connections) >= 4")
+        rule["expr"] = rule["expr"].replace("(carillon_fanout_connections) >= 100", "(carillon_fanout_connections) >= 3")
 
 
 def configure(arguments, **settings):
@@ -246,25 +393,18 @@ async def alerts(arguments, folder):
         port = free_port()
         admins = [f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}"]
 
-        async def transform_started():
-            worker = subprocess.Popen(
-                [cluster.binary, "transform", "--json", *cluster.common, *cluster.group, *limits, "--admin", admins[0]],
-                stdout=subprocess.PIPE, stderr=cluster.log, text=True)
-            cluster.processes.append(worker)
-            worker.addresses = json.loads(await asyncio.get_running_loop().run_in_executor(None, worker.stdout.readline))
-            return worker
+        def transform_started():
+            return cluster.started("transform", *cluster.group, *limits, admin=admins[0])
 
-        async def fan_out_started():
-            worker = subprocess.Popen(
-                [cluster.binary, "fan-out", "--json", *cluster.common, "--listen", "127.0.0.1:0", "--connections", "10", "--admin", admins[1]],
-                stdout=subprocess.PIPE, stderr=cluster.log, text=True)
-            cluster.processes.append(worker)
-            worker.addresses = json.loads(await asyncio.get_running_loop().run_in_executor(None, worker.stdout.readline))
-            return worker
+        def fan_out_started():
+            return cluster.started("fan-out", "--listen", "127.0.0.1:0", "--connections", "10", admin=admins[1])
 
         transform, small = await transform_started(), await fan_out_started()
         large = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
-        async with watched(folder, admins[:1], [admins[1], large.addresses["admin"]], change=shortened) as prometheus:
+        # Its producers keep for long what they are given, as if Kafka took none of it.
+        held = await cluster.started("fan-out", "--listen", "127.0.0.1:0", "--kafka.linger.ms", "25000")
+        fan_outs = [admins[1], large.addresses["admin"], held.addresses["admin"]]
+        async with watched(folder, admins[:1], fan_outs, change=shortened) as prometheus:
             await asyncio.sleep(5)
             expect(not prometheus.firing, "no alert fires as long as nothing happens", sorted(prometheus.firing))
 
@@ -292,6 +432,16 @@ async def alerts(arguments, folder):
                 await fires(prometheus, "CarillonDeadLetters", "CarillonExpiredOrRejected")
                 await slow_device(producer, large.addresses["devices"])
                 await fires(prometheus, "CarillonSlow")
+
+                # A device that is registered already, for that is waited for.
+                known = Device(large.addresses["devices"], None, user="held")
+                async with known:
+                    pass
+                async with Device(held.addresses["devices"], None, device=known.token, user="held") as device:
+                    await producer.notify("user:held", "its acknowledgement waits")
+                    await producer.flush()
+                    await device.frame("notify")
+                    await fires(prometheus, "CarillonProducerQueue")
 
             for _ in range(3):
                 small.kill()
@@ -354,7 +504,7 @@ async def alerts(arguments, folder):
             say(fired=sorted(seen), count=len(seen))
 
 
-PARTS = {"queries": queries, "alerts": alerts}
+PARTS = {"queries": queries, "rolling": rolling, "alerts": alerts}
 
 if __name__ == "__main__":
-    run_part(__doc__, PARTS, "carillon-monitoring-")
+    run_part(__doc__, PARTS, "carillon-monitoring-", picture=(None, "of `queries`: where each panel's series are drawn"))
