@@ -14,7 +14,7 @@ extension ClusterTests {
         "--contract",
         URL(fileURLWithPath: #filePath).deletingLastPathComponent()
           .appendingPathComponent("../../Sources/Notifications/Contract/asyncapi.json").path,
-      ])
+      ] + (ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? []))
 
     @Test func lettersOfEveryReasonArriveOnceWhenTheirCauseIsMended() async throws { try await letters.holds("reasons") }
 
@@ -23,5 +23,10 @@ extension ClusterTests {
     @Test func whatEndedWorkersIsRedrivenAloneAndOnlyWhenThatIsSaid() async throws { try await letters.holds("deadly") }
 
     @Test func aRedrivingThatIsKilledGoesOnWhereItWasAndEachArrivesOnce() async throws { try await letters.holds("killed") }
+
+    @Test(
+      .enabled(
+        if: ClusterFixture.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER"))
+    func aRedrivingThatLosesItsOnlyBrokerGoesOnWhereItWasAndEachArrivesOnce() async throws { try await letters.holds("broker") }
   }
 }

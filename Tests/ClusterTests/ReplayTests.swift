@@ -7,10 +7,17 @@ extension ClusterTests {
     .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
     .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
   struct ReplayTests {
-    private let replay = Script("replay.py", withinSeconds: 180)
+    private let replay = Script("replay.py", withinSeconds: 180, ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? [])
 
     @Test func whatIsLostBelowTheMarkersIsBroughtOnce() async throws { try await replay.holds("unfinished") }
 
     @Test func aReplayThatIsInterruptedAndKilledIsResumedExactly() async throws { try await replay.holds("interrupted") }
+
+    @Test(
+      .enabled(
+        if: ClusterFixture.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER"))
+    func aReplayThatLosesItsOnlyBrokerSaysHowToGoOnAndIsResumedExactly() async throws { try await replay.holds("broker") }
+
+    @Test func whatIsGoneOrWasMadeAgainOrIsNotThereEndsWithTheWayOn() async throws { try await replay.holds("gone") }
   }
 }

@@ -75,7 +75,7 @@ import Worker
         for (flags, status, error) in [
           (["--partitions", "7"], 2, "has the partitions 0 to 1, and no 7"), (["--offsets", "0:3-9"], 2, "ends at offset 5, before 9"),
           (["--app", "com.example.mail", "--dry-run"], 1, "nothing was found"),
-          (["--partitions", "1", "--dry-run"], 1, "nothing was found"),
+          (["--partitions", "1", "--dry-run"], 1, "no record lies in that range: \(topics.requests) holds 5, published from 20"),
         ] as [([String], Int32, String)] {
           let result = try await carillon.run(command(kafka, topics) + flags)
           #expect(result.status == status && result.errors.contains(error), "it said: \(result.errors)")

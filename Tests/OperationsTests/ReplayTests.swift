@@ -103,12 +103,15 @@ import Testing
     (filter.application, filter.target, filter.collapseID, filter.pushType) = ("com.example", "user:ada", "order\"7", "alert")
     filter.id = NotificationID("6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11")
     filter.values = [try #require(.init(#"/order/id=7"#)), try #require(.init(#"/a~1b=text"#)), try #require(.init(#"/c={"d":[1]}"#))]
+    var part = ReplayedPartition(3, 10..<20, end: 99)
+    part.lastTimestamp = 1_769_860_800_000
     let plan = ReplayPlan(
       run: "0a1b", cluster: "east", brokers: "", topic: "requests", destination: "requests", filter: filter,
-      published: TimeRange(from: 5, to: nil), partitions: [ReplayedPartition(3, 10..<20, end: 99)])
+      published: TimeRange(from: 5, to: nil), partitions: [part, ReplayedPartition(4, 0..<0, end: 0)])
     let read = try ReplayPlan(Array(plan.json.text.utf8))
     #expect(read.json == plan.json)
     #expect(read.filter == filter)
+    #expect(read.partitions.map(\.lastTimestamp) == [1_769_860_800_000, nil])
     #expect(read.published == plan.published)
   }
 

@@ -119,7 +119,9 @@ enum RedriveCommand {
     // Its watches end with the process.
     let signals = StopSignals(on: EventLoop(name: "signals"))
     try await signals.watch()
-    return try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
+    // What Kafka has not told of its end may be in it: that is written again, with its first place, and judged to be a repeat.
+    let wayOn = order.isDryRun ? nil : "the same line goes on where it was, and nothing is shown twice"
+    return try await ReadingLog.with(kafka, loop: "dead-letters", wayOn: wayOn) { loop, log in
       let watch = OutcomeWatch(on: loop, kafka, rules)
       if waits != nil { try await watch.begin() }
       let redriver = DeadLetterRedriver(on: loop, kafka, rules, order) {

@@ -1,5 +1,6 @@
 import EventLoop
 import Kafka
+import Notifications
 import Operations
 import Worker
 
@@ -30,6 +31,7 @@ enum ReplayCommand {
     let printer = ReplayPrinter(isJSON: values[AnswerSettings.json], isDryRun: settings.isDryRun)
     let (file, plan, isResumed) = try await begin(values, kafka)
     if isResumed, plan.isComplete {
+      if file?.isUnnamed(plan) == true { file?.remove() }
       printer.complete(plan)
       return .done
     }
@@ -47,27 +49,46 @@ enum ReplayCommand {
     }
     defer { stopping.cancel() }
     let ending: ReplayEnding
-    do { ending = try await replayer.replay(plan, isResumed: isResumed) } catch let error as KafkaError { throw kafka.failure(error) }
+    do { ending = try await replayer.replay(plan, isResumed: isResumed) } catch { throw failure(error, plan, kafka, file?.path) }
     switch ending {
     case .complete(let plan):
       // One that somebody has named stays.
-      if file?.path.hasSuffix(defaultFile(plan.run)) == true { save.remove() }
+      if file?.isUnnamed(plan) == true { save.remove() }
       printer.complete(plan)
+      if plan.progress.total == 0 { await sayWhatThereIs(of: plan.topic, replayer) }
       return plan.counts.written > 0 ? .done : .answerIsNo
     case .stopped(let plan):
-      printer.stopped(plan, file: file?.path)
+      printer.stopped(plan)
+      if let file { StandardError.line("interrupted: go on with --resume \(file.path)") }
       return .answerIsNo
     case .failed(let error, let plan):
-      printer.stopped(plan, file: file?.path)
-      if let error = error as? KafkaError {
-        guard error.code != .offsetsGone, error.code != .logTruncated else {
-          throw Failure(
-            .dependencyMissing, "what is to be replayed was deleted meanwhile (\(error)): --resume with --skip-gone goes on behind it")
-        }
-        throw kafka.failure(error)
-      }
-      throw error
+      printer.stopped(plan)
+      throw failure(error, plan, kafka, file?.path)
     }
+  }
+
+  /// What ended a replay, as an error that says the way on.
+  private static func failure(_ error: any Error, _ plan: ReplayPlan, _ kafka: KafkaConfiguration, _ path: String?) -> any Error {
+    let wayOn = path.map { "--resume \($0) goes on" } ?? "ask again"
+    switch error {
+    case let error as KafkaError where error.code == .offsetsGone || error.code == .logTruncated:
+      let rest = path.map { "--resume \($0) --skip-gone goes on behind it" } ?? "ask again"
+      return Failure(.dependencyMissing, "what is to be replayed of \(plan.topic) was deleted meanwhile (\(error.operation)): \(rest)")
+    case let error as KafkaError: return kafka.failure(error, midway: wayOn)
+    case let refusal as ReplayRefusal: return Failure(.wrongUsage, refusal.sentence(resuming: path))
+    default:
+      if let path { StandardError.line("interrupted: go on with --resume \(path)") }
+      return error
+    }
+  }
+
+  /// Of a range in which nothing lies: what there is of the topic.
+  private static func sayWhatThereIs(of topic: String, _ replayer: Replayer) async {
+    guard let span = try? await replayer.span(of: topic) else { return }
+    guard let times = span.times else { return StandardError.line("\(topic) holds no records") }
+    StandardError.line(
+      "no record lies in that range: \(topic) holds \(span.count), published from \(Timestamp.text(times.lowerBound)) to \(Timestamp.text(times.upperBound))"
+    )
   }
 
   /// The actor saves from its loop, and nobody else does.
@@ -96,7 +117,9 @@ enum ReplayCommand {
           "\(path) is of a replay of \(plan.topic) into \(plan.destination) in the cluster \(plan.cluster), and not of this cluster's: give --topic-prefix and --cluster as then"
         )
       }
-      let leftOut = try await asked(kafka) { admin in try await plan.prepareToGoOn(admin, skipsGone: values[ReplayOptions.skipsGone]) }
+      let leftOut = try await asked(kafka, resuming: path) { admin in
+        try await plan.prepareToGoOn(admin, skipsGone: values[ReplayOptions.skipsGone])
+      }
       try await check(values, kafka, plan, isResumed: true)
       if leftOut > 0 { StandardError.line("\(leftOut) records are gone and left out") }
       return (file, plan, true)
@@ -138,11 +161,14 @@ enum ReplayCommand {
     }
   }
 
-  private static func asked<R>(_ kafka: KafkaConfiguration, _ body: (Admin) async throws -> R) async throws -> R {
+  /// - Parameter path: the file of the replay that goes on.
+  private static func asked<R>(_ kafka: KafkaConfiguration, resuming path: String? = nil, _ body: (Admin) async throws -> R) async throws
+    -> R
+  {
     do {
       return try await Admin.with(kafka, body)
     } catch let refusal as ReplayRefusal {
-      throw Failure(.wrongUsage, refusal.sentence)
+      throw Failure(refusal.isOfDestination ? .dependencyMissing : .wrongUsage, refusal.sentence(resuming: path))
     } catch let error as KafkaError {
       if error.code == .unknownTopicOrPartition {
         throw Failure(.dependencyMissing, "\(error.operation) at \(kafka.servers): there is no such topic; is --topic-prefix right?")
@@ -219,19 +245,38 @@ extension ReplaySettings {
   }
 }
 
+extension ReplayFile {
+  /// Whether the replay has named it by itself: it goes when all is done.
+  fileprivate func isUnnamed(_ plan: ReplayPlan) -> Bool { path.hasSuffix("carillon-replay-\(plan.run).json") }
+}
+
 extension ReplayRefusal {
+  /// Whether the topic is not there that is to be written.
+  fileprivate var isOfDestination: Bool { if case .noDestination = self { true } else { false } }
+
   /// What is wrong, and the way on.
-  var sentence: String {
+  ///
+  /// - Parameter path: the file of the replay that goes on; nil for a new one.
+  fileprivate func sentence(resuming path: String?) -> String {
     switch self {
     case .noPartition(let partition, let count): "\(partition.topic) has the partitions 0 to \(count - 1), and no \(partition.partition)"
     case .gone(let partition, let wanted, let oldest):
-      "\(partition) begins at offset \(oldest): what lies from \(wanted.lowerBound) on before it is gone; ask for the rest from \(oldest) on, or, with --resume, go on by --skip-gone"
+      if let path {
+        "\(partition) begins at offset \(oldest) by now, and what is left begins at \(wanted.lowerBound): --resume \(path) --skip-gone leaves out what is gone"
+      } else if oldest < wanted.upperBound {
+        "\(partition) begins at offset \(oldest), what lay before it is gone: --offsets \(partition.partition):\(oldest)-\(wanted.upperBound) is what is left of the range"
+      } else {
+        "\(partition) begins at offset \(oldest), what lay before it is gone: nothing is left of \(wanted.lowerBound) to \(wanted.upperBound)"
+      }
     case .notYetThere(let partition, let wanted, let end):
       "\(partition) ends at offset \(end), before \(wanted.upperBound): ask for what is there"
     case .otherCluster: "the replay was begun at another Kafka cluster: give that one by --kafka"
     case .topicMadeAgain(let topic): "\(topic) was deleted and made again since the replay was begun: begin a new one"
+    case .noDestination(let topic):
+      "there is no topic \(topic) to write into: "
+        + (path == nil ? "make it, or name another one by --into" : "begin a new replay, into another one")
     case .tooFewPartitions(let topic, let count, let needed):
-      "\(topic) has \(count) partitions, and \(needed) are needed: each record goes into the partition of the same number"
+      "\(topic) has \(count) of the \(needed) partitions that are needed, for each record goes into the one of the same number: give it more, or name another topic by --into"
     }
   }
 }

@@ -45,7 +45,7 @@ final class ReplayFile {
     guard file.descriptor >= 0 else { throw file.failure("opened") }
     // One that was replaced between the opening and the locking belongs to somebody who goes on with it.
     guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0, file.isCurrent else {
-      throw Failure(.wrongUsage, "another process goes on with \(path) now")
+      throw Failure(.wrongUsage, "another process goes on with \(path) now: wait until it has ended, or end it")
     }
     let bytes = try file.read()
     guard !bytes.isEmpty else { throw Failure(.wrongUsage, "\(path) cannot be gone on with: \(Self.emptiness), and begin anew") }

@@ -36,10 +36,7 @@ struct ReplayPrinter: Sendable {
   func complete(_ plan: ReplayPlan) { answer(plan, "complete") }
 
   /// It came to its end early.
-  func stopped(_ plan: ReplayPlan, file: String?) {
-    answer(plan, "interrupted")
-    if let file { StandardError.line("interrupted: go on with --resume \(file)") }
-  }
+  func stopped(_ plan: ReplayPlan) { answer(plan, "interrupted") }
 
   private func answer(_ plan: ReplayPlan, _ state: String) {
     let counts = plan.counts
@@ -60,6 +57,8 @@ struct ReplayPrinter: Sendable {
         "were first in another cluster, topic or partition, or their origin cannot be read: no worker could tell whether they were applied"
       ),
     ] where count > 0 { StandardOutput.line("  \(count) \(why)") }
-    if counts.written == 0, state == "complete" { StandardError.line("nothing was found: see the range and the conditions") }
+    if counts.written == 0, state == "complete", plan.progress.total > 0 {
+      StandardError.line("nothing was found: see the range and the conditions")
+    }
   }
 }

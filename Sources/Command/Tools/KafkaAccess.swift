@@ -23,10 +23,18 @@ extension KafkaConfiguration {
   /// The bootstrap servers as they are typed.
   var servers: String { bootstrapServers.joined(separator: ",") }
 
+  /// An error in the middle of some work as one for the person who typed the command.
+  ///
+  /// - Parameter wayOn: what goes on where it was, as a sentence's end: "the same line goes on".
+  func failure(_ error: KafkaError, midway wayOn: String) -> Failure {
+    guard error.isOfAbsence else { return Failure(.dependencyMissing, "\(error): \(wayOn)") }
+    return Failure(.dependencyMissing, "Kafka does not answer any more at \(servers) (\(error.message)): when it does, \(wayOn)")
+  }
+
   /// An error of a first question as one for the person who typed the command.
   func failure(_ error: KafkaError) -> Failure {
     switch error.code {
-    case .transport, .allBrokersDown, .timedOut:
+    case _ where error.isOfAbsence:
       Failure(
         .dependencyMissing,
         "Kafka does not answer at \(servers) (\(error.message)): is it Kafka that listens there, and are its security settings given?")
@@ -34,4 +42,12 @@ extension KafkaConfiguration {
     default: Failure(.dependencyMissing, "\(error)")
     }
   }
+}
+
+extension KafkaError {
+  /// Whether it may be that no broker is there.
+  fileprivate var isOfAbsence: Bool { [.transport, .allBrokersDown, .timedOut, .messageTimedOut, Self.gaplessGuarantee].contains(code) }
+
+  /// librdkafka's `_GAPLESS_GUARANTEE`: a record timed out, and what follows it would leave a gap.
+  private static var gaplessGuarantee: Code { Code(rawValue: -148) }
 }

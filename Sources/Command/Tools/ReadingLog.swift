@@ -10,10 +10,12 @@ final class ReadingLog: Sendable {
 
   /// Runs what reads Kafka on a loop of its own, with a log of how far it is.
   ///
-  /// - Parameter name: the loop's.
+  /// - Parameters:
+  ///   - name: the loop's.
+  ///   - wayOn: what goes on where it was when Kafka is lost; nil where it begins again, as what only reads does.
   /// - Throws: an error of Kafka as one that says what to type; all others as they are.
   static func with<R>(
-    _ kafka: KafkaConfiguration, loop name: String, _ body: (EventLoop, ReadingLog) async throws -> R
+    _ kafka: KafkaConfiguration, loop name: String, wayOn: String? = nil, _ body: (EventLoop, ReadingLog) async throws -> R
   ) async throws -> R {
     let loop = EventLoop(name: name)
     do {
@@ -21,7 +23,7 @@ final class ReadingLog: Sendable {
       await loop.close()
       return result
     } catch let error as KafkaError {
-      throw kafka.failure(error)
+      throw wayOn.map { kafka.failure(error, midway: $0) } ?? kafka.failure(error)
     }
   }
 

@@ -70,10 +70,13 @@ extension ReplayPlan {
     if let from = published.from { members.append(.init(key: "from", value: .integer(from))) }
     if let to = published.to { members.append(.init(key: "to", value: .integer(to))) }
     let partitions = partitions.map { part -> JSONValue in
-      [
-        "partition": .integer(Int64(part.partition)), "from": .integer(part.offsets.lowerBound), "to": .integer(part.offsets.upperBound),
-        "done": .integer(part.done), "written": .integer(part.written), "counts": part.counts.json,
+      var members: [JSONValue.Member] = [
+        .init(key: "partition", value: .integer(Int64(part.partition))), .init(key: "from", value: .integer(part.offsets.lowerBound)),
+        .init(key: "to", value: .integer(part.offsets.upperBound)), .init(key: "done", value: .integer(part.done)),
+        .init(key: "written", value: .integer(part.written)), .init(key: "counts", value: part.counts.json),
       ]
+      if let time = part.lastTimestamp { members.append(.init(key: "lastTimestamp", value: .integer(time))) }
+      return .object(members)
     }
     members.append(.init(key: "partitions", value: .array(partitions)))
     return .object(members)
@@ -180,5 +183,6 @@ extension ReplayedPartition {
       let counts = json["counts"].flatMap({ ReplayCounts($0) })
     else { return nil }
     self.init(number, from..<to, position: done, written: written, counts)
+    lastTimestamp = json["lastTimestamp"]?.integerValue
   }
 }

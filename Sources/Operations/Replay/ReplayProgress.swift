@@ -10,6 +10,9 @@ public struct ReplayedPartition: Sendable {
   public private(set) var written: Int64
   /// What became of the records that are done.
   public private(set) var counts = ReplayCounts()
+  /// When the last record of the range was published, in milliseconds since 1970: another one lies there when the topic was made again. Nil where
+  /// nobody knows it.
+  var lastTimestamp: Int64?
   /// Records that are on their way to Kafka, and those behind them that were not meant, from `first` on.
   private var pending: [(offset: Int64, fate: ReplayFate)] = []
   private var first = 0

@@ -33,6 +33,8 @@ public enum ReplayRefusal: Error, Sendable, Equatable {
   case otherCluster
   /// The topic was deleted and made again since it was begun.
   case topicMadeAgain(String)
+  /// The topic that is to be written is not there.
+  case noDestination(String)
   /// The topic that is written has fewer partitions than the one that is read.
   case tooFewPartitions(String, count: Int, needed: Int)
 }
@@ -73,7 +75,8 @@ extension ReplayPlan {
   }
 
   private static func ends(of topic: String, needed: Int, _ admin: Admin) async throws -> [TopicPartition: Range<Int64>] {
-    let partitions = try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+    guard let description = try await admin.describeCluster().topics[topic] else { throw ReplayRefusal.noDestination(topic) }
+    let partitions = description.partitions.map { TopicPartition(topic, $0.id) }
     guard partitions.count >= needed else { throw ReplayRefusal.tooFewPartitions(topic, count: partitions.count, needed: needed) }
     return try await admin.ends(of: partitions)
   }
@@ -83,10 +86,12 @@ extension ReplayPlan {
   /// - Parameter skipsGone: what is gone meanwhile is left out.
   /// - Returns: records that are left out.
   public mutating func prepareToGoOn(_ admin: Admin, skipsGone: Bool) async throws -> Int64 {
-    guard try await admin.describeCluster().id ?? "" == brokers else { throw ReplayRefusal.otherCluster }
+    let cluster = try await admin.describeCluster()
+    guard cluster.id ?? "" == brokers else { throw ReplayRefusal.otherCluster }
+    _ = try await admin.describe(topic: topic)
     let numbers = partitions.map(\.partition)
     for name in Set([topic, destination]) {
-      let count = try await admin.describe(topic: name).partitions.count
+      guard let count = cluster.topics[name]?.partitions.count else { throw ReplayRefusal.noDestination(name) }
       if let missing = numbers.first(where: { $0 >= count }) {
         throw ReplayRefusal.noPartition(TopicPartition(name, missing), count: count)
       }
@@ -97,8 +102,9 @@ extension ReplayPlan {
     for place in partitions.indices where !partitions[place].isComplete {
       let part = partitions[place]
       guard let log = logs[TopicPartition(topic, part.partition)] else { continue }
-      guard part.offsets.upperBound <= log.upperBound, part.written <= written[TopicPartition(destination, part.partition)]?.upperBound ?? 0
-      else { throw ReplayRefusal.topicMadeAgain(topic) }
+      guard part.offsets.upperBound <= log.upperBound else { throw ReplayRefusal.topicMadeAgain(topic) }
+      let end = written[TopicPartition(destination, part.partition)]?.upperBound ?? 0
+      guard part.written <= end else { throw ReplayRefusal.topicMadeAgain(destination) }
       guard log.lowerBound > part.done else { continue }
       let partition = TopicPartition(topic, part.partition)
       guard skipsGone else { throw ReplayRefusal.gone(partition, wanted: part.done..<part.offsets.upperBound, oldest: log.lowerBound) }

@@ -52,6 +52,8 @@ public actor Replayer {
   private static let (saveMilliseconds, behindMilliseconds) = (1_000, 500)
   /// How long Kafka may take with what was written when it ends.
   private static let closeMilliseconds = 65_000
+  /// The same after it has failed: whoever goes on finds what has arrived.
+  private static let failedCloseMilliseconds = 1_000
 
   /// Makes one for a cluster.
   ///
@@ -81,7 +83,14 @@ public actor Replayer {
     var plan = plan
     if !settings.isDryRun {
       try save(plan)
-      if isResumed { plan = try await caughtUp(plan) }
+      if isResumed {
+        try await checkIncarnation(of: plan)
+        plan = try await caughtUp(plan)
+      } else {
+        // The next save has them: so far nothing is written.
+        let times = try await lastTimestamps(of: plan)
+        for place in plan.partitions.indices { plan.partitions[place].lastTimestamp = times[plan.partitions[place].partition] }
+      }
       if isStopped { return .stopped(plan) }
     }
     let only = plan.isOfUnfinished ? try await Admin.with(kafka) { try await unfinished(plan, $0) } : nil
@@ -110,7 +119,7 @@ public actor Replayer {
       }
     } catch { failure = error }
     watching.cancel()
-    await republisher?.close(withinMilliseconds: Self.closeMilliseconds)
+    await republisher?.close(withinMilliseconds: run.failure == nil ? Self.closeMilliseconds : Self.failedCloseMilliseconds)
     await watching.value
     timer.close()
     self.run = nil
@@ -185,7 +194,46 @@ public actor Replayer {
   /// How long Redis may take to answer at first.
   private static let redisMilliseconds = 10_000
 
+  // MARK: What there is
+
+  /// How many records a topic holds, and when the oldest and the newest of them were published; nil where it holds none.
+  public func span(of topic: String) async throws -> (count: Int64, times: ClosedRange<Int64>?) {
+    let ends = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { !$0.offsets.isEmpty }
+    let places = ends.flatMap { [($0.partition, $0.offsets.lowerBound), ($0.partition, $0.offsets.upperBound - 1)] }
+    let times = try await timestamps(at: places).values
+    let count = ends.reduce(0) { $0 + Int64($1.offsets.count) }
+    guard let oldest = times.min(), let newest = times.max() else { return (count, nil) }
+    return (count, oldest...newest)
+  }
+
+  /// When the last record of each partition's range was published.
+  private func lastTimestamps(of plan: ReplayPlan) async throws(KafkaError) -> [Int32: Int64] {
+    let places = plan.partitions.filter { !$0.isComplete }.map { (TopicPartition(plan.topic, $0.partition), $0.offsets.upperBound - 1) }
+    let times = try await timestamps(at: places)
+    return Dictionary(times.map { ($0.key.partition, $0.value) }) { first, _ in first }
+  }
+
+  private func timestamps(at places: [(TopicPartition, Int64)]) async throws(KafkaError) -> [RecordPlace: Int64] {
+    let found = Timestamps()
+    try await TopicReader.ofSingleRecords(on: loop, kafka).read(at: places, "where the range ends") { record in
+      found.times[RecordPlace(partition: record.partition, offset: record.offset)] = record.timestamp
+    }
+    return found.times
+  }
+
+  /// Times by where the records lie. Loop-confined.
+  private final class Timestamps { var times: [RecordPlace: Int64] = [:] }
+
   // MARK: After an interruption
+
+  /// Refuses what another topic of the name holds at the same offsets.
+  private func checkIncarnation(of plan: ReplayPlan) async throws {
+    let times = try await lastTimestamps(of: plan)
+    for part in plan.partitions {
+      guard let known = part.lastTimestamp, let time = times[part.partition] else { continue }
+      if time != known { throw ReplayRefusal.topicMadeAgain(plan.topic) }
+    }
+  }
 
   /// The plan with what an earlier process has written since it was saved.
   private func caughtUp(_ plan: ReplayPlan) async throws -> ReplayPlan {

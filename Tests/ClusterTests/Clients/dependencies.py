@@ -6,11 +6,15 @@ When it goes away once more, workers that are told to end do so in the time that
 """
 import argparse
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+
+import confluent_kafka
+import confluent_kafka.admin
 
 from clients import Device, Failed, Producer, expect, say, until
 from healing import Cluster, Redis, bodies, ready
@@ -26,10 +30,45 @@ class Kafka:
     def __init__(self, script, folder):
         self.script, self.folder = script, folder
 
+    def kill(self):
+        """At once: no program that is started for it gives anybody time to end."""
+        with open(os.path.join(self.folder, "1", "pid")) as file:
+            os.kill(int(file.read()), signal.SIGKILL)
+
+    async def restart(self, address):
+        """Starts it again, and waits until the leader of each partition answers: metadata names it before it knows."""
+        await asyncio.to_thread(self.do, "restart", self.folder, "1")
+        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": address})
+
+        def answers():
+            try:
+                topics = admin.list_topics(timeout=5).topics.values()
+                partitions = [confluent_kafka.TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions]
+                ends = admin.list_offsets({each: confluent_kafka.admin.OffsetSpec.latest() for each in partitions}, request_timeout=5)
+                return [end.result() for end in ends.values()]
+            except confluent_kafka.KafkaException:
+                return None
+
+        await until(answers, "each partition answers again", 60)
+
     def do(self, *words):
         done = subprocess.run([self.script, *words], capture_output=True, text=True, timeout=120)
         expect(done.returncode == 0, "kafka %s works" % words[0], done.stderr[-500:])
         return done.stdout.strip()
+
+
+@contextlib.asynccontextmanager
+async def own_kafka(arguments, folder, *settings):
+    """A broker with topics of this test's own, which the arguments name while it is there."""
+    kafka, loop = Kafka(os.path.join(arguments.kafka_folder, "kafka"), os.path.join(folder, "kafka")), asyncio.get_running_loop()
+    try:
+        arguments.kafka = await loop.run_in_executor(None, lambda: kafka.do("start", kafka.folder, *settings))
+        subprocess.run(
+            [arguments.binary, "topics", "create", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--partitions", "4"],
+            check=True, capture_output=True)
+        yield kafka
+    finally:
+        subprocess.run([kafka.script, "stop", kafka.folder], capture_output=True)
 
 
 async def ends(worker, name):

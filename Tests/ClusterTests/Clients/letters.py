@@ -5,6 +5,7 @@
   mended     letters are listed, counted, mended and redriven: what is superseded or has expired is not shown, and nothing is shown twice
   deadly     a record over which workers ended is redriven alone, and only when somebody says so; nobody loses anything by it
   killed     the redriving is killed again and again in the middle: the same line goes on, and each arrives once
+  broker     the only broker is killed in the middle of a redriving: the tool says that the same line goes on, and each arrives once
 """
 import asyncio
 import collections
@@ -18,6 +19,7 @@ import uuid
 
 import journal
 from clients import APPLICATION, Device, Producer, Reader, expect, say, until
+from dependencies import own_kafka
 from extensions import RememberingDevice, tool
 from healing import PILL, DeadlyProxy, bodies, on_one_redis, run_part
 
@@ -440,8 +442,54 @@ async def killed(arguments, folder):
     audit(arguments)
 
 
-PARTS = {part.__name__: part for part in (reasons, mended, deadly, killed)}
+async def broker(arguments, folder):
+    count = 3_000
+    async with own_kafka(arguments, folder) as kafka, on_one_redis(arguments, folder) as (redis, cluster):
+        await cluster.started("transform", "--mailbox-bound", "10000", *cluster.group)
+        fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
+        async with RememberingDevice(fan_out.addresses["devices"], None) as device:
+            bad = Bad(arguments, "device:" + device.token)
+            for number in range(count):
+                bad.publish("%d" % number, apns_topic=None)
+            await bad.flush()
+
+            async def pending():
+                for _ in range(60):
+                    # There may be none yet.
+                    if found := await letters(arguments, "list", code=None):
+                        return sum(group["pending"] for group in found)
+                    await asyncio.sleep(1)
+
+            for _ in range(60):
+                if await pending() == count:
+                    break
+                await asyncio.sleep(1)
+            words = ["redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION, "--kafka-property", "message.timeout.ms=5000"]
+            line = [arguments.binary, "dead-letters", *words, "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--json"]
+            # Little is read ahead of the test, and the tool waits for its reader: so it is in the middle.
+            process = await asyncio.create_subprocess_exec(*line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=1 << 14)
+            for _ in range(300):
+                expect(await process.stdout.readline(), "it redrives some")
+            kafka.kill()
+            output, errors = await asyncio.wait_for(process.communicate(), 90)
+            expect(process.returncode == 3, "it ends since Kafka is lost", [process.returncode, errors.decode()])
+            says = "Kafka does not answer any more at " + arguments.kafka
+            expect(says in errors.decode() and "the same line goes on where it was, and nothing is shown twice" in errors.decode(),
+                   "and says how to go on", errors.decode())
+            await kafka.restart(arguments.kafka)
+            left = await pending()
+            expect(0 < left < count, "some of them are left", left)
+            done = await letters(arguments, *words)
+            expect(await pending() == 0 and done[-1]["redriven"] == left, "the same line goes on to the end", done[-1])
+            await until(lambda: len(device.shown) >= count, "each is shown", 90, lambda: len(device.shown))
+            expect({int(body) for body in bodies(device)} == set(range(count)) and len(device.shown) == count, "and shown once", len(device.shown))
+            say(left=left, notified=len(bodies(device)))
+            await until(lambda: not redis.cli("--scan", "--pattern", "m{*"), "nothing waits any more", 30)
+        audit(arguments)
+
+
+PARTS = {part.__name__: part for part in (reasons, mended, deadly, killed, broker)}
 
 
 if __name__ == "__main__":
-    run_part(__doc__, PARTS, "carillon-letters-", contract=None)
+    run_part(__doc__, PARTS, "carillon-letters-", kafka_folder=None, contract=None)

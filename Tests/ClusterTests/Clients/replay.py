@@ -6,6 +6,9 @@
   interrupted  a range, half of which no worker has judged yet, is replayed while newer revisions come, and the tool is interrupted three times,
                once by a kill: each record comes once more, nothing is shown twice, nothing takes the place of a newer one
                (--records 1000000 is its long form: a quarter of an hour, and 8 GB of memory)
+  broker       the only broker is killed in the middle: the tool says how to go on, and each record comes once more when the broker is back
+  gone         what is to be replayed is deleted before, between and while; its topic is made again; another process has the file; the topic to
+               write into is not there or too small; the range is empty: each ends with what is wrong and what to type, and that works
 """
 import asyncio
 import collections
@@ -15,9 +18,13 @@ import signal
 import subprocess
 import uuid
 
-from clients import Producer, Reader, expect, say, until
+import confluent_kafka
+import confluent_kafka.admin
+
+from clients import APPLICATION, Producer, Reader, expect, say, until
+from dependencies import own_kafka
 from extensions import RememberingDevice, audit, tool
-from healing import committed, emptied_and_rebuilt, on_one_redis, run_part
+from healing import committed, emptied_and_rebuilt, make_again, on_one_redis, run_part
 
 # The devices of `unfinished`, those of them that forget ids, and how many requests wait for each.
 PEOPLE, FORGETFUL, EACH = 48, 40, 50
@@ -69,6 +76,56 @@ def replayed(arguments, reader):
     """The apns-ids of what a replay has written, as often as it has."""
     records = reader.records[arguments.prefix + "requests"]
     return collections.Counter(record.headers["apns-id"] for record in records if "carillon-replay" in record.headers)
+
+
+def saved(state):
+    """How many records are written, as the file of a replay says."""
+    if not os.path.exists(state):
+        return 0
+    with open(state) as file:
+        text = file.read()
+    return sum(each["counts"]["written"] for each in json.loads(text)["partitions"]) if text else 0
+
+
+class Replay:
+    """A replay that goes on beside the test, so slowly that it is not at its end before something is done to it."""
+
+    def __init__(self, arguments, state, *words, rate=20):
+        self.state, self.before = state, saved(state)
+        line = [arguments.binary, "replay", "--kafka", arguments.kafka, "--topic-prefix", arguments.prefix, "--max-behind", "0",
+                "--records-per-second", str(rate), *words]
+        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    async def is_under_way(self, count=0):
+        """Waits until it has written, and saved that."""
+        await until(lambda: saved(self.state) > self.before + count, "it writes and saves", 60,
+                    lambda: self.process.stderr.read() if self.process.poll() is not None else saved(self.state))
+
+    async def ends(self, code, *words, number=None):
+        """It ends, perhaps by a signal, with this code and with words that say why and what to type."""
+        if number:
+            self.process.send_signal(number)
+        await until(lambda: self.process.poll() is not None, "it ends", 60)
+        errors = self.process.stderr.read()
+        expect(self.process.returncode == code and all(word in errors for word in words), "it ends with %d and says %s" % (code, words),
+               [self.process.returncode, errors])
+
+
+def says(done, code, *words, never=()):
+    """A tool has ended with this code, and its last word is what is wrong and what to type."""
+    expect(done.returncode == code and all(word in done.stderr for word in words) and not any(word in done.stderr for word in never),
+           "it ends with %d and says %s" % (code, words), [done.returncode, done.stdout, done.stderr])
+
+
+async def again_and_again(arguments, total):
+    """How often each record of the requests, by where it lies, was replayed, as the topic with so many records says."""
+    reader = Reader(arguments.kafka, [arguments.prefix + "requests"])
+    reading = asyncio.create_task(reader.run())
+    records = reader.records[arguments.prefix + "requests"]
+    await until(lambda: len(records) >= total, "the topic is read", 60, lambda: [len(records), total])
+    reading.cancel()
+    again = [record for record in records if "carillon-replay" in record.headers]
+    return collections.Counter((record.partition, int(record.headers["carillon-replay"].split("/")[1])) for record in again)
 
 
 async def unfinished(arguments, folder):
@@ -163,21 +220,13 @@ async def interrupted(arguments, folder):
         state = os.path.join(folder, "state")
         command = [arguments.binary, "replay", *cluster.common[:2], *cluster.common[4:], *cluster.group, "--json", "--max-behind", "0"]
 
-        def saved():
-            """How many records are written, as the file says."""
-            if not os.path.exists(state):
-                return 0
-            with open(state) as file:
-                text = file.read()
-            return sum(each["counts"]["written"] for each in json.loads(text)["partitions"]) if text else 0
-
         first, range_end = ["--state", state], len(names)
         newer = asyncio.create_task(publish_newer())
         for number, ending in enumerate((signal.SIGINT, signal.SIGKILL, signal.SIGINT)):
             # So slow that a machine that stands still for a while does not let it come to its end.
-            words, before = [*command, *first, "--records-per-second", str(max(100, arguments.records // 100))], saved()
+            words, before = [*command, *first, "--records-per-second", str(max(100, arguments.records // 100))], saved(state)
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            await until(lambda: saved() > before, "it writes and saves", 60, lambda: process.stderr.read() if process.poll() is not None else None)
+            await until(lambda: saved(state) > before, "it writes and saves", 60, lambda: process.stderr.read() if process.poll() is not None else None)
             await asyncio.sleep(0.5)
             process.send_signal(ending)
             await until(lambda: process.poll() is not None, "it ends", 60)
@@ -216,7 +265,114 @@ async def interrupted(arguments, folder):
         say(written=total["written"], shown=sum(len(device.shown) for device in devices), audit=audit(arguments))
 
 
-PARTS = {"unfinished": unfinished, "interrupted": interrupted}
+async def broker(arguments, folder):
+    count, state = 2_000, os.path.join(folder, "state")
+    async with own_kafka(arguments, folder) as kafka:
+        producer = Producer(arguments.kafka, arguments.prefix + "requests", linger=20)
+        names = [await producer.notify("user:u%d" % (number % 50), "%d" % number) for number in range(count)]
+        await producer.flush()
+        # Nobody waits a minute for what one knows after some seconds.
+        soon = ["--kafka-property", "message.timeout.ms=5000"]
+        replay = Replay(arguments, state, "--state", state, *soon, rate=200)
+        await replay.is_under_way(200)
+        kafka.kill()
+        await replay.ends(3, "Kafka does not answer any more at " + arguments.kafka, "when it does, --resume %s goes on" % state)
+        expect(saved(state) < count, "it was in the middle", saved(state))
+        await kafka.restart(arguments.kafka)
+        done = await asyncio.to_thread(
+            tool, arguments, "replay", "--resume", state, "--max-behind", "0", "--records-per-second", "0", "--json")
+        says(done, 0)
+        expect(json.loads(done.stdout)["written"] == count, "all of it is replayed", done.stdout)
+        again = await again_and_again(arguments, 2 * count)
+        expect(len(again) == len(names) and max(again.values()) == 1, "each record comes once more", [len(again), again.most_common(3)])
+        say(replayed=len(again))
+
+
+def delete_below(arguments, *ends):
+    """Deletes what lies below these offsets of partitions; OFFSET_END for all of it."""
+    admin, topic = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka}), arguments.prefix + "requests"
+    for future in admin.delete_records([confluent_kafka.TopicPartition(topic, *end) for end in ends]).values():
+        future.result(20)
+
+
+async def gone(arguments, folder):
+    producer, topic = Producer(arguments.kafka, arguments.prefix + "requests", linger=20), arguments.prefix + "requests"
+    headers = {"target": "user:ada", "apns-topic": APPLICATION}
+    path = iter(os.path.join(folder, "state-%d" % number) for number in range(100))
+
+    async def publish(partition, count, size=10):
+        for _ in range(count):
+            producer.publish(headers, b'{"aps":{"alert":"%s"}}' % (b"x" * size), key="ada", partition=partition)
+        await producer.flush()
+
+    async def replay(*words):
+        return await asyncio.to_thread(tool, arguments, "replay", "--max-behind", "0", "--records-per-second", "0", "--json", *words)
+
+    # A range without records.
+    says(await replay("--from", "2h", "--to", "1h", "--state", next(path)), 1, topic + " holds no records")
+    await publish(0, 400)
+    says(await replay("--from", "2h", "--to", "1h", "--dry-run"), 1, "no record lies in that range: %s holds 400, published from 20" % topic,
+         never=["nothing was found"])
+
+    # A topic to write into that is not there, and one that is too small.
+    says(await replay("--topic", "events", "--into", "nowhere"), 3, "no topic nowhere", "--into", never=["--topic-prefix"])
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": arguments.kafka})
+    small = arguments.prefix + "small"
+    admin.create_topics([confluent_kafka.admin.NewTopic(small, 1)])[small].result(20)
+    await until(lambda: small in admin.list_topics(timeout=20).topics, "there is a small topic")
+    says(await replay("--topic", "events", "--into", small), 2, small + " has 1 of the 4 partitions", "--into")
+
+    # Offsets below the oldest; what the message says is typed.
+    delete_below(arguments, (0, 100))
+    says(await replay("--offsets", "0:50-80", "--state", next(path)), 2, "begins at offset 100", "nothing is left of 50 to 80")
+    says(await replay("--offsets", "0:50-200", "--state", next(path)), 2, "begins at offset 100", "--offsets 0:100-200 is what is left")
+    rest = await replay("--offsets", "0:100-200", "--dry-run")
+    expect(rest.returncode == 0 and json.loads(rest.stdout)["written"] == 100, "what is left is there", rest.stdout + rest.stderr)
+
+    # A replay whose file another process wants, which is interrupted, and whose next records are deleted then.
+    state = next(path)
+    slow = Replay(arguments, state, "--state", state, "--offsets", "0:100-400")
+    await slow.is_under_way()
+    says(await replay("--resume", state), 2, "another process goes on with %s now: wait" % state)
+    says(await replay("--state", state), 2, "--resume " + state, "--state")
+    await slow.ends(1, "interrupted: go on with --resume " + state, number=signal.SIGINT)
+    done = 100 + saved(state)
+    expect(done < 350, "it was in the middle", done)
+    delete_below(arguments, (0, done + 20))
+    says(await replay("--resume", state), 2, "begins at offset %d by now" % (done + 20), "--resume %s --skip-gone" % state)
+    rest = await replay("--resume", state, "--skip-gone")
+    says(rest, 0, "20 records are gone and left out")
+    expect(json.loads(rest.stdout)["written"] == 280, "all but these are replayed", rest.stdout)
+
+    # A deletion while it reads: more than it has fetched by then, in a partition of its own.
+    await publish(1, 40, 500_000)
+    state = next(path)
+    slow = Replay(arguments, state, "--state", state, "--partitions", "1", rate=4)
+    await slow.is_under_way()
+    delete_below(arguments, (1, confluent_kafka.OFFSET_END))
+    await slow.ends(3, "was deleted meanwhile", "--resume %s --skip-gone goes on behind it" % state)
+    written = saved(state)
+    expect(0 < written < 40, "it was in the middle", written)
+    rest = await replay("--resume", state, "--skip-gone")
+    says(rest, 0, "%d records are gone and left out" % (40 - written))
+    expect(json.loads(rest.stdout)["written"] == written, "nothing else is written", rest.stdout)
+
+    # A topic that is made again between, empty at first, and then with as many records as the former one had.
+    await publish(2, 300)
+    state = next(path)
+    slow = Replay(arguments, state, "--state", state, "--partitions", "2")
+    await slow.is_under_way()
+    await slow.ends(1, "--resume " + state, number=signal.SIGINT)
+    await make_again(arguments)
+    says(await replay("--resume", state), 2, topic + " was deleted and made again", "begin a new one")
+    await publish(2, 1_000)
+    says(await replay("--resume", state), 2, topic + " was deleted and made again", "begin a new one")
+    expect(not await again_and_again(arguments, 1_000), "nothing is written to the new one")
+    new = await replay("--partitions", "2", "--state", next(path))
+    expect(new.returncode == 0 and json.loads(new.stdout)["written"] == 1_000, "a new one replays all of it", new.stdout + new.stderr)
+
+
+PARTS = {"unfinished": unfinished, "interrupted": interrupted, "broker": broker, "gone": gone}
 
 if __name__ == "__main__":
-    run_part(__doc__, PARTS, "carillon-replay-", records=5_000)
+    run_part(__doc__, PARTS, "carillon-replay-", records=5_000, kafka_folder=None)
