@@ -34,7 +34,7 @@ public actor ClusterCheck {
   /// How long a group whose members nobody tells may take to commit for the first time.
   private static let commitMilliseconds: Int64 = 5_000
   /// Groups that are asked after at most, to name those that have committed something.
-  private static let groups = 32
+  private static let groups = 512
 
   /// Makes one for a cluster.
   public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) {
