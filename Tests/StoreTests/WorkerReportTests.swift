@@ -63,4 +63,18 @@ import Testing
     }
     #expect(failures.isEmpty, "\(failures)")
   }
+
+  /// Whoever adds up the lags of all lanes must not trap.
+  @Test func lagsThatNoPartitionCanHaveAreBounded() throws {
+    var report = Self.full
+    report.laneLags = (0..<32 as Range<Int32>).map {
+      WorkerReport.LaneLag(lane: "fan-out-0", partition: $0, records: .max, milliseconds: .max)
+    }
+    let read = try #require(WorkerReport(report.bytes))
+    let (sum, isTooMuch) = read.laneLags.reduce((Int64(0), false)) { before, lag in
+      let (sum, overflows) = before.0.addingReportingOverflow(lag.records)
+      return (sum, before.1 || overflows)
+    }
+    #expect(read.laneLags.count == 32 && sum > 0 && !isTooMuch)
+  }
 }

@@ -32,8 +32,9 @@ final class FollowingLog: Sendable {
       return (isFirst, isDue)
     }
     if isFirst, progress.followed < redriven {
+      let reason = redriven > OutcomeWatch.maximum ? "\(OutcomeWatch.maximum) are at most" : "Kafka has not told where they are"
       StandardError.line(
-        "\(redriven - progress.followed) of the \(redriven) redriven requests are not followed, for \(OutcomeWatch.maximum) are at most: 'carillon explain APNS-ID' says what became of them"
+        "\(redriven - progress.followed) of the \(redriven) redriven requests are not followed, for \(reason): 'carillon explain APNS-ID' says what became of them"
       )
     }
     if isDue {

@@ -119,8 +119,7 @@ enum RedriveCommand {
     // Its watches end with the process.
     let signals = StopSignals(on: EventLoop(name: "signals"))
     try await signals.watch()
-    // What Kafka has not told of its end may be in it: that is written again, with its first place, and judged to be a repeat.
-    let wayOn = order.isDryRun ? nil : "the same line goes on where it was, and nothing is shown twice"
+    let wayOn = order.isDryRun ? nil : "the same line goes on where it was\(order.promise)"
     return try await ReadingLog.with(kafka, loop: "dead-letters", wayOn: wayOn) { loop, log in
       let watch = OutcomeWatch(on: loop, kafka, rules)
       if waits != nil { try await watch.begin() }
@@ -173,6 +172,18 @@ extension Explanation {
     switch state {
     case .rejected, .dead: true
     case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .ended: false
+    }
+  }
+}
+
+extension LetterOrder {
+  /// What is true of requests that Kafka has taken without telling, and that are written again, as the end of a sentence.
+  fileprivate var promise: String {
+    switch action {
+    case .discard: ""
+    // They have their first place, and are judged to be repeats.
+    case .redrive(let edits) where !edits.isNew: ", and nothing is shown twice"
+    case .redrive: "; what Kafka has taken without telling is written again, as another new request"
     }
   }
 }

@@ -24,7 +24,7 @@ struct DeviceText {
     fire IDENTIFIER          a notification that waits for a place: the device is there
     links N                  new links to its attachments: those that it came with are good for a while
     settings [NAME VALUE]    shows or changes what notifications may do, the locale, the time zone
-    connect                  comes back after the cluster has told it to stay away
+    connect                  reconnects after the cluster has told it to stay away
     unregister               signs out, and ends
     quit                     ends (also Ctrl-C); what was delivered meanwhile comes at the next start
     N is the number in brackets, or an identifier.

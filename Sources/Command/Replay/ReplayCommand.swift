@@ -49,7 +49,9 @@ enum ReplayCommand {
     }
     defer { stopping.cancel() }
     let ending: ReplayEnding
-    do { ending = try await replayer.replay(plan, isResumed: isResumed) } catch { throw failure(error, plan, kafka, file?.path) }
+    do { ending = try await replayer.replay(plan, isResumed: isResumed) } catch {
+      throw failure(error, plan, kafka, file?.savedPath)
+    }
     switch ending {
     case .complete(let plan):
       // One that somebody has named stays.
@@ -59,11 +61,11 @@ enum ReplayCommand {
       return plan.counts.written > 0 ? .done : .answerIsNo
     case .stopped(let plan):
       printer.stopped(plan)
-      if let file { StandardError.line("interrupted: go on with --resume \(file.path)") }
+      if let path = file?.savedPath { StandardError.line("interrupted: go on with --resume \(path)") }
       return .answerIsNo
     case .failed(let error, let plan):
       printer.stopped(plan)
-      throw failure(error, plan, kafka, file?.path)
+      throw failure(error, plan, kafka, file?.savedPath)
     }
   }
 

@@ -94,6 +94,9 @@ final class ReplayFile {
     }
   }
 
+  /// Where it is, once somebody could go on with it.
+  var savedPath: String? { isEmpty ? nil : path }
+
   /// Removes it: there is nothing to go on with.
   func remove() { unlink(path) }
 

@@ -13,10 +13,10 @@ extension ClusterMismatch {
       let sources = found.map { "ce_source: /carillon/\($0)" }.joined(separator: ", ")
       let choice = found.count == 1 ? "give --cluster \(found[0])" : "give the --cluster of the transform workers"
       return
-        "the newest events call their cluster \(found.joined(separator: " and ")) (\(sources)), and not \(given), by which its workers would know nothing of what they have applied: \(choice)"
+        "the newest events call their cluster \(found.joined(separator: " and ")) (\(sources)), and not \(given), by which its workers would know nothing of what they have applied: \(choice); where it was renamed, and nothing has been published since, publish a request first"
     case .unusedRedis:
       return
-        "no cluster has used this Redis, so all that waits would count as unfinished: give the --redis of the workers; where it has lost everything, run 'carillon rebuild' first"
+        "no cluster has used this Redis, so all that waits would count as unfinished: give the --redis of the workers; where it has lost everything, run 'carillon rebuild' first; a worker that starts claims it, too"
     case .missingBuckets(let missing, let count):
       return
         "this Redis lacks \(missing) of \(count) buckets, so what waits there would count as unfinished: give the --buckets of the workers; where it has lost them, run 'carillon rebuild' first"
@@ -25,6 +25,7 @@ extension ClusterMismatch {
       return
         "the group \(TerminalText.visible(group)) has committed nothing of \(topic) and has no workers, though requests were judged: "
         + (others.isEmpty ? "give the --group of the transform workers" : "give --group, as one of those that have: \(found)")
+        + "; where they were away for longer than Kafka keeps a group's offsets, start them first"
     }
   }
 }

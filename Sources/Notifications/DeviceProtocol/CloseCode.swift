@@ -1,6 +1,6 @@
 /// Why the cluster closes a device's connection: the whole table.
 ///
-/// | code | name | comes back |
+/// | code | name | reconnects |
 /// |---|---|---|
 /// | 4000 | protocolError | after 60 s to 10 min |
 /// | 4001 | helloTimeout | after 1 s to 2 min |
@@ -128,7 +128,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     }
   }
 
-  /// Whether and when a device comes back after a close code of any kind: for those that are none of the table's after up to 2 minutes.
+  /// Whether and when a device reconnects after a close code of any kind: for those that are none of the table's after up to 2 minutes.
   public static func reconnection(after code: UInt16) -> Reconnection {
     CloseCode(rawValue: code)?.reconnection ?? .backOff(from: 0, to: 120_000)
   }

@@ -33,8 +33,8 @@ public actor ClusterCheck {
   private static let redisMilliseconds = 10_000
   /// How long a group whose members nobody tells may take to commit for the first time.
   private static let commitMilliseconds: Int64 = 5_000
-  /// Groups that are asked after at most, to name those that have committed something.
-  private static let groups = 512
+  /// How long other groups are asked after, to name those that have committed something.
+  private static let groupsMilliseconds: Int64 = 3_000
 
   /// Makes one for a cluster.
   public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) {
@@ -95,8 +95,8 @@ public actor ClusterCheck {
 
   /// Makes sure that the workers' group is one that has worked on the requests, or does now.
   ///
-  /// What it refuses cannot be right: requests were judged, but this group has committed nothing and has no members. A cluster whose workers
-  /// have not committed yet, and one whose workers have stopped, pass.
+  /// What it refuses is not known to be right: requests were judged, but this group has committed nothing and has no members. A cluster whose
+  /// workers have not committed yet passes, and one whose workers have stopped, as long as Kafka keeps their offsets.
   ///
   /// - Throws: ``ClusterMismatch/idleGroup(_:topic:others:)``; else what Kafka said.
   public func check(group: String) async throws {
@@ -116,9 +116,10 @@ public actor ClusterCheck {
       }
       guard try await admin.members(of: group).members.isEmpty else { return nil }
       var others: [String] = []
-      // Only for the message: who may not list groups gets none.
-      for other in ((try? await admin.groups()) ?? []).prefix(Self.groups) where other.name != group {
-        if try await !admin.committed(group: other.name, of: partitions).isEmpty { others.append(other.name) }
+      // Only for the message: who may not list groups, or ask for their offsets, gets none.
+      let until = SteadyClock.milliseconds() + Self.groupsMilliseconds
+      for other in (try? await admin.groups()) ?? [] where other.name != group && SteadyClock.milliseconds() < until {
+        if (try? await admin.committed(group: other.name, of: partitions).isEmpty) == false { others.append(other.name) }
       }
       return others.sorted()
     }

@@ -86,10 +86,13 @@ public actor Replayer {
       if isResumed {
         try await checkIncarnation(of: plan)
         plan = try await caughtUp(plan)
-      } else {
-        // The next save has them: so far nothing is written.
+      }
+      // By these a later process knows that it is the same topic; the next save has them.
+      if plan.partitions.contains(where: { $0.lastTimestamp == nil }) {
         let times = try await lastTimestamps(of: plan)
-        for place in plan.partitions.indices { plan.partitions[place].lastTimestamp = times[plan.partitions[place].partition] }
+        for place in plan.partitions.indices where plan.partitions[place].lastTimestamp == nil {
+          plan.partitions[place].lastTimestamp = times[plan.partitions[place].partition]
+        }
       }
       if isStopped { return .stopped(plan) }
     }

@@ -183,9 +183,14 @@ extension WorkerReport.LaneLag {
       let records = json["records"]?.integerValue
     else { return nil }
     self.init(
-      lane: lane, partition: Int32(partition), records: max(0, records),
+      lane: lane, partition: Int32(partition), records: min(max(0, records), Self.maximumRecords),
       milliseconds: WorkerReport.time(json["ms"]).map { max(0, $0) })
   }
+}
+
+extension WorkerReport.LaneLag {
+  /// No partition has more; whoever adds up those of all lanes stays within 64 bits.
+  fileprivate static var maximumRecords: Int64 { 1 << 50 }
 }
 
 extension WorkerReport.Condition {
