@@ -99,7 +99,8 @@ import Worker
       let token = try await Self.registered(lane)
       try await Self.with(lane) { stop, redis in
         let now = WallClock.milliseconds()
-        try await stop.make(.stop(by: "eve", reason: "prices"), at: now + 1_000)
+        // All of it was published before the stop began: it waits, and the stop ends it.
+        try await stop.make(.stop(by: "eve", reason: "prices"), at: now + 3_000_000)
         try await stop.make(.start(by: "eve"), at: now + 3_600_000)
         let mailbox = "m" + (try await lane.deviceKey(token, in: redis)).dropFirst()
         await lane.eventually("the lane has heard of it", withinSeconds: 30) { lane in
