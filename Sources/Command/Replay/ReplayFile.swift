@@ -48,7 +48,7 @@ final class ReplayFile {
       throw Failure(.wrongUsage, "another process goes on with \(path) now: wait until it has ended, or end it")
     }
     let bytes = try file.read()
-    guard !bytes.isEmpty else { throw Failure(.wrongUsage, "\(path) cannot be gone on with: \(Self.emptiness), and begin anew") }
+    guard !bytes.isEmpty else { throw Failure(.wrongUsage, "\(path) cannot be gone on with: \(Self.emptiness), and begin again") }
     do throws(ReplayPlanError) {
       return (file, try ReplayPlan(bytes))
     } catch {
