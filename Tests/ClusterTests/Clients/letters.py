@@ -38,7 +38,7 @@ async def letters(arguments, *words, code=0):
 
 
 async def groups(arguments):
-    return {(group["reason"], group["application"]): group for group in await letters(arguments, "list")}
+    return {(group["reason"], group["application"]): group for group in await letters(arguments, "list", code=None)}
 
 
 def audit(arguments, *flags):
