@@ -28,9 +28,10 @@ extension Consumer {
       list.add(partition, offset: start ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
       starts.append((partition, start))
     }
-    route(positions.map(\.0))
     let names = positions.map(\.0.description).joined(separator: ", ")
-    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "assign \(names)") { throw error }
+    if let error = read(positions.map(\.0), { .of(rd_kafka_incremental_assign(client.pointer, list.pointer), "assign \(names)") }) {
+      throw error
+    }
     return own(starts)
   }
 

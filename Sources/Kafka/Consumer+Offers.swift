@@ -21,10 +21,12 @@ extension Consumer {
     guard state == .open, partitions.all.indices.contains(offer.index), partitions[offer.index].state == .offered,
       partitions[offer.index].generation == offer.generation
     else { return false }
-    route([offer.topicPartition])
     let list = PartitionList(capacity: 1)
     list.add(offer.topicPartition, offset: offset ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
-    if let error = KafkaError.of(rd_kafka_incremental_assign(client.pointer, list.pointer), "begin \(offer.topicPartition)") {
+    let error = read([offer.topicPartition]) {
+      .of(rd_kafka_incremental_assign(client.pointer, list.pointer), "begin \(offer.topicPartition)")
+    }
+    if let error {
       report(error)
       return false
     }

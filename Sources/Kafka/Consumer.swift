@@ -184,8 +184,19 @@ public final class Consumer {
     pipe?.wake()
   }
 
-  /// Has librdkafka put the records of these partitions into the queue of records, and not into the group's; before they are assigned.
-  func route(_ partitions: some Sequence<TopicPartition>) {
+  /// Has librdkafka read partitions, and put their records into the queue of records, and not into the group's.
+  ///
+  /// - Parameter assign: gives them to librdkafka, and comes back when its thread has taken them.
+  func read(_ partitions: [TopicPartition], _ assign: () -> KafkaError?) -> KafkaError? {
+    route(partitions)
+    if let error = assign() { return error }
+    // Where it stops reading a partition, librdkafka forgets the queue. It does so on its thread, for one that has just been given up perhaps
+    // behind the first of these calls, and in any case before it takes this assignment: else its records would lie where nobody looks.
+    route(partitions)
+    return nil
+  }
+
+  private func route(_ partitions: [TopicPartition]) {
     for partition in partitions {
       guard let queue = rd_kafka_queue_get_partition(client.pointer, partition.topic, partition.partition) else { continue }
       rd_kafka_queue_forward(queue, records)
@@ -332,10 +343,11 @@ public final class Consumer {
         offer(withCompanions(change).map { partitions.offer($0, client: client.pointer) })
       } else if change.isAssignment {
         let operation = "take partitions"
-        route(change.partitions.partitions)
         report(
-          isCooperative
-            ? .of(rd_kafka_incremental_assign(client.pointer, list), operation) : .of(rd_kafka_assign(client.pointer, list), operation))
+          read(change.partitions.partitions) {
+            isCooperative
+              ? .of(rd_kafka_incremental_assign(client.pointer, list), operation) : .of(rd_kafka_assign(client.pointer, list), operation)
+          })
         _ = own(change.partitions.partitions.map { ($0, nil) })
       } else {
         let operation = "give partitions up"

@@ -71,6 +71,27 @@ import Testing
     }
   }
 
+  /// librdkafka stops reading a partition on a thread of its own, while it is begun again here.
+  @Test func whatStartsAgainIsReadHoweverSoonItIsBegun() async throws {
+    try await KafkaFixture.with { kafka in
+      let (partitions, times) = (Int32(64), 50)
+      let topic = try await kafka.topic(partitions: partitions)
+      try await kafka.publish((0..<partitions).map { TestRecord("\($0)", partition: $0) }, to: topic)
+      let lane = ConsumerLane()
+      var options = Consumer.Options()
+      options.offersPartitions = true
+      try await lane.open(kafka.configuration, options)
+      _ = try await lane.assign((0..<partitions).map { (TopicPartition(topic, $0), .earliest) })
+      for time in 1...times {
+        try await eventually("each partition is read for the \(time). time") { await lane.count >= Int(partitions) * time }
+        guard await lane.count == Int(partitions) * time else { break }
+        await lane.startAllAgain()
+      }
+      #expect(await lane.count >= Int(partitions) * times)
+      await lane.close()
+    }
+  }
+
   @Test func fromTheEndMeansFromAKnownOffset() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 2)

@@ -130,6 +130,15 @@ actor ConsumerLane {
   func pause(_ index: Int) { core?.consumer?.pause([index]) }
   func isPaused(_ index: Int) -> Bool { core?.consumer?.isPaused(index) ?? false }
   func resume(_ index: Int) { core?.consumer?.resume([index]) }
+  /// Starts each partition again that is owned, and begins it at once.
+  func startAllAgain() {
+    guard let consumer = core?.consumer else { return }
+    for partition in consumer.assignment {
+      consumer.startAgain(partition.index)
+      for offer in consumer.offers { consumer.begin(offer, at: nil) }
+    }
+  }
+
   func holdBatches() { core?.holdsBatches = true }
   func holdRevocations() { core?.holdsRevocations = true }
   func finishRevocations() { core?.revocations.forEach { $0.finish() } }

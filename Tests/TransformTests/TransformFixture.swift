@@ -180,6 +180,12 @@ actor TransformFixture {
     metrics.text.split(separator: "\n").first { $0.hasPrefix(name + " ") }.flatMap { Double($0.dropFirst(name.count + 1)) } ?? 0
   }
 
+  /// The metrics that are not 0, which say where a lane stands that does not come to its end.
+  private nonisolated var movedMetrics: String {
+    let lines = metrics.text.split(separator: "\n").filter { !$0.hasPrefix("#") && !$0.contains("_bucket{") && !$0.hasSuffix(" 0") }
+    return lines.joined(separator: "; ")
+  }
+
   /// How many requests ended so.
   nonisolated func count(_ verdict: RecordVerdict) -> Int {
     Int(metric("\(MetricNames.verdicts.name){verdict=\"\(verdict.name)\"}"))
@@ -266,7 +272,7 @@ actor TransformFixture {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while (try? await condition()) != true {
       guard ContinuousClock.now < deadline else {
-        Issue.record("not within \(seconds) s: \(what)", sourceLocation: location)
+        Issue.record("not within \(seconds) s: \(what); the lane: \(health.json) \(movedMetrics)", sourceLocation: location)
         return
       }
       try? await Task.sleep(for: .milliseconds(10))
