@@ -1,5 +1,6 @@
 import CUV
 import Glibc
+import Synchronization
 
 /// How a child process ended.
 public enum ChildExit: Sendable, Hashable {
@@ -67,10 +68,12 @@ public final class ChildProcess: HandleOwner {
     loop.preconditionOnLoop()
     var words = [executable] + arguments
     if endsWithParent, let guardian { words = [guardian, "--pdeathsig", "KILL", "--"] + words }
-    // C libraries make descriptors that a child would have too; what it is given is copied.
-    carillon_close_others_on_exec()
     let child = ChildProcess(on: loop, onExit)
-    let result = child.start(words[0], words, environment, output)
+    let result = withoutSpawning {
+      // C libraries make descriptors that a child would have too; what it is given is copied.
+      carillon_close_others_on_exec()
+      return child.start(words[0], words, environment, output)
+    }
     child.handle.adopt(by: child)
     guard result == 0 else {
       child.isOpen = false
@@ -80,6 +83,14 @@ public final class ChildProcess: HandleOwner {
     child.isRunning = true
     child.lastPid = child.handle.pointer.pointee.pid
     return child
+  }
+
+  private static let spawning = Mutex<Void>(())
+
+  /// Runs `body` while no thread starts a child: none has the descriptors that a C library makes in it, which are open in every child that
+  /// begins after their making and before they are marked. A child that has a listener keeps its port when all others have closed it.
+  public static func withoutSpawning<Value>(_ body: () throws -> Value) rethrows -> Value {
+    try spawning.withLock { _ in try body() }
   }
 
   /// What asks the kernel to kill a process with its parent (`PR_SET_PDEATHSIG` of prctl(2)) and becomes another program then.

@@ -1,4 +1,5 @@
 import CRdKafka
+import EventLoop
 import Synchronization
 
 /// librdkafka's mock cluster: a Kafka in this process, for trying things out and for tests. From any thread.
@@ -58,8 +59,9 @@ public final class EmbeddedBroker: @unchecked Sendable {
     let object = ConfigurationObject()
     try object.set("client.id", "embedded-broker")
     rd_kafka_conf_set_log_cb(object.pointer, nil)
-    client = try ClientHandle(RD_KAFKA_PRODUCER, object)
-    guard let cluster = rd_kafka_mock_cluster_new(client.pointer, brokers) else {
+    let client = try ClientHandle(RD_KAFKA_PRODUCER, object)
+    self.client = client
+    guard let cluster = ChildProcess.withoutSpawning({ rd_kafka_mock_cluster_new(client.pointer, brokers) }) else {
       client.end(leavingGroup: false) {}
       throw KafkaError(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "start an embedded broker", message: "no ports or descriptors are left")
     }
@@ -154,7 +156,7 @@ public final class EmbeddedBroker: @unchecked Sendable {
 
   /// Accepts connections again; all that are down come up.
   public func bringUp() throws(KafkaError) {
-    try whileOpen("bring the brokers up") { rd_kafka_mock_broker_set_up($0, -1) }
+    try whileOpen("bring the brokers up") { cluster in ChildProcess.withoutSpawning { rd_kafka_mock_broker_set_up(cluster, -1) } }
     kept.withLock { $0 = [] }
   }
 
