@@ -11,7 +11,7 @@ public struct TransformSettings: Sendable {
     /// The consumer group.
     public static let group = "carillon-transform"
     /// Unfinished records at most.
-    public static let inFlight = 50_000
+    public static let inFlight = 100_000
     /// The session timeout, in milliseconds.
     public static let sessionMilliseconds = 2_000
     /// Tries of a record that cannot be processed.

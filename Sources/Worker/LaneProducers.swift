@@ -13,10 +13,15 @@ public import Kafka
 ///
 /// With three thousand records a second over a dozen partitions, 5 ms make batches of one or two records, 50 ms of a dozen. A person does not
 /// notice 5 ms. 50 ms are noticed by nobody who reads events, and keep an acknowledged notification in its mailbox for as much longer.
-/// Order is kept within each of the two, not between them: a `response` may stand before the `delivered` of the same notification.
+/// Order is promised to nobody between the two: a `response` may stand before the `delivered` of the same notification.
+///
+/// What is only written down may come twice, and change its order, when sending is retried: outcomes have the ids of what happened, so that
+/// readers drop repeats, as they must after a worker's end; the journal is read as a union; a dead letter that is redriven twice is judged once.
+/// So `patient` is no idempotent producer, of which librdkafka lets no more than five requests, each of one partition, wait for a broker's
+/// answer: with 200 ms to Kafka and back those are 25 requests a second, whatever waits for them.
 public struct LaneProducers {
   /// Records that each of the two has in flight at most: four for each of a transform lane's unfinished requests.
-  public static let maximumRecords = 200_000
+  public static let maximumRecords = 400_000
 
   /// For what somebody waits for.
   public let prompt: Producer
@@ -26,9 +31,7 @@ public struct LaneProducers {
   /// Makes both, or none.
   ///
   /// - Parameters:
-  ///   - promptMayRepeat: what goes by the prompt one may come twice or change its order when sending is retried. Then it is no idempotent
-  ///     producer, of which librdkafka lets no more than five requests wait for a broker's answer: with 200 ms to Kafka and back that is
-  ///     25 MB/s.
+  ///   - promptMayRepeat: what goes by the prompt one may come twice or change its order, too.
   ///   - handler: gets the reports of both.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, promptMayRepeat: Bool = false, handler: any ProducerHandler,
@@ -40,7 +43,7 @@ public struct LaneProducers {
     options.maximumRecords = Self.maximumRecords
     prompt = try Producer(on: loop, kafka, options, handler: handler)
     options.lingerMilliseconds = 50
-    options.isIdempotent = true
+    options.isIdempotent = false
     do throws(KafkaError) {
       patient = try Producer(on: loop, kafka, options, handler: handler)
     } catch {

@@ -10,7 +10,8 @@ enum TransformOptions {
     "The consumer group: workers of one group share the requests.")
   static let inFlight = Setting(
     "transform.in-flight", .integer(1...1_000_000), default: TransformSettings.Defaults.inFlight,
-    "Unfinished records at most in a lane; beyond it its partitions wait. 100,000 a second with 200 ms to Kafka and back are 25,000.")
+    "Unfinished records at most in a lane; beyond it its partitions wait. 100,000 a second with 200 ms to Kafka and back are 60,000: "
+      + "each waits for its events, then for the journal.")
   static let mailbox = Setting(
     "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: TransformSettings.Defaults.mailboxBound,
     "Notifications that wait for a device at most; a further one evicts the oldest.")
