@@ -250,7 +250,7 @@ import Testing
           && metrics["carillon_transform_assigned_partitions"] == 8
       }
       let metrics = try await pair.metrics()
-      #expect(metrics["carillon_transform_in_flight"] == 0 && metrics["carillon_transform_in_flight_limit"] == 50_000)
+      #expect(metrics["carillon_transform_in_flight"] == 0 && metrics["carillon_transform_in_flight_limit"] == 100_000)
       #expect(metrics["carillon_transform_missed_total"] == 0)
     }
   }

@@ -60,7 +60,7 @@ import Worker
       #expect(lane.metric("carillon_event_bytes_total") > 0)
       #expect(lane.metric("carillon_fanout_connections_limit") == 50_000)
       await lane.eventually("its producers are shown") {
-        $0.metric("carillon_producer_queue_records_limit{lane=\"fan_out_0\",producer=\"prompt\"}") == 200_000
+        $0.metric("carillon_producer_queue_records_limit{lane=\"fan_out_0\",producer=\"prompt\"}") == 400_000
       }
     }
   }

@@ -13,7 +13,7 @@ import Worker
       await lane.eventually("its partitions are shown") {
         shown("carillon_lag_seconds") == 0 && lane.metric("carillon_transform_assigned_partitions") == 2
       }
-      #expect(lane.metric("carillon_transform_in_flight_limit") == 50_000)
+      #expect(lane.metric("carillon_transform_in_flight_limit") == 100_000)
       #expect(lane.metric("carillon_transform_in_flight_bytes_limit") == Double(96 << 20))
       try await lane.whileRedisStandsStill {
         try await lane.request("device:" + String(repeating: "a", count: 64), count: 3)

@@ -175,7 +175,7 @@ import Worker
       #expect(lane.metric("carillon_events_total{type=\"addressed\"}") == 2)
       #expect(lane.metric("carillon_transform_partitions") == 2)
       await lane.eventually("its producers are shown") {
-        lane.metric("carillon_producer_queue_records_limit{lane=\"transform_0\",producer=\"patient\"}") == 200_000
+        lane.metric("carillon_producer_queue_records_limit{lane=\"transform_0\",producer=\"patient\"}") == 400_000
       }
       // The first record's time is that of its publication, a redrive's is not.
       let first = try #require(try await lane.kafka.records(of: lane.topics.requests, count: 1).first)
