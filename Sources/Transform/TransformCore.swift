@@ -102,7 +102,7 @@ final class TransformCore: TransformTaskRunner {
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
     // A Redis that is rebuilt has to know it: revisions have it in them.
-    consumer.commitNote = { [unowned self] in Marker.note(incarnation: checkpoints.incarnation($0)) }
+    consumer.commitNote = { [unowned self] in Marker.note(incarnation: checkpoints.table.incarnation($0)) }
     let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger, metrics] in
       metrics.clients.kafkaFailed($0.code)
       logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
@@ -287,7 +287,7 @@ final class TransformCore: TransformTaskRunner {
     comparisonTimer.stop()
     watch.close()
     healthyTimer.close()
-    let partitions = consumer?.assignment.map { checkpoints.marked($0.topicPartition) } ?? []
+    let partitions = consumer?.assignment.map { checkpoints.table.marked($0.topicPartition) } ?? []
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
     // With the partitions goes what is finished: the markers and the group's offsets are raised to it, and no record of it comes again.
     await consumer?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
@@ -422,7 +422,7 @@ extension TransformCore: ConsumerHandler {
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
     intake?.revoked(partitions, isLost: isLost)
     guard let committer else { return revocation.finish() }
-    if isLost { checkpoints.revoked(partitions) } else { crashes.cleared(partitions.map { checkpoints.marked($0.topicPartition) }) }
+    if isLost { checkpoints.revoked(partitions) } else { crashes.cleared(partitions.map { checkpoints.table.marked($0.topicPartition) }) }
     // What is in flight cannot come to its end: the next lane reads it again.
     committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: hasFailed ? 0 : Self.revocationMilliseconds)
     journal?.hurry(forMilliseconds: Self.partingMilliseconds)

@@ -138,7 +138,7 @@ final class Pipeline {
     guard view.envelope.origin != nil else { return pass(view, slot) }
     let record = inFlight[slot].record
     let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-    switch replays.answer(view.envelope, at: position, marker: checkpoints?.marker(record.partitionIndex) ?? .max) {
+    switch replays.answer(view.envelope, at: position, marker: checkpoints?.table.marker(record.partitionIndex) ?? .max) {
     case .judge: pass(view, slot)
     case .applied:
       inFlight[slot].verdict = .replayed

@@ -94,7 +94,7 @@ final class Intake {
   /// that came together.
   func compared() {
     let assignment = consumer?.assignment ?? []
-    for partition in assignment { partitions[partition.index].incarnation = checkpoints.incarnation(partition.index) }
+    for partition in assignment { partitions[partition.index].incarnation = checkpoints.table.incarnation(partition.index) }
     guard consumer?.offers.isEmpty == true, !logged.isSuperset(of: assignment.map(\.topicPartition)) else { return }
     logged = Set(assignment.map(\.topicPartition))
     logger.info("partitions assigned", numbers(assignment))
@@ -153,7 +153,7 @@ final class Intake {
     var next = range.lowerBound
     scan: while next < range.upperBound {
       let record = batch[next]
-      if !checkpoints.hasUnconfirmed || isWork(record, committer) {
+      if !checkpoints.table.hasUnconfirmed || isWork(record, committer) {
         switch committer.begin(record) {
         case .begun(let ticket):
           let partition = partitions[record.partitionIndex]
@@ -172,7 +172,7 @@ final class Intake {
   private func advanceByGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) {
     consumer?.hold()
     guard !isMarking, pipeline.isIdle else { return }
-    let partition = checkpoints.marked(TopicPartition(batch[first].topic, batch[first].partition))
+    let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
     let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, partition), committer)
     // The next batch holds it again, and its first group waits for this one.
     if backlog.isEmpty { consumer?.release() }
@@ -185,7 +185,7 @@ final class Intake {
     crashes.mark(partition, group) { [self] isNoted in
       isMarking = false
       if bisection.isOver(after: begun.count), isNoted {
-        crashes.cleared(consumer?.assignment.map { checkpoints.marked($0.topicPartition) } ?? [])
+        crashes.cleared(consumer?.assignment.map { checkpoints.table.marked($0.topicPartition) } ?? [])
       }
       switch bisection.takeDeadly(partition, group.first) {
       case nil: pipeline.take(batch, begun)
@@ -198,7 +198,7 @@ final class Intake {
   /// Whether a record is to be begun: the first one that is read of a partition shows whether the marker fits at which reading began.
   private func isWork(_ record: RecordView, _ committer: OffsetCommitter) -> Bool {
     let index = record.partitionIndex
-    guard checkpoints.isUnconfirmed(index) else { return true }
+    guard checkpoints.table.isUnconfirmed(index) else { return true }
     guard let assigned = consumer?.assignment.first(where: { $0.index == index }), assigned.generation == record.generation else {
       return false
     }

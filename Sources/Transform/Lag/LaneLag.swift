@@ -100,7 +100,7 @@ final class LaneLag {
 
   private func observe(_ index: Int) {
     guard var partition = partitions[index], let progress = committer?.progress(of: index) else { return }
-    let wanted = checkpoints.wanted(index)
+    let wanted = checkpoints.table.wanted(index)
     let read = max(progress.newest.map { $0 + 1 } ?? wanted?.offset ?? 0, partition.reachedEnd)
     let finished = max(progress.committable ?? wanted?.offset ?? 0, partition.log?.lowerBound ?? 0)
     // What was given and waits for its turn is not finished.
@@ -114,7 +114,7 @@ final class LaneLag {
         now: WallClock.milliseconds()))
     // Of a partition that nobody has worked through nothing was wanted.
     if let log = partition.log, wanted != nil || progress.newest != nil {
-      if !partition.isBeginningKnown, let begun = checkpoints.begun(index) {
+      if !partition.isBeginningKnown, let begun = checkpoints.table.begun(index) {
         partition.isBeginningKnown = true
         _ = partition.behind.missed(reading: begun, logStart: log.lowerBound)
       }
