@@ -139,7 +139,14 @@ final class InFlight {
     switch flow.answered(slot) {
     case .wait: return
     case .retry: owner?.failed(slot)
-    case .finish: conclude(slot)
+    case .finish:
+      // A defect of this program, which would be a request that nobody hears of: it is tried again, and then goes to the dead letters.
+      guard records[slot].verdict != nil else {
+        flow.expect(1, of: slot)
+        fault(slot, "it has come to its end without a verdict")
+        return fail(slot)
+      }
+      conclude(slot)
     }
   }
 
