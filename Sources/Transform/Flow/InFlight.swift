@@ -141,12 +141,12 @@ final class InFlight {
     case .retry: owner?.failed(slot)
     case .finish:
       // A defect of this program, which would be a request that nobody hears of: it is tried again, and then goes to the dead letters.
-      guard records[slot].verdict != nil else {
+      guard let verdict = records[slot].verdict else {
         flow.expect(1, of: slot)
         fault(slot, "it has come to its end without a verdict")
         return fail(slot)
       }
-      conclude(slot)
+      conclude(slot, verdict)
     }
   }
 
@@ -160,15 +160,15 @@ final class InFlight {
   // MARK: End
 
   /// All outcomes of a record are durable, but for the journal, which has its ticket from now on.
-  private func conclude(_ slot: Flow.Slot) {
+  private func conclude(_ slot: Flow.Slot, _ verdict: RecordVerdict) {
     let faults = flow.faults(slot)
     flow.remove(slot)
     let record = records.take(slot)
     let now = loop.milliseconds()
     metrics.latency.observe(Double(now - record.arrived) / 1000)
     if !record.isRegistration { metrics.transformed(at: Int64(clamping: now) + wallOffset, published: record.record.timestamp) }
-    if record.verdict == .poison { logPoison(record, tries: faults) }
-    if let verdict = record.verdict { metrics.count(verdict, isRegistration: record.isRegistration) }
+    if verdict == .poison { logPoison(record, tries: faults) }
+    metrics.count(verdict, isRegistration: record.isRegistration)
     guard let journal, !record.isRegistration else {
       owner?.finished(record.ticket)
       return
