@@ -87,8 +87,8 @@ public final class ChildProcess: HandleOwner {
 
   private static let spawning = Mutex<Void>(())
 
-  /// Runs `body` while no thread starts a child: none has the descriptors that a C library makes in it, which are open in every child that
-  /// begins after their making and before they are marked. A child that has a listener keeps its port when all others have closed it.
+  /// Runs `body` while no thread starts a child. A child has what is open when it begins: until it has become its program, and for good
+  /// what a C library has made and not marked yet. As long as it has a listener nobody gets that port, though all others have closed it.
   public static func withoutSpawning<Value>(_ body: () throws -> Value) rethrows -> Value {
     try spawning.withLock { _ in try body() }
   }

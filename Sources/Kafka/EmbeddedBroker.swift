@@ -49,8 +49,6 @@ public final class EmbeddedBroker: @unchecked Sendable {
   private let cluster: OpaquePointer
   private let isOpen = Mutex(true)
   private let ended = Latch()
-  /// Hold the ports of brokers that are down.
-  private let kept = Mutex<[LoopbackSocket]>([])
 
   /// Starts brokers with the ids from 1, and makes topics.
   ///
@@ -148,16 +146,13 @@ public final class EmbeddedBroker: @unchecked Sendable {
 
   /// Cuts the connections of a broker, or of all, and refuses new ones.
   public func takeDown(broker id: Int32 = -1) throws(KafkaError) {
-    try whileOpen("take broker \(id) down") { rd_kafka_mock_broker_set_down($0, id) }
-    // The system may give its port to any connection that begins meanwhile, and then the broker could not come back.
-    let ports = bootstrapServers.enumerated().filter { id < 0 || $0.offset + 1 == id }.compactMap { Self.port($0.element) }
-    kept.withLock { $0 += ports.compactMap { LoopbackSocket(at: $0) } }
+    // It binds its port anew, to keep it, for which nobody else may have the listener that was there.
+    try whileOpen("take broker \(id) down") { cluster in ChildProcess.withoutSpawning { rd_kafka_mock_broker_set_down(cluster, id) } }
   }
 
   /// Accepts connections again; all that are down come up.
   public func bringUp() throws(KafkaError) {
-    try whileOpen("bring the brokers up") { cluster in ChildProcess.withoutSpawning { rd_kafka_mock_broker_set_up(cluster, -1) } }
-    kept.withLock { $0 = [] }
+    try whileOpen("bring the brokers up") { rd_kafka_mock_broker_set_up($0, -1) }
   }
 
   /// Delays each answer of a broker, or of all.

@@ -17,6 +17,33 @@ import Testing
     await broker.close()
   }
 
+  /// Without that librdkafka aborts the process, for the mock cluster cannot bind its port anew.
+  @Test func aBrokerMayGoDownWhileChildrenBegin() async throws {
+    let broker = try EmbeddedBroker()
+    let loops = [EventLoop(name: "children-1"), EventLoop(name: "children-2")]
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for loop in loops {
+        group.addTask {
+          while !Task.isCancelled {
+            let (ended, continuation) = AsyncStream.makeStream(of: ChildExit.self)
+            try await loop.run { _ = try ChildProcess.spawn(on: loop, executable: "true", arguments: []) { continuation.yield($0) } }
+            for await exit in ended {
+              #expect(exit == .exited(0))
+              break
+            }
+          }
+        }
+      }
+      for _ in 0..<40 {
+        try broker.takeDown()
+        try broker.bringUp()
+      }
+      group.cancelAll()
+    }
+    await broker.close()
+    for loop in loops { await loop.close() }
+  }
+
   @Test func clientsOfAChosenPortAreToldOfThatPortOnly() async throws {
     let loop = EventLoop(name: "port")
     let broker = try EmbeddedBroker(topics: [("orders", 2)])
