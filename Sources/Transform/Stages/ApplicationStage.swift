@@ -3,12 +3,20 @@ import Notifications
 import Store
 import Worker
 
+/// Who reads the applications, as the stage asks; `ApplicationsReader` says what it answers. Loop-confined.
+protocol KnownApplications: AnyObject {
+  var table: StoppedApplications { get }
+  func confirm(_ body: @escaping (Bool) -> Void)
+}
+
+extension ApplicationsReader: KnownApplications {}
+
 /// Finds out whether a request was published while its application was stopped: what was goes to no device. Loop-confined.
 ///
 /// A removal takes something off a screen, and passes. A stop that goes on as far as the lane knows may have ended before the request was
 /// published: such requests wait until the lane has read all that Kafka has of the applications. Nobody else's wait for that.
 final class ApplicationStage: Stage {
-  private let applications: ApplicationsReader
+  private let applications: any KnownApplications
   /// Redis is rebuilt, long after the requests were judged.
   private let isRebuilding: Bool
   private var waiting: [Flow.Parked: RequestContent] = [:]
@@ -19,7 +27,7 @@ final class ApplicationStage: Stage {
 
   /// - Parameter isRebuilding: Redis is rebuilt, long after the requests were judged: then a stop that goes on needs no second look, and what
   ///   a lane may have judged before it heard of a stop is judged as if it had; what of that still waits is ended where it waits.
-  init(on loop: EventLoop, _ applications: ApplicationsReader, isRebuilding: Bool) {
+  init(on loop: EventLoop, _ applications: any KnownApplications, isRebuilding: Bool) {
     self.applications = applications
     self.isRebuilding = isRebuilding
     retry = Timer(on: loop)
