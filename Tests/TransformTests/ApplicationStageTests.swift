@@ -95,11 +95,11 @@ import Worker
   @Test(arguments: 0..<20 as Range<UInt64>)
   func onlyWhatWasPublishedDuringAStopIsFilteredHoweverLateTheLaneHearsOfItsEnd(seed: UInt64) async throws {
     let loop = EventLoop(name: "stage")
-    try await loop.run { try Self.history(loop, seed: seed) }
+    try await Task(executorPreference: loop) { try await Self.history(loop, seed: seed) }.value
     await loop.close()
   }
 
-  private static func history(_ loop: EventLoop, seed: UInt64) throws {
+  private static func history(_ loop: EventLoop, seed: UInt64) async throws {
     var random = SeededRandom(seed: seed)
     func one(in count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
     let (reader, owner) = (Reader(), Owner())
@@ -173,5 +173,6 @@ import Worker
     }
     #expect(waiting.isEmpty, "nobody waits when all is known")
     #expect(filtered > 10 && shown > 10, "the history has both")
+    await stage.close()
   }
 }
