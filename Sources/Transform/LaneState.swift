@@ -1,7 +1,12 @@
-/// The phase that all parts of a lane read, and only the lane and its watch of Redis change. Loop-confined.
+/// The phase that all parts of a lane read, and that is changed by what they find. Loop-confined.
 final class LaneState {
   /// The phase.
   var phase: LanePhase
 
   init(_ phase: LanePhase = LanePhase()) { self.phase = phase }
+}
+
+/// Who does what the lane's phase asks for.
+protocol LanePhaseOwner: AnyObject {
+  func perform(_ actions: [LanePhase.Action])
 }

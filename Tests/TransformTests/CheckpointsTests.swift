@@ -68,7 +68,7 @@ private actor CheckpointsLane {
     init(on loop: EventLoop, _ address: RedisAddress) {
       shards = Shards(on: loop, StoreConfiguration(address, buckets: 2), clientName: "test")
       store = Markers(shards)
-      checkpoints = Checkpoints(store, CrashLoopDetector(CrashLoops(shards)), topics)
+      checkpoints = Checkpoints(store, CrashLoopDetector(on: loop, CrashLoops(shards)), topics)
       checkpoints.owner = self
     }
 

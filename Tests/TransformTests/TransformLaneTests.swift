@@ -57,6 +57,26 @@ import Worker
     }
   }
 
+  /// A little more than the bound, for a batch is taken whole.
+  @Test func whatIsInFlightIsBoundedByItsBytesAndWhatWaitsForThatIsTakenLater() async throws {
+    try await TransformFixture.with({ $0.inFlightBytes = 100_000 }) { lane in
+      var published = 0
+      try await lane.whileRedisStandsStill {
+        while published < 300 {
+          try await lane.request("user:nobody", count: 10, bytes: 3_000)
+          published += 10
+          let deadline = ContinuousClock.now + .seconds(3)
+          while lane.metric("carillon_transform_requests_total") < Double(published), ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(20))
+          }
+          if lane.metric("carillon_transform_requests_total") < Double(published) { break }
+        }
+        #expect(published < 300, "so many retain twenty times as much")
+      }
+      await lane.eventually("all of them are judged") { lane.count(.unregistered) == published }
+    }
+  }
+
   /// Deliveries have no record that waits for them, and take the room that pages wait for.
   @Test func pagesThatWaitForKafkaAreAskedForWhenItHasTakenDeliveries() async throws {
     try await TransformFixture.with({ $0.payloadBytes = 32_768 }) { lane in

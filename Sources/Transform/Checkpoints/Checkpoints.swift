@@ -55,8 +55,6 @@ final class Checkpoints {
   private let store: Markers
   private let crashes: CrashLoopDetector
   private(set) var table: CheckpointTable
-  /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
-  private var counted: [Int: MarkedPartition] = [:]
   private var work = Work.none
   /// The next comparison writes all markers again, to see whether Redis takes them.
   private var isProbing = false
@@ -70,19 +68,9 @@ final class Checkpoints {
 
   /// The partitions are gone.
   func revoked(_ partitions: [AssignedPartition]) {
-    for partition in partitions { counted[partition.index] = nil }
+    crashes.left(partitions.map(\.index))
     table.revoked(partitions)
   }
-
-  /// Partitions that were begun and have nothing under way: no process has ended over them.
-  func takeHealthy(_ isIdle: (_ index: Int) -> Bool) -> [MarkedPartition] {
-    let healthy = counted.filter { isIdle($0.key) }
-    for index in healthy.keys { counted[index] = nil }
-    return Array(healthy.values)
-  }
-
-  /// Whether there are partitions that have not been idle since they were begun.
-  var hasCounted: Bool { !counted.isEmpty }
 
   /// Redis may have lost something of all that was applied since the markers.
   func distrust() { table.distrust() }
@@ -169,7 +157,7 @@ final class Checkpoints {
     }
     for (offer, start) in zip(offers, starts.markers) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
-      counted[assigned.index] = table.marked(assigned.topicPartition)
+      crashes.watch(table.marked(assigned.topicPartition), assigned.index)
       table.began(assigned, at: start)
     }
     return Self.finding(consumer)

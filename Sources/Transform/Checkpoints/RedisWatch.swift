@@ -2,14 +2,6 @@ import EventLoop
 import Store
 import Worker
 
-/// What the watch of Redis asks of its lane.
-protocol RedisWatchOwner: AnyObject {
-  /// `inspect` is to run in a task of the lane.
-  func redisInspectionIsDue()
-  /// Does what the lane's phase asks for.
-  func perform(_ actions: [LanePhase.Action])
-}
-
 /// Whether Redis answers, takes writes and keeps them: each sign that it does not goes to the lane's phase, the health and the log.
 /// Loop-confined.
 final class RedisWatch {
@@ -22,7 +14,8 @@ final class RedisWatch {
   private let inspection: RedisInspection
   private let timer: Timer
   /// Runs inspections, and does what the phase asks for.
-  weak var owner: (any RedisWatchOwner)?
+  /// Does what the phase asks for, and has `inspect` called.
+  weak var owner: (any LanePhaseOwner & TransformTaskRunner)?
 
   init(
     on loop: EventLoop, _ configuration: StoreConfiguration, _ shards: Shards, _ state: LaneState, logger: Logger, health: Health,
@@ -36,7 +29,7 @@ final class RedisWatch {
     self.metrics = metrics
     inspection = RedisInspection(shards, metrics: metrics.redis)
     timer = Timer(on: loop)
-    timer.handler = { [unowned self] in owner?.redisInspectionIsDue() }
+    timer.handler = { [unowned self] in owner?.run(.inspectRedis) }
   }
 
   /// Connects to Redis, and follows its connection from there.

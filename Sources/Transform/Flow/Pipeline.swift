@@ -28,6 +28,7 @@ final class Pipeline {
   /// Nil where a Redis is rebuilt: what is replayed was read before, where it lay first.
   private let checkpoints: Checkpoints?
   private let inFlight: InFlight
+  private let maximumBytes: Int
   private let rejections: Rejections
   private let registry: RegistryWait
   private let stages: StageSequence
@@ -52,6 +53,7 @@ final class Pipeline {
     self.outcomes = outcomes
     self.state = state
     self.checkpoints = checkpoints
+    maximumBytes = settings.inFlightBytes
     reader = RequestReader(settings)
     replays = Replays(cluster: settings.cluster)
     inFlight = InFlight(on: loop, tries: settings.tries, journal: journal, metrics: metrics, logger: logger)
@@ -91,12 +93,9 @@ final class Pipeline {
 
   /// Whether more records may be taken: when nothing is under way they may, and as long as requests wait for the registry, to become
   /// complete by registrations.
-  var hasRoom: Bool { inFlight.bytes < Self.maximumBytes || isIdle || !state.phase.mayResolveRecipients }
+  var hasRoom: Bool { inFlight.bytes < maximumBytes || isIdle || !state.phase.mayResolveRecipients }
 
-  /// What the records in flight may retain, with what is made from them; so many of the largest kind are well below `inFlight`.
-  static let maximumBytes = 96 << 20
-
-  /// What they retain now.
+  /// What the records in flight retain now, with what is made from them.
   var bytesInFlight: Int { inFlight.bytes }
 
   /// Whether nothing is under way.

@@ -1,4 +1,11 @@
+import EventLoop
 import Store
+
+/// What is asked of the lane by who finds the record that takes its process down.
+protocol CrashLoopDetectorOwner: AnyObject {
+  /// Whether a partition is worked on, and nothing of it is under way.
+  func isIdle(_ index: Int) -> Bool
+}
 
 /// Finds the record that takes its worker's process down, by what the worker before has counted. Loop-confined.
 ///
@@ -55,9 +62,20 @@ final class CrashLoopDetector {
   /// So many records are begun in groups before a lane goes on as usual.
   static let bisectedRecords = 1_000
 
-  private let counts: CrashLoops
+  /// How long after its begin a partition is looked at: a record that takes its worker's process down does so sooner, or is under way.
+  private static let healthyMilliseconds = 2_000
 
-  init(_ counts: CrashLoops) { self.counts = counts }
+  private let counts: CrashLoops
+  /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
+  private var watched: [Int: MarkedPartition] = [:]
+  private let timer: Timer
+  weak var owner: (any CrashLoopDetectorOwner)?
+
+  init(on loop: EventLoop, _ counts: CrashLoops) {
+    self.counts = counts
+    timer = Timer(on: loop)
+    timer.handler = { [unowned self] in clearIdle() }
+  }
 
   /// Partitions are begun at these offsets.
   func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> Suspicion {
@@ -81,4 +99,25 @@ final class CrashLoopDetector {
 
   /// Partitions are left in order, or a lane has gone on as usual: nothing is suspected any more.
   func cleared(_ partitions: [MarkedPartition]) { counts.clear(partitions) }
+
+  /// A partition has begun: when it has been idle once, that did no harm.
+  func watch(_ partition: MarkedPartition, _ index: Int) {
+    watched[index] = partition
+    timer.start(after: Self.healthyMilliseconds)
+  }
+
+  /// Partitions that nobody is to look at any more.
+  func left(_ indexes: [Int]) {
+    for index in indexes { watched[index] = nil }
+  }
+
+  private func clearIdle() {
+    let idle = watched.filter { owner?.isIdle($0.key) == true }
+    left(Array(idle.keys))
+    if !idle.isEmpty { cleared(Array(idle.values)) }
+    if !watched.isEmpty { timer.start(after: Self.healthyMilliseconds) }
+  }
+
+  /// Nothing is looked at any more.
+  func close() { timer.close() }
 }

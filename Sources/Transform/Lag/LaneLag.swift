@@ -41,7 +41,7 @@ final class LaneLag {
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in tick() }
     metrics.inFlightLimit.set(settings.inFlight)
-    metrics.inFlightBytesLimit.set(Pipeline.maximumBytes)
+    metrics.inFlightBytesLimit.set(settings.inFlightBytes)
   }
 
   /// A consumer has joined the group.

@@ -1,0 +1,140 @@
+import EventLoop
+import Kafka
+import Store
+import Worker
+
+/// What a lane's membership in its group asks of the lane.
+protocol GroupMemberOwner: ConsumerHandler, TransformTaskRunner {
+  /// A consumer has joined the group; its partitions come later.
+  func joined(_ consumer: Consumer, _ committer: OffsetCommitter)
+  /// The consumer begins to leave the group, with its partitions: nothing of them is begun any more.
+  func leaves()
+  /// These offsets are finished: answers with those that may be committed.
+  func prepare(_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void)
+}
+
+/// The lane as a member of its group: the consumer, the offsets that it commits, and leaving and joining again. Loop-confined.
+final class GroupMember {
+  private enum Phase {
+    case outside
+    case joined(Consumer, OffsetCommitter)
+    /// It leaves, to join again.
+    case leaving(Consumer, OffsetCommitter)
+    /// It has left, and joins again until that is done.
+    case joiningAgain
+  }
+
+  private let loop: EventLoop
+  private let settings: TransformSettings
+  private let plan: GroupPlan
+  private let state: LaneState
+  private let checkpoints: Checkpoints
+  private let watch: GroupWatch
+  private let health: Health
+  private let logger: Logger
+  private let metrics: ClientMetrics
+  private var phase = Phase.outside
+  weak var owner: (any GroupMemberOwner)? { didSet { watch.owner = owner } }
+
+  init(
+    on loop: EventLoop, _ settings: TransformSettings, _ plan: GroupPlan, state: LaneState, checkpoints: Checkpoints, health: Health,
+    logger: Logger, metrics: ClientMetrics
+  ) {
+    (self.loop, self.settings, self.plan, self.state, self.checkpoints) = (loop, settings, plan, state, checkpoints)
+    (self.health, self.logger, self.metrics) = (health, logger, metrics)
+    watch = GroupWatch(on: loop, settings)
+  }
+
+  /// What the lane reads by; nil while it is outside the group.
+  var consumer: Consumer? { current?.consumer }
+
+  /// What commits its offsets.
+  var committer: OffsetCommitter? { current?.committer }
+
+  private var current: (consumer: Consumer, committer: OffsetCommitter)? {
+    switch phase {
+    case .joined(let consumer, let committer), .leaving(let consumer, let committer): (consumer, committer)
+    case .outside, .joiningAgain: nil
+    }
+  }
+
+  /// Whether it is leaving, to join again, or has left.
+  var isJoiningAgain: Bool {
+    switch phase {
+    case .leaving, .joiningAgain: true
+    case .outside, .joined: false
+    }
+  }
+
+  /// Makes a consumer, and joins the group.
+  func join() throws(KafkaError) {
+    guard let owner else { return }
+    let consumer = try Consumer(on: loop, settings.kafka, plan.options(settings), handler: owner)
+    consumer.onLog = { [logger] in logger.log($0) }
+    // A Redis that is rebuilt has to know it: revisions have it in them.
+    consumer.commitNote = { [checkpoints] in Marker.note(incarnation: checkpoints.table.incarnation($0)) }
+    let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger, metrics] in
+      metrics.kafkaFailed($0.code)
+      logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
+    }
+    committer.prepare = { [weak self] offsets, prepared in
+      guard let owner = self?.owner else { return prepared([]) }
+      owner.prepare(offsets, prepared)
+    }
+    phase = .joined(consumer, committer)
+    health.set("kafka", ready: false, Self.waitsForPartitions)
+    owner.joined(consumer, committer)
+    watch.attach(consumer)
+    try consumer.subscribe([settings.topics.requests])
+  }
+
+  /// What the health says until the group gives the lane a partition.
+  static let waitsForPartitions = "no partition is assigned yet"
+
+  /// Leaves the group and joins it again.
+  func joinAgain() async {
+    guard !isJoiningAgain else { return }
+    while true {
+      await leave()
+      guard !state.phase.isEnding else { return phase = .outside }
+      do {
+        return try join()
+      } catch {
+        health.set("kafka", ready: false, "\(error)")
+        logger.error("the group could not be joined again; it is tried again", ["error": "\(error)"])
+        await loop.sleep(milliseconds: 1_000)
+      }
+    }
+  }
+
+  /// Gives up the partitions, and the consumer.
+  private func leave() async {
+    if case .joined(let consumer, let committer) = phase {
+      phase = .leaving(consumer, committer)
+      owner?.leaves()
+      watch.detach()
+      await consumer.close()
+      committer.close()
+    }
+    phase = .joiningAgain
+  }
+
+  /// Joins the group again when it has partitions for the lane that nobody has.
+  func askForMembers(_ admin: Admin) async {
+    let partitions = await watch.ask(admin)
+    guard !partitions.isEmpty, !state.phase.isEnding else { return }
+    logger.warning(
+      "partitions have no owner; joining the group again",
+      ["topic": "\(settings.topics.requests)", "partitions": partitions.map { "\($0.partition)" }.joined(separator: ",")])
+    await joinAgain()
+  }
+
+  /// Leaves the group for good. The owner is asked for the last offsets.
+  func close(withinMilliseconds milliseconds: Int) async {
+    let current = current
+    await current?.consumer.close(withinMilliseconds: milliseconds)
+    watch.close()
+    current?.committer.close()
+    if case .joined = phase { phase = .outside }
+  }
+}
