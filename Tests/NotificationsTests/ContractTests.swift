@@ -106,7 +106,8 @@ import Testing
               facts.application = view.application
               if type != .unregisteredDevice { facts.details = .registration(registration) }
             default:
-              facts = EventFacts(type, of: entry, device: device, revision: Revision(entry.source))
+              let revision = Revision(entry.source)
+              facts = EventFacts(type, of: entry, device: device, revision: type == .updated ? revision.inIncarnation(1) : revision)
               if type == .collapsed { facts.details = .by(view.envelope.id) }
               if type == .filtered { facts.details = .reason("quiet hours") }
               if type == .response || type == .dismissed {

@@ -34,6 +34,22 @@ import Testing
     #expect(event.response == "r-1" && event.action == "REPLY" && event.userText == "Hi" && event.at == 1_700_000_000_000)
   }
 
+  @Test func theRevisionIsThatOfTheSourceUnlessTheEventNamesAnother() throws {
+    var facts = try facts(.delivered)
+    let source = try #require(facts.source)
+    facts.revision = Revision(source)
+    let event = try told(facts)
+    #expect(event.revision == Revision(source) && !event.json.contains("revision"))
+    for other in [Revision(source).inIncarnation(1), Revision(timestamp: 1_800_000_000_000, partition: 3, offset: 42)] {
+      facts.revision = other
+      #expect(try told(facts).revision == other)
+    }
+    let headers = [("ce_specversion", "1.0"), ("ce_id", "1"), ("ce_type", "carillon.delivered.v1"), ("ce_source", "/c")]
+    let wrong = #"{"source":{"topic":"t","partition":3,"offset":42},"revision":"12"}"#
+    let garbage = try withBytes(wrong) { try Event(headers: headers.map { (name: $0.0, value: $0.1) }, value: $0) }
+    #expect(garbage.source != nil && garbage.revision == nil, "one that is none is not taken for the source's")
+  }
+
   @Test func theSameHappeningHasTheSameIDWhenAndWhereverItIsTold() throws {
     let first = try told(try facts(.delivered))
     let again = try told(try facts(.delivered), at: 1_800_000_000_000)

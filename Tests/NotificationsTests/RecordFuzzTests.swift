@@ -73,7 +73,7 @@ import Testing
     writer.forEachHeader { headers.append(($0.rawValue, $1.text)) }
     do {
       let event = try writer.withValue { try Event(headers: headers, value: $0) }
-      if event.id != facts.id || event.type != facts.type || event.revision != facts.revision {
+      if event.id != facts.id || event.type != facts.type || event.revision != facts.revision ?? facts.source.map({ Revision($0) }) {
         return "the event says something else: \(event)"
       }
       return nil

@@ -31,7 +31,7 @@ public struct Event: Sendable, Equatable {
   public var user: String?
   /// Where the request came from first.
   public var source: SourceCoordinates?
-  /// The revision.
+  /// The revision: where the event names none, that of its source.
   public var revision: Revision?
   /// The worker that tells.
   public var worker: String?
@@ -82,7 +82,7 @@ public struct Event: Sendable, Equatable {
     }
     (application, user, worker) = (text("application"), text("user"), text("worker"))
     source = object["source"].flatMap(Self.coordinates)
-    revision = text("revision").flatMap { Revision($0) }
+    revision = object["revision"] == nil ? source.map { Revision($0.position) } : text("revision").flatMap { Revision($0) }
     devices = object["devices"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
     (reason, field, rule) = (text("reason"), text("field"), text("rule"))
     detail = text("detail")

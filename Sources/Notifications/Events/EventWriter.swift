@@ -109,7 +109,8 @@ public struct EventWriter: ~Copyable {
     buffer.append(field)
   }
 
-  /// Nothing stands here that stands in a header: the apns-id is the subject, and the identifier is the apns-id where none is given.
+  /// Nothing stands here that stands in a header: the apns-id is the subject, the identifier is the apns-id where none is given, and the
+  /// revision is the source's.
   private mutating func writeValue(_ event: EventFacts, at milliseconds: Int64) {
     json.reset()
     json.openObject()
@@ -128,7 +129,8 @@ public struct EventWriter: ~Copyable {
       json.member("timestamp", position.timestamp)
       json.closeObject()
     }
-    if let revision = event.revision {
+    // As a rule it is that of the source.
+    if let revision = event.revision, revision != event.source.map({ Revision($0) }) {
       json.key("revision")
       revision.withText { json.string(utf8: $0) }
     }
