@@ -1,7 +1,7 @@
 /// Bytes that grow at the end, in one allocation that is kept for the next use.
 struct CommandBuffer: ~Copyable {
   private(set) var base: UnsafeMutableRawPointer
-  private var capacity: Int
+  private(set) var capacity: Int
   private(set) var count = 0
 
   init(capacity: Int) {
@@ -92,10 +92,12 @@ struct CommandBuffer: ~Copyable {
     count -= removed
   }
 
-  /// Forgets all bytes, and gives memory beyond `kept` back.
+  /// Forgets all bytes. Memory beyond `kept` is given back by halves, each time that less than a quarter was of use: who needs as much
+  /// again at once would have new pages from the kernel for it each time.
   mutating func removeAll(keeping kept: Int) {
+    let used = count
     count = 0
-    if capacity > kept { resize(max(64, kept)) }
+    if capacity > kept, used < capacity / 4 { resize(max(64, kept, capacity / 2)) }
   }
 }
 
