@@ -158,6 +158,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     return uv_now(uv)
   }
 
+  /// Milliseconds since 1970 (``WallClock``), read once per turn, for what is told of thousands of things in it; on the loop only.
+  public func wallMilliseconds() -> Int64 { core.wallMilliseconds() }
+
   /// Runs `body` at the end of every turn, before the loop can block and before streams write what is queued; on the loop only.
   @discardableResult public func onTurnEnd(_ body: @escaping () -> Void) -> TurnEnd {
     let turnEnd = TurnEnd(core, body)

@@ -10,6 +10,8 @@ final class LoopCore {
   private let check: UnsafeMutablePointer<uv_check_t>
   private var isIdle = false
   private var isDraining = false
+  /// The time of day, and when in the loop's own milliseconds it was read.
+  private var wall: (read: UInt64, milliseconds: Int64) = (.max, 0)
   var turnEnds: [TurnEnd] = []
   var whenClosed: [CheckedContinuation<Void, Never>] = []
   /// Streams with something to write in this turn.
@@ -50,6 +52,12 @@ final class LoopCore {
   static func of(_ loop: UnsafeMutablePointer<uv_loop_t>?) -> LoopCore {
     guard let data = loop?.pointee.data else { preconditionFailure("a running loop has its core") }
     return Unmanaged<LoopCore>.fromOpaque(data).takeUnretainedValue()
+  }
+
+  func wallMilliseconds() -> Int64 {
+    let now = uv_now(uv)
+    if wall.read != now { wall = (now, WallClock.milliseconds()) }
+    return wall.milliseconds
   }
 
   private func raw(_ handle: UnsafeMutablePointer<some Any>) -> UnsafeMutablePointer<uv_handle_t> {

@@ -63,7 +63,8 @@ final class TransformCore: TransformTaskRunner {
     let journal = try Journal(on: loop, settings, producer: producers.patient, metrics: metrics)
     self.journal = journal
     journal.owner = self
-    let outcomes = try Outcomes(settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
+    let outcomes = try Outcomes(
+      on: loop, settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
     let pipeline = Pipeline(
       on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, applications: applications, outcomes: outcomes,
       journal: journal, logger: logger, metrics: metrics)

@@ -20,6 +20,7 @@ final class EventProducer {
     let devices: ProducerTopic
   }
 
+  private let loop: EventLoop
   private let settings: FanOutSettings
   private let metrics: FanOutMetrics
   private var phase = Phase.closed
@@ -27,7 +28,8 @@ final class EventProducer {
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 64)
 
-  init(_ settings: FanOutSettings, metrics: FanOutMetrics) {
+  init(on loop: EventLoop, _ settings: FanOutSettings, metrics: FanOutMetrics) {
+    self.loop = loop
     self.settings = settings
     self.metrics = metrics
     writer = EventWriter(source: "/carillon/\(settings.cluster)", worker: settings.worker, requestsTopic: settings.topics.requests)
@@ -36,7 +38,7 @@ final class EventProducer {
   /// Makes Kafka's producers.
   ///
   /// - Parameter handler: gets the reports.
-  func open(on loop: EventLoop, handler: any ProducerHandler, logger: Logger) async throws(KafkaError) {
+  func open(handler: any ProducerHandler, logger: Logger) async throws(KafkaError) {
     let producers = try await LaneProducers(on: loop, settings.kafka, handler: handler) { logger.log($0) }
     do throws(KafkaError) {
       phase = .open(
@@ -54,7 +56,7 @@ final class EventProducer {
   /// Emits an event; false when Kafka's queue is full.
   func emit(_ facts: EventFacts, key: UnsafeRawBufferPointer, for purpose: EventPurpose) -> Bool {
     guard case .open(let producers, let topics) = phase else { return false }
-    writer.write(facts, at: WallClock.milliseconds())
+    writer.write(facts, at: loop.wallMilliseconds())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     let (producer, topic) =
       switch purpose {

@@ -51,7 +51,7 @@ final class FanOutCore {
     shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
     watch = RedisWatch(on: loop, shards, settings.topics, admin, interval: settings.store.inspectionMilliseconds, metrics: metrics.redis)
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
-    events = EventProducer(settings, metrics: metrics)
+    events = EventProducer(on: loop, settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
     admission = Admission(on: loop, settings, metrics: metrics)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
@@ -73,7 +73,7 @@ final class FanOutCore {
   /// Connects, takes a partition, reads it from its end, and only then lets devices in; answers where they connect.
   func start() async throws -> SocketAddress {
     watchRedis()
-    try await events.open(on: loop, handler: self, logger: logger)
+    try await events.open(handler: self, logger: logger)
     var options = Consumer.Options()
     // For company, as in the transform stage; shorter, since takeovers come this way, too, and a delivery has waited before. An idle lane
     // fetches as often, which is most of what it does.

@@ -94,18 +94,19 @@ public final class Judge {
 
   // MARK: A call
 
+  /// By their places: requests are large, and to go over an array by its elements copies each.
   private func write(_ requests: [JudgeRequest], _ now: Int64) {
     calls += 1
     buckets.removeAll(keepingCapacity: true)
-    for request in requests where lastCall[request.bucket] != calls {
-      lastCall[request.bucket] = calls
-      buckets.append(request.bucket)
+    for index in requests.indices where lastCall[requests[index].bucket] != calls {
+      lastCall[requests[index].bucket] = calls
+      buckets.append(requests[index].bucket)
     }
     command.begin(Self.script, keys: 2 * requests.count + buckets.count)
-    for request in requests {
-      request.arena.bytes.withUnsafeBytes { arena in
-        appendKey("d", request.bucket, arena[request.token])
-        appendKey("m", request.bucket, arena[request.token])
+    for index in requests.indices {
+      requests[index].arena.bytes.withUnsafeBytes { arena in
+        appendKey("d", requests[index].bucket, arena[requests[index].token])
+        appendKey("m", requests[index].bucket, arena[requests[index].token])
       }
     }
     for bucket in buckets { command.append(shards.keys.guardKey(bucket)) }
@@ -115,12 +116,12 @@ public final class Judge {
     command.append(limits.ids)
     command.append(limits.revisions)
     command.beginArgument()
-    for request in requests { request.arena.bytes.withUnsafeBytes { command.extend(headOf: request.entry, in: $0) } }
+    for index in requests.indices { requests[index].arena.bytes.withUnsafeBytes { command.extend(headOf: requests[index].entry, in: $0) } }
     command.endArgument()
-    for request in requests {
-      request.arena.bytes.withUnsafeBytes { arena in
-        let entry = arena[request.entry.span]
-        command.append(request.isExpired ? UnsafeRawBufferPointer(rebasing: entry.prefix(NotificationID.byteCount)) : entry)
+    for index in requests.indices {
+      requests[index].arena.bytes.withUnsafeBytes { arena in
+        let entry = arena[requests[index].entry.span]
+        command.append(requests[index].isExpired ? UnsafeRawBufferPointer(rebasing: entry.prefix(NotificationID.byteCount)) : entry)
       }
     }
   }

@@ -27,8 +27,6 @@ final class InFlight {
   var flow: Flow
   private var records = InFlightTable()
   private let budget = MemoryBudget()
-  /// What is to be added to the loop's milliseconds for those since 1970: as it was with the last batch.
-  private var wallOffset: Int64 = 0
   weak var owner: (any InFlightOwner)?
 
   /// - Parameter tries: of a record that cannot be processed.
@@ -55,7 +53,6 @@ final class InFlight {
   func begin(_ batch: RecordBatch, _ begun: [BegunRecord], deadLetteredAfter faults: Int = 0) -> [Flow.Slot] {
     let retained = retain(batch, begun.map(\.index))
     let now = loop.milliseconds()
-    wallOffset = WallClock.milliseconds() - Int64(clamping: now)
     return begun.map { record in
       metrics.took(isRegistration: record.isRegistration)
       let slot = flow.begin(deadLetteredAfter: faults)
@@ -166,7 +163,7 @@ final class InFlight {
     let record = records.take(slot)
     let now = loop.milliseconds()
     metrics.latency.observe(Double(now - record.arrived) / 1000)
-    if !record.isRegistration { metrics.transformed(at: Int64(clamping: now) + wallOffset, published: record.record.timestamp) }
+    if !record.isRegistration { metrics.transformed(at: loop.wallMilliseconds(), published: record.record.timestamp) }
     if verdict == .poison { logPoison(record, tries: faults) }
     metrics.count(verdict, isRegistration: record.isRegistration)
     guard let journal, !record.isRegistration else {

@@ -16,10 +16,9 @@ protocol GroupMemberOwner: ConsumerHandler, TransformTaskRunner {
 /// The lane as a member of its group: the consumer, the offsets that it commits, and leaving and joining again. Loop-confined.
 final class GroupMember {
   private enum Phase {
-    case outside
-    case joined(Consumer, OffsetCommitter)
+    case outside, joined
     /// It leaves, to join again.
-    case leaving(Consumer, OffsetCommitter)
+    case leaving
     /// It has left, and joins again until that is done.
     case joiningAgain
   }
@@ -34,6 +33,10 @@ final class GroupMember {
   private let logger: Logger
   private let metrics: ClientMetrics
   private var phase = Phase.outside
+  /// What the lane reads by; nil while it is outside the group.
+  private(set) var consumer: Consumer?
+  /// What commits its offsets.
+  private(set) var committer: OffsetCommitter?
   weak var owner: (any GroupMemberOwner)? { didSet { watch.owner = owner } }
 
   init(
@@ -45,26 +48,8 @@ final class GroupMember {
     watch = GroupWatch(on: loop, settings)
   }
 
-  /// What the lane reads by; nil while it is outside the group.
-  var consumer: Consumer? { current?.consumer }
-
-  /// What commits its offsets.
-  var committer: OffsetCommitter? { current?.committer }
-
-  private var current: (consumer: Consumer, committer: OffsetCommitter)? {
-    switch phase {
-    case .joined(let consumer, let committer), .leaving(let consumer, let committer): (consumer, committer)
-    case .outside, .joiningAgain: nil
-    }
-  }
-
   /// Whether it is leaving, to join again, or has left.
-  var isJoiningAgain: Bool {
-    switch phase {
-    case .leaving, .joiningAgain: true
-    case .outside, .joined: false
-    }
-  }
+  var isJoiningAgain: Bool { phase == .leaving || phase == .joiningAgain }
 
   /// Makes a consumer, and joins the group.
   func join() throws(KafkaError) {
@@ -81,7 +66,7 @@ final class GroupMember {
       guard let owner = self?.owner else { return prepared([]) }
       owner.prepare(offsets, prepared)
     }
-    phase = .joined(consumer, committer)
+    (self.consumer, self.committer, phase) = (consumer, committer, .joined)
     health.set("kafka", ready: false, Self.waitsForPartitions)
     owner.joined(consumer, committer)
     watch.attach(consumer)
@@ -109,14 +94,14 @@ final class GroupMember {
 
   /// Gives up the partitions, and the consumer.
   private func leave() async {
-    if case .joined(let consumer, let committer) = phase {
-      phase = .leaving(consumer, committer)
+    if phase == .joined {
+      phase = .leaving
       owner?.leaves()
       watch.detach()
-      await consumer.close()
-      committer.close()
+      await consumer?.close()
+      committer?.close()
     }
-    phase = .joiningAgain
+    (consumer, committer, phase) = (nil, nil, .joiningAgain)
   }
 
   /// Joins the group again when it has partitions for the lane that nobody has.
@@ -131,10 +116,9 @@ final class GroupMember {
 
   /// Leaves the group for good. The owner is asked for the last offsets.
   func close(withinMilliseconds milliseconds: Int) async {
-    let current = current
-    await current?.consumer.close(withinMilliseconds: milliseconds)
+    await consumer?.close(withinMilliseconds: milliseconds)
     watch.close()
-    current?.committer.close()
-    if case .joined = phase { phase = .outside }
+    committer?.close()
+    if phase == .joined { (consumer, committer, phase) = (nil, nil, .outside) }
   }
 }

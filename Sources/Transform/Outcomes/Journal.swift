@@ -53,7 +53,7 @@ final class Journal {
   /// Notes the verdict on a request that is for one device, or for none, since no device was asked for.
   func append(_ source: JournalSource, _ judgement: JournalJudgement) {
     let journal = journal(source)
-    journal.append(source.place, judgement, now: WallClock.milliseconds())
+    journal.append(source.place, judgement, now: loop.wallMilliseconds())
     written(journal)
   }
 
@@ -63,14 +63,14 @@ final class Journal {
     _ device: (_ number: Int, _ then: (UnsafeRawBufferPointer, JournalJudgement) -> Void) -> Void
   ) {
     let journal = journal(source)
-    journal.append(source.place, count: count, closing: closing, now: WallClock.milliseconds(), device)
+    journal.append(source.place, count: count, closing: closing, now: loop.wallMilliseconds(), device)
     written(journal)
   }
 
   /// Notes which service extensions a request has passed: the bytes of so many.
   func append(_ source: JournalSource, extensions: UnsafeRawBufferPointer, count: Int) {
     let journal = journal(source)
-    journal.append(source.place, extensions: extensions, count: count, now: WallClock.milliseconds())
+    journal.append(source.place, extensions: extensions, count: count, now: loop.wallMilliseconds())
     written(journal)
   }
 

@@ -53,6 +53,7 @@ final class Outcomes {
     let record: Flow.Slot
   }
 
+  private let loop: EventLoop
   private let producers: (events: Producer, deliveries: Producer)
   private let metrics: ClientMetrics
   /// Nothing is emitted: what is done was done and emitted before.
@@ -67,9 +68,11 @@ final class Outcomes {
   /// - Parameters:
   ///   - events: sends events and dead letters.
   ///   - deliveries: sends deliveries.
-  init(_ settings: TransformSettings, events: Producer, deliveries: Producer, metrics: ClientMetrics, isSilent: Bool = false)
-    throws(KafkaError)
-  {
+  init(
+    on loop: EventLoop, _ settings: TransformSettings, events: Producer, deliveries: Producer, metrics: ClientMetrics,
+    isSilent: Bool = false
+  ) throws(KafkaError) {
+    self.loop = loop
     producers = (events, deliveries)
     self.metrics = metrics
     self.isSilent = isSilent
@@ -220,7 +223,7 @@ final class Outcomes {
 
   private func produce(_ facts: EventFacts, key: UnsafeRawBufferPointer, _ purpose: OutcomePurpose) -> Produced {
     if isSilent { return Produced() }
-    writer.write(facts, at: WallClock.milliseconds())
+    writer.write(facts, at: loop.wallMilliseconds())
     writer.forEachHeader { header, value in headers.append(header.name, value) }
     // A target that breaks the rules may be as long as a record.
     let key = UnsafeRawBufferPointer(rebasing: key.prefix(EventWriter.longestText))

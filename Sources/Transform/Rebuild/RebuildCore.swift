@@ -74,7 +74,7 @@ final class RebuildCore: ConsumerHandler {
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducerHandler())
     let metrics = TransformMetrics(MetricRegistry())
-    let outcomes = try Outcomes(settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
+    let outcomes = try Outcomes(on: loop, settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
