@@ -2,8 +2,8 @@ import Notifications
 import Store
 public import Worker
 
-/// What one transform lane counts.
-public struct TransformMetrics: Sendable {
+/// What one transform lane counts. An object, since a copy of so many cells costs more than a request.
+public final class TransformMetrics: Sendable {
   let requests: Counter
   let registrations: Counter
   let evicted: Counter

@@ -34,8 +34,8 @@ enum DeliveryPath: String, CaseIterable {
   case mailbox
 }
 
-/// What one fan-out lane counts.
-public struct FanOutMetrics: Sendable {
+/// What one fan-out lane counts. An object, since a copy of so many cells costs more than a delivery.
+public final class FanOutMetrics: Sendable {
   let connections: Gauge
   let sessions: Counter
   let sent: Counter

@@ -3,7 +3,7 @@ public import Kafka
 public import Notifications
 
 /// What a lane counts of its clients of Redis and Kafka, whichever stage it is of.
-public struct ClientMetrics: Sendable {
+public final class ClientMetrics: Sendable {
   private let redis: [String: Counter]
   private let kafka: CounterSet
   private let events: [EventType: Counter]
