@@ -224,7 +224,7 @@ extension TransformCore: CrashLoopDetectorOwner {
 extension TransformCore: PipelineOwner {
   func finished(_ ticket: RecordTicket) {
     member?.committer?.finish(ticket)
-    intake?.finished()
+    intake?.madeRoom()
     resumeWhenIdle()
   }
 
@@ -239,6 +239,8 @@ extension TransformCore: PipelineOwner {
   func redisLostBucket() { watch.distrust("Redis does not have a bucket any more") }
 
   func redisRefusedWrites(_ error: StoreError) { watch.refusedWrites(error) }
+
+  func redisCaughtUp() { intake?.madeRoom() }
 }
 
 extension TransformCore: CheckpointsOwner {

@@ -77,6 +77,24 @@ import Worker
     }
   }
 
+  /// What lies before Redis is written out, and would only lie there.
+  @Test func whatIsAskedOfRedisAtATimeIsBoundedAndWhatWaitsForThatIsTakenLater() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      try await lane.whileRedisStandsStill {
+        try await lane.request("device:" + token, count: 20_000)
+        let deadline = ContinuousClock.now + .seconds(4)
+        while lane.metric("carillon_transform_requests_total") < 20_000, ContinuousClock.now < deadline {
+          try await Task.sleep(for: .milliseconds(50))
+        }
+        let taken = lane.metric("carillon_transform_requests_total")
+        #expect(taken > 0 && taken < 18_000, "\(taken): 256 calls of 64 requests and what comes in a turn")
+      }
+      await lane.eventually("all of them are judged", withinSeconds: 120) { try await lane.committed(lane.topics.requests) == 20_000 }
+    }
+  }
+
   /// Deliveries have no record that waits for them, and take the room that pages wait for.
   @Test func pagesThatWaitForKafkaAreAskedForWhenItHasTakenDeliveries() async throws {
     try await TransformFixture.with({ $0.payloadBytes = 32_768 }) { lane in

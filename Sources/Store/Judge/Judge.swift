@@ -52,6 +52,9 @@ public final class Judge {
     lastCall = Array(repeating: 0, count: shards.keys.buckets)
   }
 
+  /// Calls that are not answered yet.
+  public var callsInFlight: Int { inbox.calls.count }
+
   /// Told what is judged.
   public var handler: (any JudgeHandler)? {
     get { inbox.handler }

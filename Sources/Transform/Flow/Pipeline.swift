@@ -15,6 +15,8 @@ protocol PipelineOwner: AnyObject {
   func redisLostBucket()
   /// Redis takes nothing that writes.
   func redisRefusedWrites(_ error: StoreError)
+  /// Redis has caught up: there may be room for more.
+  func redisCaughtUp()
 }
 
 /// The stages of the records in flight: makes them, takes records in, and hands each on. Loop-confined.
@@ -93,7 +95,7 @@ final class Pipeline {
 
   /// Whether more records may be taken: when nothing is under way they may, and as long as requests wait for the registry, to become
   /// complete by registrations.
-  var hasRoom: Bool { inFlight.bytes < maximumBytes || isIdle || !state.phase.mayResolveRecipients }
+  var hasRoom: Bool { inFlight.bytes < maximumBytes && !judge.isBusy || isIdle || !state.phase.mayResolveRecipients }
 
   /// What the records in flight retain now, with what is made from them.
   var bytesInFlight: Int { inFlight.bytes }
@@ -259,5 +261,8 @@ extension Pipeline: JudgeStageOwner {
 
   func overflowed(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries) { evictions.begin(token, overflow) }
 
-  func judged() { recipients.askWaiting() }
+  func judged() {
+    recipients.askWaiting()
+    if judge.hasCaughtUp { owner?.redisCaughtUp() }
+  }
 }

@@ -138,8 +138,8 @@ final class Intake {
     consumer.release()
   }
 
-  /// A record is finished: goes on when that makes room.
-  func finished() {
+  /// A record is finished, or Redis has caught up: goes on when that makes room.
+  func madeRoom() {
     guard let committer, !backlog.isEmpty else { return }
     // Half of the slots, so that a batch is worth its turn.
     let hasRoom = pipeline.hasRoom && committer.hasRoom && committer.inFlight <= settings.inFlight / 2

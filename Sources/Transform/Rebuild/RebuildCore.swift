@@ -382,6 +382,8 @@ extension RebuildCore: PipelineOwner {
   func isCurrent(_ ticket: RecordTicket) -> Bool { true }
   func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost what was being rebuilt: begin again")) }
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
+  /// Nothing is held back for that here.
+  func redisCaughtUp() {}
 }
 
 extension EventType {

@@ -38,6 +38,15 @@ final class JudgeStage: JudgeHandler {
     judge.add(JudgeRequest(tag: slot, in: arena, token: token, entry), alone: inFlight[slot].isSuspect)
   }
 
+  /// Whether Redis has enough to do. What waits there is written out for it, and gone from the processor's caches when it answers: more
+  /// than so many calls, of up to 64 requests, gain nothing.
+  var isBusy: Bool { judge.callsInFlight >= Self.callsMaximum }
+
+  /// Whether that has come down, so that what goes on is worth its turn.
+  var hasCaughtUp: Bool { judge.callsInFlight <= Self.callsMaximum / 2 }
+
+  private static let callsMaximum = 256
+
   /// Sends what was taken.
   func send() { judge.send(now: WallClock.seconds()) }
 
