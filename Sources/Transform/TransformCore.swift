@@ -98,7 +98,9 @@ final class TransformCore: TransformTaskRunner {
       switch action {
       case .hold: intake?.hold()
       case .pauseRequests: intake?.pauseRequests()
-      case .resumeRequests: intake?.resumeRequests()
+      case .resumeRequests:
+        intake?.resumeRequests()
+        crashes.resumed()
       case .advance:
         pipeline?.dropEnded()
         if state.phase.mayResolveRecipients { pipeline?.registryRestored() }
@@ -218,7 +220,10 @@ extension TransformCore: MarkerComparisonOwner {
 }
 
 extension TransformCore: CrashLoopDetectorOwner {
-  func isIdle(_ index: Int) -> Bool { state.phase.mayBegin && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0 }
+  func isIdle(_ index: Int) -> Bool {
+    // While only registrations flow the requests are paused, and nothing is known of them.
+    state.phase.mayBegin && !state.phase.isRegistryBehind && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0
+  }
 }
 
 extension TransformCore: PipelineOwner {
@@ -312,6 +317,7 @@ extension TransformCore: ConsumerHandler {
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
     intake?.revoked(partitions, isLost: isLost)
     guard let committer = member?.committer else { return revocation.finish() }
+    crashes.left(partitions.map(\.index))
     if isLost { checkpoints.revoked(partitions) } else { crashes.cleared(partitions.map { checkpoints.table.marked($0.topicPartition) }) }
     // What is in flight cannot come to its end: the next lane reads it again.
     committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: hasFailed ? 0 : Self.revocationMilliseconds)

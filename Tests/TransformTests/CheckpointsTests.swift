@@ -60,6 +60,7 @@ private actor CheckpointsLane {
     let topics = Topics(prefix: KafkaFixture.unique("checkpoints") + ".")
     let shards: Shards
     let store: Markers
+    let crashes: CrashLoopDetector
     let checkpoints: Checkpoints
     var consumer: Consumer?
     var revocation: Revocation?
@@ -68,7 +69,8 @@ private actor CheckpointsLane {
     init(on loop: EventLoop, _ address: RedisAddress) {
       shards = Shards(on: loop, StoreConfiguration(address, buckets: 2), clientName: "test")
       store = Markers(shards)
-      checkpoints = Checkpoints(store, CrashLoopDetector(on: loop, CrashLoops(shards)), topics)
+      crashes = CrashLoopDetector(on: loop, CrashLoops(shards))
+      checkpoints = Checkpoints(store, crashes, topics)
       checkpoints.owner = self
     }
 
@@ -182,6 +184,7 @@ private actor CheckpointsLane {
     parts?.revocation?.finish()
     await leaving?.value
     await close()
+    parts?.crashes.close()
     parts?.shards.close()
     parts = nil
   }

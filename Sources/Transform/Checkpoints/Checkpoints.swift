@@ -68,7 +68,6 @@ final class Checkpoints {
 
   /// The partitions are gone.
   func revoked(_ partitions: [AssignedPartition]) {
-    crashes.left(partitions.map(\.index))
     table.revoked(partitions)
   }
 

@@ -13,7 +13,6 @@ final class RedisWatch {
   private let metrics: TransformMetrics
   private let inspection: RedisInspection
   private let timer: Timer
-  /// Runs inspections, and does what the phase asks for.
   /// Does what the phase asks for, and has `inspect` called.
   weak var owner: (any LanePhaseOwner & TransformTaskRunner)?
 

@@ -3,7 +3,7 @@ import Store
 
 /// What is asked of the lane by who finds the record that takes its process down.
 protocol CrashLoopDetectorOwner: AnyObject {
-  /// Whether a partition is worked on, and nothing of it is under way.
+  /// Whether a partition is worked on, whatever it is of, and nothing of it is under way.
   func isIdle(_ index: Int) -> Bool
 }
 
@@ -62,17 +62,19 @@ final class CrashLoopDetector {
   /// So many records are begun in groups before a lane goes on as usual.
   static let bisectedRecords = 1_000
 
-  /// How long after its begin a partition is looked at: a record that takes its worker's process down does so sooner, or is under way.
-  private static let healthyMilliseconds = 2_000
-
   private let counts: CrashLoops
   /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
   private var watched: [Int: MarkedPartition] = [:]
   private let timer: Timer
   weak var owner: (any CrashLoopDetectorOwner)?
 
-  init(on loop: EventLoop, _ counts: CrashLoops) {
+  private let healthyMilliseconds: Int
+
+  /// - Parameter healthyMilliseconds: how long after its begin a partition is looked at: a record that takes its worker's process down was read
+  ///   by then, and does so sooner or is under way.
+  init(on loop: EventLoop, _ counts: CrashLoops, healthyMilliseconds: Int = 15_000) {
     self.counts = counts
+    self.healthyMilliseconds = healthyMilliseconds
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in clearIdle() }
   }
@@ -103,7 +105,12 @@ final class CrashLoopDetector {
   /// A partition has begun: when it has been idle once, that did no harm.
   func watch(_ partition: MarkedPartition, _ index: Int) {
     watched[index] = partition
-    timer.start(after: Self.healthyMilliseconds)
+    timer.start(after: healthyMilliseconds)
+  }
+
+  /// What was held back is read from now on: what has begun shows only now whether it does harm.
+  func resumed() {
+    if !watched.isEmpty { timer.start(after: healthyMilliseconds) }
   }
 
   /// Partitions that nobody is to look at any more.
@@ -115,7 +122,7 @@ final class CrashLoopDetector {
     let idle = watched.filter { owner?.isIdle($0.key) == true }
     left(Array(idle.keys))
     if !idle.isEmpty { cleared(Array(idle.values)) }
-    if !watched.isEmpty { timer.start(after: Self.healthyMilliseconds) }
+    if !watched.isEmpty { timer.start(after: healthyMilliseconds) }
   }
 
   /// Nothing is looked at any more.

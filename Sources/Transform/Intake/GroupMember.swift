@@ -5,7 +5,7 @@ import Worker
 
 /// What a lane's membership in its group asks of the lane.
 protocol GroupMemberOwner: ConsumerHandler, TransformTaskRunner {
-  /// A consumer has joined the group; its partitions come later.
+  /// A consumer joins the group; its partitions come later.
   func joined(_ consumer: Consumer, _ committer: OffsetCommitter)
   /// The consumer begins to leave the group, with its partitions: nothing of them is begun any more.
   func leaves()
@@ -66,11 +66,12 @@ final class GroupMember {
       guard let owner = self?.owner else { return prepared([]) }
       owner.prepare(offsets, prepared)
     }
-    (self.consumer, self.committer, phase) = (consumer, committer, .joined)
+    (self.consumer, self.committer) = (consumer, committer)
     health.set("kafka", ready: false, Self.waitsForPartitions)
     owner.joined(consumer, committer)
     watch.attach(consumer)
     try consumer.subscribe([settings.topics.requests])
+    phase = .joined
   }
 
   /// What the health says until the group gives the lane a partition.
@@ -94,11 +95,11 @@ final class GroupMember {
 
   /// Gives up the partitions, and the consumer.
   private func leave() async {
-    if phase == .joined {
-      phase = .leaving
+    phase = .leaving
+    if let consumer {
       owner?.leaves()
       watch.detach()
-      await consumer?.close()
+      await consumer.close()
       committer?.close()
     }
     (consumer, committer, phase) = (nil, nil, .joiningAgain)
@@ -119,6 +120,6 @@ final class GroupMember {
     await consumer?.close(withinMilliseconds: milliseconds)
     watch.close()
     committer?.close()
-    if phase == .joined { (consumer, committer, phase) = (nil, nil, .outside) }
+    if !isJoiningAgain { (consumer, committer, phase) = (nil, nil, .outside) }
   }
 }
