@@ -11,4 +11,8 @@ extension Revision {
       return o < o2
     end
     """
+
+  /// An expression of Lua: whether a request with the revision `t`, `p`, `o` is stale where `t0`, `p0`, `o0` is known. In one partition the
+  /// offset decides, whatever the broker's clock has said; the function that it uses is ``luaEarlier``.
+  static let luaIsStale = "p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0)"
 }

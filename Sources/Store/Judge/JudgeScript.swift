@@ -1,3 +1,4 @@
+import Notifications
 import Redis
 
 extension Judge {
@@ -136,7 +137,7 @@ extension Judge {
           isAgain, former = true, sub(known, 37)
         end
         if known and not isAgain and not refused then
-          if p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0) then return add(number, STALE, false, false, sub(known, 1, 36)) end
+          if \(Revision.luaIsStale) then return add(number, STALE, false, false, sub(known, 1, 36)) end
           if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end
         end
       elseif redriven == 2 and at and call('HEXISTS', box, revision) == 0 then

@@ -97,7 +97,7 @@ public final class Results {
       local t0, p0, o0 = unpacked('>I8I4I8', known)
       local t, p, o = unpacked('>I8I4I8', revision)
       if p == p0 and o == o0 and redriven == 0 then at = 1 end
-      if not at and (p == p0 and o < o0 or p ~= p0 and earlier(t, p, o, t0, p0, o0)) then return 0 end
+      if not at and (\(Revision.luaIsStale)) then return 0 end
     end
     if refused then return 0 end
     return at and redriven < 2 and again or 1
