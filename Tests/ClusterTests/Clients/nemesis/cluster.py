@@ -125,6 +125,9 @@ class Worker(Child):
         """A signal is about to be sent; one that is told to end a second time does so at once."""
         if number == signal.SIGTERM:
             self.is_expected.append(128 + number if self.is_expected else 0)
+            # One that has not come as far as to say anything does not catch it yet.
+            if not self.tail(1):
+                self.is_expected.append(-number)
         else:
             self.is_expected.append(-number)
 
