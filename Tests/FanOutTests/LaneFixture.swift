@@ -113,10 +113,12 @@ actor LaneFixture {
   // MARK: Redis
 
   /// The bytes of the entry of a plain request to a device, published now; or of a removal.
-  static func entry(for token: String, offset: Int64, removing: Bool = false, comesAgain: Bool = false) throws -> [UInt8] {
+  static func entry(
+    for token: String, offset: Int64, application: String = "com.example.shop", removing: Bool = false, comesAgain: Bool = false
+  ) throws -> [UInt8] {
     var buffer = ByteBuffer()
     var headers = RequestHeaders()
-    var (target, topic, requests) = ("device:\(token)", "com.example.shop", "requests")
+    var (target, topic, requests) = ("device:\(token)", application, "requests")
     var value = removing ? #"{"identifiers":["c"]}"# : #"{"aps":{"alert":"x"}}"#
     try target.withUTF8 { target in
       try topic.withUTF8 { topic in

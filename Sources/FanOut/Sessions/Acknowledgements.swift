@@ -16,8 +16,8 @@ final class Acknowledgements {
     let revision: Revision
     let head: [UInt8]
     let type: EventType
-    /// The device has not taken it again, since it had it from an earlier session.
-    let isKnown: Bool
+    /// Why, as the event tells it; nil where its type says all.
+    var reason: StaticString?
     /// Why its application was stopped, as a person wrote it, where it ends for that: empty where nothing was written.
     var stopReason: String?
   }
@@ -56,7 +56,7 @@ final class Acknowledgements {
         guard let entry = DeliveryEntryView(head) else { return true }
         let device = UnsafeRawBufferPointer(token)
         var facts = EventFacts(acknowledgement.type, of: entry, device: device, revision: acknowledgement.revision)
-        if acknowledgement.isKnown { facts.details = .reason("known") }
+        if let reason = acknowledgement.reason { facts.details = .reason(reason) }
         if acknowledgement.type == .rejected { facts.details = .rejected(Self.damage) }
         guard var reason = acknowledgement.stopReason else { return events.emit(facts, key: device, for: .acknowledgement(slot)) }
         return reason.withUTF8 { reason in

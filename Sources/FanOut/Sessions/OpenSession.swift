@@ -190,7 +190,8 @@ final class OpenSession {
     if sessions.expiration.isPast(entry, now: now / 1000) {
       end(number, as: .expired)
     } else if !owner.takes(entry) {
-      end(number, as: .filtered)
+      // As a registration tells it that finds the entry at the same time.
+      end(number, as: .filtered, reason: owner.reasonAgainst(entry))
     } else if let stop = sessions.stopped.stop(of: entry) {
       ends(number, by: stop)
     } else if !entry.isPayloadIntact {
@@ -237,7 +238,7 @@ final class OpenSession {
       sessions.metrics.dropped.increment()
       switch reason {
       // It was given it before, by an earlier session.
-      case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, number, isKnown: true)
+      case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, number, reason: "known")
       case .stale: emit(.collapsed, of: entry, number)
       case .expired: emit(.expired, of: entry, number)
       }
@@ -253,9 +254,9 @@ final class OpenSession {
   }
 
   /// A notification that is not sent after all.
-  private func end(_ number: UInt64, as type: EventType, by stop: ApplicationStop? = nil) {
+  private func end(_ number: UInt64, as type: EventType, reason: StaticString? = nil, by stop: ApplicationStop? = nil) {
     guard let entry = flow.acknowledge(number) else { return }
-    emit(type, of: entry, number, stop: stop)
+    emit(type, of: entry, number, reason: reason, stop: stop)
   }
 
   // MARK: Stopped applications
@@ -282,11 +283,11 @@ final class OpenSession {
 
   /// Emits what became of a delivery; when Kafka has it, its entry is deleted.
   private func emit(
-    _ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, isKnown: Bool = false, stop: ApplicationStop? = nil
+    _ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, reason: StaticString? = nil, stop: ApplicationStop? = nil
   ) {
     if type == .delivered || type == .updated || type == .removed { sessions.metrics.acknowledged.increment() }
     let acknowledgement = Acknowledgements.Acknowledgement(
-      session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, isKnown: isKnown,
+      session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, reason: reason,
       stopReason: stop.map { $0.reason ?? "" })
     if !sessions.acknowledgements.add(acknowledgement) { session.goAway(at: .acknowledgements) }
   }
