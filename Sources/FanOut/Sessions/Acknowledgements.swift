@@ -8,6 +8,16 @@ import Worker
 ///
 /// Everything here may be forgotten at any moment: the entry is still in the mailbox then, comes again, and the device knows it.
 final class Acknowledgements {
+  /// Why a delivery ended, where the type of its event does not say all.
+  enum Reason {
+    /// The event tells this word or sentence.
+    case told(StaticString)
+    /// Its payload was changed while it waited.
+    case damagedPayload
+    /// Its application was stopped, for what a person wrote: empty where nothing was written.
+    case stopped(String)
+  }
+
   /// One acknowledged delivery on its way.
   struct Acknowledgement {
     let session: Session
@@ -16,10 +26,7 @@ final class Acknowledgements {
     let revision: Revision
     let head: [UInt8]
     let type: EventType
-    /// Why, as the event tells it; nil where its type says all.
-    var reason: StaticString?
-    /// Why its application was stopped, as a person wrote it, where it ends for that: empty where nothing was written.
-    var stopReason: String?
+    let reason: Reason?
   }
 
   private let events: EventProducer
@@ -56,13 +63,17 @@ final class Acknowledgements {
         guard let entry = DeliveryEntryView(head) else { return true }
         let device = UnsafeRawBufferPointer(token)
         var facts = EventFacts(acknowledgement.type, of: entry, device: device, revision: acknowledgement.revision)
-        if let reason = acknowledgement.reason { facts.details = .reason(reason) }
-        if acknowledgement.type == .rejected { facts.details = .rejected(Self.damage) }
-        guard var reason = acknowledgement.stopReason else { return events.emit(facts, key: device, for: .acknowledgement(slot)) }
-        return reason.withUTF8 { reason in
-          facts.details = .stopped(UnsafeRawBufferPointer(reason))
-          return events.emit(facts, key: device, for: .acknowledgement(slot))
+        switch acknowledgement.reason {
+        case nil: break
+        case .told(let reason): facts.details = .reason(reason)
+        case .damagedPayload: facts.details = .rejected(Self.damage)
+        case .stopped(var reason):
+          return reason.withUTF8 { reason in
+            facts.details = .stopped(UnsafeRawBufferPointer(reason))
+            return events.emit(facts, key: device, for: .acknowledgement(slot))
+          }
         }
+        return events.emit(facts, key: device, for: .acknowledgement(slot))
       }
     }
   }

@@ -191,7 +191,7 @@ final class OpenSession {
       end(number, as: .expired)
     } else if !owner.takes(entry) {
       // As a registration tells it that finds the entry at the same time.
-      end(number, as: .filtered, reason: owner.reasonAgainst(entry))
+      end(number, as: .filtered, .told(owner.reasonAgainst(entry)))
     } else if let stop = sessions.stopped.stop(of: entry) {
       ends(number, by: stop)
     } else if !entry.isPayloadIntact {
@@ -199,7 +199,7 @@ final class OpenSession {
         "the payload of a notification was changed in its mailbox: it is rejected",
         ["mailbox": sessions.mailboxes.name(of: token), "id": "\(entry.id)"])
       sessions.metrics.damagedPayloads.increment()
-      end(number, as: .rejected)
+      end(number, as: .rejected, .damagedPayload)
     } else {
       send(entry, revision, number)
       if !entry.flags.contains(.comesAgain) { sessions.metrics.sent(at: now, revision, .mailbox) }
@@ -238,7 +238,7 @@ final class OpenSession {
       sessions.metrics.dropped.increment()
       switch reason {
       // It was given it before, by an earlier session.
-      case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, number, reason: "known")
+      case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, number, .told("known"))
       case .stale: emit(.collapsed, of: entry, number)
       case .expired: emit(.expired, of: entry, number)
       }
@@ -254,16 +254,16 @@ final class OpenSession {
   }
 
   /// A notification that is not sent after all.
-  private func end(_ number: UInt64, as type: EventType, reason: StaticString? = nil, by stop: ApplicationStop? = nil) {
+  private func end(_ number: UInt64, as type: EventType, _ reason: Acknowledgements.Reason? = nil) {
     guard let entry = flow.acknowledge(number) else { return }
-    emit(type, of: entry, number, reason: reason, stop: stop)
+    emit(type, of: entry, number, reason)
   }
 
   // MARK: Stopped applications
 
   /// A notification whose application is or was stopped is not sent: it ends, unless it is not certain that the stop goes on.
   private func ends(_ number: UInt64, by stop: ApplicationStop) {
-    if stop.isOpen { sessions.stopped.confirm(number, of: session) } else { end(number, as: .filtered, by: stop) }
+    if stop.isOpen { sessions.stopped.confirm(number, of: session) } else { end(number, as: .filtered, .stopped(stop.reason ?? "")) }
   }
 
   /// The stops of applications are all known now, or cannot be: a notification that was held back for that ends, or waits for the next
@@ -272,7 +272,7 @@ final class OpenSession {
     guard let entry = flow.unacknowledged(number) else { return }
     let stop = entry.head.withUnsafeBytes { DeliveryEntryView($0).flatMap(sessions.stopped.stop) }
     if isComplete, let stop {
-      end(number, as: .filtered, by: stop)
+      end(number, as: .filtered, .stopped(stop.reason ?? ""))
       perform(flow.afterAcknowledgements())
     } else {
       flow.withdraw(number)
@@ -282,13 +282,10 @@ final class OpenSession {
   }
 
   /// Emits what became of a delivery; when Kafka has it, its entry is deleted.
-  private func emit(
-    _ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, reason: StaticString? = nil, stop: ApplicationStop? = nil
-  ) {
+  private func emit(_ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, _ reason: Acknowledgements.Reason? = nil) {
     if type == .delivered || type == .updated || type == .removed { sessions.metrics.acknowledged.increment() }
     let acknowledgement = Acknowledgements.Acknowledgement(
-      session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, reason: reason,
-      stopReason: stop.map { $0.reason ?? "" })
+      session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, reason: reason)
     if !sessions.acknowledgements.add(acknowledgement) { session.goAway(at: .acknowledgements) }
   }
 }
