@@ -222,7 +222,7 @@ extension TransformCore: MarkerComparisonOwner {
 extension TransformCore: CrashLoopDetectorOwner {
   func isIdle(_ index: Int) -> Bool {
     // While only registrations flow the requests are paused, and nothing is known of them.
-    state.phase.mayBegin && !state.phase.isRegistryBehind && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0
+    state.phase.phase == .running && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0
   }
 }
 

@@ -11,8 +11,6 @@ protocol MarkerComparisonOwner: LanePhaseOwner, TransformTaskRunner {
 
 /// Has the markers compared, one comparison at a time, until Redis is verified or there is something to wait for. Loop-confined.
 final class MarkerComparison {
-  private enum Phase { case idle, comparing }
-
   private let checkpoints: Checkpoints
   private let state: LaneState
   private let member: GroupMember
@@ -20,7 +18,7 @@ final class MarkerComparison {
   private let topics: Topics
   private let logger: Logger
   private let timer: Timer
-  private var phase = Phase.idle
+  private(set) var isUnderWay = false
   weak var owner: (any MarkerComparisonOwner)?
 
   init(
@@ -33,16 +31,14 @@ final class MarkerComparison {
     timer.handler = { [unowned self] in owner?.run(.compare) }
   }
 
-  var isUnderWay: Bool { phase == .comparing }
-
   /// Has them compared after so many milliseconds, or sooner where that was asked for before.
   func runAgain(noLaterThan milliseconds: Int) { timer.start(noLaterThan: milliseconds) }
 
   /// Compares them, unless somebody does that already.
   func run() async {
     // What is compared while the lane leaves its group would be found without the partitions that are going.
-    guard phase == .idle, !member.isJoiningAgain else { return }
-    phase = .comparing
+    guard !isUnderWay, !member.isJoiningAgain else { return }
+    isUnderWay = true
     var actions: [LanePhase.Action] = []
     repeat {
       guard state.phase.mayCompare, let consumer = member.consumer else { break }
@@ -55,7 +51,7 @@ final class MarkerComparison {
       }
       actions = state.phase.compared(finding.phase, in: epoch)
     } while actions == [.compare]
-    phase = .idle
+    isUnderWay = false
     owner?.perform(actions)
     // A broker that does not answer now is asked with the next comparison.
     if state.phase.mayBegin { try? await member.consumer?.startReplacedAgain() }

@@ -66,9 +66,8 @@ final class CrashLoopDetector {
   /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
   private var watched: [Int: MarkedPartition] = [:]
   private let timer: Timer
-  weak var owner: (any CrashLoopDetectorOwner)?
-
   private let healthyMilliseconds: Int
+  weak var owner: (any CrashLoopDetectorOwner)?
 
   /// - Parameter healthyMilliseconds: how long after its begin a partition is looked at: a record that takes its worker's process down was read
   ///   by then, and does so sooner or is under way.
@@ -121,7 +120,7 @@ final class CrashLoopDetector {
   private func clearIdle() {
     let idle = watched.filter { owner?.isIdle($0.key) == true }
     left(Array(idle.keys))
-    if !idle.isEmpty { cleared(Array(idle.values)) }
+    cleared(Array(idle.values))
     if !watched.isEmpty { timer.start(after: healthyMilliseconds) }
   }
 

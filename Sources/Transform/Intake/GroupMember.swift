@@ -15,14 +15,6 @@ protocol GroupMemberOwner: ConsumerHandler, TransformTaskRunner {
 
 /// The lane as a member of its group: the consumer, the offsets that it commits, and leaving and joining again. Loop-confined.
 final class GroupMember {
-  private enum Phase {
-    case outside, joined
-    /// It leaves, to join again.
-    case leaving
-    /// It has left, and joins again until that is done.
-    case joiningAgain
-  }
-
   private let loop: EventLoop
   private let settings: TransformSettings
   private let plan: GroupPlan
@@ -32,7 +24,8 @@ final class GroupMember {
   private let health: Health
   private let logger: Logger
   private let metrics: ClientMetrics
-  private var phase = Phase.outside
+  /// It leaves, to join again, or has left and joins again until that is done.
+  private(set) var isJoiningAgain = false
   /// What the lane reads by; nil while it is outside the group.
   private(set) var consumer: Consumer?
   /// What commits its offsets.
@@ -47,9 +40,6 @@ final class GroupMember {
     (self.health, self.logger, self.metrics) = (health, logger, metrics)
     watch = GroupWatch(on: loop, settings)
   }
-
-  /// Whether it is leaving, to join again, or has left.
-  var isJoiningAgain: Bool { phase == .leaving || phase == .joiningAgain }
 
   /// Makes a consumer, and joins the group.
   func join() throws(KafkaError) {
@@ -71,7 +61,6 @@ final class GroupMember {
     owner.joined(consumer, committer)
     watch.attach(consumer)
     try consumer.subscribe([settings.topics.requests])
-    phase = .joined
   }
 
   /// What the health says until the group gives the lane a partition.
@@ -80,9 +69,11 @@ final class GroupMember {
   /// Leaves the group and joins it again.
   func joinAgain() async {
     guard !isJoiningAgain else { return }
+    isJoiningAgain = true
+    defer { isJoiningAgain = false }
     while true {
       await leave()
-      guard !state.phase.isEnding else { return phase = .outside }
+      guard !state.phase.isEnding else { return }
       do {
         return try join()
       } catch {
@@ -95,14 +86,12 @@ final class GroupMember {
 
   /// Gives up the partitions, and the consumer.
   private func leave() async {
-    phase = .leaving
-    if let consumer {
-      owner?.leaves()
-      watch.detach()
-      await consumer.close()
-      committer?.close()
-    }
-    (consumer, committer, phase) = (nil, nil, .joiningAgain)
+    guard let consumer else { return }
+    owner?.leaves()
+    watch.detach()
+    await consumer.close()
+    committer?.close()
+    (self.consumer, committer) = (nil, nil)
   }
 
   /// Joins the group again when it has partitions for the lane that nobody has.
@@ -120,6 +109,7 @@ final class GroupMember {
     await consumer?.close(withinMilliseconds: milliseconds)
     watch.close()
     committer?.close()
-    if !isJoiningAgain { (consumer, committer, phase) = (nil, nil, .outside) }
+    // Who is just leaving lets go of them.
+    if !isJoiningAgain { (consumer, committer) = (nil, nil) }
   }
 }
