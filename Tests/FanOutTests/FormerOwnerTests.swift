@@ -12,11 +12,9 @@ import Worker
   /// It may be found by a session's page before the registration has taken it away, and both say the same of it.
   @Test func whatASessionFindsForAnotherApplicationIsFilteredWithTheReason() async throws {
     try await LaneFixture.with { lane in
-      let token = LaneFixture.token()
-      let device = try await lane.connect(token)
-      await lane.eventually("it is welcomed") { !$0.frames("welcome", at: device).isEmpty }
+      let token = try await lane.registered()
       try await RedisProbe.with(lane.redis.address) { redis in
-        let mailbox = "m" + (try await lane.deviceKey(token, in: redis)).dropFirst()
+        let mailbox = try await lane.mailboxKey(token, in: redis)
         let entry = try LaneFixture.entry(for: token, offset: 1, application: "com.example.former")
         try await lane.put(entry, Revision(timestamp: 1000, partition: 0, offset: 1), for: token, in: redis)
         let again = try await lane.connect(token)

@@ -147,9 +147,14 @@ actor LaneFixture {
     return key
   }
 
+  /// The key of its mailbox.
+  nonisolated func mailboxKey(_ token: String, in redis: RedisProbe) async throws -> String {
+    "m" + (try await deviceKey(token, in: redis)).dropFirst()
+  }
+
   /// Puts an entry into a device's mailbox.
   nonisolated func put(_ entry: [UInt8], _ revision: Revision, for token: String, in redis: RedisProbe) async throws {
-    let mailbox = "m" + (try await deviceKey(token, in: redis)).dropFirst()
+    let mailbox = try await mailboxKey(token, in: redis)
     try await redis.command("HSET", .text(mailbox), .bytes(revision.withBytes { Array($0) }), .bytes(entry))
   }
 
@@ -165,6 +170,14 @@ actor LaneFixture {
     guard let client = devices.client, let address else { return number }
     _ = try await client.connect(to: "ws://\(address)\(DeviceProtocol.path)", handler: device)
     return number
+  }
+
+  /// Connects one, so that it is registered and has a mailbox; answers its token.
+  func registered() async throws -> String {
+    let token = Self.token()
+    let device = try await connect(token)
+    await eventually("it is welcomed") { !$0.frames("welcome", at: device).isEmpty }
+    return token
   }
 
   static func token() -> String { (0..<8).map { _ in String(UInt32.random(in: (1 << 28)...(.max)), radix: 16) }.joined() }

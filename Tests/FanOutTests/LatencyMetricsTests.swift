@@ -71,7 +71,7 @@ import Worker
       _ = try await lane.connect(token)
       await lane.eventually("it is welcomed") { $0.count("welcome") == 1 }
       try await RedisProbe.with(lane.redis.address) { redis in
-        let mailbox = "m" + (try await lane.deviceKey(token, in: redis)).dropFirst()
+        let mailbox = try await lane.mailboxKey(token, in: redis)
         try await redis.command("SET", .text(mailbox), "none")
       }
       _ = try await lane.connect(token)

@@ -13,9 +13,7 @@ import Testing
 
   @Test func aGapIsToldUntilTheDeviceHasAcknowledgedSomethingBehindItAndThenNoMore() async throws {
     try await LaneFixture.with { lane in
-      let token = LaneFixture.token()
-      let first = try await lane.connect(token)
-      await lane.eventually("it is welcomed") { !$0.frames("welcome", at: first).isEmpty }
+      let token = try await lane.registered()
       try await RedisProbe.with(lane.redis.address) { redis in
         let key = try await lane.deviceKey(token, in: redis)
         let (from, to) = (Self.revision(1), Self.revision(5))

@@ -41,19 +41,11 @@ import Worker
     try await lane.kafka.records(of: lane.topics.events, count: count).filter { $0.header("ce_type") == "carillon.filtered.v1" }
   }
 
-  /// Connects a device and ends its session, so that it has a mailbox.
-  private static func registered(_ lane: LaneFixture) async throws -> String {
-    let token = LaneFixture.token()
-    let device = try await lane.connect(token)
-    await lane.eventually("it is welcomed") { !$0.frames("welcome", at: device).isEmpty }
-    return token
-  }
-
   @Test func whatWaitedForItsDeviceEndsOnceAndWhatIsPublishedAfterTheStartIsSent() async throws {
     try await LaneFixture.with { lane in
-      let token = try await Self.registered(lane)
+      let token = try await lane.registered()
       try await Self.with(lane) { stop, redis in
-        let mailbox = "m" + (try await lane.deviceKey(token, in: redis)).dropFirst()
+        let mailbox = try await lane.mailboxKey(token, in: redis)
         for offset in 1...3 as ClosedRange<Int64> {
           try await lane.put(try LaneFixture.entry(for: token, offset: offset), Self.revision(UInt64(offset)), for: token, in: redis)
         }
@@ -96,13 +88,13 @@ import Worker
 
   @Test func eachThatWaitedHasOneEventAndARemovalIsSent() async throws {
     try await LaneFixture.with { lane in
-      let token = try await Self.registered(lane)
+      let token = try await lane.registered()
       try await Self.with(lane) { stop, redis in
         let now = WallClock.milliseconds()
         // All of it was published before the stop began: it waits, and the stop ends it.
         try await stop.make(.stop(by: "eve", reason: "prices"), at: now + 3_000_000)
         try await stop.make(.start(by: "eve"), at: now + 3_600_000)
-        let mailbox = "m" + (try await lane.deviceKey(token, in: redis)).dropFirst()
+        let mailbox = try await lane.mailboxKey(token, in: redis)
         await lane.eventually("the lane has heard of it", withinSeconds: 30) { lane in
           try? await lane.put(try LaneFixture.entry(for: token, offset: 1), Self.revision(1), for: token, in: redis)
           guard let device = try? await lane.connect(token) else { return false }

@@ -186,6 +186,16 @@ actor TransformFixture {
     return lines.joined(separator: "; ")
   }
 
+  /// Waits until so many requests are taken, or for so long: how many are.
+  nonisolated func taken(_ count: Int, withinSeconds seconds: Int) async throws -> Int {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while true {
+      let taken = Int(metric("carillon_transform_requests_total"))
+      if taken >= count || ContinuousClock.now >= deadline { return taken }
+      try await Task.sleep(for: .milliseconds(20))
+    }
+  }
+
   /// How many requests ended so.
   nonisolated func count(_ verdict: RecordVerdict) -> Int {
     Int(metric("\(MetricNames.verdicts.name){verdict=\"\(verdict.name)\"}"))

@@ -65,11 +65,7 @@ import Worker
         while published < 300 {
           try await lane.request("user:nobody", count: 10, bytes: 3_000)
           published += 10
-          let deadline = ContinuousClock.now + .seconds(3)
-          while lane.metric("carillon_transform_requests_total") < Double(published), ContinuousClock.now < deadline {
-            try await Task.sleep(for: .milliseconds(20))
-          }
-          if lane.metric("carillon_transform_requests_total") < Double(published) { break }
+          if try await lane.taken(published, withinSeconds: 3) < published { break }
         }
         #expect(published < 300, "so many retain twenty times as much")
       }
@@ -84,11 +80,7 @@ import Worker
       try await lane.register([token], for: "ada")
       try await lane.whileRedisStandsStill {
         try await lane.request("device:" + token, count: 20_000)
-        let deadline = ContinuousClock.now + .seconds(4)
-        while lane.metric("carillon_transform_requests_total") < 20_000, ContinuousClock.now < deadline {
-          try await Task.sleep(for: .milliseconds(50))
-        }
-        let taken = lane.metric("carillon_transform_requests_total")
+        let taken = try await lane.taken(20_000, withinSeconds: 4)
         #expect(taken > 0 && taken < 18_000, "\(taken): 256 calls of 64 requests and what comes in a turn")
       }
       await lane.eventually("all of them are judged", withinSeconds: 120) { try await lane.committed(lane.topics.requests) == 20_000 }
