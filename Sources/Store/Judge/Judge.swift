@@ -77,8 +77,9 @@ public final class Judge {
       let requests = waiting[shard]
       waiting[shard] = []
       let calls = (requests.count + Self.callMaximum - 1) / Self.callMaximum
+      let order = Self.order(of: requests, isOneCall: calls == 1)
       for call in 0..<calls {
-        send(requests[requests.count * call / calls..<requests.count * (call + 1) / calls], now, &refused)
+        send(order[requests.count * call / calls..<requests.count * (call + 1) / calls].map { requests[$0] }, now, &refused)
       }
     }
     for request in alone { send([request], now, &refused) }
@@ -86,8 +87,15 @@ public final class Judge {
     for (requests, error) in refused { handler?.notJudged(requests, error) }
   }
 
-  private func send(_ requests: ArraySlice<JudgeRequest>, _ now: Int64, _ refused: inout [([JudgeRequest], StoreError)]) {
-    var requests = Array(requests)
+  /// The places of requests in the order in which they are shared out to calls: by their buckets, so that a call has few of them to look
+  /// for, and within a bucket as they came.
+  private static func order(of requests: [JudgeRequest], isOneCall: Bool) -> [Int] {
+    if isOneCall { return Array(requests.indices) }
+    return requests.indices.map { requests[$0].bucket << 32 | $0 }.sorted().map { $0 & 0xffff_ffff }
+  }
+
+  private func send(_ requests: consuming [JudgeRequest], _ now: Int64, _ refused: inout [([JudgeRequest], StoreError)]) {
+    var requests = requests
     for index in requests.indices { requests[index].isExpired = requests[index].entry.end <= now }
     write(requests, now)
     let call = inbox.calls.add(requests)
