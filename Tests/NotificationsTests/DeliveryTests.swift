@@ -186,22 +186,40 @@ import Testing
     }
   }
 
+  /// A revision stands there only where the source does not tell it: it was raised, or the topic was made again.
   @Test func aDeliveryRecordKeepsItsParts() throws {
-    let revision = Revision(timestamp: 5, partition: 6, offset: 7)
     let entry = try Self.encoded()
-    var buffer = ByteBuffer()
-    entry.withUnsafeBytes { DeliveryRecord.append(encoded: $0, kind: .notify, revision: revision, generation: 99, to: &buffer) }
-    try buffer.withUnsafeBytes { bytes in
-      let record = try #require(DeliveryRecord(bytes))
-      #expect(record.kind == .notify && record.generation == 99 && record.revision == revision)
-      #expect(record.entry?.collapseID.text == "score")
+    let source = try entry.withUnsafeBytes { Revision(try #require(DeliveryEntryView($0)).source) }
+    let raised = Revision(timestamp: source.timestamp + 1, partition: source.partition, offset: source.offset)
+    for (revision, more) in [(source, 0), (raised, 20), (source.inIncarnation(1), 20)] {
+      var buffer = ByteBuffer()
+      entry.withUnsafeBytes { DeliveryRecord.append(encoded: $0, kind: .notify, revision: revision, generation: 99, to: &buffer) }
+      try buffer.withUnsafeBytes { bytes in
+        let record = try #require(DeliveryRecord(bytes))
+        #expect(record.kind == .notify && record.generation == 99 && record.revision == revision)
+        #expect(record.entry?.collapseID.text == "score")
+        #expect(bytes.count == 9 + more + entry.count && bytes.dropFirst(record.headCount).elementsEqual(entry))
+        let cut = UnsafeRawBufferPointer(rebasing: bytes.prefix(9 + more - 1))
+        #expect(DeliveryRecord(cut) == nil, "half of a revision is none")
+      }
     }
-    buffer.reset()
+    var buffer = ByteBuffer()
     DeliveryRecord.appendTakeover(of: 3, to: &buffer)
-    #expect(buffer.withUnsafeBytes { DeliveryRecord($0)?.kind } == .takeover)
-    buffer.reset()
-    DeliveryRecord.appendReregistered(generation: 4, to: &buffer)
-    #expect(buffer.withUnsafeBytes { DeliveryRecord($0)?.generation } == 4)
+    buffer.withUnsafeBytes {
+      #expect(DeliveryRecord($0)?.kind == .takeover && DeliveryRecord($0)?.generation == 3 && $0.count == 9)
+    }
+  }
+
+  @Test func theKeyOfADeliveryIsItsDevice() {
+    for text in [RequestFixture.token, String(repeating: "0f", count: 256), String(repeating: "A9", count: 32)] {
+      var text = text
+      var packed = ByteBuffer()
+      text.withUTF8 { DeviceToken.append(packed: UnsafeRawBufferPointer($0), to: &packed) }
+      packed.withUnsafeBytes {
+        #expect($0.count == text.utf8.count / 2 && DeviceToken(packed: $0)?.text == text.lowercased())
+        #expect(DeviceToken(packed: UnsafeRawBufferPointer(rebasing: $0.prefix(31))) == nil)
+      }
+    }
   }
 
   @Test func aReceiptKeepsItsParts() throws {

@@ -73,7 +73,7 @@ import Worker
   /// The bodies that a lane has delivered to a device, in their order.
   private static func bodies(_ lane: TransformFixture, of token: String, count: Int) async throws -> [String] {
     try await lane.kafka.records(of: lane.topics.deliveries, count: count).compactMap { record in
-      guard String(decoding: record.key ?? [], as: UTF8.self) == token else { return nil }
+      guard record.device == token else { return nil }
       return try (record.value ?? []).withUnsafeBytes { bytes in
         let payload = try #require(DeliveryRecord(bytes)?.entry?.payload)
         return try JSONValue(parsing: payload)["aps"]?["alert"]?["body"]?.stringValue
@@ -215,7 +215,7 @@ import Worker
       try (record.value ?? []).withUnsafeBytes { bytes in
         let alert = try JSONValue(parsing: try #require(DeliveryRecord(bytes)?.entry?.payload))["aps"]?["alert"]
         let said = "\(alert?["body"]?.stringValue ?? "") \(alert?["subtitle"]?.stringValue ?? "")"
-        shown[String(decoding: record.key ?? [], as: UTF8.self), default: []].append(said)
+        shown[record.device ?? "", default: []].append(said)
       }
     }
     return shown

@@ -76,7 +76,7 @@ import Worker
         for record in try await lane.kafka.records(of: lane.topics.deliveries, count: 6) {
           try (record.value ?? []).withUnsafeBytes { bytes in
             let payload = try #require(DeliveryRecord(bytes)?.entry?.payload)
-            shown[String(decoding: record.key ?? [], as: UTF8.self), default: []].append(String(decoding: payload, as: UTF8.self))
+            shown[record.device ?? "", default: []].append(String(decoding: payload, as: UTF8.self))
           }
         }
         let (german, english) = (

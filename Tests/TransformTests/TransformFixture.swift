@@ -289,3 +289,8 @@ actor TransformFixture {
     }
   }
 }
+
+extension TestRecord {
+  /// The device that a delivery is for.
+  var device: String? { key.flatMap { key in key.withUnsafeBytes { DeviceToken(packed: $0)?.text } } }
+}

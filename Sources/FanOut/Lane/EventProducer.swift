@@ -79,14 +79,15 @@ final class EventProducer {
   func takeOver(_ presence: Presence, token: String) {
     guard case .open(let producers, let topics) = phase else { return }
     record.reset()
-    DeliveryRecord.appendTakeover(of: presence.generation, to: &record)
     var token = token
-    token.withUTF8 { key in
-      record.withUnsafeBytes {
-        _ = producers.prompt.produce(
-          topics.deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(key), value: $0, opaque: EventPurpose.nothing.opaque
-        )
-      }
+    token.withUTF8 { DeviceToken.append(packed: UnsafeRawBufferPointer($0), to: &record) }
+    let key = record.count
+    DeliveryRecord.appendTakeover(of: presence.generation, to: &record)
+    record.withUnsafeBytes {
+      _ = producers.prompt.produce(
+        topics.deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(rebasing: $0.prefix(key)),
+        value: UnsafeRawBufferPointer(rebasing: $0[key...]),
+        opaque: EventPurpose.nothing.opaque)
     }
   }
 

@@ -113,7 +113,7 @@ final class OpenSession {
     let sessions = sessions
     let now = WallClock.milliseconds()
     guard !sessions.expiration.isPast(entry, now: now / 1000) else { return .expired }
-    let bytes = value.dropFirst(DeliveryRecord.headBytes)
+    let bytes = value.dropFirst(delivery.headCount)
     guard let number = flow.live(delivery.revision, now: sessions.seconds, head: { Self.head(of: entry, in: bytes) }) else {
       return .leftToMailbox
     }

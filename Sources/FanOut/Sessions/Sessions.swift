@@ -178,7 +178,6 @@ final class Sessions {
     guard let session = all[delivery.generation], let open = session.open else { return .noSession }
     switch delivery.kind {
     case .takeover: session.takenOver()
-    case .reregistered: open.resync()
     case .notify, .remove: return open.take(delivery, value)
     }
     return .control

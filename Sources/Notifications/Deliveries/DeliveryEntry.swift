@@ -43,6 +43,8 @@ public struct DeliveryEntry {
   static let fixedBytes = 64
   /// What is added to the kind where the time of publication is not that of the source.
   static let publishedBit: UInt8 = 8
+  /// Where the source stands.
+  private static let sourceOffset = 28
   /// Where the head's checksum stands.
   static let headChecksumOffset = 60
 
@@ -179,6 +181,15 @@ public struct DeliveryEntry {
     }
     buffer.replace(at: start + Self.headChecksumOffset, with: buffer.withUnsafeBytes(from: start) { Self.checksum(head: $0) })
     buffer.append(payload)
+  }
+
+  /// The revision that the source of an encoded entry has; nil where the bytes are none.
+  static func sourceRevision(in bytes: UnsafeRawBufferPointer) -> Revision? {
+    var reader = ByteReader(bytes.dropping(sourceOffset))
+    guard let partition = reader.integer(UInt32.self), let offset = reader.integer(UInt64.self),
+      let timestamp = reader.integer(UInt64.self)
+    else { return nil }
+    return Revision(timestamp: timestamp, partition: partition, offset: offset)
   }
 
   /// - Parameter head: all that stands before the payload.

@@ -26,6 +26,21 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// A token from the bytes that ``append(packed:to:)`` writes; `nil` when they are no token.
+  public init?(packed bytes: UnsafeRawBufferPointer) {
+    guard bytes.count * 2 >= Self.shortest, bytes.count * 2 <= Self.longest else { return nil }
+    text = Hexadecimal.text(bytes)
+  }
+
+  /// Appends a valid token, two digits to a byte.
+  public static func append(packed digits: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
+    buffer.append(room: digits.count / 2) { output in
+      for index in output.indices {
+        output[index] = Hexadecimal.validValue(digits[2 * index]) << 4 | Hexadecimal.validValue(digits[2 * index + 1])
+      }
+    }
+  }
+
   /// Whether the bytes are a token, in either case.
   public static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count >= shortest, bytes.count <= longest, bytes.count & 1 == 0 else { return false }

@@ -11,6 +11,10 @@ enum Hexadecimal {
     }
   }
 
+  /// The value of what is known to be a digit, of either case: letters have the bit of 64, and end in 1 to 6.
+  @inline(__always)
+  static func validValue(_ digit: UInt8) -> UInt8 { digit & 0xF &+ (digit >> 6) &* 9 }
+
   /// The value of one digit, upper case refused.
   @inline(__always)
   static func lowerCaseValue(_ digit: UInt8) -> UInt8? {

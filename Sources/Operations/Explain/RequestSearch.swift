@@ -254,7 +254,7 @@ final class RequestSearch {
       timelines[id]?.add(
         Step(
           name: Step.routed, time: record.timestamp, topic: topic, partition: record.partition, offset: record.offset,
-          device: record.key?.characters))
+          device: record.key.flatMap { DeviceToken(packed: $0)?.text }))
     }
   }
 

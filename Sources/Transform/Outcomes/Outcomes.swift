@@ -213,9 +213,13 @@ final class Outcomes {
   ) -> Bool {
     if isSilent { return true }
     record.reset()
+    DeviceToken.append(packed: token, to: &record)
+    let key = record.count
     DeliveryRecord.append(encoded: entry, kind: kind, revision: revision, generation: presence.generation, to: &record)
     let outcome = record.withUnsafeBytes {
-      producers.deliveries.produce(deliveries, partition: presence.partition, key: token, value: $0, opaque: 0)
+      producers.deliveries.produce(
+        deliveries, partition: presence.partition, key: UnsafeRawBufferPointer(rebasing: $0.prefix(key)),
+        value: UnsafeRawBufferPointer(rebasing: $0[key...]), opaque: 0)
     }
     if case .taken = outcome { return true }
     return false
