@@ -40,7 +40,7 @@ final class TransformCore: TransformTaskRunner {
     shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
     watch = RedisWatch(on: loop, settings.store, shards, state, logger: logger, health: health, metrics: metrics)
     markers = Markers(shards)
-    crashes = CrashLoopDetector(on: loop, CrashLoops(shards))
+    crashes = CrashLoopDetector(on: loop, CrashLoops(shards), healthyMilliseconds: settings.healthyMilliseconds)
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
@@ -98,10 +98,9 @@ final class TransformCore: TransformTaskRunner {
       switch action {
       case .hold: intake?.hold()
       case .pauseRequests: intake?.pauseRequests()
-      case .resumeRequests:
-        intake?.resumeRequests()
-        crashes.resumed()
+      case .resumeRequests: intake?.resumeRequests()
       case .advance:
+        crashes.resumed()
         pipeline?.dropEnded()
         if state.phase.mayResolveRecipients { pipeline?.registryRestored() }
         intake?.advance()

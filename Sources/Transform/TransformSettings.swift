@@ -51,6 +51,9 @@ public struct TransformSettings: Sendable {
   public var inFlightBytes = 96 << 20
   /// After this long without a word from a worker its partitions go to others, in milliseconds; more where the brokers ask for more.
   public var sessionMilliseconds = Defaults.sessionMilliseconds
+  /// How long after its begin, or after it goes on, a partition is looked at: where nothing of it is under way then, no record of it ends its
+  /// worker, which would have happened by then.
+  public var healthyMilliseconds = 15_000
   /// Tries of a record that cannot be processed, before it goes to the dead letters.
   public var tries = Defaults.tries
   /// How long Redis may take to answer at the start, in milliseconds.

@@ -150,6 +150,7 @@ import Testing
     // It was published twice: what happened to the second record belongs to the same id.
     for name in ["queued", "routed", "addressed", "delivered", "duplicate"] { #expect(names.contains(name), "no \(name) among \(names)") }
     #expect(names.count { $0 == "published" } == 2)
+    #expect(steps.first { $0["step"] == "routed" }?["device"]?.stringValue == String(repeating: "ab", count: 32))
     #expect(steps.allSatisfy { $0["time"] != nil && $0["partition"] != nil && $0["offset"] != nil })
     let text = try await place.tool(["explain", id, "--target", "user:ada", "--around", "1m"]).output
     #expect(text.contains("abababab…abababab: delivered "))

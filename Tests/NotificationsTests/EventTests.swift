@@ -103,7 +103,7 @@ import Testing
     #expect(event.rule == "A badge is an integer from 0 to 2147483647; 0 clears it.")
     #expect(event.application == "com.example.shop")
     #expect(event.device == nil && event.target == "device:\(RequestFixture.token)")
-    #expect(event.type?.isTerminal == true)
+    #expect(event.type == .rejected)
   }
 
   @Test func whatIsLongOrNoTextIsToldAllTheSame() throws {

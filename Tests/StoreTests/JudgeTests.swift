@@ -262,6 +262,18 @@ import Testing
     }
   }
 
+  /// A turn's requests are shared out to several calls.
+  @Test func theRequestsOfADeviceAreJudgedInTheirOrderHoweverManyCallsThereAre() async throws {
+    try await TestJudge.with(buckets: 16) { (judge) async throws in
+      for number in 0..<20 { try await judge.register("device \(number)") }
+      let requests = (0..<400 as Range<UInt64>).map {
+        Judged(device: "device \($0 * 7 % 20)", id: $0, collapse: "x", timestamp: 1000 + $0, offset: $0)
+      }
+      let expected = requests.map { applied($0, superseded: $0.id < 20 ? nil : $0.id - 20) }
+      #expect(try await judge.judge(requests) == expected, "each takes the place of the one before it")
+    }
+  }
+
   /// It said so when the device was registered, and its record came again after the device had signed out.
   @Test func whatWasAppliedIsSaidAgainWhoeverHasTheDeviceByThen() async throws {
     try await TestJudge.with { (judge) async throws in

@@ -122,6 +122,14 @@ actor TransformFixture {
   ///
   /// - Parameter after: how many registrations there were before.
   func register(_ tokens: [String], for user: String, locales: [String: String] = [:], after: Int = 0) async throws {
+    try await publishRegistrations(tokens, for: user, locales: locales)
+    await eventually("the group has committed the registrations") {
+      try await self.committed(self.topics.devices) == Int64(after + tokens.count)
+    }
+  }
+
+  /// Registers devices for a person, as far as Kafka is concerned.
+  func publishRegistrations(_ tokens: [String], for user: String, locales: [String: String] = [:]) async throws {
     let records = try tokens.map { token in
       let device = try #require(DeviceToken(token))
       var json = JSONWriter(capacity: 256)
@@ -129,9 +137,6 @@ actor TransformFixture {
       return TestRecord(key: token, json.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, partition: 0)
     }
     try await kafka.publish(records, to: topics.devices)
-    await eventually("the group has committed the registrations") {
-      try await self.committed(self.topics.devices) == Int64(after + tokens.count)
-    }
   }
 
   /// Publishes requests for a target, with a payload of about so many bytes.

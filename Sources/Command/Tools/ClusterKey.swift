@@ -20,7 +20,7 @@ struct ClusterKey: Sendable {
     guard let key = Base64.decode(url: text), key.count >= CompactSignature.shortestKey else {
       throw Failure(
         .wrongUsage,
-        "\(path) holds no key: it must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key \(path)' makes one"
+        "\(path) holds no key: it must be at least \(CompactSignature.shortestKey) bytes in base64url. 'carillon token key' makes a new file with one"
       )
     }
     bytes = key

@@ -110,6 +110,7 @@ final class FanOutCore {
     health.set("kafka", ready: false, "connecting")
     shards.onUp = { [unowned self] in
       logger.info("Redis answers", ["address": "\(address)"])
+      health.set("redis", ready: false, "Redis answers; it has not been compared with Kafka yet")
       admission.suspend(false)
       watch.lost()
       if shards.epoch > 0 { sessions.resyncAll("Redis was away") }

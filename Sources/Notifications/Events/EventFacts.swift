@@ -92,7 +92,7 @@ public enum EventDetails {
   case rejected(Rejection)
   /// `by.apnsId`: the notification that takes its place, or that removes it.
   case by(NotificationID)
-  /// `reason`: a word of the program's own.
+  /// `reason`: a word or a sentence of the program's own.
   case reason(StaticString)
   /// `reason`: that the application is stopped, and `detail`: why, as a person wrote it; none where nothing was written.
   case stopped(UnsafeRawBufferPointer)

@@ -66,14 +66,6 @@ public enum EventType: String, Sendable, CaseIterable {
     self = type
   }
 
-  /// Whether it means that the notification will not be shown on this device, whatever else happens.
-  public var isTerminal: Bool {
-    switch self {
-    case .canceled, .rejected, .duplicate, .collapsed, .filtered, .expired, .evicted, .unregistered: true
-    default: false
-    }
-  }
-
   /// Whether it is about a device and not about a request.
   public var isAboutDevice: Bool {
     switch self {

@@ -30,4 +30,22 @@ public struct RequestLimits: Sendable {
     self.voipPayloadBytes = min(max(voipPayloadBytes, 1), 32_768)
     self.longestLifetime = min(max(longestLifetime, 1), 30 * 86_400)
   }
+
+  /// The rule for the size of a notification's payload.
+  func check(payloadBytes count: Int, of type: PushType?) throws(Rejection) {
+    guard count > 0 else {
+      throw Rejection(.payloadEmpty, field: "payload", rule: "A notification has a payload, a JSON object with a member aps.")
+    }
+    let maximum = type == .voip ? voipPayloadBytes : payloadBytes
+    guard count <= maximum else {
+      throw Rejection(.payloadTooLarge, field: "payload", rule: "A payload of this push type takes at most \(maximum) bytes.")
+    }
+  }
+
+  /// The rule for the size of what a `remove` has as its payload.
+  static func check(removeBytes count: Int) throws(Rejection) {
+    guard count <= removeBytes else {
+      throw Rejection(.payloadTooLarge, field: "payload", rule: "The body of a remove takes at most \(removeBytes) bytes.")
+    }
+  }
 }

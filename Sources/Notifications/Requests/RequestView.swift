@@ -160,20 +160,12 @@ public struct RequestView {
 
     switch operation {
     case .notify:
-      guard !record.value.isEmpty else {
-        throw Rejection(.payloadEmpty, field: "payload", rule: "A notification has a payload, a JSON object with a member aps.")
-      }
-      let maximum = givenType == .voip ? limits.voipPayloadBytes : limits.payloadBytes
-      guard record.value.count <= maximum else {
-        throw Rejection(.payloadTooLarge, field: "payload", rule: "A payload of this push type takes at most \(maximum) bytes.")
-      }
+      try limits.check(payloadBytes: record.value.count, of: givenType)
       facts = try PayloadFacts(checking: record.value)
       payload = record.value
       removed = .none
     case .remove:
-      guard record.value.count <= RequestLimits.removeBytes else {
-        throw Rejection(.payloadTooLarge, field: "payload", rule: "The body of a remove takes at most \(RequestLimits.removeBytes) bytes.")
-      }
+      try RequestLimits.check(removeBytes: record.value.count)
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
       guard (headers.collapseID == nil ? 0 : 1) + (body?.count ?? 0) == 1 else {
         throw Rejection(.badRequestPayload, field: "identifiers", rule: RemoveBody.rule)

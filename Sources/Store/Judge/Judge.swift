@@ -79,7 +79,9 @@ public final class Judge {
       let calls = (requests.count + Self.callMaximum - 1) / Self.callMaximum
       let order = Self.order(of: requests, isOneCall: calls == 1)
       for call in 0..<calls {
-        send(order[requests.count * call / calls..<requests.count * (call + 1) / calls].map { requests[$0] }, now, &refused)
+        // Within a call as they came: their bytes, and what the journal says of them, lie in this order.
+        let places = order[requests.count * call / calls..<requests.count * (call + 1) / calls].sorted()
+        send(places.map { requests[$0] }, now, &refused)
       }
     }
     for request in alone { send([request], now, &refused) }
@@ -88,7 +90,7 @@ public final class Judge {
   }
 
   /// The places of requests in the order in which they are shared out to calls: by their buckets, so that a call has few of them to look
-  /// for, and within a bucket as they came.
+  /// for, and within a bucket as they came, since the next call may have the rest of it.
   private static func order(of requests: [JudgeRequest], isOneCall: Bool) -> [Int] {
     if isOneCall { return Array(requests.indices) }
     return requests.indices.map { requests[$0].bucket << 32 | $0 }.sorted().map { $0 & 0xffff_ffff }

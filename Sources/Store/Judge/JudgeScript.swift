@@ -34,7 +34,7 @@ extension Judge {
     local LONGEST, CHOSEN, PERIOD = 6 + 12 * (remembered + SLACK), 6 + 12 * (remembered + SLACK / 2), 12 * SLACK
     local COUNT, heads, position = #ARGV - 6, ARGV[6], 1
     if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
-    \(MailboxLua.overflow)
+    \(MailboxOverflowLua.overflow)
     local answer = {''}
 
     -- The verdicts, and what follows them, which become one string at last: each string costs, and each of its bytes.
@@ -71,14 +71,7 @@ extension Judge {
       for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
     end
 
-    -- Told once in a call for each mailbox, whose eviction begins with the first answer.
-    local told = {}
-    local function tell(box, number)
-      if told[box] or call('HLEN', box) <= maximum then return end
-      told[box] = true
-      answer[#answer + 1] = number
-      answer[#answer + 1] = overflow(box, maximum)
-    end
+    \(MailboxOverflowLua.found)
 
     -- The window with one more id, where it is the first, or the window has become too long or too old; and whether its generation is new.
     local function renewed(w, hash, source)
@@ -170,7 +163,7 @@ extension Judge {
       if isChosen or left or isRecent then call('PEXPIRE', box, keep + AGE * 1000) end
       if isExpired then return add(number, NEW, false, raised, superseded) end
       if left then call('HSET', device, 'p', '-') end
-      if isChosen then tell(box, number) end
+      if isChosen then findOverflow(box, number) end
       return add(number, NEW, presence, raised, superseded)
     end
 

@@ -80,7 +80,17 @@ public final class CrashLoops {
   }
 
   /// A group of records is going to be worked on.
-  public func mark(_ partition: MarkedPartition, first: Int64, count: Int64, _ then: @escaping (StoreError?) -> Void) {
+  ///
+  /// - Parameter former: the partition whose group was worked on before, and is finished: whoever ends now does not end over it.
+  public func mark(
+    _ partition: MarkedPartition, first: Int64, count: Int64, after former: MarkedPartition?, _ then: @escaping (StoreError?) -> Void
+  ) {
+    if let former, former != partition {
+      calls.command.begin("HDEL")
+      calls.command.append(Keys.tries)
+      calls.command.append(former.field + " group")
+      calls.send(over: shards.common) { _ in }
+    }
     calls.command.begin("HSET")
     calls.command.append(Keys.tries)
     calls.command.append(partition.field + " group")

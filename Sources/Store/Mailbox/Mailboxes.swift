@@ -10,7 +10,7 @@ public final class Mailboxes {
   public init(_ shards: Shards) { self.shards = shards }
 
   /// Entries that one eviction takes at most.
-  public static var evictionMaximum: Int { MailboxLua.evictionMaximum }
+  public static var evictionMaximum: Int { MailboxOverflowLua.evictionMaximum }
 
   /// What operators find a device's mailbox under.
   public func name(of token: String) -> String { shards.keys.mailbox(token) }
@@ -23,7 +23,7 @@ public final class Mailboxes {
   /// no revision; and at last how many fields the mailbox has.
   static let pageScript = RedisScript(
     """
-    \(MailboxLua.fields)
+    \(MailboxOverflowLua.fields)
     local all = fields(KEYS[1])
     local answer, behind = {}, tonumber(ARGV[2])
     for i = 1, math.min(#all - behind, tonumber(ARGV[1])) do
@@ -88,7 +88,7 @@ public final class Mailboxes {
   /// next.
   static let evictScript = RedisScript(
     """
-    \(MailboxLua.overflow)
+    \(MailboxOverflowLua.overflow)
     local maximum = tonumber(table.remove(ARGV, 1))
     if redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
     local gap = redis.call('HGET', KEYS[1], 'g')

@@ -36,6 +36,7 @@ final class RedisWatch {
     health.set("redis", ready: false, "connecting to \(configuration)")
     shards.onUp = { [unowned self] in
       logger.info("Redis answers", ["address": "\(configuration)"])
+      health.set("redis", ready: false, "Redis answers; it has not been compared with Kafka yet")
       // It may be another server by now: it is worked with when it has said that it keeps what it is given.
       inspect(after: 1)
     }

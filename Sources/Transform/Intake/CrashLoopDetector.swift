@@ -65,13 +65,15 @@ final class CrashLoopDetector {
   private let counts: CrashLoops
   /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
   private var watched: [Int: MarkedPartition] = [:]
+  /// The partition whose group was noted last.
+  private var marked: MarkedPartition?
   private let timer: Timer
   private let healthyMilliseconds: Int
   weak var owner: (any CrashLoopDetectorOwner)?
 
   /// - Parameter healthyMilliseconds: how long after its begin a partition is looked at: a record that takes its worker's process down was read
   ///   by then, and does so sooner or is under way.
-  init(on loop: EventLoop, _ counts: CrashLoops, healthyMilliseconds: Int = 15_000) {
+  init(on loop: EventLoop, _ counts: CrashLoops, healthyMilliseconds: Int) {
     self.counts = counts
     self.healthyMilliseconds = healthyMilliseconds
     timer = Timer(on: loop)
@@ -93,9 +95,10 @@ final class CrashLoopDetector {
     return suspicion
   }
 
-  /// A group of records is going to be worked on; `then` is told whether Redis has noted that.
+  /// A group of records is going to be worked on, and the one before is finished; `then` is told whether Redis has noted that.
   func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping (Bool) -> Void) {
-    counts.mark(partition, first: group.first, count: group.count) { then($0 == nil) }
+    counts.mark(partition, first: group.first, count: group.count, after: marked) { then($0 == nil) }
+    marked = partition
   }
 
   /// Partitions are left in order, or a lane has gone on as usual: nothing is suspected any more.

@@ -39,6 +39,7 @@ class Child:
         if self.log:
             self.log.close()
         self.log = open(self.path, "ab", buffering=0)
+        self.silent_size = os.path.getsize(self.path)
         self.child = await asyncio.create_subprocess_exec(
             *DEATH, *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=self.log,
             env={**os.environ, **(environment or {})}, limit=1 << 24)
@@ -57,6 +58,11 @@ class Child:
         if not first.done():
             first.set_exception(Broken("%s ended before it said anything; see %s" % (self.name, self.path)))
             first.exception()
+
+    @property
+    def is_silent(self):
+        """Whether it has said nothing since its start."""
+        return os.path.getsize(self.path) == self.silent_size
 
     @property
     def runs(self):
@@ -126,7 +132,7 @@ class Worker(Child):
         if number == signal.SIGTERM:
             self.is_expected.append(128 + number if self.is_expected else 0)
             # One that has not come as far as to say anything does not catch it yet.
-            if not self.tail(1):
+            if self.is_silent:
                 self.is_expected.append(-number)
         else:
             self.is_expected.append(-number)

@@ -1,7 +1,7 @@
 import Notifications
 
-/// What the scripts that read a mailbox have in common.
-enum MailboxLua {
+/// When a mailbox overflows, and which of its entries are too many, in Lua: what the scripts that write to mailboxes and read them share.
+enum MailboxOverflowLua {
   /// Entries that one eviction takes at most.
   static let evictionMaximum = 64
 
@@ -40,6 +40,18 @@ enum MailboxLua {
         oldest[2 * i] = redis.call('HGET', box, all[i][4])
       end
       return oldest
+    end
+    """
+
+  /// A function of Lua that looks whether a mailbox has more than its maximum, and says so once in a call: the eviction begins with the first
+  /// answer. It needs the locals `call`, `maximum` and `answer`, to which it appends the number of the request and the entries.
+  static let found = """
+    local overflowed = {}
+    local function findOverflow(box, number)
+      if overflowed[box] or call('HLEN', box) <= maximum then return end
+      overflowed[box] = true
+      answer[#answer + 1] = number
+      answer[#answer + 1] = overflow(box, maximum)
     end
     """
 }
