@@ -22,7 +22,7 @@ import Worker
         #expect(await lane.frames("notify", at: again).isEmpty)
       }
       // The device's registration is told, too.
-      let told = try await lane.kafka.records(of: lane.topics.events, count: 2).filter { $0.header("ce_type") == "carillon.filtered.v1" }
+      let told = try await lane.filtered(among: 2)
       #expect(try told.map { try JSONValue(parsing: $0.text)["reason"] } == ["the device is registered for another application now"])
     }
   }

@@ -172,6 +172,11 @@ actor LaneFixture {
     return number
   }
 
+  /// The `filtered` events among so many of them.
+  nonisolated func filtered(among count: Int) async throws -> [TestRecord] {
+    try await kafka.records(of: topics.events, count: count).filter { $0.header("ce_type") == "carillon.filtered.v1" }
+  }
+
   /// Connects one, so that it is registered and has a mailbox; answers its token.
   func registered() async throws -> String {
     let token = Self.token()

@@ -37,10 +37,6 @@ import Worker
     }
   }
 
-  private static func filtered(_ lane: LaneFixture, count: Int) async throws -> [TestRecord] {
-    try await lane.kafka.records(of: lane.topics.events, count: count).filter { $0.header("ce_type") == "carillon.filtered.v1" }
-  }
-
   @Test func whatWaitedForItsDeviceEndsOnceAndWhatIsPublishedAfterTheStartIsSent() async throws {
     try await LaneFixture.with { lane in
       let token = try await lane.registered()
@@ -112,7 +108,7 @@ import Worker
         #expect(await lane.frames("remove", at: device).count == 1)
         let expected = 99
         let events = try await lane.kafka.admin.ends(of: [TopicPartition(lane.topics.events, 0), TopicPartition(lane.topics.events, 1)])
-        let all = try await Self.filtered(lane, count: events.values.reduce(0) { $0 + $1.count })
+        let all = try await lane.filtered(among: events.values.reduce(0) { $0 + $1.count })
         let offsets = try all.map { try JSONValue(parsing: $0.text)["source"]?["offset"]?.integerValue ?? -1 }.filter { $0 >= 10 }
         #expect(offsets.sorted() == Array(10..<110).filter { $0 != 50 } && offsets.count == expected)
         for event in all {
