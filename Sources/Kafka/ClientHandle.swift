@@ -92,6 +92,8 @@ final class ClientHandle: @unchecked Sendable {
   }
 
   /// Asks in ever longer steps, and not again when the client is to end: the answer may never come.
+  ///
+  /// What is wrong only while a leader or a coordinator moves is answered at once, and asked again after a pause.
   private func patiently<T>(
     for milliseconds: Int32, _ ask: (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
   ) throws(KafkaError) -> T {
@@ -100,17 +102,20 @@ final class ClientHandle: @unchecked Sendable {
       do throws(KafkaError) {
         return try ask(pointer, step)
       } catch {
-        left -= step
-        guard [.timedOut, .transport].contains(error.code), left > 0, !isEnding.load(ordering: .sequentiallyConsistent) else {
-          throw error
-        }
-        step = min(step * 2, Self.longestStep, left)
+        let isMoving = error.isMoving
+        left -= isMoving ? Self.pause : step
+        let isAskedAgain = isMoving || [.timedOut, .transport].contains(error.code)
+        guard isAskedAgain, left > 0, !isEnding.load(ordering: .sequentiallyConsistent) else { throw error }
+        if isMoving { usleep(UInt32(Self.pause) * 1_000) } else { step = step * 2 }
+        step = min(step, Self.longestStep, left)
       }
     }
   }
 
   /// In milliseconds; who does not answer within the longest one is taken for hanging.
   private static let (firstStep, longestStep): (Int32, Int32) = (500, 3_000)
+  /// In milliseconds, between two questions that are answered at once.
+  private static let pause: Int32 = 100
 
   /// Ends the client on a thread of its own, after the last of its batches and calls; nobody else may use the handle any more.
   ///

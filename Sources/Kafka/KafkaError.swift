@@ -103,6 +103,16 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     }
   }
 
+  /// Whether a partition's leader or a group's coordinator is just moving to another broker, or to be elected.
+  var isMoving: Bool {
+    switch rd_kafka_resp_err_t(code.rawValue) {
+    case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
+      RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_COORDINATOR:
+      true
+    default: false
+    }
+  }
+
   /// What the reader may do about it.
   public var hint: String {
     switch code {

@@ -117,9 +117,11 @@ public actor ClusterCheck {
       guard try await admin.members(of: group).members.isEmpty else { return nil }
       var others: [String] = []
       // Only for the message: who may not list groups, or ask for their offsets, gets none.
+      let groups = ((try? await admin.groups()) ?? []).map(\.name).filter { $0 != group }
       let until = SteadyClock.milliseconds() + Self.groupsMilliseconds
-      for other in (try? await admin.groups()) ?? [] where other.name != group && SteadyClock.milliseconds() < until {
-        if (try? await admin.committed(group: other.name, of: partitions).isEmpty) == false { others.append(other.name) }
+      for other in topics.likeliestFirst(groups) {
+        if (try? await admin.committed(group: other, of: partitions).isEmpty) == false { others.append(other) }
+        guard SteadyClock.milliseconds() < until else { break }
       }
       return others.sorted()
     }
@@ -144,6 +146,14 @@ private struct ClusterName: Hashable {
       }
     }
     guard isName, (1...64).contains(text.utf8.count) else { return nil }
+  }
+}
+
+extension Topics {
+  /// Groups in the order in which they may be that of the transform workers, by their names: there may be too many to ask each.
+  fileprivate func likeliestFirst(_ groups: [String]) -> [String] {
+    func rank(_ group: String) -> Int { (group.hasPrefix(prefix) ? 0 : 2) + (group.contains("transform") ? 0 : 1) }
+    return groups.sorted { (rank($0), $0) < (rank($1), $1) }
   }
 }
 
