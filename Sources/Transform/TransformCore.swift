@@ -40,7 +40,7 @@ final class TransformCore: TransformTaskRunner {
     shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
     watch = RedisWatch(on: loop, settings.store, shards, state, logger: logger, health: health, metrics: metrics)
     markers = Markers(shards)
-    crashes = CrashLoopDetector(on: loop, CrashLoops(shards), healthyMilliseconds: settings.healthyMilliseconds)
+    crashes = CrashLoopDetector(on: loop, CrashLoops(shards), settings.turns, healthyMilliseconds: settings.healthyMilliseconds)
     checkpoints = Checkpoints(markers, crashes, settings.topics)
     lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
@@ -131,6 +131,7 @@ final class TransformCore: TransformTaskRunner {
     case .askForApplications: if let admin { await applications.ask(admin) }
     case .askForLogs: if let admin { await lag.ask(admin) }
     case .askForMembers: if let admin { await member?.askForMembers(admin) }
+    case .takeTurn: intake?.turnCame()
     }
   }
 
@@ -219,6 +220,8 @@ extension TransformCore: MarkerComparisonOwner {
 }
 
 extension TransformCore: CrashLoopDetectorOwner {
+  var waker: @Sendable () -> Void { { [weak owner] in owner?.run(.takeTurn) } }
+
   func isIdle(_ index: Int) -> Bool {
     // While only registrations flow the requests are paused, and nothing is known of them.
     state.phase.phase == .running && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0

@@ -54,6 +54,8 @@ public struct TransformSettings: Sendable {
   /// How long after its begin, or after it goes on, a partition is looked at: where nothing of it is under way then, no record of it ends its
   /// worker, which would have happened by then.
   public var healthyMilliseconds = 15_000
+  /// One for all lanes of the process.
+  public var turns = CrashLoopTurns()
   /// Tries of a record that cannot be processed, before it goes to the dead letters.
   public var tries = Defaults.tries
   /// How long Redis may take to answer at the start, in milliseconds.

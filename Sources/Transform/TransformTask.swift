@@ -16,6 +16,8 @@ enum TransformTask: Sendable {
   case askForLogs
   /// The brokers are asked who has which partition.
   case askForMembers
+  /// The lane's turn with a group of records that may end the process has come.
+  case takeTurn
 }
 
 /// Has tasks run on the lane's actor, one for each call.

@@ -69,7 +69,7 @@ private actor CheckpointsLane {
     init(on loop: EventLoop, _ address: RedisAddress) {
       shards = Shards(on: loop, StoreConfiguration(address, buckets: 2), clientName: "test")
       store = Markers(shards)
-      crashes = CrashLoopDetector(on: loop, CrashLoops(shards), healthyMilliseconds: 60_000)
+      crashes = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopTurns(), healthyMilliseconds: 60_000)
       checkpoints = Checkpoints(store, crashes, topics)
       checkpoints.owner = self
     }

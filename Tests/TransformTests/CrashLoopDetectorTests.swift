@@ -30,11 +30,13 @@ import Testing
         questions += 1
         return isIdle
       }
+
+      var waker: @Sendable () -> Void { {} }
     }
 
     func start(_ address: RedisAddress) async throws {
       let shards = Shards(on: loop, StoreConfiguration(address, buckets: 1), clientName: "test")
-      let detector = CrashLoopDetector(on: loop, CrashLoops(shards), healthyMilliseconds: 20)
+      let detector = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopTurns(), healthyMilliseconds: 20)
       parts = Parts(shards: shards, detector: detector)
       detector.owner = owner
       shards.start()
@@ -43,6 +45,23 @@ import Testing
 
     /// A worker begins the partition at an offset: whether it is suspected.
     func begin() async throws -> Bool { try await #require(parts).detector.began([(partition, 7)]).isBisecting }
+
+    /// A worker begins the partition: what it is told of the record over which processes have ended.
+    func deadly() async throws -> CrashLoopDetector.Deadly? {
+      try await #require(parts).detector.began([(partition, 7)]).deadly[partition]
+    }
+
+    /// The lane's turn comes, and it notes a group.
+    func mark(_ group: CrashLoopDetector.Group) async {
+      guard let detector = parts?.detector, detector.takeTurn() else { return }
+      await withCheckedContinuation { continuation in detector.mark(partition, group) { _ in continuation.resume() } }
+    }
+
+    /// The lane has no further group; Redis has been told.
+    func endTurn() async throws {
+      parts?.detector.endTurn()
+      _ = try await parts?.detector.began([])
+    }
 
     func watch() { parts?.detector.watch(partition, 0) }
 
@@ -71,6 +90,48 @@ import Testing
       #expect(try await !lane.begin(), "it was idle once, and did no harm")
       await lane.close()
       await lane.loop.close()
+    }
+  }
+
+  /// A lane that starts again in place, or a partition that comes back, begins what its own process has noted: that has not ended.
+  @Test(.timeLimit(.minutes(1))) func onlyTheEndOfAnotherProcessIsHeldAgainstARecordAndOnce() async throws {
+    try await withRedis { redis in
+      let (lane, other) = (Lane(), Lane())
+      try await lane.start(redis.address)
+      try await other.start(redis.address)
+      _ = try await lane.begin()
+      await lane.mark(CrashLoopDetector.Group(first: 7, count: 1))
+      for _ in 0..<2 { #expect(try await lane.deadly() == nil) }
+      for _ in 0..<3 {
+        #expect(
+          try await other.deadly() == CrashLoopDetector.Deadly(offset: 7, remedy: .withoutExtensions),
+          "the process that worked on it has ended once, however often others begin")
+      }
+      await other.mark(CrashLoopDetector.Group(first: 7, count: 1))
+      #expect(try await lane.deadly() == CrashLoopDetector.Deadly(offset: 7, remedy: .deadLetter))
+      for lane in [lane, other] {
+        await lane.close()
+        await lane.loop.close()
+      }
+    }
+  }
+
+  /// What a worker does late, of a partition that has gone to another, is not in that one's way.
+  @Test(.timeLimit(.minutes(1))) func aNoteIsWithdrawnOnlyByTheProcessThatMadeIt() async throws {
+    try await withRedis { redis in
+      let (lane, other, third) = (Lane(), Lane(), Lane())
+      for lane in [lane, other, third] { try await lane.start(redis.address) }
+      await lane.mark(CrashLoopDetector.Group(first: 7, count: 1))
+      await other.mark(CrashLoopDetector.Group(first: 7, count: 1))
+      try await lane.endTurn()
+      #expect(try await third.deadly() == CrashLoopDetector.Deadly(offset: 7, remedy: .withoutExtensions))
+      await third.mark(CrashLoopDetector.Group(first: 7, count: 1))
+      try await third.endTurn()
+      #expect(try await other.deadly() == CrashLoopDetector.Deadly(offset: 7, remedy: .withoutExtensions), "it was finished")
+      for lane in [lane, other, third] {
+        await lane.close()
+        await lane.loop.close()
+      }
     }
   }
 

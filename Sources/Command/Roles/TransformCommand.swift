@@ -16,11 +16,12 @@ enum TransformCommand {
     let place = try ClusterPlace(values, client: "carillon-transform")
     let role = RoleProcess("transform", values)
     let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
+    let turns = CrashLoopTurns()
     let code = try await role.run(place, reload: extensions.reload) { process, number, _ in
       let metrics = TransformMetrics(process.metrics, lane: "transform-\(number)")
       return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
         TransformLane(
-          TransformSettings(process.values, place, worker: process.worker(number), extensions: extensions.source),
+          TransformSettings(process.values, place, worker: process.worker(number), extensions: extensions.source, turns: turns),
           on: lane.loop, logger: lane.logger,
           health: lane.health, metrics: metrics, onFatal: lane.onFatal)
       }

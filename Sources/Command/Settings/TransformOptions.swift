@@ -42,7 +42,11 @@ enum TransformOptions {
 
 extension TransformSettings {
   /// Of the command line, for the lane of this name.
-  init(_ values: SettingValues, _ place: ClusterPlace, worker: String, extensions: ExtensionsSource) {
+  ///
+  /// - Parameter turns: those of the process, where it has lanes that read requests.
+  init(
+    _ values: SettingValues, _ place: ClusterPlace, worker: String, extensions: ExtensionsSource, turns: CrashLoopTurns = CrashLoopTurns()
+  ) {
     self.init(topics: place.topics, kafka: place.kafka, store: place.store, cluster: place.name, worker: worker)
     group = values[TransformOptions.group]
     longestLifetime = Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000)
@@ -55,6 +59,7 @@ extension TransformSettings {
     sessionMilliseconds = values[TransformOptions.session].wholeMilliseconds
     tries = values[TransformOptions.tries]
     self.extensions = extensions
+    self.turns = turns
     // The group tells each member by it: two workers of one host are told apart.
     kafka.clientID = worker
   }

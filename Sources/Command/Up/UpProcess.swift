@@ -139,12 +139,12 @@ struct UpProcess: Sendable {
     _ place: ClusterPlace, at listen: SocketAddress, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures,
     _ extensions: ExtensionsSource
   ) async throws -> SocketAddress {
-    let (values, key) = (values, key)
+    let (values, key, turns) = (values, key, CrashLoopTurns())
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
     let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health, failures: failures) { lane in
       TransformLane(
-        TransformSettings(values, place, worker: "up/transform", extensions: extensions), on: lane.loop, logger: lane.logger,
-        health: lane.health, metrics: transformMetrics, onFatal: lane.onFatal)
+        TransformSettings(values, place, worker: "up/transform", extensions: extensions, turns: turns), on: lane.loop,
+        logger: lane.logger, health: lane.health, metrics: transformMetrics, onFatal: lane.onFatal)
     }
     guard await parts.lanes.add(transform) else { throw CancellationError() }
     _ = try await transform.start()

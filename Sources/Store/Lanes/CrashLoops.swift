@@ -8,7 +8,7 @@ import Redis
 /// | field | value |
 /// |---|---|
 /// | `q3` | the offset that it was begun at last, and how often |
-/// | `q3 group` | the first offset and the number of the records that are worked on |
+/// | `q3 group` | the first offset and the number of the records that are worked on, and the process that does: `-` when its end was counted |
 /// | `q3 ended 17` | how many processes have ended while they worked on this record alone |
 public final class CrashLoops {
   private let shards: Shards
@@ -17,14 +17,14 @@ public final class CrashLoops {
   /// Of these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// Counts a begin.
+  /// Counts a begin. A group that another process has noted is one that it has ended over, and is counted once.
   ///
-  /// Keys: the counts. Arguments, per partition: field, offset. Answers, per partition, `{begins, first record of the group that a process
+  /// Keys: the counts. Arguments: the process; per partition: field, offset. Answers, per partition, `{begins, first record of the group that a process
   /// has ended over, records of it or 0, record with which alone most have ended or -1, how many those were}`.
   static let beginScript = RedisScript(
     """
     local answer = {}
-    for i = 1, #ARGV, 2 do
+    for i = 2, #ARGV, 2 do
       local field, offset = ARGV[i], ARGV[i + 1]
       local begins, first, count, most, ended = 1, -1, 0, -1, 0
       local known = redis.call('HGET', KEYS[1], field)
@@ -32,9 +32,12 @@ public final class CrashLoops {
       redis.call('HSET', KEYS[1], field, offset .. ' ' .. begins)
       local last = redis.call('HGET', KEYS[1], field .. ' group')
       if last then
-        local place, size = string.match(last, '^(%d+) (%d+)$')
+        local place, size, process = string.match(last, '^(%d+) (%d+) (%S+)$')
         first, count = tonumber(place), tonumber(size)
-        if count == 1 then redis.call('HINCRBY', KEYS[1], field .. ' ended ' .. place, 1) end
+        if process ~= '-' and process ~= ARGV[1] then
+          if count == 1 then redis.call('HINCRBY', KEYS[1], field .. ' ended ' .. place, 1) end
+          redis.call('HSET', KEYS[1], field .. ' group', place .. ' ' .. size .. ' -')
+        end
       end
       local all = redis.call('HGETALL', KEYS[1])
       for k = 1, #all, 2 do
@@ -44,6 +47,19 @@ public final class CrashLoops {
       answer[#answer + 1] = {begins, first, count, most, ended}
     end
     return answer
+    """)
+
+  /// Notes the group that is worked on from now on, instead of those of other partitions that the process may have noted.
+  ///
+  /// Keys: the counts. Arguments: the process, the field, or nothing where no group follows, first offset, count, the others' fields.
+  static let markScript = RedisScript(
+    """
+    for i = 5, #ARGV do
+      local last = redis.call('HGET', KEYS[1], ARGV[i] .. ' group')
+      if last and string.match(last, '%S+$') == ARGV[1] then redis.call('HDEL', KEYS[1], ARGV[i] .. ' group') end
+    end
+    if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], ARGV[2] .. ' group', ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. ARGV[1]) end
+    return 1
     """)
 
   /// Nothing of these partitions is suspected any more. Arguments: the fields.
@@ -68,9 +84,11 @@ public final class CrashLoops {
     public let deadly: (offset: Int64, ends: Int64)
   }
 
-  /// Partitions begin at these offsets: what is known of each, in order; nil where that cannot be read.
-  public func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> [Counts?] {
-    let arguments = starts.flatMap { [RedisArgument.text($0.partition.field), .integer($0.offset)] }
+  /// Partitions begin at these offsets, in this process: what is known of each, in order; nil where that cannot be read.
+  public func began(
+    _ starts: [(partition: MarkedPartition, offset: Int64)], by process: String
+  ) async throws(StoreError) -> [Counts?] {
+    let arguments = [RedisArgument.text(process)] + starts.flatMap { [.text($0.partition.field), .integer($0.offset)] }
     let answer = try await shards.common.answer(Self.beginScript, keys: [.text(Keys.tries)], arguments: arguments)
     return (answer.array ?? []).map { known in
       let numbers = known.array?.compactMap(\.integer) ?? []
@@ -79,22 +97,28 @@ public final class CrashLoops {
     }
   }
 
-  /// A group of records is going to be worked on.
+  /// A group of records is going to be worked on by a process.
   ///
-  /// - Parameter former: the partition whose group was worked on before, and is finished: whoever ends now does not end over it.
+  /// - Parameter others: partitions of which the process may have noted a group, which is finished: whoever ends now does not end over it.
   public func mark(
-    _ partition: MarkedPartition, first: Int64, count: Int64, after former: MarkedPartition?, _ then: @escaping (StoreError?) -> Void
+    _ partition: MarkedPartition, first: Int64, count: Int64, by process: String, insteadOf others: [MarkedPartition],
+    _ then: @escaping (StoreError?) -> Void
+  ) { mark(partition.field, first, count, process, others, then) }
+
+  /// A process has finished the groups of these partitions, and goes on with no other.
+  public func unmark(_ partitions: [MarkedPartition], by process: String) { mark("", 0, 0, process, partitions) { _ in } }
+
+  private func mark(
+    _ field: String, _ first: Int64, _ count: Int64, _ process: String, _ others: [MarkedPartition],
+    _ then: @escaping (StoreError?) -> Void
   ) {
-    if let former, former != partition {
-      calls.command.begin("HDEL")
-      calls.command.append(Keys.tries)
-      calls.command.append(former.field + " group")
-      calls.send(over: shards.common) { _ in }
-    }
-    calls.command.begin("HSET")
+    calls.command.begin(Self.markScript, keys: 1)
     calls.command.append(Keys.tries)
-    calls.command.append(partition.field + " group")
-    calls.command.append("\(first) \(count)")
+    calls.command.append(process)
+    calls.command.append(field)
+    calls.command.append(String(first))
+    calls.command.append(String(count))
+    for other in others { calls.command.append(other.field) }
     calls.send(over: shards.common) { answer in
       if case .failure(let error) = answer { then(error) } else { then(nil) }
     }

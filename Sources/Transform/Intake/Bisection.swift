@@ -4,14 +4,17 @@ import Store
 /// How the records are begun that follow a start after which workers ended again and again: in small groups, each noted in Redis before, so
 /// that the record that ends its worker is found. A value.
 struct Bisection {
-  /// Records that are still to be begun in groups.
-  private(set) var left = 0
+  /// Records that are still to be begun in groups; nil where records are begun as usual.
+  private(set) var left: Int?
   /// As in `CrashLoopDetector.Suspicion`.
   private var groups: [MarkedPartition: CrashLoopDetector.Group] = [:]
   private var deadly: [MarkedPartition: CrashLoopDetector.Deadly] = [:]
 
   /// Whether records are to be begun in groups.
-  var isNeeded: Bool { left > 0 }
+  var isNeeded: Bool { left != nil }
+
+  /// Whether all that were to be begun in groups have been: when the last group is finished, `end` it.
+  var isOver: Bool { left == 0 }
 
   /// Partitions were begun, and this is known of them.
   mutating func note(_ suspicion: CrashLoopDetector.Suspicion) {
@@ -30,11 +33,13 @@ struct Bisection {
     return (first..<end).first { batch[$0].partitionIndex != batch[first].partitionIndex || batch[$0].offset == deadly } ?? end
   }
 
-  /// So many were begun: whether that was the end of it, and the lane goes on as usual.
-  mutating func isOver(after count: Int) -> Bool {
-    left = max(0, left - count)
-    if left == 0 { groups = [:] }
-    return left == 0
+  /// So many were begun.
+  mutating func began(_ count: Int) { left = left.map { max(0, $0 - count) } }
+
+  /// Records are begun as usual.
+  mutating func end() {
+    left = nil
+    groups = [:]
   }
 
   /// What is done about the record at this offset; nil for one over which no process has ended, and a second time.

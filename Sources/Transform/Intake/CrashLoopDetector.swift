@@ -5,6 +5,8 @@ import Store
 protocol CrashLoopDetectorOwner: AnyObject {
   /// Whether a partition is worked on, whatever it is of, and nothing of it is under way.
   func isIdle(_ index: Int) -> Bool
+  /// Has the lane's turn come, from any thread.
+  var waker: @Sendable () -> Void { get }
 }
 
 /// Finds the record that takes its worker's process down, by what the worker before has counted. Loop-confined.
@@ -12,7 +14,7 @@ protocol CrashLoopDetectorOwner: AnyObject {
 /// A partition that was begun several times at the same offset, and neither left in order nor ever idle, is suspected: its records are then
 /// worked on in small groups, each noted before. Where a process ends over a group, the next one makes smaller ones of it, down to single
 /// records. One that a process has ended over alone is worked on without its service extensions, which may be what ends processes; one
-/// that several have ended over is dead-lettered.
+/// that several have ended over is dead-lettered. The lanes of a process end together, so one of them at a time works on a group.
 final class CrashLoopDetector {
   /// The group that a process has ended over.
   struct Group: Equatable {
@@ -62,19 +64,29 @@ final class CrashLoopDetector {
   /// So many records are begun in groups before a lane goes on as usual.
   static let bisectedRecords = 1_000
 
+  private enum Turn {
+    case none
+    case asked
+    /// It is this lane's, which has noted a group of this partition.
+    case own(MarkedPartition?)
+  }
+
   private let counts: CrashLoops
   /// Partitions that have begun, by index, until they are idle: no process has ended over them then.
   private var watched: [Int: MarkedPartition] = [:]
-  /// The partition whose group was noted last.
-  private var marked: MarkedPartition?
+  private let turns: CrashLoopTurns
+  private let lane: Int
+  private var turn = Turn.none
   private let timer: Timer
   private let healthyMilliseconds: Int
   weak var owner: (any CrashLoopDetectorOwner)?
 
   /// - Parameter healthyMilliseconds: how long after its begin a partition is looked at: a record that takes its worker's process down was read
   ///   by then, and does so sooner or is under way.
-  init(on loop: EventLoop, _ counts: CrashLoops, healthyMilliseconds: Int) {
+  init(on loop: EventLoop, _ counts: CrashLoops, _ turns: CrashLoopTurns, healthyMilliseconds: Int) {
     self.counts = counts
+    self.turns = turns
+    lane = turns.join()
     self.healthyMilliseconds = healthyMilliseconds
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in clearIdle() }
@@ -83,7 +95,7 @@ final class CrashLoopDetector {
   /// Partitions are begun at these offsets.
   func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> Suspicion {
     var suspicion = Suspicion()
-    for (start, known) in zip(starts, try await counts.began(starts)) {
+    for (start, known) in zip(starts, try await counts.began(starts, by: turns.process)) {
       guard let known else { continue }
       if known.begins >= Self.suspectedAfter || known.group.count > 0 { suspicion.isBisecting = true }
       if known.group.count > 0 { suspicion.groups[start.partition] = Group(first: known.group.first, count: known.group.count) }
@@ -95,11 +107,49 @@ final class CrashLoopDetector {
     return suspicion
   }
 
+  // MARK: The turn
+
+  /// Whether the lane has, or may have, the turn.
+  var hasTurn: Bool { if case .own = turn { true } else { false } }
+
+  /// Whether the lane may begin a group, when the one before is finished; where it may not, it is woken when its turn comes.
+  func takeTurn() -> Bool {
+    guard let owner else { return false }
+    if turns.take(lane, owner.waker) {
+      if !hasTurn { turn = .own(nil) }
+    } else {
+      unmark()
+      turn = .asked
+    }
+    return hasTurn
+  }
+
+  /// Whether the lane waited for the turn that is said to have come.
+  func turnCame() -> Bool { if case .asked = turn { true } else { false } }
+
+  /// The lane has no further group now.
+  func endTurn() {
+    unmark()
+    turns.giveUp(lane)
+    turn = .none
+  }
+
+  /// The group that was noted last is finished, and no other follows at once.
+  private func unmark() {
+    if case .own(let noted?) = turn { counts.unmark([noted], by: turns.process) }
+  }
+
   /// A group of records is going to be worked on, and the one before is finished; `then` is told whether Redis has noted that.
   func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping (Bool) -> Void) {
-    counts.mark(partition, first: group.first, count: group.count, after: marked) { then($0 == nil) }
-    marked = partition
+    turn = .own(partition)
+    let others = turns.willNote(partition)
+    counts.mark(partition, first: group.first, count: group.count, by: turns.process, insteadOf: others) { [turns] error in
+      if error == nil { turns.didNote(partition) }
+      then(error == nil)
+    }
   }
+
+  // MARK: Harmless
 
   /// Partitions are left in order, or a lane has gone on as usual: nothing is suspected any more.
   func cleared(_ partitions: [MarkedPartition]) { counts.clear(partitions) }
@@ -128,5 +178,9 @@ final class CrashLoopDetector {
   }
 
   /// Nothing is looked at any more.
-  func close() { timer.close() }
+  func close() {
+    timer.close()
+    turns.giveUp(lane)
+    turn = .none
+  }
 }

@@ -48,11 +48,13 @@ final class Intake {
   func detach() {
     backlog = []
     (consumer, committer) = (nil, nil)
+    restTurn()
   }
 
   /// Nothing more is begun.
   func discard() {
     backlog = []
+    restTurn()
     hold()
   }
 
@@ -111,7 +113,8 @@ final class Intake {
   func note(_ suspicion: CrashLoopDetector.Suspicion) {
     bisection.note(suspicion)
     guard suspicion.isBisecting else { return }
-    logger.warning("workers have ended at these records again and again: they are begun in small groups", ["records": bisection.left])
+    logger.warning(
+      "workers have ended at these records again and again: they are begun in small groups", ["records": CrashLoopDetector.bisectedRecords])
   }
 
   // MARK: Records
@@ -136,14 +139,15 @@ final class Intake {
       if next < batch.count { return consumer.hold() }
     }
     consumer.release()
+    restTurn()
   }
 
   /// A record is finished, or Redis has caught up: goes on when that makes room.
   func madeRoom() {
-    guard let committer, !backlog.isEmpty else { return }
+    guard let committer, !backlog.isEmpty else { return restTurn() }
     // Half of the slots, so that a batch is worth its turn.
     let hasRoom = pipeline.hasRoom && committer.hasRoom && committer.inFlight <= settings.inFlight / 2
-    if bisection.isNeeded ? pipeline.isIdle : hasRoom { advance() }
+    if bisection.isNeeded ? mayBeginGroup : hasRoom { advance() }
   }
 
   /// Begins the first batch's records in this range, until there is no slot left: what was begun, and where it stopped.
@@ -168,10 +172,17 @@ final class Intake {
     return (begun, next)
   }
 
+  // MARK: Groups
+
+  /// Whether the group before is finished. While the registry is behind requests wait for registrations, and these come in groups, too.
+  private var mayBeginGroup: Bool { !isMarking && (pipeline.isIdle || !state.phase.mayResolveRecipients) }
+
   /// Begins a group of one partition's records, after Redis has noted which; the next comes when it is finished.
   private func advanceByGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) {
     consumer?.hold()
-    guard !isMarking, pipeline.isIdle else { return }
+    guard mayBeginGroup else { return }
+    if bisection.isOver { return endBisection() }
+    guard crashes.takeTurn() else { return }
     let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
     let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, partition), committer)
     // The next batch holds it again, and its first group waits for this one.
@@ -181,18 +192,35 @@ final class Intake {
       return
     }
     let group = CrashLoopDetector.Group(first: batch[start.index].offset, count: Int64(begun.count))
+    bisection.began(begun.count)
     isMarking = true
-    crashes.mark(partition, group) { [self] isNoted in
+    crashes.mark(partition, group) { [self] _ in
       isMarking = false
-      if bisection.isOver(after: begun.count), isNoted {
-        crashes.cleared(consumer?.assignment.map { checkpoints.table.marked($0.topicPartition) } ?? [])
-      }
       switch bisection.takeDeadly(partition, group.first) {
       case nil: pipeline.take(batch, begun)
       case .withoutExtensions: pipeline.take(batch, begun.map(\.withoutExtensions))
       case .deadLetter: pipeline.deadLetter(batch, start, tries: CrashLoopDetector.tries)
       }
     }
+  }
+
+  /// All groups are finished: the lane goes on as usual.
+  private func endBisection() {
+    bisection.end()
+    crashes.endTurn()
+    crashes.cleared(consumer?.assignment.map { checkpoints.table.marked($0.topicPartition) } ?? [])
+    advance()
+  }
+
+  /// The lane's turn with a group has come; it may have nothing to do with it any more.
+  func turnCame() {
+    guard crashes.turnCame() else { return }
+    if bisection.isNeeded, !backlog.isEmpty, state.phase.mayBegin, mayBeginGroup { advance() } else { crashes.endTurn() }
+  }
+
+  /// Leaves the turn to others while there is nothing to begin.
+  private func restTurn() {
+    if crashes.hasTurn, backlog.isEmpty, mayBeginGroup { crashes.endTurn() }
   }
 
   /// Whether a record is to be begun: the first one that is read of a partition shows whether the marker fits at which reading began.

@@ -551,13 +551,16 @@ async def pill(arguments, folder):
     target = "device:" + "ab" * 32
     for number in range(20):
         names.append(await producer.notify(target, PILL.decode() if number == 10 else "good %d" % number))
+        # What the other lane works on meanwhile ends with it.
+        names.append(await producer.notify("device:" + "%02x" % number * 32, "another's"))
+    poisoned = names[20]
     await producer.flush()
 
     async with on_one_redis(arguments, folder, proxy) as (redis, cluster):
         async def supervise():
             while True:
                 # Fewer places than a group of suspects has records.
-                worker = cluster.start("transform", "--session-timeout", "2s", "--in-flight", "7", *cluster.group)
+                worker = cluster.start("transform", "--session-timeout", "2s", "--in-flight", "7", "--lanes", "2", *cluster.group)
                 proxy.victim = worker
                 while worker.poll() is None:
                     await asyncio.sleep(0.02)
@@ -571,13 +574,13 @@ async def pill(arguments, folder):
             def answered(kind):
                 return {record.headers["ce_subject"] for record in events if record.type == kind}
 
-            await until(lambda: answered("unregistered") >= set(names) - {names[10]}, "every other request has its answer", 60)
-            expect(answered("rejected") == {names[10]}, "and the pill has one of its own", answered("rejected"))
+            await until(lambda: answered("unregistered") >= set(names) - {poisoned}, "every other request has its answer", 60)
+            expect(answered("rejected") == {poisoned}, "and the pill has one of its own", answered("rejected"))
             expect(len(letters) == 1, "one dead letter", [letter.headers for letter in letters])
             headers = letters[0].headers
             expect(headers["carillon-dead-letter-reason"] == "Poison" and headers["carillon-dead-letter-topic"] == arguments.prefix + "requests",
                    "it says why and from where", headers)
-            expect(PILL in letters[0].value and headers["apns-id"] == names[10], "the record is as it was", headers)
+            expect(PILL in letters[0].value and headers["apns-id"] == poisoned, "the record is as it was", headers)
             say(deaths=proxy.deaths, tries=headers["carillon-dead-letter-tries"])
         finally:
             supervisor.cancel()

@@ -1,0 +1,67 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Transform
+
+/// The lanes of a process that take turns with groups of records that may end it.
+@Suite struct CrashLoopTurnsTests {
+  @Test func theTurnGoesToTheLaneThatHasWaitedLongest() {
+    let turns = CrashLoopTurns()
+    let woken = Mutex<[Int]>([])
+    let lanes = (0..<3).map { _ in turns.join() }
+    func take(_ number: Int) -> Bool { turns.take(lanes[number]) { woken.withLock { $0.append(number) } } }
+    #expect(take(0) && take(0), "nobody else wants it")
+    #expect(!take(1) && !take(2) && !take(1), "one at a time")
+    #expect(!take(0), "its next group comes after those of the others")
+    #expect(woken.withLock { $0 } == [1])
+    #expect(!take(2) && !take(0) && take(1), "it is the one's that was woken, before it comes as well")
+    turns.giveUp(lanes[1])
+    #expect(woken.withLock { $0 } == [1, 2])
+    turns.giveUp(lanes[0])
+    turns.giveUp(lanes[2])
+    #expect(woken.withLock { $0 } == [1, 2], "nobody waits any more")
+    #expect(take(1))
+  }
+
+  /// Against a naive model: who waits, in order, and who was woken.
+  @Test(arguments: 0..<20 as Range<UInt64>) func atMostOneLaneWorksAndNobodyThatWaitsIsForgotten(seed: UInt64) {
+    var random = SeededRandom(seed: seed)
+    let turns = CrashLoopTurns()
+    let woken = Mutex<[Int]>([])
+    let lanes = (0..<4).map { _ in turns.join() }
+    var (holder, queue): (Int?, [Int]) = (nil, [])
+    var wakes: [Int] = []
+    func passOn() {
+      holder = queue.isEmpty ? nil : queue.removeFirst()
+      if let holder { wakes.append(holder) }
+    }
+    var hasComeSinceWoken = Set<Int>()
+    for _ in 0..<500 {
+      let number = Int.random(in: 0..<lanes.count, using: &random)
+      if Int.random(in: 0..<3, using: &random) > 0 {
+        let isOwn = turns.take(lanes[number]) { woken.withLock { $0.append(number) } }
+        if holder == nil || holder == number && (!hasComeSinceWoken.contains(number) || queue.isEmpty) {
+          holder = number
+          hasComeSinceWoken.insert(number)
+          #expect(isOwn)
+        } else {
+          if !queue.contains(number) { queue.append(number) }
+          if holder == number {
+            hasComeSinceWoken.remove(number)
+            passOn()
+          }
+          #expect(!isOwn)
+        }
+      } else {
+        turns.giveUp(lanes[number])
+        queue.removeAll { $0 == number }
+        if holder == number {
+          hasComeSinceWoken.remove(number)
+          passOn()
+        }
+      }
+      #expect(woken.withLock { $0 } == wakes)
+    }
+  }
+}
