@@ -1,3 +1,4 @@
+import EventLoop
 import Worker
 
 /// Why a command ends without having done what was asked, in words for the person who typed it.
@@ -10,5 +11,24 @@ struct Failure: Error, CustomStringConvertible {
   init(_ code: ExitCode, _ description: String) {
     self.code = code
     self.description = description
+  }
+}
+
+extension SettingValues {
+  /// Does what a setting asks for, such as reading its file; a failure begins with the setting's name.
+  func naming<Value, Done>(_ setting: Setting<Value>, _ body: () async throws(Failure) -> Done) async throws(Failure) -> Done {
+    do throws(Failure) { return try await body() } catch { throw Failure(error.code, "\(name(of: setting)): \(error)") }
+  }
+
+  /// The same of what does not wait.
+  func naming<Value, Done>(_ setting: Setting<Value>, _ body: () throws(Failure) -> Done) throws(Failure) -> Done {
+    do throws(Failure) { return try body() } catch { throw Failure(error.code, "\(name(of: setting)): \(error)") }
+  }
+
+  /// Listens where a setting says; where that is not possible the error begins with the setting's name.
+  func listening<Value, Done>(by setting: Setting<Value>, _ body: () async throws -> Done) async throws -> Done {
+    do { return try await body() } catch let error as EventLoopError {
+      throw Failure(error.isRetriable ? .dependencyMissing : .wrongUsage, "\(name(of: setting)): \(error)")
+    }
   }
 }

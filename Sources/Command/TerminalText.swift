@@ -36,6 +36,9 @@ enum TerminalText {
     return "\(Int64(min(percent, 1_000_000)))%"
   }
 
+  /// So many of something: `1 request`, `2 requests`.
+  static func count(_ number: some BinaryInteger, _ noun: String) -> String { "\(number) \(noun)" + (number == 1 ? "" : "s") }
+
   /// With spaces behind it, up to a width.
   static func padded(_ text: String, _ width: Int) -> String { text + spaces(width - text.count) }
 

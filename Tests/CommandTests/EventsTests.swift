@@ -9,6 +9,7 @@ import Testing
   private static let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
   private static let other = "00000000-0a4b-4c8e-9d52-3f6f6a9b1c11"
   private static let device = String(repeating: "ab", count: 32)
+  private static let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
   /// What a terminal obeys, and what JSON has as it is.
   private static let control: Character = "\u{9B}"
 
@@ -18,7 +19,7 @@ import Testing
       headers: [
         .init("ce_specversion", "1.0"), .init("ce_id", "id-\(type)"), .init("ce_type", "carillon.\(type).v1"),
         .init("ce_source", "/carillon/t"), .init("ce_subject", subject),
-        .init("ce_time", time), .init("content-type", "application/json"),
+        .init("ce_time", time), .init("traceparent", Self.trace), .init("content-type", "application/json"),
       ])
   }
 
@@ -92,7 +93,7 @@ import Testing
       #expect(
         result.lines == [
           #"{"ce_specversion":"1.0","ce_id":"id-addressed","ce_type":"carillon.addressed.v1","ce_source":"/carillon/t","#
-            + #""ce_subject":"\#(Self.id)","ce_time":"2026-01-31T12:00:00.000Z","identifier":"order-7","target":"user:ada","#
+            + #""ce_subject":"\#(Self.id)","ce_time":"2026-01-31T12:00:00.000Z","traceparent":"\#(Self.trace)","identifier":"order-7","target":"user:ada","#
             + #""source":{"offset":9007199254740993},"devices":2,"record":{"partition":0,"offset":0}}"#
         ])
     }

@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import Redis
 import TestSupport
@@ -68,6 +69,46 @@ import Worker
     }
   }
 
+  @Test(arguments: [
+    ["up", "--new", "--listen", "ADDRESS"], ["up", "--new", "--admin", "ADDRESS"], ["up", "--new", "--kafka-port", "PORT"],
+    ["up", "--new", "--redis-port", "PORT"], ["up", "--new", "--media", "FOLDER", "--media-listen", "ADDRESS"],
+    ["transform", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1", "--admin", "ADDRESS"],
+    ["fan-out", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1", "--media", "FOLDER", "--media-listen", "ADDRESS"],
+  ])
+  func aPortThatIsTakenIsToldByItsFlag(_ words: [String]) async throws {
+    let loop = EventLoop(name: "taken")
+    let listener = Taken(loop)
+    try await listener.open()
+    let address = await listener.address
+    try await CarillonCommand.with { carillon in
+      let meant = ["ADDRESS": address.description, "PORT": String(address.port), "FOLDER": carillon.folder.path]
+      let line = words.map { meant[$0] ?? $0 }
+      let refused = try await carillon.run(line)
+      #expect(refused.status == 2)
+      #expect(
+        refused.errors.contains("carillon: \(words[words.count - 2]): listen at \(address): address already in use"),
+        "it said: \(refused.errors)")
+    }
+    await listener.close()
+    await loop.close()
+  }
+
+  /// A port that somebody listens at.
+  private actor Taken {
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    private var listener: Listener?
+    var address: SocketAddress { listener?.localAddress ?? SocketAddress(host: "127.0.0.1", port: 0) }
+
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    func open() throws {
+      listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }
+    }
+
+    func close() { listener?.close() }
+  }
+
   /// What is typed, and what standard error must say of it.
   static let mistakes: [([String], String)] = [
     ([], "which command?"),
@@ -86,6 +127,12 @@ import Worker
     (["token", "--app", "a"], "--token TOKEN is missing"),
     (["token", "key"], "'token key' needs FILE"),
     (["publish", "--config", "/nowhere/at/all"], "--config: /nowhere/at/all cannot be read"),
+    (["publish", "--target", "user:ada", "--app", "a", "--payload", "/nowhere"], "--payload: /nowhere cannot be read"),
+    (["publish", "--app", "a", "--lines", "/nowhere", "--dry-run"], "--lines: /nowhere cannot be read"),
+    (
+      ["transform", "--kafka", "127.0.0.1:1", "--redis", "127.0.0.1:1", "--extensions", "/nowhere"],
+      "--extensions: /nowhere: there is no such file"
+    ),
   ]
 
   @Test(arguments: mistakes) func wrongUsageIsExplainedAndEndsWithTwo(arguments: [String], text: String) async throws {

@@ -17,10 +17,12 @@ struct AuditPrinter {
       for step in timeline.steps { lines.append("  " + timelines.line(step)) }
     }
     let further = findings.violationCount - findings.violations.count
-    if further > 0 { lines.append("… and \(further) further violations") }
+    if further > 0 { lines.append("… and \(TerminalText.count(further, "further violation"))") }
     if !lines.isEmpty { lines.append("") }
-    let read = "\(findings.journal) records of the journal, \(findings.events) events, \(findings.deadLetters) dead letters"
-    lines.append("\(findings.requests) requests in \(findings.records) records, \(read)")
+    let read =
+      "\(TerminalText.count(findings.journal, "record")) of the journal, \(TerminalText.count(findings.events, "event")), "
+      + TerminalText.count(findings.deadLetters, "dead letter")
+    lines.append("\(TerminalText.count(findings.requests, "request")) in \(TerminalText.count(findings.records, "record")), \(read)")
     for outcome in AuditFindings.Outcome.allCases {
       let count = findings.outcomes[outcome] ?? 0
       // That nothing was lost is what was asked.
@@ -91,7 +93,7 @@ extension AuditFindings.Outcome {
     case .expired: "expired"
     case .evicted: "evicted from a full mailbox"
     case .filtered: "filtered"
-    case .duplicate: "duplicates"
+    case .duplicate: "suppressed: the same one had come before"
     case .unregistered: "unregistered: there is no such device"
     case .canceled: "canceled"
     case .rejected: "rejected"

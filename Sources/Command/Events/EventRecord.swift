@@ -20,7 +20,7 @@ struct EventRecord {
 
   let partition: Int32
   let offset: Int64
-  /// The headers that begin with `ce_`.
+  /// The headers that begin with `ce_`, and the trace.
   let attributes: [Attribute]
   /// The members of the value; nil when it is no JSON object.
   let members: [Member]?
@@ -33,7 +33,8 @@ struct EventRecord {
     var attributes: [Attribute] = []
     record.forEachHeader { name, value in
       let name = String(cString: name)
-      if name.hasPrefix("ce_"), let value { attributes.append(Attribute(name: name, value: value)) }
+      let isAttribute = name.hasPrefix("ce_") || name == EventHeader.traceparent.rawValue
+      if isAttribute, let value { attributes.append(Attribute(name: name, value: value)) }
     }
     self.attributes = attributes
     members = try? Self.members(of: value)

@@ -21,7 +21,10 @@ struct ExtensionsInForce: Sendable {
     self.media = media
     path = values[TransformOptions.extensions]
     do throws(Failure) {
-      source = ExtensionsSource(try path.map { path throws(Failure) in try Self.inForce(path, media) } ?? ExtensionsFile())
+      source = ExtensionsSource(
+        try path.map { path throws(Failure) in
+          try values.naming(TransformOptions.extensions) { () throws(Failure) in try Self.inForce(path, media) }
+        } ?? ExtensionsFile())
     } catch {
       await media?.close()
       throw error

@@ -7,6 +7,7 @@ struct LineReader: ~Copyable {
   static let longestLine = 1 << 20
 
   private let path: String
+  private let place: String?
   private let descriptor: Int32
   private var buffer: [UInt8] = []
   private var lines = 0
@@ -14,10 +15,17 @@ struct LineReader: ~Copyable {
   private var isAtEnd = false
 
   /// Opens a file; `-` is standard input.
-  init(path: String) throws(Failure) {
-    self.path = path
+  ///
+  /// - Parameter place: where the path was given, to begin errors with: `--lines`; nil where it was not.
+  init(path: String, givenAt place: String? = nil) throws(Failure) {
+    (self.path, self.place) = (path, place)
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-    if descriptor < 0 { throw Descriptor.unreadable(path) }
+    if descriptor < 0 { throw unreadable() }
+  }
+
+  private func unreadable() -> Failure {
+    let failure = Descriptor.unreadable(path)
+    return place.map { Failure(failure.code, "\($0): \(failure)") } ?? failure
   }
 
   deinit { if descriptor > STDIN_FILENO { close(descriptor) } }
@@ -37,7 +45,7 @@ struct LineReader: ~Copyable {
     var bytes: [UInt8] = []
     swap(&bytes, &buffer)
     let count = Descriptor.read(descriptor, into: &bytes, limit: 1 << 16)
-    if count < 0 { throw Descriptor.unreadable(path) }
+    if count < 0 { throw unreadable() }
     isAtEnd = count == 0
     var taken = 0
     bytes.withUnsafeBytes { bytes in

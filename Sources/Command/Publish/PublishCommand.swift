@@ -30,7 +30,7 @@ enum PublishCommand {
         printer.print(given ?? [])
         return .done
       }
-      let refused = try await LineSource(draft: draft, limits: limits).publish(values[PublishSettings.lines] ?? "-") { printer.print($0) }
+      let refused = try await LineSource(values, draft, limits).publish { printer.print($0) }
       return refused > 0 ? .answerIsNo : .done
     }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-publish")
@@ -48,7 +48,7 @@ enum PublishCommand {
       await lane.publish(given)
     } else {
       do {
-        refused = try await LineSource(draft: draft, limits: limits).publish(values[PublishSettings.lines] ?? "-") {
+        refused = try await LineSource(values, draft, limits).publish {
           await lane.publish($0)
         }
       } catch {
@@ -109,7 +109,7 @@ enum PublishCommand {
     let isCutShort = StandardOutput.failure != nil
     if given == nil, StandardError.isTerminal || refused > 0 || isCutShort {
       StandardError.line(
-        "\(totals.acknowledged) published to \(topic)" + (refused > 0 ? ", \(refused) lines wrong" : "")
+        "\(totals.acknowledged) published to \(topic)" + (refused > 0 ? ", \(TerminalText.count(refused, "line")) wrong" : "")
           + (isCutShort ? "; it read no further" : ""))
     }
     if isCutShort { return .dependencyMissing }
@@ -119,6 +119,7 @@ enum PublishCommand {
 
 /// Requests from a file's lines: reads, checks and publishes them, and says how far it is.
 private struct LineSource {
+  private let values: SettingValues
   /// What a line leaves out.
   let draft: RequestDraft
   /// Nil when nothing is to be checked.
@@ -128,16 +129,15 @@ private struct LineSource {
   private let started = ContinuousClock.now
   private var nextReport: ContinuousClock.Instant
 
-  init(draft: RequestDraft, limits: RequestLimits?) {
-    self.draft = draft
-    self.limits = limits
+  init(_ values: SettingValues, _ draft: RequestDraft, _ limits: RequestLimits?) {
+    (self.values, self.draft, self.limits) = (values, draft, limits)
     // Somebody who waits wants to see that it works; a log only needs to know of what takes long.
     nextReport = started + (StandardError.isTerminal ? .milliseconds(500) : .seconds(5))
   }
 
   /// Gives the requests of all lines to `publish`, and answers how many lines are wrong.
-  consuming func publish(_ path: String, _ publish: ([RequestToSend]) async -> Void) async throws -> Int {
-    var reader = try LineReader(path: path)
+  consuming func publish(_ publish: ([RequestToSend]) async -> Void) async throws -> Int {
+    var reader = try LineReader(path: values[PublishSettings.lines] ?? "-", givenAt: values.name(of: PublishSettings.lines))
     while true {
       // The input may be slow.
       while !reader.isReady(withinMilliseconds: max(1, (nextReport - .now).wholeMilliseconds)) { report() }

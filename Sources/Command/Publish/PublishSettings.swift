@@ -85,7 +85,7 @@ enum PublishSettings {
       guard draft.content.isEmpty else {
         throw UsageError(.contradiction, "--payload is the whole payload: no --title, --body, --custom and so on beside it")
       }
-      draft.payload = try Descriptor.contents(of: path, limit: 1 << 20)
+      draft.payload = try values.naming(payload) { () throws(Failure) in try Descriptor.contents(of: path, limit: 1 << 20) }
     }
     return draft
   }

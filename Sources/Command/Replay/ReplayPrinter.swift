@@ -46,9 +46,10 @@ struct ReplayPrinter: Sendable {
       members.append(.init(key: "dryRun", value: .bool(isDryRun)))
       return StandardOutput.json(JSONValue.object(members).text)
     }
-    let what = plan.isOfRequests ? "requests" : "events"
+    let what = plan.isOfRequests ? "request" : "event"
     StandardOutput.line(
-      "\(isDryRun ? "would replay" : "replayed") \(counts.written) \(what) (\(counts.bytes) bytes) of \(counts.read) records")
+      "\(isDryRun ? "would replay" : "replayed") \(TerminalText.count(counts.written, what)) (\(counts.bytes) bytes) of "
+        + TerminalText.count(counts.read, "record"))
     for (count, why) in [
       (counts.passedOver, "are not meant by the conditions"), (counts.ofReplays, "were written by a replay"),
       (counts.tooLarge, "are too large for Kafka with the headers of a replay"),

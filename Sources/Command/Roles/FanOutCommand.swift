@@ -24,10 +24,13 @@ enum FanOutCommand {
     let process = RoleProcess("fan-out", values)
     if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
     if key == nil { process.logger.warning("any device may connect, for no --key-file is given: this is for development") }
-    let media = try await MediaOptions.serve(
-      values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.logger, process.metrics)
+    let media = try await values.listening(by: MediaOptions.listen) {
+      try await MediaOptions.serve(
+        values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.logger, process.metrics)
+    }
     return try await process.run(
-      place, unreadyFor: values[FanOutOptions.unreadyFor], whenEnding: { await media?.server.close(withinMilliseconds: $0) }
+      place, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
+      whenEnding: { await media?.server.close(withinMilliseconds: $0) }
     ) { process, number, first in
       let metrics = FanOutMetrics(process.metrics, lane: "fan-out-\(number)")
       return LaneHost("fan-out-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in

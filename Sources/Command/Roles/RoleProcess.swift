@@ -48,12 +48,13 @@ struct RoleProcess: Sendable {
   /// Runs the process.
   ///
   /// - Parameters:
+  ///   - listen: says where devices connect; nil where none do.
   ///   - unreadyFor: how long its lanes go on as before when it is told to end, though it is not ready any more.
   ///   - reload: reads again what SIGHUP is to have read again; nil where that signal ends the process.
   ///   - whenEnding: ends what runs beside the lanes while they end, within so many milliseconds.
   ///   - makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
   func run(
-    _ place: ClusterPlace, unreadyFor: Duration = .zero, reload: (@Sendable () -> Void)? = nil,
+    _ place: ClusterPlace, listen: Setting<SocketAddress>? = nil, unreadyFor: Duration = .zero, reload: (@Sendable () -> Void)? = nil,
     whenEnding: (@Sendable (Int) async -> Void)? = nil,
     makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
@@ -69,7 +70,9 @@ struct RoleProcess: Sendable {
     for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
 
     try await signals.watch(reload: reload)
-    let admin = try await AdminServer.start(at: values[RoleSettings.admin], health: health, metrics: metrics)
+    let admin = try await values.listening(by: RoleSettings.admin) {
+      try await AdminServer.start(at: values[RoleSettings.admin], health: health, metrics: metrics)
+    }
     let adminURL = "http://\(await admin.address)"
     logger.info("operators may ask", ["admin": adminURL])
 
@@ -80,7 +83,7 @@ struct RoleProcess: Sendable {
     let reporter = WorkerReporter(
       on: control, place.store, workerName, roles: [role], admin: await admin.address, health: health, metrics: metrics)
     let work = Task {
-      do { try await start(place, redis, lanes, reporter, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
+      do { try await start(place, listen, redis, lanes, reporter, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
     }
     let ending = await signals.ending()
     // At once, so that whoever balances the load sends nothing more.
@@ -109,8 +112,14 @@ struct RoleProcess: Sendable {
     return milliseconds
   }
 
+  private func listening<Done>(by setting: Setting<SocketAddress>?, _ body: () async throws -> Done) async throws -> Done {
+    guard let setting else { return try await body() }
+    return try await values.listening(by: setting, body)
+  }
+
   private func start(
-    _ place: ClusterPlace, _ redis: RedisWait, _ lanes: Lanes, _ reporter: WorkerReporter, _ adminURL: String,
+    _ place: ClusterPlace, _ listen: Setting<SocketAddress>?, _ redis: RedisWait, _ lanes: Lanes, _ reporter: WorkerReporter,
+    _ adminURL: String,
     _ makeHost: @escaping @Sendable (RoleProcess, Int, SocketAddress?) -> LaneHost
   ) async throws {
     do {
@@ -124,7 +133,7 @@ struct RoleProcess: Sendable {
     for number in 0..<values[RoleSettings.lanes] {
       let host = makeHost(self, number, devices)
       guard await lanes.add(host) else { return }
-      devices = try await host.start() ?? devices
+      devices = try await listening(by: listen) { try await host.start() } ?? devices
       if let devices { await reporter.devices(at: devices) }
     }
     while !health.isReady { try await Task.sleep(for: .milliseconds(20)) }

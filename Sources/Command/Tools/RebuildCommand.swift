@@ -59,7 +59,8 @@ enum RebuildCommand {
 extension RebuildReport {
   fileprivate func writeText() {
     StandardOutput.line(
-      "\(isDryRun ? "would apply" : "applied") \(registrations) registrations, \(requests) requests and \(endings) endings")
+      "\(isDryRun ? "would apply" : "applied") \(TerminalText.count(registrations, "registration")), "
+        + "\(TerminalText.count(requests, "request")) and \(TerminalText.count(endings, "ending"))")
   }
 
   fileprivate func writeJSON() {

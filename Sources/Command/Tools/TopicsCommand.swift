@@ -114,7 +114,7 @@ struct TopicState: Sendable {
     let partitions = found.partitions.count
     // What the stops of applications have beyond the one is not used.
     let isEnough = wanted.name == topics.applications ? partitions > 0 : partitions == Int(wanted.partitions)
-    if !isEnough { differences.append("has \(partitions) partitions, not \(wanted.partitions)") }
+    if !isEnough { differences.append("has \(TerminalText.count(partitions, "partition")), not \(wanted.partitions)") }
     let replicas = found.partitions.map(\.replicas).min() ?? 0
     if wanted.replication > 0, replicas != Int(wanted.replication) {
       differences.append("has \(replicas) copies of a partition, not \(wanted.replication)")
@@ -124,7 +124,7 @@ struct TopicState: Sendable {
 
   func writeText(width: Int) {
     let name = name + String(repeating: " ", count: max(0, width - name.count))
-    let facts = "\(partitions) partitions" + (replicas > 0 ? ", \(replicas) \(replicas == 1 ? "copy" : "copies")" : "")
+    let facts = TerminalText.count(partitions, "partition") + (replicas > 0 ? ", \(replicas) \(replicas == 1 ? "copy" : "copies")" : "")
     let word =
       switch presence {
       case .existed: "exists "

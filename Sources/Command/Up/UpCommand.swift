@@ -3,15 +3,15 @@ import Worker
 
 /// `carillon up`.
 enum UpCommand {
-  private static let listen = Setting(
+  static let listen = Setting(
     "up.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7171),
     "Where devices connect. Without this flag a free port is taken when this one is not free.")
-  private static let admin = Setting(
+  static let admin = Setting(
     "up.admin", .address, default: SocketAddress(host: "127.0.0.1", port: 7172),
     "Where /metrics, /livez and /readyz are. Without this flag a free port is taken when this one is not free.")
-  private static let kafkaPort = Setting<Int?>(
+  static let kafkaPort = Setting<Int?>(
     "up.kafka-port", .integer(1...65_535), "The port of 127.0.0.1 for its Kafka. Absent: a free one.")
-  private static let redisPort = Setting<Int?>(
+  static let redisPort = Setting<Int?>(
     "up.redis-port", .integer(1...65_535), "The port of 127.0.0.1 for its Redis. Absent: a free one.")
   private static let isNew = Setting(
     "up.new", .boolean, default: false,

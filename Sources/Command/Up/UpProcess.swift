@@ -86,22 +86,31 @@ struct UpProcess: Sendable {
     let topics = Topics()
     let broker = try EmbeddedBroker(topics: topics.all.map { ($0, Int32(topics.partitions(of: $0, most: Self.partitions))) })
     try await parts.keep(broker)
-    let kafka = try await fixedPort(of: broker, on: control, parts)?.description ?? broker.bootstrapServers.joined(separator: ",")
+    let kafka =
+      try await values.listening(by: UpCommand.kafkaPort) { try await fixedPort(of: broker, on: control, parts)?.description }
+      ?? broker.bootstrapServers.joined(separator: ",")
     progress("Kafka at \(kafka)")
-    if let port = places.redisPort { try await UpAddress.checkIsFree(SocketAddress(host: "127.0.0.1", port: port), on: control) }
+    if let port = places.redisPort {
+      try await values.listening(by: UpCommand.redisPort) {
+        try await UpAddress.checkIsFree(SocketAddress(host: "127.0.0.1", port: port), on: control)
+      }
+    }
     let redis = try await Task(executorPreference: control) {
       try await PrivateServer.start(on: control, listening: .port(places.redisPort), hasPassword: true)
     }.value
     try await parts.keep(redis)
     progress("Redis at \(redis.address)")
-    let admin = try await AdminServer.start(at: try await places.admin.free(on: control), health: health, metrics: metrics)
+    let admin = try await values.listening(by: UpCommand.admin) {
+      try await AdminServer.start(at: try await places.admin.free(on: control), health: health, metrics: metrics)
+    }
     try await parts.keep(admin)
 
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
-    let media = try await MediaOptions.serve(
-      values, at: values[MediaOptions.folder] == nil ? places.media.wanted : try await places.media.free(on: control), key: key?.bytes,
-      cluster: place.name, logger, metrics)
+    let media = try await values.listening(by: MediaOptions.listen) {
+      let address = values[MediaOptions.folder] == nil ? places.media.wanted : try await places.media.free(on: control)
+      return try await MediaOptions.serve(values, at: address, key: key?.bytes, cluster: place.name, logger, metrics)
+    }
     if let media {
       try await parts.keep(media.server)
       progress("media at \(media.links.base)")
@@ -154,7 +163,9 @@ struct UpProcess: Sendable {
       return FanOutLane(
         settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: fanOutMetrics, onFatal: lane.onFatal)
     }
-    guard await parts.lanes.add(fanOut), let address = try await fanOut.start() else { throw CancellationError() }
+    guard await parts.lanes.add(fanOut), let address = try await values.listening(by: UpCommand.listen, fanOut.start) else {
+      throw CancellationError()
+    }
     return address
   }
 

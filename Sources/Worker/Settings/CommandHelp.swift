@@ -25,6 +25,15 @@ extension CommandLineProgram {
     return text
   }
 
+  /// The commands whose names begin with a word, such as `dead-letters`; nil where none has a second word.
+  func help(ofAllBeginningWith word: String) -> String? {
+    let commands = commands.filter { $0.name.hasPrefix(word + " ") }
+    guard !commands.isEmpty else { return nil }
+    let width = (commands.map(\.name.count).max() ?? 0) + 4
+    let rows = commands.map { HelpText.row("  \($0.name)", at: width, [$0.summary]) }
+    return "Usage: \(name) \(word) …\n\n\(rows.joined())\n'\(name) \(commands[0].name) --help' says what a command takes.\n"
+  }
+
   /// The help of one command.
   public func help(of command: Command, _ extent: HelpExtent = .short) -> String {
     let words = [name, command.name] + (["[flags]"] + command.arguments.map(\.usage))

@@ -17,11 +17,16 @@ extension CommandLineProgram {
       if first == "help", arguments.count > 1, let (command, _) = command(in: Array(arguments.dropFirst())) {
         return .print(help(of: command))
       }
+      if first == "help", arguments.count == 2, let help = help(ofAllBeginningWith: arguments[1]) { return .print(help) }
       return .print(help)
     }
     if first == "--help-all" { return .print(([help] + commands.map { help(of: $0, .complete) }).joined(separator: "\n")) }
     if ["--version", "version"].contains(first) { return .print("\(name) \(version)\n") }
-    guard let (command, rest) = command(in: arguments) else { throw unknownCommand(arguments) }
+    guard let (command, rest) = command(in: arguments) else {
+      let isHelp = arguments.count == 2 && ["--help", "-h", "--help-all", "help"].contains(arguments[1])
+      if isHelp, let help = help(ofAllBeginningWith: first) { return .print(help) }
+      throw unknownCommand(arguments)
+    }
     var line = CommandLine(command: command)
     do {
       try line.read(rest)

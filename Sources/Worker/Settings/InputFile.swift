@@ -55,12 +55,12 @@ extension SettingValues {
   ///
   /// - Parameter limit: how many bytes it may have.
   public func file(_ setting: Setting<String>, limit: Int) throws(UsageError) -> InputFile {
-    try InputFile(path: self[setting], givenAt: setting.declaration.named(by: source(of: setting)), limit: limit)
+    try InputFile(path: self[setting], givenAt: name(of: setting), limit: limit)
   }
 
   /// Reads the file that a setting names; nil when it names none.
   public func file(_ setting: Setting<String?>, limit: Int) throws(UsageError) -> InputFile? {
     guard let path = self[setting] else { return nil }
-    return try InputFile(path: path, givenAt: setting.declaration.named(by: source(of: setting)), limit: limit)
+    return try InputFile(path: path, givenAt: name(of: setting), limit: limit)
   }
 }

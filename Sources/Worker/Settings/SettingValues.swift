@@ -34,6 +34,12 @@ public struct SettingValues: Sendable {
     entries[setting.declaration.key]?.source ?? .standard
   }
 
+  /// What an error about the value of a setting begins with: where it was given, else its flag.
+  public func name<Value>(of setting: Setting<Value>) -> String {
+    let source = source(of: setting)
+    return source == .standard ? "--\(setting.declaration.flag)" : setting.declaration.named(by: source)
+  }
+
   /// What was given in another place than the defaults, for the log at start: key, text (secrets masked) and source.
   public var given: [(key: String, text: String, source: SettingSource)] {
     order.compactMap { key in

@@ -114,6 +114,24 @@ import Worker
     #expect(text.contains("\n  topics create  creates the topics\n"))
   }
 
+  /// `topics` alone is no command, and whoever asks for its help wants to know which there are.
+  @Test(arguments: [["topics", "--help"], ["topics", "-h"], ["topics", "help"], ["help", "topics"]])
+  func helpOfAFirstWordListsItsCommands(_ line: [String]) throws {
+    guard case .print(let text) = try ExampleProgram.program.parse(line, environment: { _ in nil }) else {
+      Issue.record("no help")
+      return
+    }
+    #expect(
+      text == """
+        Usage: carillon topics …
+
+          topics create  creates the topics
+
+        'carillon topics create --help' says what a command takes.
+
+        """)
+  }
+
   @Test func usageNamesTheArguments() throws {
     guard case .print(let text) = try ExampleProgram.program.parse(["help", "explain"], environment: { _ in nil }) else {
       Issue.record("no help")
