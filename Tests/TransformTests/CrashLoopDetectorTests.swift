@@ -116,6 +116,23 @@ import Testing
     }
   }
 
+  @Test(
+    .timeLimit(.minutes(1)),
+    arguments: [["q3", "7 x"], ["q3 group", "1 1"], ["q3 group", "x"], ["q3 ended 7", "x"], ["q3 ended x", "5"]])
+  func whatCannotBeReadIsNotHeldAgainstAnything(_ field: [String]) async throws {
+    try await withRedis { redis in
+      try await RedisProbe.with(redis.address) { probe in
+        _ = try await probe.command("HSET", .text(Keys.tries), .text(field[0]), .text(field[1]))
+      }
+      let lane = Lane()
+      try await lane.start(redis.address)
+      #expect(try await lane.deadly() == nil)
+      #expect(try await !lane.begin())
+      await lane.close()
+      await lane.loop.close()
+    }
+  }
+
   /// What a worker does late, of a partition that has gone to another, is not in that one's way.
   @Test(.timeLimit(.minutes(1))) func aNoteIsWithdrawnOnlyByTheProcessThatMadeIt() async throws {
     try await withRedis { redis in

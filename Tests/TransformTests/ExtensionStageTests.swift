@@ -165,7 +165,7 @@ import Worker
     // As if a worker had ended at the second request while it worked on nothing else.
     try await TransformFixture.with(
       { $0.extensions = source },
-      before: { try await $0.probe.command("HSET", .text(Keys.tries), "q0", "0 5", "q0 group", "1 1") }
+      before: { try await $0.probe.command("HSET", .text(Keys.tries), "q0", "0 5", "q0 group", "1 1 another") }
     ) { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]
       try await lane.register([token], for: "ada")

@@ -62,6 +62,8 @@ struct RoleProcess: Sendable {
     StandardOutput.whenItFails(.ignore)
     DescriptorLimit.raise()
     Allocator.returnMemoryWhenIdle()
+    // Whoever reads the first line of the log may send a signal.
+    try await signals.watch(reload: reload)
     metrics.showProcess(version: Program.version, role: role, log: log)
     metrics.show(health)
     logger.info(
@@ -69,7 +71,6 @@ struct RoleProcess: Sendable {
       ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.store)"])
     for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
 
-    try await signals.watch(reload: reload)
     let admin = try await values.listening(by: RoleSettings.admin) {
       try await AdminServer.start(at: values[RoleSettings.admin], health: health, metrics: metrics)
     }

@@ -28,11 +28,11 @@ public final class CrashLoops {
       local field, offset = ARGV[i], ARGV[i + 1]
       local begins, first, count, most, ended = 1, -1, 0, -1, 0
       local known = redis.call('HGET', KEYS[1], field)
-      if known and string.match(known, '^%d+') == offset then begins = string.match(known, '%d+$') + 1 end
+      if known and string.match(known, '^%d+') == offset then begins = (string.match(known, '%d+$') or 0) + 1 end
       redis.call('HSET', KEYS[1], field, offset .. ' ' .. begins)
       local last = redis.call('HGET', KEYS[1], field .. ' group')
-      if last then
-        local place, size, process = string.match(last, '^(%d+) (%d+) (%S+)$')
+      local place, size, process = string.match(last or '', '^(%d+) (%d+) (%S+)$')
+      if place then
         first, count = tonumber(place), tonumber(size)
         if process ~= '-' and process ~= ARGV[1] then
           if count == 1 then redis.call('HINCRBY', KEYS[1], field .. ' ended ' .. place, 1) end
@@ -42,7 +42,8 @@ public final class CrashLoops {
       local all = redis.call('HGETALL', KEYS[1])
       for k = 1, #all, 2 do
         local name, place = string.match(all[k], '^(%a%d+) ended (%d+)$')
-        if name == field and tonumber(all[k + 1]) > ended then most, ended = tonumber(place), tonumber(all[k + 1]) end
+        local times = tonumber(all[k + 1]) or 0
+        if name == field and times > ended then most, ended = tonumber(place), times end
       end
       answer[#answer + 1] = {begins, first, count, most, ended}
     end
