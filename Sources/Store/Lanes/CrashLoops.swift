@@ -8,7 +8,7 @@ import Redis
 /// | field | value |
 /// |---|---|
 /// | `q3` | the offset that it was begun at last, and how often |
-/// | `q3 group` | the first offset and the number of the records that are worked on, and the process that does: `-` when its end was counted |
+/// | `q3 group` | the first offset and the number of the records that are worked on, and the process that does: `-` when they are finished, or its end was counted |
 /// | `q3 ended 17` | how many processes have ended while they worked on this record alone |
 public final class CrashLoops {
   private let shards: Shards
@@ -50,14 +50,16 @@ public final class CrashLoops {
     return answer
     """)
 
-  /// Notes the group that is worked on from now on, instead of those of other partitions that the process may have noted.
+  /// Notes the group that is worked on from now on, instead of those of other partitions that the process may have noted: these are finished,
+  /// and their partitions stay suspected, for who bisects one partition and not another would hold the end over that against this.
   ///
   /// Keys: the counts. Arguments: the process, the field, or nothing where no group follows, first offset, count, the others' fields.
   static let markScript = RedisScript(
     """
     for i = 5, #ARGV do
       local last = redis.call('HGET', KEYS[1], ARGV[i] .. ' group')
-      if last and string.match(last, '%S+$') == ARGV[1] then redis.call('HDEL', KEYS[1], ARGV[i] .. ' group') end
+      local group, process = string.match(last or '', '^(.*) (%S+)$')
+      if process == ARGV[1] then redis.call('HSET', KEYS[1], ARGV[i] .. ' group', group .. ' -') end
     end
     if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], ARGV[2] .. ' group', ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. ARGV[1]) end
     return 1

@@ -128,7 +128,10 @@ final class Intake {
   /// Begins what finds a slot; when there is none left, or nothing may be begun, the partitions wait.
   func advance() {
     guard let committer, let consumer else { return }
-    guard state.phase.mayBegin else { return consumer.hold() }
+    guard state.phase.mayBegin else {
+      restTurn()
+      return consumer.hold()
+    }
     while let (batch, first) = backlog.first {
       guard pipeline.hasRoom else { return consumer.hold() }
       if bisection.isNeeded { return advanceByGroup(batch, first, committer) }
@@ -218,9 +221,9 @@ final class Intake {
     if bisection.isNeeded, !backlog.isEmpty, state.phase.mayBegin, mayBeginGroup { advance() } else { crashes.endTurn() }
   }
 
-  /// Leaves the turn to others while there is nothing to begin.
+  /// Leaves the turn to others while there is nothing to begin, or nothing may be begun.
   private func restTurn() {
-    if crashes.hasTurn, backlog.isEmpty, mayBeginGroup { crashes.endTurn() }
+    if crashes.hasTurn, backlog.isEmpty || !state.phase.mayBegin, mayBeginGroup { crashes.endTurn() }
   }
 
   /// Whether a record is to be begun: the first one that is read of a partition shows whether the marker fits at which reading began.
