@@ -1,4 +1,5 @@
 import CRdKafka
+import EventLoop
 import Glibc
 import Synchronization
 
@@ -97,13 +98,14 @@ final class ClientHandle: @unchecked Sendable {
   private func patiently<T>(
     for milliseconds: Int32, _ ask: (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
   ) throws(KafkaError) -> T {
-    var (left, step) = (milliseconds, min(Self.firstStep, milliseconds))
+    let end = SteadyClock.milliseconds() + Int64(milliseconds)
+    var step = min(Self.firstStep, milliseconds)
     while true {
       do throws(KafkaError) {
         return try ask(pointer, step)
       } catch {
         let isMoving = error.isMoving
-        left -= isMoving ? Self.pause : step
+        let left = Int32(clamping: end - SteadyClock.milliseconds() - Int64(isMoving ? Self.pause : 0))
         let isAskedAgain = isMoving || [.timedOut, .transport].contains(error.code)
         guard isAskedAgain, left > 0, !isEnding.load(ordering: .sequentiallyConsistent) else { throw error }
         if isMoving { usleep(UInt32(Self.pause) * 1_000) } else { step = step * 2 }

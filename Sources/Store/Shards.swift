@@ -39,8 +39,8 @@ public final class Shards {
 
   private static let scripts = [
     Judge.script, Mailboxes.evictScript, Mailboxes.pageScript, Recipients.pageScript, Registrations.script, Presences.enterScript,
-    Presences.refreshScript, Presences.leaveScript, Presences.gapScript, Markers.script, CrashLoops.beginScript, CrashLoops.clearScript,
-    Lanes.claimScript, Lanes.beatScript, Lanes.listScript, Results.script,
+    Presences.refreshScript, Presences.leaveScript, Presences.gapScript, Markers.script, CrashLoops.beginScript, CrashLoops.markScript,
+    CrashLoops.clearScript, Lanes.claimScript, Lanes.beatScript, Lanes.listScript, Results.script,
     Workers.beatScript, Workers.leaveScript, Workers.listScript, Population.mailboxScript,
   ]
 

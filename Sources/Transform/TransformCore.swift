@@ -149,12 +149,14 @@ final class TransformCore: TransformTaskRunner {
     if !hasFailed { await untilIdle(withinMilliseconds: milliseconds - min(milliseconds / 2, Self.partingMilliseconds)) }
     watch.close()
     let partitions = member?.consumer?.assignment.map { checkpoints.table.marked($0.topicPartition) } ?? []
+    let suspected = intake?.suspected(among: partitions) ?? []
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
     // With the partitions goes what is finished: the markers and the group's offsets are raised to it, and no record of it comes again.
     await member?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     state.phase.close()
     lag.close()
-    crashes.cleared(partitions)
+    crashes.left(suspected: suspected)
+    crashes.cleared(partitions.filter { !suspected.contains($0) })
     while isTaskUnderWay { await loop.sleep(milliseconds: 20) }
     await admin?.close()
     await applications.close()
@@ -220,6 +222,11 @@ extension TransformCore: MarkerComparisonOwner {
 }
 
 extension TransformCore: CrashLoopDetectorOwner {
+  func foundHarmless(_ partitions: [MarkedPartition]) {
+    intake?.forget(partitions)
+    intake?.madeRoom()
+  }
+
   var waker: @Sendable () -> Void { { [weak owner] in owner?.run(.takeTurn) } }
 
   func isIdle(_ index: Int) -> Bool {
@@ -251,7 +258,7 @@ extension TransformCore: PipelineOwner {
 }
 
 extension TransformCore: CheckpointsOwner {
-  func suspected(_ suspicion: CrashLoopDetector.Suspicion) { intake?.note(suspicion) }
+  func suspected(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion]) { intake?.note(suspicions) }
 
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) {
     metrics.rewinds.increment()
@@ -317,10 +324,15 @@ extension TransformCore: ConsumerHandler {
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) { lag.reachedEnd(of: partition, at: offset) }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
-    intake?.revoked(partitions, isLost: isLost)
+    let suspected = intake?.revoked(partitions, isLost: isLost) ?? []
     guard let committer = member?.committer else { return revocation.finish() }
     crashes.left(partitions.map(\.index))
-    if isLost { checkpoints.revoked(partitions) } else { crashes.cleared(partitions.map { checkpoints.table.marked($0.topicPartition) }) }
+    crashes.left(suspected: suspected)
+    if isLost {
+      checkpoints.revoked(partitions)
+    } else {
+      crashes.cleared(partitions.map { checkpoints.table.marked($0.topicPartition) }.filter { !suspected.contains($0) })
+    }
     // What is in flight cannot come to its end: the next lane reads it again.
     committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: hasFailed ? 0 : Self.revocationMilliseconds)
     journal?.hurry(forMilliseconds: Self.partingMilliseconds)

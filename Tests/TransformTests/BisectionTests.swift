@@ -1,5 +1,4 @@
 import EventLoop
-import Kafka
 import Redis
 import TestSupport
 import Testing
@@ -7,103 +6,118 @@ import Testing
 @testable import Store
 @testable import Transform
 
-/// Finding the record that ends its process: processes are tried one after the other, each of which knows what the ones before have noted in
+/// Finding the records that end their process: processes are tried one after the other, each of which knows what the ones before have noted in
 /// Redis. Some of them are killed by somebody: when they begin, or over records that have nothing to do with it.
 @Suite struct BisectionTests {
-  /// What is wrong with the record.
+  /// What is wrong with the records.
   enum Fault: CaseIterable {
-    /// Nobody survives it.
+    /// Nobody survives them.
     case record
-    /// Its service extensions do it.
+    /// Their service extensions do it.
     case extensions
   }
 
+  /// What two partitions hold, and which lanes work on them.
+  struct Case: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    var lanes: [[Int32]] = [[0, 1]]
+    var counts = [230, 170]
+    /// The distance from one offset to the next at most: where a topic is compacted, or written in transactions, offsets are missing.
+    var gap: Int64 = 1
+    /// Records that end their process.
+    var deadly = 1
+    /// Whether the next process may know what one has finished.
+    var isCommitted = true
+
+    static let all = [
+      Case(testDescription: "one lane"), Case(testDescription: "two lanes", lanes: [[0], [1]]),
+      Case(testDescription: "offsets that are missing", gap: 30), Case(testDescription: "two of them", deadly: 2),
+      Case(testDescription: "two of them, and nothing is committed", deadly: 2, isCommitted: false),
+      Case(testDescription: "three of them in two lanes", lanes: [[0], [1]], gap: 3, deadly: 3),
+      Case(testDescription: "behind more than is bisected", counts: [1_300, 40]),
+    ]
+  }
+
   /// The lanes of a process end together: what another one worked on is not to blame.
-  @Test(.timeLimit(.minutes(4)), arguments: Fault.allCases, [[[0, 1]], [[0], [1]]] as [[[Int32]]])
-  func theRecordThatEndsItsProcessIsFoundWhereverItLies(_ fault: Fault, lanes: [[Int32]]) async throws {
-    try await KafkaFixture.with(embeddedOnly: true) { kafka in
-      let topic = try await kafka.topic(partitions: 2)
-      let counts = [230, 170]
-      try await kafka.publish(
-        counts.enumerated().flatMap { partition, count in (0..<count).map { TestRecord("\($0)", partition: Int32(partition)) } }, to: topic)
-      try await withRedis { redis in
-        let processes = Processes(fault, lanes)
-        var failure: (any Error)?
-        do {
-          try await processes.start(topic, counts, kafka.configuration, redis.address)
-          var random = SeededRandom(seed: 7)
-          // The first and the last of a partition, both sides of a group's edge, and anything.
-          let places: [(Int32, Int64)] = [(0, 0), (0, 229), (1, 0), (1, 169), (0, 63), (0, 64), (1, 8)]
-          for (partition, offset) in places + (0..<8).map({ _ in (1, Int64.random(in: 0..<170, using: &random)) }) {
-            let found = try await processes.live(withRecord: offset, of: partition, &random)
-            #expect(found.others.isEmpty, "nothing else is treated as if it had done it")
-            // Who is killed over another group takes the place of what the search had come to.
-            let most = CrashLoopDetector.tries + 2 * found.killed
+  @Test(.timeLimit(.minutes(5)), arguments: Fault.allCases, Case.all)
+  func theRecordThatEndsItsProcessIsFoundWhereverItLies(_ fault: Fault, _ what: Case) async throws {
+    try await withRedis { redis in
+      var random = SeededRandom(seed: 7)
+      let offsets = what.counts.map { count in
+        var offset: Int64 = 0
+        return (0..<count).map { _ in
+          defer { offset += Int64.random(in: 1...what.gap, using: &random) }
+          return offset
+        }
+      }
+      let processes = Processes(fault, what, offsets)
+      var failure: (any Error)?
+      do {
+        try await processes.start(redis.address)
+        // The first and the last of a partition, both sides of a group's edge, and anything.
+        let places = [(0, 0), (0, 229), (1, 0), (1, 39), (0, 63), (0, 64), (1, 8)] + (0..<8).map { _ in (1, -1) }
+        for (partition, place) in places {
+          var deadly = [Record(partition: Int32(partition), offset: offsets[partition][place < 0 ? 21 : place])]
+          while deadly.count < what.deadly {
+            let partition = Int.random(in: 0..<2, using: &random)
+            let record = Record(partition: Int32(partition), offset: try #require(offsets[partition].randomElement(using: &random)))
+            if !deadly.contains(record) { deadly.append(record) }
+          }
+          if place < 0, let offset = offsets[1].randomElement(using: &random) { deadly[0] = Record(partition: 1, offset: offset) }
+          let found = try await processes.live(with: Set(deadly), &random)
+          #expect(found.others.isEmpty, "nothing else is treated as if it had done it")
+          // Who is killed over another group takes the place of what the search had come to.
+          let most = CrashLoopDetector.tries * Set(deadly).count + 2 * found.killed
+          for record in deadly {
+            let remedies = found.remedies[record] ?? []
             switch fault {
-            case .record:
-              #expect(found.ended <= most)
-              #expect(found.remedies == [.withoutExtensions, .deadLetter])
-            case .extensions:
-              #expect(found.ended < most)
-              #expect(found.remedies == [.withoutExtensions])
+            case .record: #expect(remedies == [.withoutExtensions, .deadLetter], "\(deadly)")
+            case .extensions: #expect(remedies == [.withoutExtensions], "\(deadly)")
             }
           }
-        } catch { failure = error }
-        await processes.close()
-        await processes.loop.close()
-        if let failure { throw failure }
-      }
+          #expect(found.ended <= most)
+        }
+      } catch { failure = error }
+      await processes.close()
+      await processes.loop.close()
+      if let failure { throw failure }
     }
   }
 
+  private struct Record: Hashable, Sendable {
+    let partition: Int32
+    let offset: Int64
+  }
+
   private actor Processes {
-    /// What became of a record that ends processes.
+    /// What became of the records that end processes.
     struct Found: Sendable {
       /// Processes that have ended.
       var ended = 0
       /// Processes that somebody has killed.
       var killed = 0
-      /// What was done about it, each once.
-      var remedies: [CrashLoopDetector.Remedy] = []
+      /// What was done about each, in order, each once.
+      var remedies: [Record: [CrashLoopDetector.Remedy]] = [:]
       /// Others about which something was done.
-      var others: [Int64] = []
+      var others: [Record] = []
     }
-
-    private final class Collector: ConsumerHandler {
-      var batches: [RecordBatch] = []
-      func consumerReceived(_ batch: RecordBatch) { batches.append(batch) }
-      func consumerAssigned(_ partitions: [AssignedPartition]) {}
-      func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
-      func consumerFailed(_ error: KafkaError) {}
-    }
-
-    /// What is made on the loop.
-    private struct Parts {
-      let shards: Shards
-      let consumer: Consumer
-      let collector: Collector
-    }
-
-    nonisolated let loop = EventLoop(name: "bisection")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-    private let fault: Fault
-    private let lanes: [[Int32]]
-    private var parts: Parts?
-    private var found = Found()
 
     /// A lane of a process, with what it has come to.
     private final class Lane: CrashLoopDetectorOwner {
       let partitions: [Int32]
       let detector: CrashLoopDetector
       var bisection = Bisection()
-      /// The next record: the batch and the place in it.
-      var place = (batch: 0, record: 0)
+      /// What is still to be begun, the next first.
+      var records: ArraySlice<Record>
       /// What it works on.
       var group: (partition: Int32, offsets: Range<Int64>)?
 
-      init(_ partitions: [Int32], _ detector: CrashLoopDetector) { (self.partitions, self.detector) = (partitions, detector) }
+      init(_ partitions: [Int32], _ detector: CrashLoopDetector, _ records: [Record]) {
+        (self.partitions, self.detector, self.records) = (partitions, detector, records[...])
+      }
 
       func isIdle(_ index: Int) -> Bool { false }
+      func foundHarmless(_ partitions: [MarkedPartition]) {}
       var waker: @Sendable () -> Void { {} }
     }
 
@@ -113,52 +127,65 @@ import Testing
       case kill
     }
 
-    init(_ fault: Fault, _ lanes: [[Int32]]) { (self.fault, self.lanes) = (fault, lanes) }
+    nonisolated let loop = EventLoop(name: "bisection")
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    private let fault: Fault
+    private let what: Case
+    /// As a consumer gives them: some of one partition, then some of the other.
+    private let records: [Record]
+    private var shards: Shards?
+    private var found = Found()
 
-    func start(_ topic: String, _ counts: [Int], _ kafka: KafkaConfiguration, _ redis: RedisAddress) async throws {
+    init(_ fault: Fault, _ what: Case, _ offsets: [[Int64]]) {
+      (self.fault, self.what) = (fault, what)
+      let size = offsets[0].count > 1_000 ? 1_100 : 50
+      var (records, rest) = ([Record](), offsets.map { $0[...] })
+      while rest.contains(where: { !$0.isEmpty }) {
+        for partition in rest.indices {
+          records += rest[partition].prefix(size).map { Record(partition: Int32(partition), offset: $0) }
+          rest[partition] = rest[partition].dropFirst(size)
+        }
+      }
+      self.records = records
+    }
+
+    func start(_ redis: RedisAddress) async throws {
       var store = StoreConfiguration(redis, buckets: 1)
       // A machine that stands still for seconds must not look like a Redis that does.
       store.callDeadlineMilliseconds = 60_000
       let shards = Shards(on: loop, store, clientName: "test")
-      let collector = Collector()
-      let consumer = try Consumer(on: loop, kafka, Consumer.Options(), handler: collector)
-      parts = Parts(shards: shards, consumer: consumer, collector: collector)
+      self.shards = shards
       shards.start()
       try await shards.waitUntilUp(withinMilliseconds: 20_000)
-      try await consumer.assign(counts.indices.map { (TopicPartition(topic, Int32($0)), .earliest) })
-      let deadline = ContinuousClock.now + .seconds(30)
-      while collector.batches.reduce(0, { $0 + $1.count }) < counts.reduce(0, +) {
-        try #require(ContinuousClock.now < deadline, "the records come")
-        await loop.sleep(milliseconds: 5)
-      }
     }
 
     /// Lets one process after the other begin until one comes to the end of all records.
-    func live(withRecord offset: Int64, of partition: Int32, _ random: inout SeededRandom) async throws -> Found {
+    func live(with deadly: Set<Record>, _ random: inout SeededRandom) async throws -> Found {
       found = Found()
       var starts: [Int32: Int64] = [0: 0, 1: 0]
-      while true {
-        let end = try await live((partition, offset), &starts, &random)
+      while found.ended < 100 {
+        let end = try await live(deadly, &starts, &random)
         if end == .all { break }
         if end == .record { found.ended += 1 } else { found.killed += 1 }
       }
-      CrashLoops(try #require(parts).shards).clear(starts.keys.map { .requests($0) })
+      CrashLoops(try #require(shards)).clear(starts.keys.map { .requests($0) })
       return found
     }
 
     /// One process: what it comes to. What it has finished may be known to the next, and may not.
-    private func live(_ deadly: (partition: Int32, offset: Int64), _ starts: inout [Int32: Int64], _ random: inout SeededRandom)
-      async throws -> End
-    {
-      let parts = try #require(parts)
+    private func live(_ deadly: Set<Record>, _ starts: inout [Int32: Int64], _ random: inout SeededRandom) async throws -> End {
+      let shards = try #require(shards)
       let turns = CrashLoopTurns()
-      let lanes = lanes.map {
-        Lane($0, CrashLoopDetector(on: loop, CrashLoops(parts.shards), turns, healthyMilliseconds: 60_000))
+      let lanes = what.lanes.map { partitions in
+        Lane(
+          partitions, CrashLoopDetector(on: loop, CrashLoops(shards), turns, healthyMilliseconds: 60_000),
+          records.filter { partitions.contains($0.partition) && $0.offset >= starts[$0.partition] ?? 0 })
       }
       defer { for lane in lanes { lane.detector.close() } }
       for lane in lanes {
         lane.detector.owner = lane
         lane.bisection.note(try await lane.detector.began(lane.partitions.map { (.requests($0), starts[$0] ?? 0) }))
+        lane.detector.bisects(lane.bisection.isNeeded)
       }
       if isToBeKilled(&random) { return .kill }
       var left = lanes
@@ -167,9 +194,11 @@ import Testing
         if lanes.allSatisfy({ $0.group.map { $0.offsets.count > 1 } ?? true }), isToBeKilled(&random) { return .kill }
         if let group = lane.group {
           lane.group = nil
-          if Bool.random(using: &random) { starts[group.partition] = max(starts[group.partition] ?? 0, group.offsets.upperBound) }
+          if what.isCommitted, Bool.random(using: &random) {
+            starts[group.partition] = max(starts[group.partition] ?? 0, group.offsets.upperBound)
+          }
         }
-        switch try await step(lane, deadly, starts) {
+        switch await step(lane, deadly) {
         case .record: return .record
         case .all: left.removeAll { $0 === lane }
         case .kill, nil: break
@@ -183,64 +212,48 @@ import Testing
     }
 
     /// The lane's group is finished: it begins the next, if it is its turn. Answers with what it or its process has come to.
-    private func step(_ lane: Lane, _ deadly: (partition: Int32, offset: Int64), _ starts: [Int32: Int64]) async throws -> End? {
-      let batches = try #require(parts).collector.batches
-      func isWork(_ record: RecordView) -> Bool {
-        lane.partitions.contains(record.partition) && record.offset >= starts[record.partition] ?? 0
+    private func step(_ lane: Lane, _ deadly: Set<Record>) async -> End? {
+      let through = lane.bisection.takeThrough()
+      if !through.isEmpty {
+        lane.detector.cleared(through)
+        lane.detector.bisects(lane.bisection.isNeeded)
       }
-      while lane.place.batch < batches.count,
-        lane.place.record == batches[lane.place.batch].count || !isWork(batches[lane.place.batch][lane.place.record])
-      {
-        lane.place =
-          lane.place.record >= batches[lane.place.batch].count ? (lane.place.batch + 1, 0) : (lane.place.batch, lane.place.record + 1)
-      }
-      guard lane.place.batch < batches.count else {
+      guard let first = lane.records.first else {
+        lane.detector.bisects(false)
         lane.detector.endTurn()
         return .all
       }
-      let (batch, first) = (batches[lane.place.batch], lane.place.record)
-      if lane.bisection.isOver {
-        lane.bisection.end()
+      guard lane.detector.isBisecting else {
         lane.detector.endTurn()
-      }
-      guard lane.bisection.isNeeded else {
-        return lane.partitions.contains(deadly.partition) && deadly.offset >= starts[deadly.partition] ?? 0 ? .record : .all
+        return lane.records.contains(where: deadly.contains) ? .record : .all
       }
       guard lane.detector.takeTurn() else { return nil }
-      let partition = MarkedPartition.requests(batch[first].partition)
-      let end = lane.bisection.groupEnd(batch, from: first, partition)
-      #expect(end > first && (first..<end).allSatisfy { batch[$0].partition == batch[first].partition })
-      let offset = batch[first].offset
-      let group = (partition: batch[first].partition, offsets: offset..<offset + Int64(end - first))
-      await mark(partition, CrashLoopDetector.Group(first: offset, count: Int64(end - first)), lane.detector)
-      lane.bisection.began(end - first)
-      lane.group = group
-      let remedy = lane.bisection.takeDeadly(partition, offset)
-      let isDeadly = group.partition == deadly.partition && group.offsets.contains(deadly.offset)
+      let partition = MarkedPartition.requests(first.partition)
+      let end = lane.bisection.end(from: first.offset, of: partition)
+      #expect(end > first.offset)
+      let records = lane.records.prefix { $0.partition == first.partition && $0.offset < end }
+      lane.records = lane.records.dropFirst(records.count)
+      let group = first.offset..<(records.last?.offset ?? first.offset) + 1
+      lane.bisection.began(records.count, of: partition, to: group.upperBound)
+      let remedy = lane.bisection.remedy(for: first.offset, of: partition)
+      await mark(partition, CrashLoopDetector.Group(first: first.offset, width: Int64(group.count)), lane.detector)
+      lane.group = (first.partition, group)
       if let remedy {
-        if isDeadly, group.offsets.count == 1 {
-          if found.remedies.last != remedy { found.remedies.append(remedy) }
+        #expect(records.count == 1)
+        if deadly.contains(first) {
+          if found.remedies[first]?.last != remedy { found.remedies[first, default: []].append(remedy) }
         } else {
-          found.others.append(offset)
+          found.others.append(first)
         }
       }
-      lane.place.record = end
-      return isDeadly && (fault == .record ? remedy != .deadLetter : remedy == nil) ? .record : nil
+      guard records.contains(where: deadly.contains) else { return nil }
+      return fault == .record ? remedy != .deadLetter ? .record : nil : remedy == nil ? .record : nil
     }
 
     private func mark(_ partition: MarkedPartition, _ group: CrashLoopDetector.Group, _ detector: CrashLoopDetector) async {
-      await withCheckedContinuation { continuation in
-        detector.mark(partition, group) {
-          #expect($0)
-          continuation.resume()
-        }
-      }
+      await withCheckedContinuation { continuation in detector.mark(partition, group) { continuation.resume() } }
     }
 
-    func close() async {
-      parts?.shards.close()
-      parts?.collector.batches = []
-      await parts?.consumer.close()
-    }
+    func close() { shards?.close() }
   }
 }

@@ -31,6 +31,8 @@ import Testing
         return isIdle
       }
 
+      func foundHarmless(_ partitions: [MarkedPartition]) {}
+
       var waker: @Sendable () -> Void { {} }
     }
 
@@ -44,17 +46,17 @@ import Testing
     }
 
     /// A worker begins the partition at an offset: whether it is suspected.
-    func begin() async throws -> Bool { try await #require(parts).detector.began([(partition, 7)]).isBisecting }
+    func begin() async throws -> Bool { try await !#require(parts).detector.began([(partition, 7)]).isEmpty }
 
-    /// A worker begins the partition: what it is told of the record over which processes have ended.
-    func deadly() async throws -> CrashLoopDetector.Deadly? {
-      try await #require(parts).detector.began([(partition, 7)]).deadly[partition]
+    /// A worker begins the partition: what it is to do about the record at which it begins.
+    func remedy() async throws -> CrashLoopDetector.Remedy? {
+      try await #require(parts).detector.began([(partition, 7)])[partition]?.remedies[7]
     }
 
     /// The lane's turn comes, and it notes a group.
     func mark(_ group: CrashLoopDetector.Group) async {
       guard let detector = parts?.detector, detector.takeTurn() else { return }
-      await withCheckedContinuation { continuation in detector.mark(partition, group) { _ in continuation.resume() } }
+      await withCheckedContinuation { continuation in detector.mark(partition, group) { continuation.resume() } }
     }
 
     /// The lane has no further group; Redis has been told.
@@ -100,15 +102,15 @@ import Testing
       try await lane.start(redis.address)
       try await other.start(redis.address)
       _ = try await lane.begin()
-      await lane.mark(CrashLoopDetector.Group(first: 7, count: 1))
-      for _ in 0..<2 { #expect(try await lane.deadly() == nil) }
+      await lane.mark(CrashLoopDetector.Group(first: 7, width: 1))
+      for _ in 0..<2 { #expect(try await lane.remedy() == nil) }
       for _ in 0..<3 {
         #expect(
-          try await other.deadly() == CrashLoopDetector.Deadly(offset: 7, remedy: .withoutExtensions),
+          try await other.remedy() == .withoutExtensions,
           "the process that worked on it has ended once, however often others begin")
       }
-      await other.mark(CrashLoopDetector.Group(first: 7, count: 1))
-      #expect(try await lane.deadly() == CrashLoopDetector.Deadly(offset: 7, remedy: .deadLetter))
+      await other.mark(CrashLoopDetector.Group(first: 7, width: 1))
+      #expect(try await lane.remedy() == .deadLetter)
       for lane in [lane, other] {
         await lane.close()
         await lane.loop.close()
@@ -126,7 +128,7 @@ import Testing
       }
       let lane = Lane()
       try await lane.start(redis.address)
-      #expect(try await lane.deadly() == nil)
+      #expect(try await lane.remedy() == nil)
       #expect(try await !lane.begin())
       await lane.close()
       await lane.loop.close()
@@ -138,13 +140,13 @@ import Testing
     try await withRedis { redis in
       let (lane, other, third) = (Lane(), Lane(), Lane())
       for lane in [lane, other, third] { try await lane.start(redis.address) }
-      await lane.mark(CrashLoopDetector.Group(first: 7, count: 1))
-      await other.mark(CrashLoopDetector.Group(first: 7, count: 1))
+      await lane.mark(CrashLoopDetector.Group(first: 7, width: 1))
+      await other.mark(CrashLoopDetector.Group(first: 7, width: 1))
       try await lane.endTurn()
-      #expect(try await third.deadly() == CrashLoopDetector.Deadly(offset: 7, remedy: .withoutExtensions))
-      await third.mark(CrashLoopDetector.Group(first: 7, count: 1))
+      #expect(try await third.remedy() == .withoutExtensions)
+      await third.mark(CrashLoopDetector.Group(first: 7, width: 1))
       try await third.endTurn()
-      #expect(try await other.deadly() == CrashLoopDetector.Deadly(offset: 7, remedy: .withoutExtensions), "it was finished")
+      #expect(try await other.remedy() == .withoutExtensions, "it was finished")
       for lane in [lane, other, third] {
         await lane.close()
         await lane.loop.close()

@@ -8,7 +8,7 @@ import Redis
 /// | field | value |
 /// |---|---|
 /// | `q3` | the offset that it was begun at last, and how often |
-/// | `q3 group` | the first offset and the number of the records that are worked on, and the process that does: `-` when they are finished, or its end was counted |
+/// | `q3 group` | the first offset of the records that are worked on, how many offsets they span, and the process that does: `-` when they are finished, or its end was counted |
 /// | `q3 ended 17` | how many processes have ended while they worked on this record alone |
 public final class CrashLoops {
   private let shards: Shards
@@ -17,16 +17,17 @@ public final class CrashLoops {
   /// Of these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// Counts a begin. A group that another process has noted is one that it has ended over, and is counted once.
+  /// Counts a begin. Where another process has noted a group that is not finished it has ended over it, which is counted once.
   ///
-  /// Keys: the counts. Arguments: the process; per partition: field, offset. Answers, per partition, `{begins, first record of the group that a process
-  /// has ended over, records of it or 0, record with which alone most have ended or -1, how many those were}`.
+  /// Keys: the counts. Arguments: the process; per partition: field, offset. Answers, per partition, `{begins, first offset of the group that
+  /// was noted last, how many offsets it spans or 0}`, and behind them each record from the offset on with which alone processes have ended,
+  /// and how many.
   static let beginScript = RedisScript(
     """
     local answer = {}
     for i = 2, #ARGV, 2 do
       local field, offset = ARGV[i], ARGV[i + 1]
-      local begins, first, count, most, ended = 1, -1, 0, -1, 0
+      local begins, first, count, ends = 1, -1, 0, {}
       local known = redis.call('HGET', KEYS[1], field)
       if known and string.match(known, '^%d+') == offset then begins = (string.match(known, '%d+$') or 0) + 1 end
       redis.call('HSET', KEYS[1], field, offset .. ' ' .. begins)
@@ -42,10 +43,16 @@ public final class CrashLoops {
       local all = redis.call('HGETALL', KEYS[1])
       for k = 1, #all, 2 do
         local name, place = string.match(all[k], '^(%a%d+) ended (%d+)$')
-        local times = tonumber(all[k + 1]) or 0
-        if name == field and times > ended then most, ended = tonumber(place), times end
+        if name == field then
+          local times = tonumber(all[k + 1]) or 0
+          if tonumber(place) < tonumber(offset) then
+            redis.call('HDEL', KEYS[1], all[k])
+          elseif times > 0 then
+            ends[#ends + 1], ends[#ends + 2] = tonumber(place), times
+          end
+        end
       end
-      answer[#answer + 1] = {begins, first, count, most, ended}
+      answer[#answer + 1] = {begins, first, count, unpack(ends)}
     end
     return answer
     """)
@@ -53,7 +60,7 @@ public final class CrashLoops {
   /// Notes the group that is worked on from now on, instead of those of other partitions that the process may have noted: these are finished,
   /// and their partitions stay suspected, for who bisects one partition and not another would hold the end over that against this.
   ///
-  /// Keys: the counts. Arguments: the process, the field, or nothing where no group follows, first offset, count, the others' fields.
+  /// Keys: the counts. Arguments: the process, the field, or nothing where no group follows, first offset, how many it spans, the others' fields.
   static let markScript = RedisScript(
     """
     for i = 5, #ARGV do
@@ -81,10 +88,10 @@ public final class CrashLoops {
   public struct Counts: Sendable {
     /// How often it was begun at this offset.
     public let begins: Int64
-    /// The first record of the group that a process has ended over, and how many the group had: 0 for none.
-    public let group: (first: Int64, count: Int64)
-    /// The record with which alone most processes have ended, and how many those were.
-    public let deadly: (offset: Int64, ends: Int64)
+    /// The first offset of the group that was noted last, and how many it spans; nil for none.
+    public let group: (first: Int64, width: Int64)?
+    /// The records from there on with which alone processes have ended, and how many those were.
+    public let ends: [(offset: Int64, processes: Int64)]
   }
 
   /// Partitions begin at these offsets, in this process: what is known of each, in order; nil where that cannot be read.
@@ -95,8 +102,9 @@ public final class CrashLoops {
     let answer = try await shards.common.answer(Self.beginScript, keys: [.text(Keys.tries)], arguments: arguments)
     return (answer.array ?? []).map { known in
       let numbers = known.array?.compactMap(\.integer) ?? []
-      guard numbers.count == 5 else { return nil }
-      return Counts(begins: numbers[0], group: (numbers[1], numbers[2]), deadly: (numbers[3], numbers[4]))
+      guard numbers.count >= 3, numbers.count % 2 == 1 else { return nil }
+      let ends = stride(from: 3, to: numbers.count, by: 2).map { (offset: numbers[$0], processes: numbers[$0 + 1]) }
+      return Counts(begins: numbers[0], group: numbers[2] > 0 ? (numbers[1], numbers[2]) : nil, ends: ends)
     }
   }
 
@@ -104,15 +112,15 @@ public final class CrashLoops {
   ///
   /// - Parameter others: partitions of which the process may have noted a group, which is finished: whoever ends now does not end over it.
   public func mark(
-    _ partition: MarkedPartition, first: Int64, count: Int64, by process: String, insteadOf others: [MarkedPartition],
+    _ partition: MarkedPartition, first: Int64, width: Int64, by process: String, insteadOf others: [MarkedPartition],
     _ then: @escaping (StoreError?) -> Void
-  ) { mark(partition.field, first, count, process, others, then) }
+  ) { mark(partition.field, first, width, process, others, then) }
 
   /// A process has finished the groups of these partitions, and goes on with no other.
   public func unmark(_ partitions: [MarkedPartition], by process: String) { mark("", 0, 0, process, partitions) { _ in } }
 
   private func mark(
-    _ field: String, _ first: Int64, _ count: Int64, _ process: String, _ others: [MarkedPartition],
+    _ field: String, _ first: Int64, _ width: Int64, _ process: String, _ others: [MarkedPartition],
     _ then: @escaping (StoreError?) -> Void
   ) {
     calls.command.begin(Self.markScript, keys: 1)
@@ -120,7 +128,7 @@ public final class CrashLoops {
     calls.command.append(process)
     calls.command.append(field)
     calls.command.append(String(first))
-    calls.command.append(String(count))
+    calls.command.append(String(width))
     for other in others { calls.command.append(other.field) }
     calls.send(over: shards.common) { answer in
       if case .failure(let error) = answer { then(error) } else { then(nil) }

@@ -5,7 +5,7 @@ import Worker
 /// Whom the checkpoints tell.
 protocol CheckpointsOwner: AnyObject {
   /// Partitions begin, and this is suspected of them.
-  func suspected(_ suspicion: CrashLoopDetector.Suspicion)
+  func suspected(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion])
   /// A partition starts again from an earlier offset.
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64)
   /// Markers were found that this lane has not left so.
@@ -145,8 +145,7 @@ final class Checkpoints {
       // Of what starts again no process has ended.
       let others = zip(offers, starts.markers).filter { !$0.0.startsAgain }
       if !others.isEmpty {
-        let suspicion = try await crashes.began(others.map { (table.marked($0.topicPartition), $1.offset) })
-        owner?.suspected(suspicion)
+        owner?.suspected(try await crashes.began(others.map { (table.marked($0.topicPartition), $1.offset) }))
       }
     } catch {
       if error.code == .writesRefused { owner?.redisRefusedWrites(error) }

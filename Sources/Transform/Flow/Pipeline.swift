@@ -103,6 +103,9 @@ final class Pipeline {
   /// Whether nothing is under way.
   var isIdle: Bool { inFlight.flow.count == 0 }
 
+  /// Whether all that is under way waits for registrations.
+  var onlyWaitsForRegistry: Bool { inFlight.flow.count == registry.count }
+
   /// Takes the records of a batch whose tickets the tracker has given.
   func take(_ batch: RecordBatch, _ begun: [BegunRecord]) { start(inFlight.begin(batch, begun)) }
 

@@ -1,51 +1,71 @@
 import Kafka
 import Store
 
-/// How the records are begun that follow a start after which workers ended again and again: in small groups, each noted in Redis before, so
-/// that the record that ends its worker is found. A value.
+/// How the records of suspected partitions are begun: in small groups, each noted in Redis before, so that the record that ends its worker is
+/// found. A value.
 struct Bisection {
-  /// Records that are still to be begun in groups; nil where records are begun as usual.
-  private(set) var left: Int?
-  /// As in `CrashLoopDetector.Suspicion`.
-  private var groups: [MarkedPartition: CrashLoopDetector.Group] = [:]
-  private var deadly: [MarkedPartition: CrashLoopDetector.Deadly] = [:]
+  /// A partition that is suspected.
+  private struct Suspect {
+    /// Records that are still to be begun in groups.
+    var left: Int
+    var group: CrashLoopDetector.Group?
+    var remedies: [Int64: CrashLoopDetector.Remedy]
+    /// The offset behind what was begun.
+    var reached: Int64 = 0
+
+    /// Whether all was begun that is suspected.
+    var isThrough: Bool {
+      left == 0 && reached >= group.map { $0.first + $0.width } ?? 0 && remedies.keys.allSatisfy { $0 < reached }
+    }
+  }
+
+  private var suspects: [MarkedPartition: Suspect] = [:]
 
   /// Whether records are to be begun in groups.
-  var isNeeded: Bool { left != nil }
+  var isNeeded: Bool { !suspects.isEmpty }
 
-  /// Whether all that were to be begun in groups have been: when the last group is finished, `end` it.
-  var isOver: Bool { left == 0 }
+  /// Whether a partition is one.
+  func isSuspected(_ partition: MarkedPartition) -> Bool { suspects[partition] != nil }
 
   /// Partitions were begun, and this is known of them.
-  mutating func note(_ suspicion: CrashLoopDetector.Suspicion) {
-    deadly.merge(suspicion.deadly) { $1 }
-    groups.merge(suspicion.groups) { $1 }
-    if suspicion.isBisecting { left = CrashLoopDetector.bisectedRecords }
+  mutating func note(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion]) {
+    for (partition, suspicion) in suspicions {
+      suspects[partition] = Suspect(left: CrashLoopDetector.bisectedRecords, group: suspicion.group, remedies: suspicion.remedies)
+    }
   }
 
-  /// Where the group ends that begins with this record of the batch: at the partition's end in it, and before a deadly record, which is a
-  /// group by itself.
+  /// The offset before which the group ends that begins at this one. A record over which processes have ended is a group by itself.
+  func end(from offset: Int64, of partition: MarkedPartition) -> Int64 {
+    guard let suspect = suspects[partition] else { return offset + CrashLoopDetector.groupWidth }
+    if suspect.remedies[offset] != nil { return offset + 1 }
+    let end = suspect.group?.end(from: offset) ?? offset + CrashLoopDetector.groupWidth
+    return suspect.remedies.keys.filter { (offset..<end).contains($0) }.min() ?? end
+  }
+
+  /// Where in the batch the group ends that begins with this record of it, at the partition's end in it at last.
   func groupEnd(_ batch: RecordBatch, from first: Int, _ partition: MarkedPartition) -> Int {
-    let deadly = deadly[partition]?.offset
-    if batch[first].offset == deadly { return first + 1 }
-    let step = groups[partition]?.step(at: batch[first].offset) ?? CrashLoopDetector.groupRecords
-    let end = min(batch.count, first + step)
-    return (first..<end).first { batch[$0].partitionIndex != batch[first].partitionIndex || batch[$0].offset == deadly } ?? end
+    let end = end(from: batch[first].offset, of: partition)
+    return (first + 1..<batch.count).first {
+      batch[$0].partitionIndex != batch[first].partitionIndex || batch[$0].offset >= end
+    } ?? batch.count
   }
 
-  /// So many were begun.
-  mutating func began(_ count: Int) { left = left.map { max(0, $0 - count) } }
-
-  /// Records are begun as usual.
-  mutating func end() {
-    left = nil
-    groups = [:]
+  /// So many were begun of a partition, up to this offset.
+  mutating func began(_ count: Int, of partition: MarkedPartition, to reached: Int64) {
+    guard var suspect = suspects[partition] else { return }
+    suspect.left = max(0, suspect.left - count)
+    suspect.reached = max(suspect.reached, reached)
+    suspects[partition] = suspect
   }
 
-  /// What is done about the record at this offset; nil for one over which no process has ended, and a second time.
-  mutating func takeDeadly(_ partition: MarkedPartition, _ offset: Int64) -> CrashLoopDetector.Remedy? {
-    guard let known = deadly[partition], known.offset == offset else { return nil }
-    deadly[partition] = nil
-    return known.remedy
+  /// What is done about the record at this offset; nil for one over which no process has ended.
+  func remedy(for offset: Int64, of partition: MarkedPartition) -> CrashLoopDetector.Remedy? { suspects[partition]?.remedies[offset] }
+
+  /// What was begun is finished: the partitions that are suspected no more.
+  mutating func takeThrough() -> [MarkedPartition] { forget(suspects.filter { $0.value.isThrough }.map(\.key)) }
+
+  /// Partitions have shown that they do no harm, or are going: those of them that were suspected until now.
+  @discardableResult mutating func forget(_ partitions: [MarkedPartition]) -> [MarkedPartition] {
+    partitions.filter { suspects.removeValue(forKey: $0) != nil }
   }
 }

@@ -5,36 +5,34 @@ import Store
 protocol CrashLoopDetectorOwner: AnyObject {
   /// Whether a partition is worked on, whatever it is of, and nothing of it is under way.
   func isIdle(_ index: Int) -> Bool
-  /// Has the lane's turn come, from any thread.
+  /// These are suspected no more: nothing of them was under way once.
+  func foundHarmless(_ partitions: [MarkedPartition])
+  /// Called when the lane's turn has come, from any thread.
   var waker: @Sendable () -> Void { get }
 }
 
-/// Finds the record that takes its worker's process down, by what the worker before has counted. Loop-confined.
+/// Finds the record that takes its worker's process down, by what the workers before have counted. Loop-confined.
 ///
 /// A partition that was begun several times at the same offset, and neither left in order nor ever idle, is suspected: its records are then
 /// worked on in small groups, each noted before. Where a process ends over a group, the next one makes smaller ones of it, down to single
 /// records. One that a process has ended over alone is worked on without its service extensions, which may be what ends processes; one
-/// that several have ended over is dead-lettered. The lanes of a process end together, so one of them at a time works on a group.
+/// that several have ended over is dead-lettered.
+/// The lanes of a process end together: as long as one of them has a suspected partition all begin their records in groups, one lane at a
+/// time. What a lane had begun before another found its suspicion is the exception.
 final class CrashLoopDetector {
-  /// The group that a process has ended over.
+  /// The group that was noted last, by its offsets: of what lies between them there may be none.
   struct Group: Equatable {
     var first: Int64
-    var count: Int64
+    var width: Int64
 
-    /// How many records may be worked on together from this offset on.
-    func step(at offset: Int64) -> Int {
-      if offset < first { return Int(min(first - offset, Int64(CrashLoopDetector.groupRecords))) }
-      return offset < first + count ? max(1, Int(count) / CrashLoopDetector.narrowing) : CrashLoopDetector.groupRecords
+    /// The offset before which the next group ends that begins at this one.
+    func end(from offset: Int64) -> Int64 {
+      if offset < first { return min(first, offset + CrashLoopDetector.groupWidth) }
+      return offset + (offset < first + width ? max(1, width / CrashLoopDetector.narrowing) : CrashLoopDetector.groupWidth)
     }
   }
 
-  /// A record that a process has ended over while it worked on nothing else.
-  struct Deadly: Equatable {
-    let offset: Int64
-    let remedy: Remedy
-  }
-
-  /// What is done about such a record.
+  /// What is done about a record that a process has ended over while it worked on nothing else.
   enum Remedy {
     /// It is worked on without its service extensions.
     case withoutExtensions
@@ -42,27 +40,27 @@ final class CrashLoopDetector {
     case deadLetter
   }
 
-  /// What is known when partitions are begun.
-  struct Suspicion {
-    /// Records are to be begun in groups.
-    var isBisecting = false
+  /// What is known of a suspected partition when it is begun.
+  struct Suspicion: Equatable {
     /// What to look at more closely.
-    var groups: [MarkedPartition: Group] = [:]
-    /// Records that processes have ended over while they worked on nothing else.
-    var deadly: [MarkedPartition: Deadly] = [:]
+    var group: Group?
+    /// What is done about records that processes have ended over while they worked on nothing else.
+    var remedies: [Int64: Remedy] = [:]
   }
 
   /// Begins at one offset after which a partition is suspected.
   static let suspectedAfter = 4
-  /// Records of a group at first, and by how much the groups become smaller: 64, 8, 1.
-  static let groupRecords = 64
-  static let narrowing = 8
+  /// Offsets that a group spans at first, and by how much the groups become smaller: 64, 8, 1.
+  static let (groupWidth, narrowing): (Int64, Int64) = (64, 8)
   /// Processes that ended while working on a record alone, after which it is dead-lettered.
   static let deadlyAfter = 2
   /// Processes that have ended over a record until it is dead-lettered.
   static let tries = suspectedAfter - 1 + 2 + deadlyAfter
-  /// So many records are begun in groups before a lane goes on as usual.
+  /// So many records of a suspected partition are begun in groups before it goes on as usual.
   static let bisectedRecords = 1_000
+
+  /// How long after Redis did not take a note it is asked once more.
+  private static let againMilliseconds = 200
 
   private enum Turn {
     case none
@@ -78,6 +76,7 @@ final class CrashLoopDetector {
   private let lane: Int
   private var turn = Turn.none
   private let timer: Timer
+  private let again: Timer
   private let healthyMilliseconds: Int
   weak var owner: (any CrashLoopDetectorOwner)?
 
@@ -89,28 +88,37 @@ final class CrashLoopDetector {
     lane = turns.join()
     self.healthyMilliseconds = healthyMilliseconds
     timer = Timer(on: loop)
+    again = Timer(on: loop)
     timer.handler = { [unowned self] in clearIdle() }
   }
 
-  /// Partitions are begun at these offsets.
-  func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> Suspicion {
-    var suspicion = Suspicion()
+  /// Partitions are begun at these offsets: those of them that are suspected.
+  func began(_ starts: [(partition: MarkedPartition, offset: Int64)]) async throws(StoreError) -> [MarkedPartition: Suspicion] {
+    var suspicions: [MarkedPartition: Suspicion] = [:]
     for (start, known) in zip(starts, try await counts.began(starts, by: turns.process)) {
-      guard let known else { continue }
-      if known.begins >= Self.suspectedAfter || known.group.count > 0 { suspicion.isBisecting = true }
-      if known.group.count > 0 { suspicion.groups[start.partition] = Group(first: known.group.first, count: known.group.count) }
-      if known.deadly.ends > 0 {
-        let remedy: Remedy = known.deadly.ends >= Self.deadlyAfter ? .deadLetter : .withoutExtensions
-        suspicion.deadly[start.partition] = Deadly(offset: known.deadly.offset, remedy: remedy)
+      guard let known, known.begins >= Self.suspectedAfter || known.group != nil || !known.ends.isEmpty else { continue }
+      var suspicion = Suspicion(group: known.group.map { Group(first: $0.first, width: $0.width) })
+      for (offset, processes) in known.ends {
+        suspicion.remedies[offset] = processes >= Self.deadlyAfter ? .deadLetter : .withoutExtensions
       }
+      suspicions[start.partition] = suspicion
     }
-    return suspicion
+    return suspicions
   }
 
   // MARK: The turn
 
-  /// Whether the lane has, or may have, the turn.
+  /// Whether it is this lane's turn.
   var hasTurn: Bool { if case .own = turn { true } else { false } }
+
+  /// Whether the lane waits for its turn.
+  var isWaiting: Bool { if case .asked = turn { true } else { false } }
+
+  /// Whether records are begun in groups, in this lane and in all of its process.
+  var isBisecting: Bool { turns.isBisecting }
+
+  /// The lane has suspected partitions, or has none any more.
+  func bisects(_ isBisecting: Bool) { turns.bisects(lane, isBisecting) }
 
   /// Whether the lane may begin a group, when the one before is finished; where it may not, it is woken when its turn comes.
   func takeTurn() -> Bool {
@@ -124,9 +132,6 @@ final class CrashLoopDetector {
     return hasTurn
   }
 
-  /// Whether the lane waited for the turn that is said to have come.
-  func turnCame() -> Bool { if case .asked = turn { true } else { false } }
-
   /// The lane has no further group now.
   func endTurn() {
     unmark()
@@ -139,19 +144,30 @@ final class CrashLoopDetector {
     if case .own(let noted?) = turn { counts.unmark([noted], by: turns.process) }
   }
 
-  /// A group of records is going to be worked on, and the one before is finished; `then` is told whether Redis has noted that.
-  func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping (Bool) -> Void) {
+  /// A group of records is going to be worked on, and the one before is finished; `then` is called when Redis has noted that.
+  func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping () -> Void) {
     turn = .own(partition)
     let others = turns.willNote(partition)
-    counts.mark(partition, first: group.first, count: group.count, by: turns.process, insteadOf: others) { [turns] error in
-      if error == nil { turns.didNote(partition) }
-      then(error == nil)
+    counts.mark(partition, first: group.first, width: group.width, by: turns.process, insteadOf: others) { [self] error in
+      guard hasTurn else { return }
+      guard error == nil else {
+        // As long as the former note stands, nobody may end over anything else.
+        again.handler = { [unowned self] in mark(partition, group, then) }
+        return again.start(after: Self.againMilliseconds)
+      }
+      turns.didNote(partition)
+      then()
     }
   }
 
   // MARK: Harmless
 
-  /// Partitions are left in order, or a lane has gone on as usual: nothing is suspected any more.
+  /// Partitions are left while they are suspected: the next owner goes on with the search, and nobody has ended.
+  func left(suspected partitions: [MarkedPartition]) {
+    if !partitions.isEmpty { counts.unmark(partitions, by: turns.process) }
+  }
+
+  /// Partitions are left in order, or have gone on as usual: nothing is suspected any more.
   func cleared(_ partitions: [MarkedPartition]) { counts.clear(partitions) }
 
   /// A partition has begun: when it has been idle once, that did no harm.
@@ -174,12 +190,15 @@ final class CrashLoopDetector {
     let idle = watched.filter { owner?.isIdle($0.key) == true }
     left(Array(idle.keys))
     cleared(Array(idle.values))
+    owner?.foundHarmless(Array(idle.values))
     if !watched.isEmpty { timer.start(after: healthyMilliseconds) }
   }
 
   /// Nothing is looked at any more.
   func close() {
     timer.close()
+    again.close()
+    turns.bisects(lane, false)
     turns.giveUp(lane)
     turn = .none
   }

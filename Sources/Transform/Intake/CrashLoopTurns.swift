@@ -1,8 +1,9 @@
 import Store
 import Synchronization
 
-/// The turns that the lanes of a process take with groups of records that may end it: one lane at a time works on a noted group, so that
-/// the note of a process that has ended tells what it ended over. For all lanes of a process, from any thread.
+/// The turns that the lanes of a process take with groups of records that may end it, as long as one of them has a suspected partition: one
+/// lane at a time works on a noted group, so that the note of a process that has ended tells what it ended over. For all lanes of a process,
+/// from any thread.
 public final class CrashLoopTurns: Sendable {
   private enum Turn {
     case free
@@ -14,6 +15,8 @@ public final class CrashLoopTurns: Sendable {
 
   private struct State {
     var lanes = 0
+    /// Those with suspected partitions.
+    var bisecting: Set<Int> = []
     var turn = Turn.free
     /// The lanes that wait, the one that has waited longest first, and how each is woken.
     var waiting: [(lane: Int, wake: @Sendable () -> Void)] = []
@@ -35,6 +38,7 @@ public final class CrashLoopTurns: Sendable {
   /// What the process is called in its notes; another one is called otherwise.
   let process = String(UInt64.random(in: .min ... .max), radix: 16)
   private let state = Mutex(State())
+  private let bisecting = Atomic<Int>(0)
 
   /// Makes those of a process.
   public init() {}
@@ -44,6 +48,17 @@ public final class CrashLoopTurns: Sendable {
     state.withLock { state in
       state.lanes += 1
       return state.lanes
+    }
+  }
+
+  /// Whether a lane has suspected partitions.
+  var isBisecting: Bool { bisecting.load(ordering: .relaxed) > 0 }
+
+  /// A lane has suspected partitions, or has none any more.
+  func bisects(_ lane: Int, _ isBisecting: Bool) {
+    state.withLock { state in
+      if isBisecting { state.bisecting.insert(lane) } else { state.bisecting.remove(lane) }
+      bisecting.store(state.bisecting.count, ordering: .relaxed)
     }
   }
 

@@ -1,4 +1,5 @@
 import Kafka
+import Store
 import Worker
 
 /// The consumer's batches until their records begin: what waits for a slot, for the registry, or for the record that ends workers to be
@@ -14,13 +15,26 @@ final class Intake {
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
   private var bisection = Bisection()
-  private var isMarking = false
+  private var step = Step.none
+  /// Partitions that were not suspected, of which groups were noted since others were.
+  private var noted: Set<MarkedPartition> = []
+  /// Partitions that are going, by index: nothing more of them is begun.
+  private var leaving: Set<Int> = []
   /// What is to know of the consumer's partitions for each record, by index.
   private var partitions: [Partition] = []
   /// The partitions that the log knows of.
   private var logged: Set<TopicPartition> = []
   /// Batches, or the rest of them, that found no slot.
   private var backlog: [(batch: RecordBatch, next: Int)] = []
+
+  /// The group that is to be worked on next.
+  private enum Step {
+    case none
+    /// Redis is asked to note it.
+    case marking
+    /// It is noted.
+    case marked(RecordBatch, [BegunRecord], CrashLoopDetector.Remedy?)
+  }
 
   private struct Partition {
     var isRegistry = false
@@ -42,11 +56,15 @@ final class Intake {
   }
 
   /// A consumer has joined the group.
-  func attach(_ consumer: Consumer, _ committer: OffsetCommitter) { (self.consumer, self.committer) = (consumer, committer) }
+  func attach(_ consumer: Consumer, _ committer: OffsetCommitter) {
+    (self.consumer, self.committer) = (consumer, committer)
+    leaving = []
+  }
 
   /// The consumer is being closed: what waits is left to the next owner.
   func detach() {
     backlog = []
+    step = .none
     (consumer, committer) = (nil, nil)
     restTurn()
   }
@@ -54,6 +72,7 @@ final class Intake {
   /// Nothing more is begun.
   func discard() {
     backlog = []
+    step = .none
     restTurn()
     hold()
   }
@@ -72,6 +91,7 @@ final class Intake {
   /// Partitions have come; those that have to wait are paused.
   func assigned(_ assigned: [AssignedPartition]) {
     for partition in assigned {
+      leaving.remove(partition.index)
       while partitions.count <= partition.index { partitions.append(Partition()) }
       partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
     }
@@ -86,10 +106,17 @@ final class Intake {
 
   private func owned(_ isWanted: (_ index: Int) -> Bool) -> [Int] { consumer?.assignment.map(\.index).filter(isWanted) ?? [] }
 
-  /// Partitions are going.
-  func revoked(_ partitions: [AssignedPartition], isLost: Bool) {
+  /// Partitions are going: nothing more of them is begun.
+  ///
+  /// - Returns: those of them that were suspected until now, or of which the process may have left a note with somebody else.
+  func revoked(_ partitions: [AssignedPartition], isLost: Bool) -> [MarkedPartition] {
+    leaving.formUnion(partitions.map(\.index))
     logged.subtract(partitions.map(\.topicPartition))
     logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
+    let going = partitions.map { checkpoints.table.marked($0.topicPartition) }
+    let forgotten = forget(going) + (isLost ? noted.intersection(going) : [])
+    noted.subtract(going)
+    return forgotten
   }
 
   /// The markers were compared: they say how often each topic was made again. Partitions begin one by one; the log has one line for all
@@ -109,12 +136,25 @@ final class Intake {
     return ["requests": numbers(settings.topics.requests), "devices": numbers(settings.topics.devices)]
   }
 
-  /// Partitions were begun, and this is known of the workers before.
-  func note(_ suspicion: CrashLoopDetector.Suspicion) {
-    bisection.note(suspicion)
-    guard suspicion.isBisecting else { return }
+  /// Partitions were begun, and this is known of those that are suspected.
+  func note(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion]) {
+    guard !suspicions.isEmpty else { return }
+    bisection.note(suspicions)
+    crashes.bisects(true)
     logger.warning(
       "workers have ended at these records again and again: they are begun in small groups", ["records": CrashLoopDetector.bisectedRecords])
+  }
+
+  /// Those of these partitions that are suspected.
+  func suspected(among partitions: [MarkedPartition]) -> [MarkedPartition] { partitions.filter(bisection.isSuspected) }
+
+  /// Partitions are suspected no more.
+  ///
+  /// - Returns: those of them that were.
+  @discardableResult func forget(_ partitions: [MarkedPartition]) -> [MarkedPartition] {
+    let forgotten = bisection.forget(partitions)
+    if !forgotten.isEmpty { crashes.bisects(bisection.isNeeded) }
+    return forgotten
   }
 
   // MARK: Records
@@ -132,9 +172,11 @@ final class Intake {
       restTurn()
       return consumer.hold()
     }
+    takeMarked()
     while let (batch, first) = backlog.first {
       guard pipeline.hasRoom else { return consumer.hold() }
-      if bisection.isNeeded { return advanceByGroup(batch, first, committer) }
+      if crashes.isBisecting { return advanceByGroup(batch, first, committer) }
+      endGroups()
       let (begun, next) = begin(batch, first..<batch.count, committer)
       if !begun.isEmpty { pipeline.take(batch, begun) }
       // What is judged and not yet in the journal takes slots, too.
@@ -150,7 +192,7 @@ final class Intake {
     guard let committer, !backlog.isEmpty else { return restTurn() }
     // Half of the slots, so that a batch is worth its turn.
     let hasRoom = pipeline.hasRoom && committer.hasRoom && committer.inFlight <= settings.inFlight / 2
-    if bisection.isNeeded ? mayBeginGroup : hasRoom { advance() }
+    if crashes.isBisecting ? mayBeginGroup : hasRoom { advance() }
   }
 
   /// Begins the first batch's records in this range, until there is no slot left: what was begun, and where it stopped.
@@ -160,7 +202,8 @@ final class Intake {
     var next = range.lowerBound
     scan: while next < range.upperBound {
       let record = batch[next]
-      if !checkpoints.table.hasUnconfirmed || isWork(record, committer) {
+      let mayBegin = leaving.isEmpty || !leaving.contains(record.partitionIndex)
+      if mayBegin, !checkpoints.table.hasUnconfirmed || isWork(record, committer) {
         switch committer.begin(record) {
         case .begun(let ticket):
           let partition = partitions[record.partitionIndex]
@@ -178,52 +221,78 @@ final class Intake {
   // MARK: Groups
 
   /// Whether the group before is finished. While the registry is behind requests wait for registrations, and these come in groups, too.
-  private var mayBeginGroup: Bool { !isMarking && (pipeline.isIdle || !state.phase.mayResolveRecipients) }
+  private var mayBeginGroup: Bool {
+    guard case .none = step else { return false }
+    return pipeline.isIdle || state.phase.isRegistryBehind && pipeline.onlyWaitsForRegistry
+  }
 
   /// Begins a group of one partition's records, after Redis has noted which; the next comes when it is finished.
   private func advanceByGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) {
     consumer?.hold()
     guard mayBeginGroup else { return }
-    if bisection.isOver { return endBisection() }
+    let through = bisection.takeThrough()
+    if !through.isEmpty {
+      crashes.cleared(through)
+      crashes.bisects(bisection.isNeeded)
+      return advance()
+    }
     guard crashes.takeTurn() else { return }
     let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
     let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, partition), committer)
     // The next batch holds it again, and its first group waits for this one.
     if backlog.isEmpty { consumer?.release() }
-    guard let start = begun.first else {
+    guard let start = begun.first, let last = begun.last else {
       if next > first { advance() }
       return
     }
-    let group = CrashLoopDetector.Group(first: batch[start.index].offset, count: Int64(begun.count))
-    bisection.began(begun.count)
-    isMarking = true
-    crashes.mark(partition, group) { [self] _ in
-      isMarking = false
-      switch bisection.takeDeadly(partition, group.first) {
-      case nil: pipeline.take(batch, begun)
-      case .withoutExtensions: pipeline.take(batch, begun.map(\.withoutExtensions))
-      case .deadLetter: pipeline.deadLetter(batch, start, tries: CrashLoopDetector.tries)
-      }
+    let (offset, end) = (batch[start.index].offset, batch[last.index].offset + 1)
+    bisection.began(begun.count, of: partition, to: end)
+    step = .marking
+    if !bisection.isSuspected(partition) { noted.insert(partition) }
+    let remedy = bisection.remedy(for: offset, of: partition)
+    crashes.mark(partition, CrashLoopDetector.Group(first: offset, width: end - offset)) { [self] in
+      // It may have been given up meanwhile, and with it the consumer.
+      guard case .marking = step, self.committer === committer else { return }
+      step = .marked(batch, begun, remedy)
+      // Where nothing may be begun now it waits until something may.
+      advance()
     }
   }
 
-  /// All groups are finished: the lane goes on as usual.
-  private func endBisection() {
-    bisection.end()
-    crashes.endTurn()
-    crashes.cleared(consumer?.assignment.map { checkpoints.table.marked($0.topicPartition) } ?? [])
-    advance()
+  /// Works on the group that is noted.
+  private func takeMarked() {
+    guard case .marked(let batch, let all, let remedy) = step, let committer else { return }
+    step = .none
+    // Meanwhile its partition may have gone, or begun again.
+    let begun = all.filter { committer.isCurrent($0.ticket) }
+    guard let first = begun.first else { return }
+    switch remedy {
+    case nil: pipeline.take(batch, begun)
+    case .withoutExtensions: pipeline.take(batch, begun.map(\.withoutExtensions))
+    case .deadLetter: pipeline.deadLetter(batch, first, tries: CrashLoopDetector.tries)
+    }
+  }
+
+  /// Records are begun as usual: nothing need be known of the groups any more.
+  private func endGroups() {
+    if crashes.hasTurn { crashes.endTurn() }
+    if noted.isEmpty { return }
+    crashes.cleared(Array(noted))
+    noted = []
   }
 
   /// The lane's turn with a group has come; it may have nothing to do with it any more.
   func turnCame() {
-    guard crashes.turnCame() else { return }
-    if bisection.isNeeded, !backlog.isEmpty, state.phase.mayBegin, mayBeginGroup { advance() } else { crashes.endTurn() }
+    guard crashes.isWaiting else { return }
+    if crashes.isBisecting, !backlog.isEmpty, state.phase.mayBegin, mayBeginGroup { return advance() }
+    crashes.endTurn()
+    madeRoom()
   }
 
   /// Leaves the turn to others while there is nothing to begin, or nothing may be begun.
   private func restTurn() {
-    if crashes.hasTurn, backlog.isEmpty || !state.phase.mayBegin, mayBeginGroup { crashes.endTurn() }
+    guard backlog.isEmpty || !state.phase.mayBegin else { return }
+    if crashes.hasTurn ? mayBeginGroup : crashes.isWaiting { crashes.endTurn() }
   }
 
   /// Whether a record is to be begun: the first one that is read of a partition shows whether the marker fits at which reading began.

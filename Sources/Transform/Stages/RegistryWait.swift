@@ -3,6 +3,8 @@ final class RegistryWait: Stage {
   private let state: LaneState
   private var waiting: [(record: Flow.Parked, content: RequestContent)] = []
   weak var owner: (any StageOwner)?
+  /// How many wait.
+  var count: Int { waiting.count }
 
   init(_ state: LaneState) { self.state = state }
 
