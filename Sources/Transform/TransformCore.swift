@@ -321,7 +321,10 @@ extension TransformCore: ConsumerHandler {
     intake?.assigned(assigned)
   }
 
-  func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) { lag.reachedEnd(of: partition, at: offset) }
+  func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    intake?.reachedEnd(of: partition, at: offset)
+    lag.reachedEnd(of: partition, at: offset)
+  }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
     let suspected = intake?.revoked(partitions, isLost: isLost) ?? []

@@ -12,8 +12,13 @@ struct Bisection {
     var remedies: [Int64: CrashLoopDetector.Remedy]
     /// The offset behind what was begun.
     var reached: Int64 = 0
+    /// Its end, when it was read up to there.
+    var end: Int64?
 
-    /// Whether all was begun that is suspected.
+    /// Whether all was read that is suspected.
+    var isRead: Bool { end.map { end in remedies.keys.allSatisfy { $0 < end } } ?? false }
+
+    /// Whether more was begun than is suspected.
     var isThrough: Bool {
       left == 0 && reached >= group.map { $0.first + $0.width } ?? 0 && remedies.keys.allSatisfy { $0 < reached }
     }
@@ -61,8 +66,15 @@ struct Bisection {
   /// What is done about the record at this offset; nil for one over which no process has ended.
   func remedy(for offset: Int64, of partition: MarkedPartition) -> CrashLoopDetector.Remedy? { suspects[partition]?.remedies[offset] }
 
+  /// A partition was read up to its end, as it is now.
+  mutating func reachedEnd(of partition: MarkedPartition, at offset: Int64) { suspects[partition]?.end = offset }
+
   /// What was begun is finished: the partitions that are suspected no more.
-  mutating func takeThrough() -> [MarkedPartition] { forget(suspects.filter { $0.value.isThrough }.map(\.key)) }
+  ///
+  /// - Parameter isWaiting: whether some of what was read of a partition is not begun.
+  mutating func takeThrough(_ isWaiting: (MarkedPartition) -> Bool) -> [MarkedPartition] {
+    forget(suspects.filter { $0.value.isThrough || $0.value.isRead && !isWaiting($0.key) }.map(\.key))
+  }
 
   /// Partitions have shown that they do no harm, or are going: those of them that were suspected until now.
   @discardableResult mutating func forget(_ partitions: [MarkedPartition]) -> [MarkedPartition] {

@@ -230,12 +230,7 @@ final class Intake {
   private func advanceByGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) {
     consumer?.hold()
     guard mayBeginGroup else { return }
-    let through = bisection.takeThrough()
-    if !through.isEmpty {
-      crashes.cleared(through)
-      crashes.bisects(bisection.isNeeded)
-      return advance()
-    }
+    if endSuspicions() { return advance() }
     guard crashes.takeTurn() else { return }
     let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
     let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, partition), committer)
@@ -271,6 +266,27 @@ final class Intake {
     case .withoutExtensions: pipeline.take(batch, begun.map(\.withoutExtensions))
     case .deadLetter: pipeline.deadLetter(batch, first, tries: CrashLoopDetector.tries)
     }
+  }
+
+  /// Every group is finished: partitions of which all was begun that is suspected, or that was there, go on as usual. Answers whether there are
+  /// such.
+  private func endSuspicions() -> Bool {
+    let through = bisection.takeThrough { partition in
+      backlog.contains { batch, first in
+        (first..<batch.count).contains { checkpoints.table.marked(TopicPartition(batch[$0].topic, batch[$0].partition)) == partition }
+      }
+    }
+    if through.isEmpty { return false }
+    crashes.cleared(through)
+    crashes.bisects(bisection.isNeeded)
+    return true
+  }
+
+  /// A partition was read up to its end, as it is now.
+  func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    guard bisection.isNeeded else { return }
+    bisection.reachedEnd(of: checkpoints.table.marked(partition.topicPartition), at: offset)
+    if pipeline.isIdle, mayBeginGroup, endSuspicions() { madeRoom() }
   }
 
   /// Records are begun as usual: nothing need be known of the groups any more.
