@@ -258,7 +258,9 @@ extension TransformCore: PipelineOwner {
 }
 
 extension TransformCore: CheckpointsOwner {
-  func suspected(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion]) { intake?.note(suspicions) }
+  func suspected(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) { intake?.note(partition, suspicion) }
+
+  func startedAgain(_ partition: MarkedPartition) { intake?.startedAgain(partition) }
 
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) {
     metrics.rewinds.increment()

@@ -74,7 +74,8 @@ private actor CheckpointsLane {
       checkpoints.owner = self
     }
 
-    func suspected(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion]) {}
+    func suspected(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) {}
+    func startedAgain(_ partition: MarkedPartition) {}
     func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) { signs.append("rewinds") }
     func markersDiffer() { signs.append("differ") }
     func markersNotSent() { signs.append("not sent") }

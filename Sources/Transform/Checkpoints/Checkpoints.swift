@@ -5,7 +5,9 @@ import Worker
 /// Whom the checkpoints tell.
 protocol CheckpointsOwner: AnyObject {
   /// Partitions begin, and this is suspected of them.
-  func suspected(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion])
+  func suspected(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion)
+  /// A partition was begun once more by the same lane.
+  func startedAgain(_ partition: MarkedPartition)
   /// A partition starts again from an earlier offset.
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64)
   /// Markers were found that this lane has not left so.
@@ -141,11 +143,12 @@ final class Checkpoints {
       if let refusal = written.refusal { owner?.redisRefusedWrites(refusal) }
       if !written.isComplete { return .again(afterMilliseconds: 200, "the markers could not be set") }
     }
+    var suspicions: [MarkedPartition: CrashLoopDetector.Suspicion] = [:]
     do throws(StoreError) {
       // Of what starts again no process has ended.
       let others = zip(offers, starts.markers).filter { !$0.0.startsAgain }
       if !others.isEmpty {
-        owner?.suspected(try await crashes.began(others.map { (table.marked($0.topicPartition), $1.offset) }))
+        suspicions = try await crashes.began(others.map { (table.marked($0.topicPartition), $1.offset) })
       }
     } catch {
       if error.code == .writesRefused { owner?.redisRefusedWrites(error) }
@@ -153,8 +156,10 @@ final class Checkpoints {
     }
     for (offer, start) in zip(offers, starts.markers) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }
-      crashes.watch(table.marked(assigned.topicPartition), assigned.index)
+      let marked = table.marked(assigned.topicPartition)
+      crashes.watch(marked, assigned.index)
       table.began(assigned, at: start)
+      if offer.startsAgain { owner?.startedAgain(marked) } else if let known = suspicions[marked] { owner?.suspected(marked, known) }
     }
     return Self.finding(consumer)
   }

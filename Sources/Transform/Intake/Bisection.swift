@@ -25,6 +25,8 @@ struct Bisection {
   }
 
   private var suspects: [MarkedPartition: Suspect] = [:]
+  /// Those that were lost, and may be begun again by this lane.
+  private var aside: [MarkedPartition: Suspect] = [:]
 
   /// Whether records are to be begun in groups.
   var isNeeded: Bool { !suspects.isEmpty }
@@ -37,6 +39,16 @@ struct Bisection {
     for (partition, suspicion) in suspicions {
       suspects[partition] = Suspect(left: CrashLoopDetector.bisectedRecords, group: suspicion.group, remedies: suspicion.remedies)
     }
+  }
+
+  /// Partitions were lost: nobody but this lane may begin them again, or another, which asks for what is known.
+  mutating func setAside(_ partitions: [MarkedPartition]) { for partition in partitions { aside[partition] = suspects[partition] } }
+
+  /// A partition that was lost has begun again in this lane: whether it was suspected.
+  mutating func takeUp(_ partition: MarkedPartition) -> Bool {
+    guard let suspect = aside.removeValue(forKey: partition) else { return false }
+    suspects[partition] = suspect
+    return true
   }
 
   /// The offset before which the group ends that begins at this one. A record over which processes have ended is a group by itself.

@@ -134,6 +134,7 @@ final class CrashLoopDetector {
 
   /// The lane has no further group now.
   func endTurn() {
+    again.stop()
     unmark()
     turns.giveUp(lane)
     turn = .none

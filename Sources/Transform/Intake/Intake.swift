@@ -18,8 +18,6 @@ final class Intake {
   private var step = Step.none
   /// Partitions that were not suspected, of which groups were noted since others were.
   private var noted: Set<MarkedPartition> = []
-  /// Partitions that are going, by index: nothing more of them is begun.
-  private var leaving: Set<Int> = []
   /// What is to know of the consumer's partitions for each record, by index.
   private var partitions: [Partition] = []
   /// The partitions that the log knows of.
@@ -39,6 +37,8 @@ final class Intake {
   private struct Partition {
     var isRegistry = false
     var incarnation: UInt32 = 0
+    /// It is going: nothing more of it is begun.
+    var isLeaving = false
   }
 
   init(
@@ -58,7 +58,7 @@ final class Intake {
   /// A consumer has joined the group.
   func attach(_ consumer: Consumer, _ committer: OffsetCommitter) {
     (self.consumer, self.committer) = (consumer, committer)
-    leaving = []
+    for index in partitions.indices { partitions[index].isLeaving = false }
   }
 
   /// The consumer is being closed: what waits is left to the next owner.
@@ -91,8 +91,8 @@ final class Intake {
   /// Partitions have come; those that have to wait are paused.
   func assigned(_ assigned: [AssignedPartition]) {
     for partition in assigned {
-      leaving.remove(partition.index)
       while partitions.count <= partition.index { partitions.append(Partition()) }
+      partitions[partition.index].isLeaving = false
       partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
     }
     if state.phase.isRegistryBehind { pauseRequests() }
@@ -110,10 +110,11 @@ final class Intake {
   ///
   /// - Returns: those of them that were suspected until now, or of which the process may have left a note with somebody else.
   func revoked(_ partitions: [AssignedPartition], isLost: Bool) -> [MarkedPartition] {
-    leaving.formUnion(partitions.map(\.index))
+    for partition in partitions where partition.index < self.partitions.count { self.partitions[partition.index].isLeaving = true }
     logged.subtract(partitions.map(\.topicPartition))
     logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
     let going = partitions.map { checkpoints.table.marked($0.topicPartition) }
+    if isLost { bisection.setAside(going) }
     let forgotten = forget(going) + (isLost ? noted.intersection(going) : [])
     noted.subtract(going)
     return forgotten
@@ -136,13 +137,25 @@ final class Intake {
     return ["requests": numbers(settings.topics.requests), "devices": numbers(settings.topics.devices)]
   }
 
-  /// Partitions were begun, and this is known of those that are suspected.
-  func note(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion]) {
-    guard !suspicions.isEmpty else { return }
-    bisection.note(suspicions)
+  /// A partition was begun that is suspected, and this is known of it.
+  func note(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) {
+    bisection.note([partition: suspicion])
     crashes.bisects(true)
     logger.warning(
-      "workers have ended at these records again and again: they are begun in small groups", ["records": CrashLoopDetector.bisectedRecords])
+      "workers have ended at these records again and again: they are begun in small groups",
+      ["partition": name(of: partition), "records": CrashLoopDetector.bisectedRecords])
+  }
+
+  private func name(of partition: MarkedPartition) -> String {
+    switch partition {
+    case .requests(let number): "\(TopicPartition(settings.topics.requests, number))"
+    case .devices(let number): "\(TopicPartition(settings.topics.devices, number))"
+    }
+  }
+
+  /// A partition was begun once more, since Redis was in doubt: it is suspected as it was.
+  func startedAgain(_ partition: MarkedPartition) {
+    if bisection.takeUp(partition) { crashes.bisects(true) }
   }
 
   /// Those of these partitions that are suspected.
@@ -202,8 +215,7 @@ final class Intake {
     var next = range.lowerBound
     scan: while next < range.upperBound {
       let record = batch[next]
-      let mayBegin = leaving.isEmpty || !leaving.contains(record.partitionIndex)
-      if mayBegin, !checkpoints.table.hasUnconfirmed || isWork(record, committer) {
+      if !partitions[record.partitionIndex].isLeaving, !checkpoints.table.hasUnconfirmed || isWork(record, committer) {
         switch committer.begin(record) {
         case .begun(let ticket):
           let partition = partitions[record.partitionIndex]
@@ -291,6 +303,8 @@ final class Intake {
 
   /// Records are begun as usual: nothing need be known of the groups any more.
   private func endGroups() {
+    // Of a group that is being noted the answer is waited for.
+    guard case .none = step else { return }
     if crashes.hasTurn { crashes.endTurn() }
     if noted.isEmpty { return }
     crashes.cleared(Array(noted))
