@@ -141,7 +141,6 @@ import Testing
               // Before it takes the signals over they end it as they end any program.
               #expect(
                 [0, 128 + SIGTERM].contains(result.status), "after \(microseconds) µs it ended with \(result.status): \(result.errors)")
-              #expect(result.output.isEmpty)
             }
           }
         }
