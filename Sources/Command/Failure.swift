@@ -12,23 +12,21 @@ struct Failure: Error, CustomStringConvertible {
     self.code = code
     self.description = description
   }
+
+  /// The same, beginning with a name.
+  func named(_ name: String) -> Failure { Failure(code, "\(name): \(description)") }
 }
 
 extension SettingValues {
   /// Does what a setting asks for, such as reading its file; a failure begins with the setting's name.
-  func naming<Value, Done>(_ setting: Setting<Value>, _ body: () async throws(Failure) -> Done) async throws(Failure) -> Done {
-    do throws(Failure) { return try await body() } catch { throw Failure(error.code, "\(name(of: setting)): \(error)") }
-  }
-
-  /// The same of what does not wait.
   func naming<Value, Done>(_ setting: Setting<Value>, _ body: () throws(Failure) -> Done) throws(Failure) -> Done {
-    do throws(Failure) { return try body() } catch { throw Failure(error.code, "\(name(of: setting)): \(error)") }
+    do throws(Failure) { return try body() } catch { throw error.named(name(of: setting)) }
   }
 
   /// Listens where a setting says; where that is not possible the error begins with the setting's name.
   func listening<Value, Done>(by setting: Setting<Value>, _ body: () async throws -> Done) async throws -> Done {
     do { return try await body() } catch let error as EventLoopError {
-      throw Failure(error.isRetriable ? .dependencyMissing : .wrongUsage, "\(name(of: setting)): \(error)")
+      throw Failure(Program.exitCode(of: error), "\(error)").named(name(of: setting))
     }
   }
 }

@@ -79,7 +79,8 @@ public enum Program {
     return .wrongUsage
   }
 
-  private static func exitCode(of error: any Error) -> ExitCode {
+  /// What the shell is told of an error.
+  static func exitCode(of error: any Error) -> ExitCode {
     switch error {
     case let failure as Failure: failure.code
     case let error as KafkaError where error.code == .invalidConfiguration: .wrongUsage

@@ -155,8 +155,7 @@ final class TransformCore: TransformTaskRunner {
     await member?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     state.phase.close()
     lag.close()
-    crashes.left(suspected: suspected)
-    crashes.cleared(partitions.filter { !suspected.contains($0) })
+    crashes.left(partitions, suspected: suspected)
     while isTaskUnderWay { await loop.sleep(milliseconds: 20) }
     await admin?.close()
     await applications.close()
@@ -332,11 +331,11 @@ extension TransformCore: ConsumerHandler {
     let suspected = intake?.revoked(partitions, isLost: isLost) ?? []
     guard let committer = member?.committer else { return revocation.finish() }
     crashes.left(partitions.map(\.index))
-    crashes.left(suspected: suspected)
     if isLost {
+      crashes.leftToAnother(suspected)
       checkpoints.revoked(partitions)
     } else {
-      crashes.cleared(partitions.map { checkpoints.table.marked($0.topicPartition) }.filter { !suspected.contains($0) })
+      crashes.left(partitions.map { checkpoints.table.marked($0.topicPartition) }, suspected: suspected)
     }
     // What is in flight cannot come to its end: the next lane reads it again.
     committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: hasFailed ? 0 : Self.revocationMilliseconds)

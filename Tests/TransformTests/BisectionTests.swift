@@ -187,7 +187,8 @@ import Testing
       defer { for lane in lanes { lane.detector.close() } }
       for lane in lanes {
         lane.detector.owner = lane
-        lane.bisection.note(try await lane.detector.began(lane.partitions.map { (.requests($0), starts[$0] ?? 0) }))
+        let suspicions = try await lane.detector.began(lane.partitions.map { (.requests($0), starts[$0] ?? 0) })
+        for (partition, suspicion) in suspicions { lane.bisection.note(partition, suspicion) }
         lane.detector.bisects(lane.bisection.isNeeded)
         // All that is there is read at once.
         if what.isRead { for partition in lane.partitions { lane.bisection.reachedEnd(of: .requests(partition), at: 10_000) } }

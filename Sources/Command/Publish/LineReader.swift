@@ -25,7 +25,7 @@ struct LineReader: ~Copyable {
 
   private func unreadable() -> Failure {
     let failure = Descriptor.unreadable(path)
-    return place.map { Failure(failure.code, "\($0): \(failure)") } ?? failure
+    return place.map(failure.named) ?? failure
   }
 
   deinit { if descriptor > STDIN_FILENO { close(descriptor) } }

@@ -34,11 +34,9 @@ struct Bisection {
   /// Whether a partition is one.
   func isSuspected(_ partition: MarkedPartition) -> Bool { suspects[partition] != nil }
 
-  /// Partitions were begun, and this is known of them.
-  mutating func note(_ suspicions: [MarkedPartition: CrashLoopDetector.Suspicion]) {
-    for (partition, suspicion) in suspicions {
-      suspects[partition] = Suspect(left: CrashLoopDetector.bisectedRecords, group: suspicion.group, remedies: suspicion.remedies)
-    }
+  /// A partition was begun, and this is known of it.
+  mutating func note(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) {
+    suspects[partition] = Suspect(left: CrashLoopDetector.bisectedRecords, group: suspicion.group, remedies: suspicion.remedies)
   }
 
   /// Partitions were lost: nobody but this lane may begin them again, or another, which asks for what is known.

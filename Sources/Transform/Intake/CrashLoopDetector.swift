@@ -163,12 +163,19 @@ final class CrashLoopDetector {
 
   // MARK: Harmless
 
-  /// Partitions are left while they are suspected: the next owner goes on with the search, and nobody has ended.
-  func left(suspected partitions: [MarkedPartition]) {
+  /// Partitions are left: those that are suspected with what is known of them, for the next owner goes on with the search, and nobody has
+  /// ended; of the others nothing is suspected any more.
+  func left(_ partitions: [MarkedPartition], suspected: [MarkedPartition]) {
+    leftToAnother(suspected)
+    cleared(partitions.filter { !suspected.contains($0) })
+  }
+
+  /// Partitions have another owner, who goes on with the search.
+  func leftToAnother(_ partitions: [MarkedPartition]) {
     if !partitions.isEmpty { counts.unmark(partitions, by: turns.process) }
   }
 
-  /// Partitions are left in order, or have gone on as usual: nothing is suspected any more.
+  /// Partitions have gone on as usual: nothing is suspected any more.
   func cleared(_ partitions: [MarkedPartition]) { counts.clear(partitions) }
 
   /// A partition has begun: when it has been idle once, that did no harm.

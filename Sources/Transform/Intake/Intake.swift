@@ -139,7 +139,7 @@ final class Intake {
 
   /// A partition was begun that is suspected, and this is known of it.
   func note(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) {
-    bisection.note([partition: suspicion])
+    bisection.note(partition, suspicion)
     crashes.bisects(true)
     logger.warning(
       "workers have ended at these records again and again: they are begun in small groups",
