@@ -102,6 +102,20 @@ import Testing
     }
   }
 
+  @Test func severalThatStartAtOnceEachListenSomewhere() async throws {
+    try await CarillonCommand.with { carillon in
+      let all = try (0..<3).map { _ in try carillon.start(["up", "--json", "--new"]) }
+      var (devices, admins) = (Set<String>(), Set<String>())
+      for up in all {
+        let places = try JSONValue(parsing: try await up.firstLine())
+        devices.insert(try #require(places["devices"]?.stringValue))
+        admins.insert(try #require(places["admin"]?.stringValue))
+      }
+      #expect(devices.count == 3 && admins.count == 3)
+      for up in all { try await up.stop() }
+    }
+  }
+
   @Test func theBannerSaysWhatToTypeNext() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(["up", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])

@@ -62,14 +62,13 @@ struct UpAddress: Sendable {
   /// It was asked for: another one will not do.
   let isFixed: Bool
 
-  /// The address to take: with a port of the system's choice when the usual one is not free.
-  func free(on loop: EventLoop) async throws -> SocketAddress {
-    guard !isFixed else { return wanted }
+  /// Listens there; at a port of the system's choice when the usual one is not free. Whether it is shows only when it is taken, for
+  /// somebody else may take it at any time.
+  func listening<Server>(_ start: (SocketAddress) async throws -> Server) async throws -> Server {
     do {
-      try await Self.checkIsFree(wanted, on: loop)
-      return wanted
-    } catch let error as EventLoopError where error.code == .addressInUse {
-      return SocketAddress(host: wanted.host, port: 0)
+      return try await start(wanted)
+    } catch let error as EventLoopError where error.code == .addressInUse && !isFixed {
+      return try await start(SocketAddress(host: wanted.host, port: 0))
     }
   }
 

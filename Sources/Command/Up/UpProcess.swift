@@ -101,15 +101,16 @@ struct UpProcess: Sendable {
     try await parts.keep(redis)
     progress("Redis at \(redis.address)")
     let admin = try await values.listening(by: UpCommand.admin) {
-      try await AdminServer.start(at: try await places.admin.free(on: control), health: health, metrics: metrics)
+      try await places.admin.listening { try await AdminServer.start(at: $0, health: health, metrics: metrics) }
     }
     try await parts.keep(admin)
 
     let place = ClusterPlace(
       topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
     let media = try await values.listening(by: MediaOptions.listen) {
-      let address = values[MediaOptions.folder] == nil ? places.media.wanted : try await places.media.free(on: control)
-      return try await MediaOptions.serve(values, at: address, key: key?.bytes, cluster: place.name, logger, metrics)
+      try await places.media.listening {
+        try await MediaOptions.serve(values, at: $0, key: key?.bytes, cluster: place.name, logger, metrics)
+      }
     }
     if let media {
       try await parts.keep(media.server)
@@ -119,11 +120,10 @@ struct UpProcess: Sendable {
       on: control, place.store, "up", roles: ["transform", "fan-out"], admin: await admin.address, health: health, metrics: metrics)
     try await parts.keep(reporter)
     await reporter.start(lanes: 2)
-    let listen = try await places.listen.free(on: control)
     let failures = LaneFailures(drainMilliseconds: Self.drainMilliseconds, restarts: metrics.make(MetricNames.laneRestarts)) { error in
       Task { await signals.end(.failure(error)) }
     }
-    let address = try await startLanes(place, at: listen, media?.links, parts, failures, extensions)
+    let address = try await startLanes(place, media?.links, parts, failures, extensions)
     await reporter.devices(at: address)
     let isOther = !places.listen.isFixed && address != places.listen.wanted
     progress("devices at \(address)" + (isOther ? ", for \(places.listen.wanted) is taken" : ""))
@@ -145,10 +145,9 @@ struct UpProcess: Sendable {
   }
 
   private func startLanes(
-    _ place: ClusterPlace, at listen: SocketAddress, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures,
-    _ extensions: ExtensionsSource
+    _ place: ClusterPlace, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures, _ extensions: ExtensionsSource
   ) async throws -> SocketAddress {
-    let (values, key, turns) = (values, key, CrashLoopTurns())
+    let (values, key, listen, turns) = (values, key, places.listen, CrashLoopTurns())
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
     let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health, failures: failures) { lane in
       TransformLane(
@@ -158,7 +157,8 @@ struct UpProcess: Sendable {
     guard await parts.lanes.add(transform) else { throw CancellationError() }
     _ = try await transform.start()
     let fanOut = LaneHost("fan-out-0", logger: logger.with(component: "fan-out"), health: health, failures: failures) { lane in
-      var settings = FanOutSettings(values, place, listen: lane.address ?? listen, key: key?.bytes, worker: "up/fan-out")
+      var settings = FanOutSettings(values, place, listen: lane.address ?? listen.wanted, key: key?.bytes, worker: "up/fan-out")
+      settings.takesAnotherPort = lane.address == nil && !listen.isFixed
       settings.media = media
       return FanOutLane(
         settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: fanOutMetrics, onFatal: lane.onFatal)

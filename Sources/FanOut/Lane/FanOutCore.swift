@@ -137,7 +137,13 @@ final class FanOutCore {
     routes.addWebSocket(DeviceProtocol.path, settings.webSocket) { [unowned self] request in
       admission.refusal(of: request) ?? .accept(sessions.make())
     }
-    return try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
+    do throws(EventLoopError) {
+      return try HTTPServer(on: loop, at: settings.listen, configuration: configuration, routes: routes)
+    } catch {
+      guard error.code == .addressInUse, settings.takesAnotherPort else { throw error }
+      return try HTTPServer(
+        on: loop, at: SocketAddress(host: settings.listen.host, port: 0), configuration: configuration, routes: routes)
+    }
   }
 
   // MARK: Running

@@ -87,6 +87,8 @@ public struct FanOutSettings: Sendable {
   public var framesPerSecond = Defaults.framesPerSecond
   /// Whether several lanes and processes listen at the same port.
   public var sharesPort = false
+  /// Whether it listens at a port of the system's choice when the one it was given is not free.
+  public var takesAnotherPort = false
   /// What the returns of a drained lane's devices are spread over at least, in milliseconds.
   public var reconnectMilliseconds = Defaults.reconnectMilliseconds
   /// Devices that a lane lets in each second at most, and tells to go each second when it drains.
