@@ -120,6 +120,7 @@ import Testing
       }
 
       func isIdle(_ index: Int) -> Bool { false }
+      func redisRefusedWrites(_ error: StoreError) {}
       func foundHarmless(_ partitions: [MarkedPartition]) {}
       var waker: @Sendable () -> Void { {} }
     }

@@ -33,6 +33,9 @@ import Testing
 
       func foundHarmless(_ partitions: [MarkedPartition]) {}
 
+      var refusals = 0
+      func redisRefusedWrites(_ error: StoreError) { refusals += 1 }
+
       var waker: @Sendable () -> Void { {} }
     }
 
@@ -58,6 +61,9 @@ import Testing
       guard let detector = parts?.detector, detector.takeTurn() else { return }
       await withCheckedContinuation { continuation in detector.mark(partition, group) { continuation.resume() } }
     }
+
+    /// Waits until the lane was told that Redis takes no writes.
+    func isRefused() async { while owner.refusals == 0 { await loop.sleep(milliseconds: 5) } }
 
     /// The lane has no further group; Redis has been told.
     func endTurn() async throws {
@@ -132,6 +138,27 @@ import Testing
       #expect(try await !lane.begin())
       await lane.close()
       await lane.loop.close()
+    }
+  }
+
+  @Test(.timeLimit(.minutes(5))) func aNoteThatRedisRefusesIsToldOfAndTakenLater() async throws {
+    try await withRedis { redis in
+      try await RedisProbe.with(redis.address) { probe in
+        let lane = Lane()
+        try await lane.start(redis.address)
+        try await probe.command("CONFIG", "SET", "maxmemory", "1")
+        async let noted: Void = lane.mark(CrashLoopDetector.Group(first: 7, width: 1))
+        await lane.isRefused()
+        try await probe.command("CONFIG", "SET", "maxmemory", "0")
+        await noted
+        let other = Lane()
+        try await other.start(redis.address)
+        #expect(try await other.remedy() == .withoutExtensions)
+        for lane in [lane, other] {
+          await lane.close()
+          await lane.loop.close()
+        }
+      }
     }
   }
 

@@ -57,6 +57,17 @@ import Worker
     }
   }
 
+  /// What cannot be read ends as soon as it is taken, and makes room while the lane still looks at the batch that it came with.
+  @Test func registrationsThatCannotBeReadDoNotHoldUpWhatComesBehindThem() async throws {
+    try await TransformFixture.with({ $0.inFlight = 10 }) { lane in
+      let count = 200
+      try await lane.kafka.publish((0..<count).map { TestRecord(key: "no token \($0)", "{}", partition: 0) }, to: lane.topics.devices)
+      await lane.eventually("all of them are finished") { try await lane.committed(lane.topics.devices) == Int64(count) }
+      try await lane.request("user:nobody", count: 10)
+      await lane.eventually("the requests are judged") { lane.count(.unregistered) == 10 }
+    }
+  }
+
   /// A little more than the bound, for a batch is taken whole.
   @Test func whatIsInFlightIsBoundedByItsBytesAndWhatWaitsForThatIsTakenLater() async throws {
     try await TransformFixture.with({ $0.inFlightBytes = 100_000 }) { lane in

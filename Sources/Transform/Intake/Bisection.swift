@@ -1,4 +1,3 @@
-import Kafka
 import Store
 
 /// How the records of suspected partitions are begun: in small groups, each noted in Redis before, so that the record that ends its worker is
@@ -26,7 +25,7 @@ struct Bisection {
 
   private var suspects: [MarkedPartition: Suspect] = [:]
   /// Those that were lost, and may be begun again by this lane.
-  private var aside: [MarkedPartition: Suspect] = [:]
+  private var aside: [MarkedPartition: CrashLoopDetector.Suspicion] = [:]
 
   /// Whether records are to be begun in groups.
   var isNeeded: Bool { !suspects.isEmpty }
@@ -40,12 +39,16 @@ struct Bisection {
   }
 
   /// Partitions were lost: nobody but this lane may begin them again, or another, which asks for what is known.
-  mutating func setAside(_ partitions: [MarkedPartition]) { for partition in partitions { aside[partition] = suspects[partition] } }
+  mutating func setAside(_ partitions: [MarkedPartition]) {
+    for partition in partitions {
+      aside[partition] = suspects[partition].map { CrashLoopDetector.Suspicion(group: $0.group, remedies: $0.remedies) }
+    }
+  }
 
-  /// A partition that was lost has begun again in this lane: whether it was suspected.
+  /// A partition that was lost has begun again in this lane, perhaps before what was begun of it: whether it was suspected.
   mutating func takeUp(_ partition: MarkedPartition) -> Bool {
-    guard let suspect = aside.removeValue(forKey: partition) else { return false }
-    suspects[partition] = suspect
+    guard let suspicion = aside.removeValue(forKey: partition) else { return false }
+    note(partition, suspicion)
     return true
   }
 
@@ -55,14 +58,6 @@ struct Bisection {
     if suspect.remedies[offset] != nil { return offset + 1 }
     let end = suspect.group?.end(from: offset) ?? offset + CrashLoopDetector.groupWidth
     return suspect.remedies.keys.filter { (offset..<end).contains($0) }.min() ?? end
-  }
-
-  /// Where in the batch the group ends that begins with this record of it, at the partition's end in it at last.
-  func groupEnd(_ batch: RecordBatch, from first: Int, _ partition: MarkedPartition) -> Int {
-    let end = end(from: batch[first].offset, of: partition)
-    return (first + 1..<batch.count).first {
-      batch[$0].partitionIndex != batch[first].partitionIndex || batch[$0].offset >= end
-    } ?? batch.count
   }
 
   /// So many were begun of a partition, up to this offset.

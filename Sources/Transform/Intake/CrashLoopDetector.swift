@@ -7,6 +7,8 @@ protocol CrashLoopDetectorOwner: AnyObject {
   func isIdle(_ index: Int) -> Bool
   /// These are suspected no more: nothing of them was under way once.
   func foundHarmless(_ partitions: [MarkedPartition])
+  /// Redis takes no writes, and so no note.
+  func redisRefusedWrites(_ error: StoreError)
   /// Called when the lane's turn has come, from any thread.
   var waker: @Sendable () -> Void { get }
 }
@@ -134,10 +136,15 @@ final class CrashLoopDetector {
 
   /// The lane has no further group now.
   func endTurn() {
-    again.stop()
+    stopAsking()
     unmark()
     turns.giveUp(lane)
     turn = .none
+  }
+
+  private func stopAsking() {
+    again.stop()
+    again.handler = nil
   }
 
   /// The group that was noted last is finished, and no other follows at once.
@@ -147,11 +154,13 @@ final class CrashLoopDetector {
 
   /// A group of records is going to be worked on, and the one before is finished; `then` is called when Redis has noted that.
   func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping () -> Void) {
+    stopAsking()
     turn = .own(partition)
     let others = turns.willNote(partition)
     counts.mark(partition, first: group.first, width: group.width, by: turns.process, insteadOf: others) { [self] error in
       guard hasTurn else { return }
-      guard error == nil else {
+      if let error {
+        if error.code == .writesRefused { owner?.redisRefusedWrites(error) }
         // As long as the former note stands, nobody may end over anything else.
         again.handler = { [unowned self] in mark(partition, group, then) }
         return again.start(after: Self.againMilliseconds)

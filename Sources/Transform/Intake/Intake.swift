@@ -14,25 +14,14 @@ final class Intake {
   private let logger: Logger
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
-  private var bisection = Bisection()
-  private var step = Step.none
-  /// Partitions that were not suspected, of which groups were noted since others were.
-  private var noted: Set<MarkedPartition> = []
+  /// Where records are begun in groups: which partitions are suspected, and what has become of the group that was begun last.
+  private var groups = RecordGroups<(batch: RecordBatch, begun: [BegunRecord])>()
   /// What is to know of the consumer's partitions for each record, by index.
   private var partitions: [Partition] = []
   /// The partitions that the log knows of.
   private var logged: Set<TopicPartition> = []
   /// Batches, or the rest of them, that found no slot.
   private var backlog: [(batch: RecordBatch, next: Int)] = []
-
-  /// The group that is to be worked on next.
-  private enum Step {
-    case none
-    /// Redis is asked to note it.
-    case marking
-    /// It is noted.
-    case marked(RecordBatch, [BegunRecord], CrashLoopDetector.Remedy?)
-  }
 
   private struct Partition {
     var isRegistry = false
@@ -64,7 +53,7 @@ final class Intake {
   /// The consumer is being closed: what waits is left to the next owner.
   func detach() {
     backlog = []
-    step = .none
+    groups.giveUp()
     (consumer, committer) = (nil, nil)
     restTurn()
   }
@@ -72,7 +61,7 @@ final class Intake {
   /// Nothing more is begun.
   func discard() {
     backlog = []
-    step = .none
+    groups.giveUp()
     restTurn()
     hold()
   }
@@ -113,11 +102,9 @@ final class Intake {
     for partition in partitions where partition.index < self.partitions.count { self.partitions[partition.index].isLeaving = true }
     logged.subtract(partitions.map(\.topicPartition))
     logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
-    let going = partitions.map { checkpoints.table.marked($0.topicPartition) }
-    if isLost { bisection.setAside(going) }
-    let forgotten = forget(going) + (isLost ? noted.intersection(going) : [])
-    noted.subtract(going)
-    return forgotten
+    let left = groups.leave(partitions.map { checkpoints.table.marked($0.topicPartition) }, isLost: isLost)
+    if !left.isEmpty { crashes.bisects(groups.isNeeded) }
+    return left
   }
 
   /// The markers were compared: they say how often each topic was made again. Partitions begin one by one; the log has one line for all
@@ -139,7 +126,7 @@ final class Intake {
 
   /// A partition was begun that is suspected, and this is known of it.
   func note(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) {
-    bisection.note(partition, suspicion)
+    groups.suspect(partition, suspicion)
     crashes.bisects(true)
     logger.warning(
       "workers have ended at these records again and again: they are begun in small groups",
@@ -155,18 +142,18 @@ final class Intake {
 
   /// A partition was begun once more, since Redis was in doubt: it is suspected as it was.
   func startedAgain(_ partition: MarkedPartition) {
-    if bisection.takeUp(partition) { crashes.bisects(true) }
+    if groups.startedAgain(partition) { crashes.bisects(true) }
   }
 
   /// Those of these partitions that are suspected.
-  func suspected(among partitions: [MarkedPartition]) -> [MarkedPartition] { partitions.filter(bisection.isSuspected) }
+  func suspected(among partitions: [MarkedPartition]) -> [MarkedPartition] { partitions.filter(groups.isSuspected) }
 
   /// Partitions are suspected no more.
   ///
   /// - Returns: those of them that were.
   @discardableResult func forget(_ partitions: [MarkedPartition]) -> [MarkedPartition] {
-    let forgotten = bisection.forget(partitions)
-    if !forgotten.isEmpty { crashes.bisects(bisection.isNeeded) }
+    let forgotten = groups.forget(partitions)
+    if !forgotten.isEmpty { crashes.bisects(groups.isNeeded) }
     return forgotten
   }
 
@@ -185,16 +172,19 @@ final class Intake {
       restTurn()
       return consumer.hold()
     }
-    takeMarked()
+    takeNoted()
     while let (batch, first) = backlog.first {
       guard pipeline.hasRoom else { return consumer.hold() }
-      if crashes.isBisecting { return advanceByGroup(batch, first, committer) }
+      // Of a group that is being noted the answer is waited for: what comes behind it is not worked on before it.
+      if crashes.isBisecting || !groups.isFree { return advanceByGroup(batch, first, committer) }
       endGroups()
       let (begun, next) = begin(batch, first..<batch.count, committer)
+      // Before they are taken: what ends at once makes room, and whoever goes on with that releases it.
+      if next < batch.count { consumer.hold() }
       if !begun.isEmpty { pipeline.take(batch, begun) }
       // What is judged and not yet in the journal takes slots, too.
       if committer.inFlight >= settings.inFlight / 2 { journal.flush() }
-      if next < batch.count { return consumer.hold() }
+      if next < batch.count { return }
     }
     consumer.release()
     restTurn()
@@ -202,7 +192,12 @@ final class Intake {
 
   /// A record is finished, or Redis has caught up: goes on when that makes room.
   func madeRoom() {
-    guard let committer, !backlog.isEmpty else { return restTurn() }
+    guard let committer else { return restTurn() }
+    if backlog.isEmpty {
+      // A partition's end is told together with its last batch, before that is finished.
+      if groups.isNeeded, pipeline.isIdle, mayBeginGroup { endSuspicions() }
+      return restTurn()
+    }
     // Half of the slots, so that a batch is worth its turn.
     let hasRoom = pipeline.hasRoom && committer.hasRoom && committer.inFlight <= settings.inFlight / 2
     if crashes.isBisecting ? mayBeginGroup : hasRoom { advance() }
@@ -234,7 +229,7 @@ final class Intake {
 
   /// Whether the group before is finished. While the registry is behind requests wait for registrations, and these come in groups, too.
   private var mayBeginGroup: Bool {
-    guard case .none = step else { return false }
+    guard groups.isFree else { return false }
     return pipeline.isIdle || state.phase.isRegistryBehind && pipeline.onlyWaitsForRegistry
   }
 
@@ -245,35 +240,37 @@ final class Intake {
     if endSuspicions() { return advance() }
     guard crashes.takeTurn() else { return }
     let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
-    let (begun, next) = begin(batch, first..<bisection.groupEnd(batch, from: first, partition), committer)
+    let (begun, next) = begin(batch, first..<groupEnd(batch, from: first, partition), committer)
     // The next batch holds it again, and its first group waits for this one.
     if backlog.isEmpty { consumer?.release() }
     guard let start = begun.first, let last = begun.last else {
-      if next > first { advance() }
+      // Without a slot the turn is of no use; whoever makes room asks for it again.
+      if next > first { advance() } else { crashes.endTurn() }
       return
     }
-    let (offset, end) = (batch[start.index].offset, batch[last.index].offset + 1)
-    bisection.began(begun.count, of: partition, to: end)
-    step = .marking
-    if !bisection.isSuspected(partition) { noted.insert(partition) }
-    let remedy = bisection.remedy(for: offset, of: partition)
-    crashes.mark(partition, CrashLoopDetector.Group(first: offset, width: end - offset)) { [self] in
-      // It may have been given up meanwhile, and with it the consumer.
-      guard case .marking = step, self.committer === committer else { return }
-      step = .marked(batch, begun, remedy)
-      // Where nothing may be begun now it waits until something may.
-      advance()
+    let offsets = batch[start.index].offset..<batch[last.index].offset + 1
+    let tag = groups.begin((batch, begun), count: begun.count, offsets: offsets, of: partition)
+    crashes.mark(partition, CrashLoopDetector.Group(first: offsets.lowerBound, width: Int64(offsets.count))) { [self] in
+      // It may have been given up meanwhile, and with it the consumer. Where nothing may be begun now it waits until something may.
+      if groups.noted(tag) { advance() }
     }
   }
 
+  /// Where in the batch the group ends that begins with this record of it, at the partition's end in it at last.
+  private func groupEnd(_ batch: RecordBatch, from first: Int, _ partition: MarkedPartition) -> Int {
+    let end = groups.end(from: batch[first].offset, of: partition)
+    return (first + 1..<batch.count).first {
+      batch[$0].partitionIndex != batch[first].partitionIndex || batch[$0].offset >= end
+    } ?? batch.count
+  }
+
   /// Works on the group that is noted.
-  private func takeMarked() {
-    guard case .marked(let batch, let all, let remedy) = step, let committer else { return }
-    step = .none
+  private func takeNoted() {
+    guard let committer, let group = groups.take() else { return }
     // Meanwhile its partition may have gone, or begun again.
-    let begun = all.filter { committer.isCurrent($0.ticket) }
+    let (batch, begun) = (group.records.batch, group.records.begun.filter { committer.isCurrent($0.ticket) })
     guard let first = begun.first else { return }
-    switch remedy {
+    switch group.remedy {
     case nil: pipeline.take(batch, begun)
     case .withoutExtensions: pipeline.take(batch, begun.map(\.withoutExtensions))
     case .deadLetter: pipeline.deadLetter(batch, first, tries: CrashLoopDetector.tries)
@@ -282,33 +279,29 @@ final class Intake {
 
   /// Every group is finished: partitions of which all was begun that is suspected, or that was there, go on as usual. Answers whether there are
   /// such.
-  private func endSuspicions() -> Bool {
-    let through = bisection.takeThrough { partition in
+  @discardableResult private func endSuspicions() -> Bool {
+    let through = groups.takeThrough { partition in
       backlog.contains { batch, first in
         (first..<batch.count).contains { checkpoints.table.marked(TopicPartition(batch[$0].topic, batch[$0].partition)) == partition }
       }
     }
     if through.isEmpty { return false }
     crashes.cleared(through)
-    crashes.bisects(bisection.isNeeded)
+    crashes.bisects(groups.isNeeded)
     return true
   }
 
   /// A partition was read up to its end, as it is now.
   func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
-    guard bisection.isNeeded else { return }
-    bisection.reachedEnd(of: checkpoints.table.marked(partition.topicPartition), at: offset)
+    guard groups.isNeeded else { return }
+    groups.reachedEnd(of: checkpoints.table.marked(partition.topicPartition), at: offset)
     if pipeline.isIdle, mayBeginGroup, endSuspicions() { madeRoom() }
   }
 
   /// Records are begun as usual: nothing need be known of the groups any more.
   private func endGroups() {
-    // Of a group that is being noted the answer is waited for.
-    guard case .none = step else { return }
-    if crashes.hasTurn { crashes.endTurn() }
-    if noted.isEmpty { return }
-    crashes.cleared(Array(noted))
-    noted = []
+    if crashes.hasTurn || crashes.isWaiting { crashes.endTurn() }
+    crashes.cleared(groups.takeUnsuspected())
   }
 
   /// The lane's turn with a group has come; it may have nothing to do with it any more.
@@ -341,6 +334,10 @@ final class Intake {
       if case .begun(let ticket) = committer.begin(record) { committer.finish(ticket) }
       return false
     case .madeAgain:
+      // What is known of its offsets is of other records.
+      let marked = checkpoints.table.marked(partition)
+      forget([marked])
+      crashes.cleared([marked])
       logger.warning("the topic was deleted and made again: its markers begin again", ["partition": "\(partition)"])
       consumer?.startAgain(index)
       return false
