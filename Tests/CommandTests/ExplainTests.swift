@@ -83,7 +83,7 @@ import Testing
           let created = try await carillon.run(["topics", "create", "--partitions", "4"] + flags)
           #expect(created.status == 0, "it said: \(created.errors)")
           let place = flags + ["--redis", redis.address.description, "--json"]
-          let transform = try carillon.start(["transform", "--group", prefix + "transform"] + place)
+          let transform = try carillon.start(["transform", "--group", prefix + "transform", "--session-timeout", "5m"] + place)
           let fanOut = try carillon.start(["fan-out", "--listen", "127.0.0.1:0"] + place)
           _ = try await transform.firstLine()
           let devices = try JSONValue(parsing: try await fanOut.firstLine())["devices"]?.stringValue ?? ""

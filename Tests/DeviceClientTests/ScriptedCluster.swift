@@ -133,6 +133,7 @@ final class DeviceUnderTest: Sendable {
     var configuration = DeviceConfiguration(
       url: url,
       hello: Hello(device: token, application: "com.example.shop", user: "ada", categories: [Self.category]))
+    configuration.connectMilliseconds = 60_000
     change(&configuration)
     let log = EventLog()
     self.log = log
@@ -203,11 +204,11 @@ func notifyFrame(_ value: JSONValue) throws -> NotifyFrame {
   return frame
 }
 
-/// Waits until a condition holds, at most ten seconds.
+/// Waits until a condition holds, at most a minute.
 func eventually(
   _ what: @autoclosure () -> String, _ location: SourceLocation = #_sourceLocation, _ condition: () async -> Bool
 ) async {
-  let deadline = ContinuousClock.now + .seconds(10)
+  let deadline = ContinuousClock.now + .seconds(60)
   while await !condition() {
     guard ContinuousClock.now < deadline else {
       Issue.record("never came true: \(what())", sourceLocation: location)

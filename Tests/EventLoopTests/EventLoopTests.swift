@@ -91,7 +91,7 @@ private actor Lane {
       }
     }
     let deadline = Task {
-      try await Task.sleep(for: .seconds(5))
+      try await Task.sleep(for: .seconds(30))
       continuation.finish()
     }
     var seen: [Int] = []

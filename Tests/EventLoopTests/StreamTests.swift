@@ -25,11 +25,11 @@ private actor Lane {
       for index in 0..<buffers {
         stream.write(.make(count: size) { for offset in 0..<size { $0[offset] = UInt8(truncatingIfNeeded: index &+ offset) } })
       }
-      stream.finish(withinMilliseconds: 5000)
+      stream.finish(withinMilliseconds: 60_000)
     }
     defer { listener.close() }
     let peer = Peer()
-    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 5000)
+    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 20_000)
     return await withCheckedContinuation { continuation in
       peer.onEnd = { _, peer in continuation.resume(returning: peer.received) }
       stream.handler = peer
@@ -42,7 +42,7 @@ private actor Lane {
     let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }
     defer { listener.close() }
     let peer = Peer()
-    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 5000)
+    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 20_000)
     return await withCheckedContinuation { continuation in
       peer.onEnd = { end, _ in continuation.resume(returning: end) }
       stream.handler = peer
@@ -52,7 +52,7 @@ private actor Lane {
 
   func connect(_ address: SocketAddress) async -> EventLoopError? {
     do throws(EventLoopError) {
-      let stream = try await Stream.connect(on: loop, to: address, timeoutMilliseconds: 300)
+      let stream = try await Stream.connect(on: loop, to: address, timeoutMilliseconds: 20_000)
       stream.close()
       return nil
     } catch { return error }
@@ -69,7 +69,7 @@ private actor Lane {
     var held: Stream?
     let listener = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { held = $0 }
     defer { listener.close() }
-    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 5000)
+    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 20_000)
     for _ in 0..<3000 { stream.write(.make(count: 65536) { _ in }) }
     _ = await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       let timer = Timer(on: loop) { continuation.resume() }
@@ -92,7 +92,7 @@ private actor Lane {
     defer { listener.close() }
     let (peer, loop) = (Peer(), loop)
     peer.onBytes = { $0.turns.append(loop.turns) }
-    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 5000)
+    let stream = try await Stream.connect(on: loop, to: listener.localAddress, timeoutMilliseconds: 20_000)
     return await withCheckedContinuation { continuation in
       peer.onEnd = { _, peer in continuation.resume(returning: peer.turns) }
       stream.handler = peer

@@ -36,8 +36,10 @@ actor LaneFixture {
     self.redis = redis
     topics = Topics(prefix: KafkaFixture.unique("lane") + ".")
     for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 2) }
+    var store = StoreConfiguration(redis.address)
+    store.callDeadlineMilliseconds = 60_000
     var settings = FanOutSettings(
-      topics: topics, kafka: kafka.configuration, store: StoreConfiguration(redis.address),
+      topics: topics, kafka: kafka.configuration, store: store,
       listen: SocketAddress(host: "127.0.0.1", port: 0),
       admission: .anyone, receiptKey: [1, 2, 3], worker: "test/0")
     change(&settings)
@@ -72,7 +74,7 @@ actor LaneFixture {
     await eventually("the lane is ready") { $0.health.isReady }
     var configuration = WebSocketConfiguration()
     configuration.subprotocols = [DeviceProtocol.subprotocol]
-    devices.client = WebSocketClient(on: loop, configuration: configuration)
+    devices.client = WebSocketClient(on: loop, configuration: configuration, connectMilliseconds: 60_000)
   }
 
   /// The port where devices connect.
@@ -228,7 +230,7 @@ actor LaneFixture {
 
   /// Waits until a condition holds, and says so when it does not.
   func eventually(
-    _ what: String, withinSeconds seconds: Int = 20, _ location: SourceLocation = #_sourceLocation,
+    _ what: String, withinSeconds seconds: Int = 60, _ location: SourceLocation = #_sourceLocation,
     _ condition: @Sendable (isolated LaneFixture) async -> Bool
   ) async {
     let deadline = ContinuousClock.now + .seconds(seconds)

@@ -229,8 +229,8 @@ private let upgradeRequest = [
   @Test func slowHeadAndSlowBodyTimeOut() async throws {
     var configuration = ServerFixture.quick()
     // Long enough for a test that is not given a core at once: without a first byte in time there is no answer.
-    configuration.headMilliseconds = 1000
-    configuration.bodyMilliseconds = 1000
+    configuration.headMilliseconds = 3000
+    configuration.bodyMilliseconds = 3000
     try await ServerFixture.with(configuration) { fixture, port in
       for start in ["GET /hello HTT", "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo"] {
         let socket = try RawSocket(port: port)
@@ -351,7 +351,7 @@ private let upgradeRequest = [
       let busy = try RawSocket(port: port)
       try busy.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
       #expect(await fixture.wait { $0.heldCount == 1 && $0.statistics.open == 2 })
-      async let closed: Void = fixture.closeServer(withinMilliseconds: 5000)
+      async let closed: Void = fixture.closeServer(withinMilliseconds: 120_000)
       #expect(try idle.readToEnd().isEmpty)
       idle.close()
       // The port may have another listener by now, so that it is not the refusal that counts.

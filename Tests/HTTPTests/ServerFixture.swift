@@ -49,6 +49,7 @@ actor ServerFixture {
     var configuration = WebSocketConfiguration()
     configuration.subprotocols = ["carillon.v1"]
     configuration.maximumMessageBytes = 70_000
+    configuration.closeMilliseconds = 120_000
     return configuration
   }
 

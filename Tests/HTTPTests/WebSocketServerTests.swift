@@ -8,7 +8,6 @@ import Testing
   @Test func queuedFramesGoOutBeforeAGracefulClose() async throws {
     var webSocket = ServerFixture.carillon()
     webSocket.maximumOutboxBytes = 100_000_000
-    webSocket.closeMilliseconds = 120_000
     try await ServerFixture.with(webSocket: webSocket) { fixture, port in
       let socket = try RawSocket.webSocket(port: port, "/ws?send=20000", receiveBufferBytes: 8192)
       for _ in 0..<20_000 { #expect(try socket.readFrame()?.payload.count == 1024) }
@@ -57,7 +56,6 @@ import Testing
     webSocket.maximumOutboxBytes = 65_536
     webSocket.outboxFullCode = WebSocketCloseCode(rawValue: 4008)
     webSocket.outboxFullReason = "too slow"
-    webSocket.closeMilliseconds = 120_000
     try await ServerFixture.with(webSocket: webSocket) { fixture, port in
       let socket = try RawSocket.webSocket(port: port, receiveBufferBytes: 4096)
       #expect(await fixture.wait { $0.opened == 1 })
@@ -195,7 +193,7 @@ import Testing
     try await ServerFixture.with { fixture, port in
       let socket = try RawSocket.webSocket(port: port)
       #expect(await fixture.wait { $0.opened == 1 })
-      async let closed: Void = fixture.closeServer(withinMilliseconds: 5000)
+      async let closed: Void = fixture.closeServer(withinMilliseconds: 120_000)
       #expect(try socket.readFrame()?.closeCode == 1001)
       try socket.send(clientClose(1001))
       #expect(try socket.readToEnd().isEmpty)

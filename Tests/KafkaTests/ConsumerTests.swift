@@ -152,7 +152,7 @@ import Testing
       try await eventually("it is asked") { await !lane.errors.isEmpty }
       #expect(await lane.closeConsumer(withinMilliseconds: 10_000))
       await #expect(throws: KafkaError.self) { _ = try await asking.value }
-      #expect(ContinuousClock.now - start < .seconds(15))
+      #expect(ContinuousClock.now - start < .seconds(25))
       await lane.close()
     }
   }
@@ -191,7 +191,7 @@ import Testing
       try await eventually("records flow") { await lane.count > 100 }
       let start = ContinuousClock.now
       #expect(await lane.close())
-      #expect(ContinuousClock.now - start < .seconds(10))
+      #expect(ContinuousClock.now - start < .seconds(30))
     }
   }
 
@@ -208,7 +208,7 @@ import Testing
       try kafka.embedded?.takeDown()
       let start = ContinuousClock.now
       _ = await lane.closeConsumer(withinMilliseconds: 3_000)
-      #expect(ContinuousClock.now - start < .seconds(6))
+      #expect(ContinuousClock.now - start < .seconds(30))
       await lane.close()
     }
   }

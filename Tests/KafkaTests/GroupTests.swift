@@ -10,7 +10,9 @@ import Testing
       let partition = TopicPartition(topic, 0)
       let group = KafkaFixture.unique("group")
       try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
-      let first = try await ConsumerLane.member("first", of: group, kafka, reading: topic, finishing: .never)
+      // About so long the embedded broker has the second one wait.
+      let session = ["session.timeout.ms": "12000"]
+      let first = try await ConsumerLane.member("first", of: group, kafka, session, reading: topic, finishing: .never)
       try await eventually("all records come") { await first.count == 10 }
       await first.finish(offsets: [0, 1, 2, 3, 5, 6, 9])
       try await eventually("the prefix is committed") { try await kafka.admin.committed(group: group, of: [partition])[partition] == 4 }
@@ -18,7 +20,7 @@ import Testing
       #expect(await first.close())
       #expect(try await kafka.admin.committed(group: group, of: [partition])[partition] == 4)
 
-      let second = try await ConsumerLane.member("second", of: group, kafka, reading: topic)
+      let second = try await ConsumerLane.member("second", of: group, kafka, session, reading: topic)
       try await eventually("the rest comes again") { await second.count == 6 }
       #expect(await second.records.compactMap(\.offset) == Array(4..<10))
       try await eventually("all is committed") { try await kafka.admin.committed(group: group, of: [partition])[partition] == 10 }
@@ -34,7 +36,8 @@ import Testing
       try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
       let lane = ConsumerLane()
       // Nothing is committed before closing.
-      try await lane.open(kafka.configuration, .init(group: group), commitMilliseconds: 3_600_000)
+      try await lane.open(
+        kafka.configuration.merging(["session.timeout.ms": "60000"]), .init(group: group), commitMilliseconds: 3_600_000)
       try await lane.subscribe(topic)
       try await eventually("all records come") { await lane.count == 10 }
       #expect(try await kafka.admin.committed(group: group, of: [partition])[partition] == nil)
@@ -49,7 +52,7 @@ import Testing
       let partition = TopicPartition(topic, 0)
       let group = KafkaFixture.unique("group")
       let lane = ConsumerLane()
-      try await lane.open(kafka.configuration, .init(group: group))
+      try await lane.open(kafka.configuration.merging(["session.timeout.ms": "60000"]), .init(group: group))
       try await lane.subscribe(topic)
       try await eventually("the partition comes") { await lane.owned.count == 1 }
       try kafka.embedded?.failNext(.offsetCommit, with: Array(repeating: .init(rawValue: 7), count: 4))

@@ -6,7 +6,7 @@ import Testing
 
 /// Waits until `condition` holds; records a failure when it does not within the time.
 func eventually(
-  _ what: Comment, seconds: Int = 20, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+  _ what: Comment, seconds: Int = 60, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + .seconds(seconds)
   while try await !condition() {
@@ -110,10 +110,11 @@ actor ConsumerLane {
 
   /// A consumer that has joined a group.
   static func member(
-    _ name: String, of group: String, _ kafka: KafkaFixture, reading topic: String, finishing: Finishing = .atOnce
+    _ name: String, of group: String, _ kafka: KafkaFixture, _ properties: [String: String] = [:], reading topic: String,
+    finishing: Finishing = .atOnce
   ) async throws -> ConsumerLane {
     let lane = ConsumerLane(name)
-    try await lane.open(kafka.configuration, .init(group: group), finishing: finishing)
+    try await lane.open(kafka.configuration.merging(properties), .init(group: group), finishing: finishing)
     try await lane.subscribe(topic)
     return lane
   }
@@ -257,7 +258,7 @@ actor ProducerLane {
       producer.topic(topic), partition: partition, key: key.map { Array($0.utf8) }, value: text.map { Array($0.utf8) })
   }
 
-  func flush() async -> Bool { await core?.producer?.flush(withinMilliseconds: 10_000) ?? true }
+  func flush() async -> Bool { await core?.producer?.flush(withinMilliseconds: 30_000) ?? true }
   var reports: [DeliveryReport] { core?.reports ?? [] }
   var errors: [KafkaError] { core?.errors ?? [] }
   var rooms: Int { core?.rooms ?? 0 }

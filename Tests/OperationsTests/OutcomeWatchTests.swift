@@ -53,8 +53,10 @@ import Worker
         ], to: topics.events)
       let outcomes = Mutex<[Int64: (DeviceOutcome.State?, Bool)]>([:])
       let progress = Mutex<[OutcomeWatch.Progress]>([])
-      try await watch.follow((0..<3).map { ("\($0)", 0, $0) }, forMilliseconds: 6_000) { told in
+      try await watch.follow((0..<3).map { ("\($0)", 0, $0) }, forMilliseconds: 60_000) { told in
         progress.withLock { $0.append(told) }
+        // It looks once more, and nothing is told of the third.
+        if told.open == 1 { Task { await watch.stop() } }
       } onOutcome: { outcome in
         outcomes.withLock { $0[Int64(outcome.name) ?? -1] = (outcome.explanation.devices.first?.state, outcome.isSettled) }
       }

@@ -135,7 +135,7 @@ import Worker
       let cluster = try await Cluster(kafka)
       try await cluster.publish(900)
       var slow = ReplaySettings()
-      slow.recordsPerSecond = 300
+      slow.recordsPerSecond = 30
       let first = try await cluster.plan()
       let isUnderWay = Mutex(false)
       let ending = try await cluster.replay(first, slow, save: { plan in if plan.counts.written > 0 { isUnderWay.withLock { $0 = true } } })

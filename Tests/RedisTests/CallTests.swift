@@ -6,7 +6,7 @@ import Testing
 @Suite struct CallTests {
   @Test func tenThousandCallsInFlightAreAnsweredInOrder() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let admitted = await client.send(0..<10_000) { command, tag in
           command.begin("ECHO")
@@ -28,7 +28,7 @@ import Testing
 
   @Test func anyBytesComeBackAsTheyWere() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let every = (0...255).map { UInt8($0) }
         for value in [[], [0], [13, 10], every, (0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }] as [[UInt8]] {
@@ -52,7 +52,7 @@ import Testing
 
   @Test func anArgumentMadeOfPartsIsOneArgument() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let sizes = [0, 1, 9, 10, 11, 99, 100, 5000]
         _ = await client.send(0..<UInt64(sizes.count)) { command, tag in
@@ -74,7 +74,7 @@ import Testing
 
   @Test func numbersAreWrittenAsRedisReadsThem() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let numbers: [Int64] = [0, 9, 10, -1, -10, 99, 100, .max, .min]
         _ = await client.send(0..<UInt64(numbers.count)) { command, tag in
@@ -91,7 +91,7 @@ import Testing
 
   @Test func beyondTheBoundACallIsFullAndNothingIsSent() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address, maximumInFlight: 100, maximumBytesInFlight: 20_000)) { client in
+      try await withClient(RedisConfiguration(server.address, maximumInFlight: 100, maximumBytesInFlight: 20_000).patient) { client in
         try await client.open()
         let small = await client.send(0..<150) { command, _ in
           command.begin("INCR")
@@ -115,7 +115,7 @@ import Testing
 
   @Test func errorRepliesHaveTheirCodes() async throws {
     try await withRedis(settings: ["--maxmemory", "1"]) { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         func code(_ arguments: RedisArgument...) async -> RedisError.Code? {
           do {
@@ -160,7 +160,7 @@ import Testing
 
   @Test func awaitingCallsInALanesTaskHopsNowhere() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let before = client.loop.offLoopEnqueues
         let last = try await Task(executorPreference: client.loop) {

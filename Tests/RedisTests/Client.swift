@@ -67,7 +67,7 @@ actor Client {
     try await waitUntilUp()
   }
 
-  func waitUntilUp(_ milliseconds: Int = 10000) async throws { try await connection?.waitUntilUp(withinMilliseconds: milliseconds) }
+  func waitUntilUp(_ milliseconds: Int = 60_000) async throws { try await connection?.waitUntilUp(withinMilliseconds: milliseconds) }
 
   func command(_ arguments: RedisArgument...) async throws -> RedisValue { try await someConnection().command(arguments) }
 
@@ -105,9 +105,9 @@ actor Client {
 
   func close() { connection?.close() }
 
-  /// Waits for a condition, looking every 10 ms, for at most 10 s.
+  /// Waits for a condition, looking every 10 ms, for at least a minute.
   func wait(for condition: @Sendable (isolated Client) -> Bool) async -> Bool {
-    for _ in 0..<1000 {
+    for _ in 0..<6000 {
       if condition(self) { return true }
       try? await Task.sleep(for: .milliseconds(10))
     }
@@ -118,6 +118,16 @@ actor Client {
   nonisolated func end() async {
     await close()
     await loop.close()
+  }
+}
+
+extension RedisConfiguration {
+  /// The same for a machine that stands still for seconds, which must not look like a Redis that does.
+  var patient: RedisConfiguration {
+    var copy = self
+    copy.callDeadlineMilliseconds = 60_000
+    copy.connectDeadlineMilliseconds = 60_000
+    return copy
   }
 }
 

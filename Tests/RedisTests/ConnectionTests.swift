@@ -10,7 +10,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
   @Test(arguments: [PrivateServer.Listening.unixSocket, .port(nil)])
   func isMadeOverSocketsAndPorts(_ listening: PrivateServer.Listening) async throws {
     try await withRedis(listening: listening) { server in
-      try await withClient(RedisConfiguration(server.address, clientName: "lane-7")) { client in
+      try await withClient(RedisConfiguration(server.address, clientName: "lane-7").patient) { client in
         #expect(await client.state == nil)
         try await client.open()
         #expect(await client.state == .up)
@@ -24,7 +24,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
   @Test func aNameIsLookedUp() async throws {
     try await withRedis(listening: .port(nil)) { server in
       guard case .tcp(_, let port) = server.address.endpoint else { return }
-      try await withClient(RedisConfiguration(RedisAddress(.tcp(host: "localhost", port: port)), backoff: quick)) { client in
+      try await withClient(RedisConfiguration(RedisAddress(.tcp(host: "localhost", port: port)), backoff: quick).patient) { client in
         try await client.open()
         #expect(try await client.command("PING") == .status("PONG"))
       }
@@ -33,7 +33,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
 
   @Test func anUnknownNameIsNamed() async throws {
     let address = RedisAddress(.tcp(host: "no-such-host.invalid", port: 1))
-    try await withClient(RedisConfiguration(address)) { client in
+    try await withClient(RedisConfiguration(address).patient) { client in
       await client.start()
       #expect(await client.wait { !$0.attemptErrors.isEmpty })
       #expect(await client.attemptErrors.first?.code == .unresolved)
@@ -44,8 +44,8 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
     try await withRedis { server in
       var other = server.address
       other.database = 3
-      try await withClient(RedisConfiguration(server.address)) { zero in
-        try await withClient(RedisConfiguration(other)) { three in
+      try await withClient(RedisConfiguration(server.address).patient) { zero in
+        try await withClient(RedisConfiguration(other).patient) { three in
           try await zero.open()
           try await three.open()
           _ = try await three.command("SET", "k", "three")
@@ -54,7 +54,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
         }
       }
       other.database = 99
-      try await withClient(RedisConfiguration(other)) { client in
+      try await withClient(RedisConfiguration(other).patient) { client in
         let error = await #expect(throws: RedisError.self) { try await client.open() }
         #expect(error?.message.contains("no such database") == true)
       }
@@ -66,7 +66,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
       for (user, password) in [(nil, "open sesame"), ("ada", "hunter2")] as [(String?, String)] {
         var address = server.address
         (address.user, address.password) = (user, password)
-        try await withClient(RedisConfiguration(address, backoff: quick)) { client in
+        try await withClient(RedisConfiguration(address, backoff: quick).patient) { client in
           try await client.open()
           #expect(try await client.command("ACL", "WHOAMI").text == user ?? "default")
         }
@@ -79,7 +79,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
       for password in ["wrong", nil] {
         var address = server.address
         address.password = password
-        try await withClient(RedisConfiguration(address)) { client in
+        try await withClient(RedisConfiguration(address).patient) { client in
           let error = await #expect(throws: RedisError.self) { try await client.open() }
           #expect(error?.code == .authenticationFailed)
           #expect(error?.isRetriable == false)
@@ -95,7 +95,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
 
   @Test func closingFailsEachCallInFlightOnce() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         await server.signal(SIGSTOP)
         _ = await client.send(0..<1000) { command, _ in command.begin("PING") }
@@ -177,7 +177,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
 
   @Test func aKilledServerFailsCallsInFlightAndIsFoundAgain() async throws {
     try await withRedis(listening: .port(nil)) { server in
-      try await withClient(RedisConfiguration(server.address, backoff: quick, scripts: [ScriptTests.add])) { client in
+      try await withClient(RedisConfiguration(server.address, backoff: quick, scripts: [ScriptTests.add]).patient) { client in
         try await client.open()
         await server.signal(SIGSTOP)
         _ = await client.send(0..<1000) { command, _ in
@@ -202,7 +202,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
 
   @Test func aDemotedServerIsLeft() async throws {
     try await withRedis(listening: .port(nil)) { server in
-      try await withClient(RedisConfiguration(server.address, backoff: quick)) { client in
+      try await withClient(RedisConfiguration(server.address, backoff: quick).patient) { client in
         try await client.open()
         _ = try await client.command("REPLICAOF", "127.0.0.1", 1)
         let error = await #expect(throws: RedisError.self) { try await client.command("SET", "k", "v") }
@@ -234,7 +234,7 @@ private let quick = Backoff(firstMilliseconds: 5, longestMilliseconds: 50)
 
   @Test func nobodyListeningIsTriedAgainEverLessOften() async throws {
     let address = RedisAddress(.unix(path: "/nonexistent/redis.sock"))
-    try await withClient(RedisConfiguration(address, backoff: Backoff(firstMilliseconds: 4, longestMilliseconds: 16))) { client in
+    try await withClient(RedisConfiguration(address, backoff: Backoff(firstMilliseconds: 4, longestMilliseconds: 16)).patient) { client in
       await client.start()
       #expect(await client.wait { $0.waits.count >= 12 })
       let waits = await client.waits

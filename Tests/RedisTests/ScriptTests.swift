@@ -7,7 +7,7 @@ import Testing
 
   @Test func aScriptIsNamedAsRedisNamesIt() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         for length in [0, 1, 54, 55, 56, 57, 63, 64, 65, 119, 120, 1000] {
           let source = "return 1 --" + String(repeating: "é", count: length)
@@ -19,7 +19,7 @@ import Testing
 
   @Test func theScriptsOfTheConfigurationAreLoadedWhenItIsUp() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address, scripts: [Self.add])) { client in
+      try await withClient(RedisConfiguration(server.address, scripts: [Self.add]).patient) { client in
         try await client.open()
         #expect(try await client.command("SCRIPT", "EXISTS", .text(Self.add.sha1)) == .array([.integer(1)]))
       }
@@ -28,7 +28,7 @@ import Testing
 
   @Test func aScriptWithAnErrorKeepsTheConnectionDownAndIsNamed() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address, scripts: [RedisScript("retrun 1")])) { client in
+      try await withClient(RedisConfiguration(server.address, scripts: [RedisScript("retrun 1")]).patient) { client in
         let error = await #expect(throws: RedisError.self) { try await client.open() }
         #expect(error?.code == .rejected)
         #expect(error?.message.contains("script") == true)
@@ -38,7 +38,7 @@ import Testing
 
   @Test func aForgottenScriptIsLoadedOnceForAllCallsInFlight() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         // The flush stands between the calls of one pipeline, so the first are answered and the others are not.
         let first = await client.send(0..<5000) { command, tag in
@@ -68,7 +68,7 @@ import Testing
 
   @Test func afterAFlushByAnotherClientCallsGoOn() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address, scripts: [Self.add])) { client in
+      try await withClient(RedisConfiguration(server.address, scripts: [Self.add]).patient) { client in
         try await client.open()
         for round in 1...5 {
           _ = try await client.command("SCRIPT", "FLUSH")
@@ -80,7 +80,7 @@ import Testing
 
   @Test func aScriptThatCannotBeLoadedFailsItsCallsOnce() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let broken = RedisScript("retrun 1")
         _ = await client.send(0..<100) { command, _ in command.begin(broken, keys: 0) }

@@ -7,7 +7,7 @@ import Testing
 @Suite struct ServerTests {
   @Test func aServerOfOursIsAcceptable() async throws {
     try await withRedis { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let report = try await client.check()
         #expect(report.findings.isEmpty)
@@ -22,7 +22,7 @@ import Testing
   @Test func aServerTellsItsMemoryRoleAndPersistence() async throws {
     let settings = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random", "--appendonly", "yes", "--appendfsync", "always"]
     try await withRedis(settings: settings) { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let empty = try await client.check()
         #expect(empty.maximumMemory == 3 << 20)
@@ -44,7 +44,7 @@ import Testing
 
   @Test func evictionIsAnErrorAndSmallListpacksAWarning() async throws {
     try await withRedis(settings: ["--maxmemory-policy", "allkeys-lru", "--hash-max-listpack-value", "64"]) { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let report = try await client.check()
         #expect(report.findings.map(\.severity) == [.error, .warning])
@@ -56,7 +56,7 @@ import Testing
 
   @Test func aReplicaIsWaitedFor() async throws {
     try await withRedis(settings: ["--replicaof", "127.0.0.1", "1"]) { server in
-      try await withClient(RedisConfiguration(server.address)) { client in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
         try await client.open()
         let report = try await client.check()
         #expect(report.passing?.contains("replica") == true)
@@ -70,7 +70,7 @@ import Testing
     try await withRedis(settings: settings) { server in
       var address = server.address
       (address.user, address.password) = ("carillon", "pass")
-      try await withClient(RedisConfiguration(address)) { client in
+      try await withClient(RedisConfiguration(address).patient) { client in
         try await client.open()
         let report = try await client.check()
         #expect(report.isAcceptable)

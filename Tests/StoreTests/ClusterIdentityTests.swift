@@ -10,7 +10,9 @@ import Testing
     try await withRedis { server in
       let loop = EventLoop(name: "identity")
       let task = Task(executorPreference: loop) {
-        let shards = Shards(on: loop, StoreConfiguration(server.address), clientName: "test")
+        var configuration = StoreConfiguration(server.address)
+        configuration.callDeadlineMilliseconds = 60_000
+        let shards = Shards(on: loop, configuration, clientName: "test")
         shards.start()
         try await shards.waitUntilUp(withinMilliseconds: 20_000)
         let own = ClusterIdentity(kafka: "one", topicPrefix: "notifications.")

@@ -103,11 +103,13 @@ actor TestJudge {
   }
 
   private func connect(_ address: RedisAddress) async throws {
-    let redis = RedisConnection(on: loop, RedisConfiguration(address))
+    let redis = RedisConnection(on: loop, RedisConfiguration(address, callDeadlineMilliseconds: 60_000))
     self.redis = redis
     redis.start()
     try await redis.waitUntilUp(withinMilliseconds: 20_000)
-    let shards = Shards(on: loop, StoreConfiguration(address, buckets: buckets), clientName: "test")
+    var configuration = StoreConfiguration(address, buckets: buckets)
+    configuration.callDeadlineMilliseconds = 60_000
+    let shards = Shards(on: loop, configuration, clientName: "test")
     self.shards = shards
     shards.start()
     try await shards.waitUntilUp(withinMilliseconds: 20_000)

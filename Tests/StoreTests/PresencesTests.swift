@@ -35,7 +35,9 @@ import Testing
         let lane = PresenceLane(probe)
         var failure: (any Error)?
         do {
-          try await lane.connect(StoreConfiguration(redis.address, buckets: 1))
+          var configuration = StoreConfiguration(redis.address, buckets: 1)
+          configuration.callDeadlineMilliseconds = 60_000
+          try await lane.connect(configuration)
           try await body(lane)
         } catch { failure = error }
         await lane.close()

@@ -161,7 +161,7 @@ public final class KafkaFixture: Sendable {
   }
 
   /// Reads a topic from its beginning until it has given so many records, in the order of their partitions and offsets.
-  public func records(of topic: String, count: Int, withinSeconds seconds: Int = 20) async throws -> [TestRecord] {
+  public func records(of topic: String, count: Int, withinSeconds seconds: Int = 60) async throws -> [TestRecord] {
     let partitions = try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
     return try await Reader(loop).read(partitions, count, seconds, configuration)
   }

@@ -26,10 +26,10 @@ public actor RedisProbe {
   }
 
   private func connect(_ address: RedisAddress) async throws {
-    let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "test"))
+    let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "test", callDeadlineMilliseconds: 60_000))
     self.connection = connection
     connection.start()
-    try await connection.waitUntilUp(withinMilliseconds: 10_000)
+    try await connection.waitUntilUp(withinMilliseconds: 60_000)
   }
 
   private func close() { connection?.close() }

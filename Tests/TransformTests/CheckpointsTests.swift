@@ -67,7 +67,9 @@ private actor CheckpointsLane {
     var signs: [String] = []
 
     init(on loop: EventLoop, _ address: RedisAddress) {
-      shards = Shards(on: loop, StoreConfiguration(address, buckets: 2), clientName: "test")
+      var configuration = StoreConfiguration(address, buckets: 2)
+      configuration.callDeadlineMilliseconds = 60_000
+      shards = Shards(on: loop, configuration, clientName: "test")
       store = Markers(shards)
       crashes = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopTurns(), healthyMilliseconds: 60_000)
       checkpoints = Checkpoints(store, crashes, topics)
@@ -120,7 +122,8 @@ private actor CheckpointsLane {
     var options = Consumer.Options(group: "checkpoints")
     options.offersPartitions = true
     options.revocationTimeoutMilliseconds = 60_000
-    let consumer = try Consumer(on: loop, kafka.configuration, options, handler: parts)
+    let configuration = kafka.configuration.merging(["session.timeout.ms": "60000"])
+    let consumer = try Consumer(on: loop, configuration, options, handler: parts)
     parts.consumer = consumer
     try consumer.subscribe([parts.topics.requests])
     let deadline = ContinuousClock.now + .seconds(20)

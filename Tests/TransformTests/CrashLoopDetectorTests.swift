@@ -40,7 +40,9 @@ import Testing
     }
 
     func start(_ address: RedisAddress) async throws {
-      let shards = Shards(on: loop, StoreConfiguration(address, buckets: 1), clientName: "test")
+      var configuration = StoreConfiguration(address, buckets: 1)
+      configuration.callDeadlineMilliseconds = 60_000
+      let shards = Shards(on: loop, configuration, clientName: "test")
       let detector = CrashLoopDetector(on: loop, CrashLoops(shards), CrashLoopTurns(), healthyMilliseconds: 20)
       parts = Parts(shards: shards, detector: detector)
       detector.owner = owner
@@ -86,7 +88,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(1))) func aPartitionIsSuspectedUntilNothingOfItIsUnderWay() async throws {
+  @Test(.timeLimit(.minutes(5))) func aPartitionIsSuspectedUntilNothingOfItIsUnderWay() async throws {
     try await withRedis { redis in
       let lane = Lane()
       try await lane.start(redis.address)
@@ -102,7 +104,7 @@ import Testing
   }
 
   /// A lane that starts again in place, or a partition that comes back, begins what its own process has noted: that has not ended.
-  @Test(.timeLimit(.minutes(1))) func onlyTheEndOfAnotherProcessIsHeldAgainstARecordAndOnce() async throws {
+  @Test(.timeLimit(.minutes(5))) func onlyTheEndOfAnotherProcessIsHeldAgainstARecordAndOnce() async throws {
     try await withRedis { redis in
       let (lane, other) = (Lane(), Lane())
       try await lane.start(redis.address)
@@ -125,7 +127,7 @@ import Testing
   }
 
   @Test(
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(5)),
     arguments: [["q3", "7 x"], ["q3 group", "1 1"], ["q3 group", "x"], ["q3 ended 7", "x"], ["q3 ended x", "5"]])
   func whatCannotBeReadIsNotHeldAgainstAnything(_ field: [String]) async throws {
     try await withRedis { redis in
@@ -163,7 +165,7 @@ import Testing
   }
 
   /// What a worker does late, of a partition that has gone to another, is not in that one's way.
-  @Test(.timeLimit(.minutes(1))) func aNoteIsWithdrawnOnlyByTheProcessThatMadeIt() async throws {
+  @Test(.timeLimit(.minutes(5))) func aNoteIsWithdrawnOnlyByTheProcessThatMadeIt() async throws {
     try await withRedis { redis in
       let (lane, other, third) = (Lane(), Lane(), Lane())
       for lane in [lane, other, third] { try await lane.start(redis.address) }

@@ -26,14 +26,18 @@ actor TransformFixture {
   /// So few that a test can tell a person's bucket from those of the devices.
   static let buckets = 4
 
-  private init(_ kafka: KafkaFixture, _ redis: PrivateServer, _ probe: RedisProbe, _ change: (inout TransformSettings) -> Void) throws {
+  private init(
+    _ kafka: KafkaFixture, _ redis: PrivateServer, _ probe: RedisProbe, sessionMilliseconds: Int,
+    _ change: (inout TransformSettings) -> Void
+  ) throws {
     (self.kafka, self.redis, self.probe) = (kafka, redis, probe)
     topics = Topics(prefix: KafkaFixture.unique("lane") + ".")
     for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 1) }
     var store = StoreConfiguration(redis.address, buckets: Self.buckets)
     // A machine that stands still for seconds must not look like a Redis that does.
     store.callDeadlineMilliseconds = 60_000
-    var settings = TransformSettings(topics: topics, kafka: kafka.configuration, store: store, cluster: "carillon", worker: "test")
+    let configuration = kafka.configuration.merging(["session.timeout.ms": String(sessionMilliseconds)])
+    var settings = TransformSettings(topics: topics, kafka: configuration, store: store, cluster: "carillon", worker: "test")
     settings.group = topics.requests
     change(&settings)
     self.settings = settings
@@ -46,14 +50,16 @@ actor TransformFixture {
   /// - Parameters:
   ///   - change: other settings than the defaults.
   ///   - before: what is done to Redis before the lane starts.
+  ///   - sessionMilliseconds: about so long the embedded broker takes to give a partition to another lane, which few tests want.
   static func with(
     _ change: @escaping @Sendable (inout TransformSettings) -> Void = { _ in },
-    before: @Sendable (TransformFixture) async throws -> Void = { _ in }, _ body: @Sendable (TransformFixture) async throws -> Void
+    before: @Sendable (TransformFixture) async throws -> Void = { _ in }, sessionMilliseconds: Int = 60_000,
+    _ body: @Sendable (TransformFixture) async throws -> Void
   ) async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       try await withRedis { redis in
         try await RedisProbe.with(redis.address) { probe in
-          let fixture = try TransformFixture(kafka, redis, probe, change)
+          let fixture = try TransformFixture(kafka, redis, probe, sessionMilliseconds: sessionMilliseconds, change)
           var failure: (any Error)?
           do {
             try await before(fixture)
@@ -281,7 +287,7 @@ actor TransformFixture {
 
   /// Waits until a condition holds, and says so when it does not.
   nonisolated func eventually(
-    _ what: String, withinSeconds seconds: Int = 20, _ location: SourceLocation = #_sourceLocation,
+    _ what: String, withinSeconds seconds: Int = 60, _ location: SourceLocation = #_sourceLocation,
     _ condition: () async throws -> Bool
   ) async {
     let deadline = ContinuousClock.now + .seconds(seconds)

@@ -91,6 +91,7 @@ import Worker
       try await lane.register([token], for: "ada")
       try await lane.whileRedisStandsStill {
         try await lane.request("device:" + token, count: 20_000)
+        _ = try await lane.taken(1, withinSeconds: 40)
         let taken = try await lane.taken(20_000, withinSeconds: 4)
         #expect(taken > 0 && taken < 18_000, "\(taken): 256 calls of 64 requests and what comes in a turn")
       }
@@ -161,7 +162,7 @@ import Worker
 
   /// As after a worker that ended between the two, on topics that are quiet since: else `lag` would show it behind for as long.
   @Test func whatAFormerOwnerHasAppliedAndNotCommittedIsCommitted() async throws {
-    try await TransformFixture.with { lane in
+    try await TransformFixture.with(sessionMilliseconds: 4_000) { lane in
       try await lane.request("device:" + TransformFixture.tokens(in: [(0, 1)])[0])
       await lane.eventually("it is committed") { try await lane.committed(lane.topics.requests) == 1 }
       await lane.drain(withinMilliseconds: 10_000)
@@ -248,7 +249,7 @@ import Worker
   }
 
   @Test func ofALaneWithoutAPartitionOnlyThatIsNotReady() async throws {
-    try await TransformFixture.with { lane in
+    try await TransformFixture.with(sessionMilliseconds: 4_000) { lane in
       // Three lanes share one partition, so that one of these two never gets it, whoever has it when they have agreed.
       try await lane.beside(2) { others in
         await lane.eventually("Redis is ready, and no partition is assigned") {
@@ -311,7 +312,7 @@ import Worker
 
   /// What the journal says of a page may be all that is left of a request: its partition has another owner by then.
   @Test func aDrainEndsWithTheLastRecordOfTheJournal() async throws {
-    try await TransformFixture.with { lane in
+    try await TransformFixture.with(sessionMilliseconds: 4_000) { lane in
       let home = TransformFixture.keys.bucket(of: "ada")
       let (first, second) = ((home + 1) % TransformFixture.buckets, (home + 2) % TransformFixture.buckets)
       // A page is judged, and the next one fails.

@@ -77,7 +77,7 @@ import Worker
     let isHeld = DispatchSemaphore(value: 0)
     stuck.execute {
       isHeld.signal()
-      _ = release.wait(timeout: .now() + 30)
+      _ = release.wait(timeout: .now() + 300)
     }
     isHeld.wait(forSeconds: 10)
 

@@ -137,7 +137,7 @@ private final class LogPipe {
     let began = ContinuousClock.now
     // Far more than a pipe holds, and nobody reads it.
     for number in 0..<sent { logger.info("a line", ["number": number, "padding": "0123456789012345678901234567890123456789"]) }
-    #expect(ContinuousClock.now - began < .seconds(10))
+    #expect(ContinuousClock.now - began < .seconds(60))
     #expect(writer.dropped > 0)
     #expect(!writer.flush(within: .milliseconds(50)))
 
