@@ -22,8 +22,9 @@ extension ClusterTests {
     private func expectKept(_ arguments: [String], on broker: ClusterKafka) async throws {
       try await ClusterFixture.with(broker) { cluster in
         try await cluster.transform()
-        let devices = try await cluster.fanOut(["--hello", "1s"]).devices
-        let bad = try await cluster.client(client("bad_input.py"), ["--devices-url", devices] + arguments)
+        let devices = try await cluster.fanOut().devices
+        let hasty = try await cluster.fanOut(["--hello", "1s"]).devices
+        let bad = try await cluster.client(client("bad_input.py"), ["--devices-url", devices, "--hasty-url", hasty] + arguments)
         let exit = try await bad.exit(withinSeconds: 150)
         guard exit == .exited(0) else { throw ClusterFailure("bad_input.py ended with \(exit): \(bad.text)") }
       }

@@ -46,23 +46,25 @@ extension ClusterTests {
     @Test func aDeviceGoesOnWithItsOtherAddressAndComesBackToTheFirst() async throws {
       try await ClusterFixture.with(.embedded) { cluster in
         try await cluster.transform()
-        let workers = [try await cluster.fanOut(), try await cluster.fanOut()]
+        // One of them comes back where it was: nobody is to take its port meanwhile.
+        let port = try await freePort(on: cluster.loop)
+        let listening = ["--listen", "127.0.0.1:\(port)"]
+        let workers = [try await cluster.fanOut(listening), try await cluster.fanOut()]
         let device = try await cluster.tool([
           "device", "--devices", workers.map(\.devices).joined(separator: ","), "--token", String(repeating: "c7", count: 32), "--app",
           "com.example.shop", "--json",
         ])
         let first = try await device.line(withinSeconds: 20, "is at the first") { $0["url"]?.stringValue == workers[0].devices }
         await workers[0].signal(SIGTERM)
-        try await device.line(withinSeconds: 20, "is at the second") { $0["url"]?.stringValue == workers[1].devices }
+        try await device.line(withinSeconds: 60, "is at the second") { $0["url"]?.stringValue == workers[1].devices }
         #expect(try await workers[0].exit(withinSeconds: 30) == .exited(0))
         #expect(!device.lines.contains { $0["event"] == "unreachable" })
         // Nobody is left: both are tried again and again, at first without a wait that a person would notice.
         await workers[1].signal(SIGTERM)
-        try await device.line(withinSeconds: 20, "finds nobody") { $0["event"] == "unreachable" }
+        try await device.line(withinSeconds: 60, "finds nobody") { $0["event"] == "unreachable" }
         let waits = device.lines.filter { $0["event"] == "closed" || $0["event"] == "unreachable" }.prefix(3)
         #expect(waits.allSatisfy { (0...2_000).contains($0["reconnectAfterMs"]?.integerValue ?? -1) }, "\(waits.map(\.text))")
-        let address = workers[0].devices.dropFirst("ws://".count).prefix { $0 != "/" }
-        try await cluster.fanOut(["--listen", String(address)])
+        try await cluster.fanOut(listening)
         try await device.line(withinSeconds: 60, "is back at the first") { $0["url"] == first["url"] && $0["session"] != first["session"] }
       }
     }
@@ -87,11 +89,12 @@ extension ClusterTests {
         #expect(try await stranger.exit(withinSeconds: 20) == .exited(2))
         #expect(stranger.text.contains("no credential was given") && stranger.text.contains("--credential-file"), "\(stranger.text)")
 
-        try await credential("10s").write(toFile: file, atomically: true, encoding: .utf8)
+        let lasting = try await credential("1h")
+        try await credential("30s").write(toFile: file, atomically: true, encoding: .utf8)
         let device = try await cluster.tool(arguments + ["--credential-file", file])
         let first = try await device.line(withinSeconds: 20, "is connected") { $0["event"] == "connected" }
-        try await credential("1h").write(toFile: file, atomically: true, encoding: .utf8)
-        try await device.line(withinSeconds: 20, "is told to go") { $0["event"] == "goaway" && $0["reason"] == "credentialExpired" }
+        try lasting.write(toFile: file, atomically: true, encoding: .utf8)
+        try await device.line(withinSeconds: 60, "is told to go") { $0["event"] == "goaway" && $0["reason"] == "credentialExpired" }
         try await device.line(withinSeconds: 20, "is closed") { $0["event"] == "closed" && $0["code"] == 4018 }
         try await device.line(withinSeconds: 20, "is back") { $0["event"] == "connected" && $0["session"] != first["session"] }
       }

@@ -24,6 +24,7 @@ final class Fleet: Sendable {
   private let loop = EventLoop(name: "fleet")
   private let devices: [Device]
   private let logs: Logs
+  private let oversleptInAll = Mutex<Int64>(0)
 
   private final class Logs: Sendable {
     let all: Mutex<[Log]>
@@ -73,12 +74,18 @@ final class Fleet: Sendable {
   /// What each device has gone through so far.
   func read() -> [Log] { logs.all.withLock { $0 } }
 
+  /// How long this process, and so most likely the machine, stood still while something was waited for, in milliseconds.
+  var overslept: Int64 { oversleptInAll.withLock { $0 } }
+
   /// Waits until something is true of all logs.
   func until(_ what: String, withinSeconds seconds: Int, _ condition: ([Log]) -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(seconds)
     while !condition(read()) {
       guard ContinuousClock.now < deadline else { throw ClusterFailure("not within \(seconds) s: \(what)") }
+      let began = SteadyClock.milliseconds()
       try await Task.sleep(for: .milliseconds(20))
+      let late = SteadyClock.milliseconds() - began - 200
+      if late > 0 { oversleptInAll.withLock { $0 += late } }
     }
   }
 

@@ -22,7 +22,7 @@ extension ClusterTests {
       return (first, try await cluster.fanOut(again), again)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(5)))
     func aRollingRestartLosesAndRepeatsNothingAndKeepsTheCeiling() async throws {
       try await ClusterFixture.with(ClusterKafka.available.last ?? .embedded) { cluster in
         var transforms = [try await cluster.transform(), try await cluster.transform()]
@@ -82,9 +82,12 @@ extension ClusterTests {
       let port = try #require(admin.split(separator: ":").last.flatMap { Int($0) })
       await worker.signal(SIGTERM)
       let deadline = ContinuousClock.now + .seconds(3)
+      // A machine that stands still takes the worker's time, too: it has a little of its own until the tenth answer after the deadline.
+      var late = 0
       // The admin server closes with the process: who finds it gone has found the worker not ready.
       while isReady(port) {
-        try #require(ContinuousClock.now < deadline, "\(worker.name) was still ready three seconds after SIGTERM")
+        if ContinuousClock.now > deadline { late += 1 }
+        try #require(late < 10, "\(worker.name) was still ready three seconds after SIGTERM")
         try await Task.sleep(for: .milliseconds(10))
       }
       let exit = try await worker.exit(withinSeconds: 30)
@@ -97,7 +100,7 @@ extension ClusterTests {
       return String(decoding: (try? socket.readToEnd()) ?? [], as: UTF8.self).hasPrefix("HTTP/1.1 200")
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(5)))
     func devicesOfAKilledWorkerAreServedAgainAsSoonAsTheyHaveReconnected() async throws {
       try await ClusterFixture.with(ClusterKafka.available.last ?? .embedded) { cluster in
         try await cluster.transform()
@@ -111,12 +114,13 @@ extension ClusterTests {
         }
         try await Task.sleep(for: .seconds(1))
         let before = fleet.read().map(\.welcomes.count)
-        let killed = SteadyClock.milliseconds()
+        let (killed, overslept) = (SteadyClock.milliseconds(), fleet.overslept)
         await first.kill()
         try await fleet.until("the killed worker's devices have noticed", withinSeconds: 10) { logs in
           logs.contains { !$0.ends.isEmpty }
         }
         try await fleet.until("all devices are connected again", withinSeconds: 30) { $0.allSatisfy(\.isConnected) }
+        let still = fleet.overslept - overslept
         await publisher.stop()
         let published = try await load.value
         try await fleet.until("every request is shown", withinSeconds: 30) { logs in
@@ -132,7 +136,7 @@ extension ClusterTests {
           "kill -9 of a fan-out worker: \(returns.count) devices were welcomed again after \(returns[returns.count / 2]) ms (median), "
             + "\(returns[returns.count * 99 / 100]) ms (99 %), \(returns.last ?? 0) ms (the last); "
             + "\(published.map(\.count).reduce(0, +)) requests, each shown once")
-        #expect((returns.last ?? 0) < 5_000)
+        #expect((returns.last ?? 0) < 5_000 + still, "nothing ran for \(still) ms")
         await fleet.close()
         await publisher.loop.close()
       }

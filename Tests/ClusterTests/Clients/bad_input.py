@@ -142,11 +142,12 @@ async def bad_frames(arguments):
         ]
 
     async def close_code(first):
-        async with websockets.connect(arguments.devices_url, subprotocols=["carillon.v1"], open_timeout=10) as socket:
+        url = arguments.hasty_url if first is None else arguments.devices_url
+        async with websockets.connect(url, subprotocols=["carillon.v1"], open_timeout=60) as socket:
             if first is not None:
                 await socket.send(first)
             try:
-                await asyncio.wait_for(socket.recv(), 15)
+                await asyncio.wait_for(socket.recv(), 60)
             except websockets.exceptions.ConnectionClosed:
                 pass
             return socket.close_code
@@ -168,9 +169,9 @@ async def unmasked(url):
     writer.write((
         "GET %s HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: carillon.v1\r\n\r\n" % place.path).encode())
-    await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
     writer.write(b"\x81\x02{}")
-    head = await asyncio.wait_for(reader.readexactly(4), 10)
+    head = await asyncio.wait_for(reader.readexactly(4), 60)
     writer.close()
     return struct.unpack(">H", head[2:])[0] if head[0] == 0x88 else None
 
@@ -180,6 +181,7 @@ async def main():
     parser.add_argument("--kafka", required=True)
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--devices-url", required=True)
+    parser.add_argument("--hasty-url", required=True, help="where a device has a second to say hello")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--huge", type=int, action="append", default=[], help="a value of so many bytes among them")
     parser.add_argument("--huge-key", type=int, action="append", default=[], help="a key, and a header, of so many bytes among them")

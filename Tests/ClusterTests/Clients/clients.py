@@ -27,7 +27,7 @@ def expect(condition, promise, seen=None):
         raise Failed("%s%s" % (promise, "" if seen is None else ": " + json.dumps(seen, default=repr)[:1500]))
 
 
-async def until(found, promise, seconds=20, seen=lambda: None):
+async def until(found, promise, seconds=60, seen=lambda: None):
     """Waits for what `found` gives when it is true of it."""
     deadline = time.monotonic() + seconds
     while not (result := found()):
@@ -155,10 +155,12 @@ class Device:
 
     async def __aenter__(self):
         self.socket = await websockets.connect(
-            self.url, subprotocols=["carillon.v1"], max_size=1 << 21, open_timeout=10, close_timeout=2, ping_interval=None)
+            self.url, subprotocols=["carillon.v1"], max_size=1 << 21, open_timeout=60, close_timeout=2, ping_interval=None)
         self.task = asyncio.create_task(self.read())
         await self.send(self.hello)
-        await self.frame("welcome")
+        # Who travels tries again elsewhere as soon as its connection has ended.
+        await until(lambda: self.of("welcome") or self.closed, "a welcome or a close", seen=lambda: self.frames)
+        expect(self.of("welcome"), "it is welcomed", self.closed)
         return self
 
     async def __aexit__(self, *_):
@@ -183,7 +185,7 @@ class Device:
             pass
         self.closed = (self.socket.close_code, self.socket.close_reason)
 
-    async def frame(self, kind, seconds=20, **members):
+    async def frame(self, kind, seconds=60, **members):
         """Waits for a frame of this type with these members."""
         def found():
             return next((f for f in self.frames if f["type"] == kind and all(f.get(k) == v for k, v in members.items())), None)

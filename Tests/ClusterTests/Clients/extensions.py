@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import uuid
 
 import http_ece
@@ -160,7 +161,10 @@ def tool(arguments, *words):
 
 
 def audit(arguments):
-    done = tool(arguments, "audit", "--grace", "1s", "--json")
+    """What an audit says that finds nothing amiss; for half a minute workers may be late to tell what became of something."""
+    deadline = time.monotonic() + 30
+    while (done := tool(arguments, "audit", "--grace", "1s", "--json")).returncode != 0 and time.monotonic() < deadline:
+        time.sleep(0.5)
     expect(done.returncode == 0, "an audit finds nothing amiss", done.stdout[:1500] + done.stderr[-500:])
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -376,7 +380,8 @@ async def reloaded(arguments, folder):
                 expect(shown == {"title": before + ": Order", "body": before + ": y"}, "by one file, not by half of two", shown)
                 marks[before] += 1
             expect(len(marks) > 2, "by several files", marks)
-            expect(worker.poll() is None and ready(worker), "the worker is the same one all along")
+            expect(worker.poll() is None, "the worker is the same one all along")
+            await until(lambda: ready(worker), "and is ready", 30)
             say(marks=len(marks), audit=audit(arguments))
 
 

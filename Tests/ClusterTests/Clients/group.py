@@ -45,7 +45,7 @@ class Answer:
 class Connection:
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), 20)
+        self.socket = socket.create_connection((host, int(port)), 60)
         self.file, self.number = self.socket.makefile("rb"), 0
 
     def ask(self, request, body):

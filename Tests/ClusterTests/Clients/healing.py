@@ -16,11 +16,13 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import time
 import urllib.request
 
 import confluent_kafka
@@ -32,9 +34,12 @@ PILL = b"the pill that no worker survives"
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the system gives to whoever asks for any, so that nobody takes it meanwhile by chance."""
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Redis:
@@ -105,7 +110,17 @@ async def stood_still(process):
 
 
 def committed(arguments):
-    """The sum of the group's offsets."""
+    """The sum of the group's offsets; asked for again for a minute, for the machine may stand still."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return committed_once(arguments)
+        except confluent_kafka.KafkaException as error:
+            expect(time.monotonic() < deadline, "Kafka says what the group has committed", str(error))
+        time.sleep(0.2)
+
+
+def committed_once(arguments):
     consumer = confluent_kafka.Consumer({"bootstrap.servers": arguments.kafka, "group.id": arguments.prefix + "transform"})
     try:
         topic = arguments.prefix + "requests"
@@ -476,7 +491,7 @@ async def midway(arguments, folder):
             await until(lambda: b"aof_rewrite_in_progress:0" in redis.cli("INFO", "persistence"), "the copy is whole")
             shutil.copytree(redis.folder, copy)
             since = waiting()
-            await until(lambda: waiting() > since + 500, "the worker goes on", 60, waiting)
+            await until(lambda: waiting() >= min(since + 500, count), "the worker goes on", 60, waiting)
             redis.kill()
             shutil.rmtree(redis.folder)
             shutil.move(copy, redis.folder)

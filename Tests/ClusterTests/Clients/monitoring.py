@@ -80,7 +80,7 @@ class Prometheus:
     async def started(self):
         def answers():
             with contextlib.suppress(OSError):
-                with urllib.request.urlopen("http://127.0.0.1:%d/-/ready" % self.port, timeout=5):
+                with urllib.request.urlopen("http://127.0.0.1:%d/-/ready" % self.port, timeout=60):
                     return bool(self.ask("query", query="up == 1")["result"])
 
         await until(answers, "Prometheus has asked the workers", 60, lambda: open(self.log.name).read()[-500:])
@@ -108,7 +108,7 @@ async def watched(*arguments, **more):
 
 
 def shown(worker):
-    with urllib.request.urlopen(worker.addresses["admin"] + "/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(worker.addresses["admin"] + "/metrics", timeout=60) as answer:
         return answer.read().decode()
 
 
@@ -186,7 +186,7 @@ async def queries(arguments, folder):
                     await producer.notify("user:u0", apns_priority="7")
                     await producer.flush()
                     async with Device(fan_outs[0].addresses["devices"], None, device=away.token, user="away") as back:
-                        await back.frame("notify")
+                        await back.frame("notify", 20)  # so soon that the end of this shows below
                     await asyncio.sleep(0.2)
 
             publishing = asyncio.create_task(publish())
@@ -209,7 +209,7 @@ async def queries(arguments, folder):
                     # Both sides of its comparisons are there, too: one that compares nothing never fires.
                     for name in set(re.findall(r"\b(?:carillon|process)_\w+|\bup\b", rule["expr"])):
                         if not ELSEWHERE.match(name):
-                            expect(prometheus.ask("query", query=name)["result"], "%s finds %s" % (rule["alert"], name))
+                            await until(lambda: prometheus.ask("query", query=name)["result"], "%s finds %s" % (rule["alert"], name), 30)
                 if arguments.picture:
                     draw(arguments.picture, pictured(prometheus, 40))
                 for rule in prometheus.ask("rules")["groups"][0]["rules"]:

@@ -272,7 +272,7 @@ async def broker(arguments, folder):
         names = [await producer.notify("user:u%d" % (number % 50), "%d" % number) for number in range(count)]
         await producer.flush()
         # Nobody waits a minute for what one knows after some seconds.
-        soon = ["--kafka-property", "message.timeout.ms=5000"]
+        soon = ["--kafka-property", "message.timeout.ms=15000"]
         replay = Replay(arguments, state, "--state", state, *soon, rate=200)
         await replay.is_under_way(200)
         kafka.kill()

@@ -12,6 +12,7 @@ import collections
 import json
 import os
 import signal
+import time
 
 from standardwebhooks.webhooks import Webhook
 
@@ -105,11 +106,11 @@ async def asked(arguments, folder):
     reader = Reader(arguments.kafka, [arguments.prefix + "events"])
     reading = asyncio.create_task(reader.run())
     async with on_one_redis(arguments, folder) as (redis, cluster):
-        await start(cluster, file, "--mailbox-bound", "10000")
+        await start(cluster, file, "--mailbox-bound", "10000", "--session-timeout", "60s")
         fan_out = await cluster.started("fan-out", "--listen", "127.0.0.1:0")
         url = fan_out.addresses["devices"]
         async with RememberingDevice(url, None, user="ada") as slow, RememberingDevice(url, None, user="grace") as quick:
-            wanted = {}
+            wanted, began = {}, time.monotonic()
             for number in range(60):
                 do = list(WRONG)[number % len(WRONG)] if number % 3 == 0 else "well"
                 wanted[publisher.mutable("device:" + slow.token if number % 2 else "user:ada", "%s %d" % (do, number))] = do
@@ -118,7 +119,9 @@ async def asked(arguments, folder):
             await publisher.flush()
             await until(lambda: set(behind) <= quick.shown, "another target's are shown", 60, lambda: len(quick.shown))
             hung = [name for name, do in wanted.items() if do in ("hang", "lie")]
-            expect(not slow.shown & set(hung), "before what the service does not answer")
+            # Later its time may be up.
+            if time.monotonic() - began < 13:
+                expect(not slow.shown & set(hung), "before what the service does not answer")
             await until(lambda: set(wanted) <= slow.shown, "all are shown", 90, lambda: [wanted[name] for name in set(wanted) - slow.shown])
 
             def told():

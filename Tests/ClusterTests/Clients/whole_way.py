@@ -6,6 +6,7 @@ promise was kept; what broke the contract is told by a line of its own.
 """
 import argparse
 import asyncio
+import contextlib
 import itertools
 import json
 import sys
@@ -13,7 +14,7 @@ import time
 import uuid
 
 import journal
-from clients import APPLICATION, Contract, Device, Producer, Reader, expect, say, until
+from clients import APPLICATION, Contract, Device, Failed, Producer, Reader, expect, say, until
 
 CATEGORIES = [
     {"identifier": "plain", "actions": [{"identifier": "open", "title": "Open", "options": ["foreground"]}]},
@@ -371,7 +372,10 @@ class WholeWay:
             except Exception as error:  # noqa: BLE001 - each promise is judged for itself
                 failed.append(promise.__name__)
                 say(broken=promise.__name__, why="%s: %s" % (type(error).__name__, error))
-        await asyncio.sleep(0.3)
+        # What nobody has waited for. Without it the contract is broken, or never held.
+        letters = self.reader.records[self.topics["dead-letters"]]
+        with contextlib.suppress(Failed):
+            await until(lambda: self.events("removed") and len(letters) >= len(self.events("rejected")), "removal and dead letters are told", 60)
         self.hold_records()
         say(contract="broken" if self.contract.broken else "kept", held=self.contract.held, first=self.contract.broken[:10],
             problems=len(self.contract.broken))

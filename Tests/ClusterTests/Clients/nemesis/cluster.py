@@ -7,6 +7,7 @@ import contextlib
 import collections
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -73,6 +74,19 @@ class Child:
         if self.runs:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.child.pid, number)
+
+    async def stand_still(self):
+        """Returns when each of its threads has stopped: on a busy machine a signal reaches them only when they get a turn."""
+        self.send(signal.SIGSTOP)
+        tasks, end = "/proc/%d/task" % self.child.pid, time.monotonic() + 30
+        states = set()
+        while self.runs and states != {"T"}:
+            if time.monotonic() > end:
+                raise Broken("%s does not stand still: %s" % (self.name, states))
+            await asyncio.sleep(0.02)
+            # A thread may end before it is read.
+            with contextlib.suppress(OSError):
+                states = {open("%s/%s/stat" % (tasks, each)).read().rpartition(")")[2].split()[0] for each in os.listdir(tasks)}
 
     async def end(self, number=signal.SIGKILL, seconds=10):
         if not self.runs:
@@ -146,7 +160,7 @@ class Worker(Child):
     async def retire(self, number=signal.SIGTERM):
         self.is_wanted = False
         self.expect(number)
-        await self.end(number, 40)
+        await self.end(number, 90)
         code = self.child.returncode
         if code not in self.is_expected:
             self.cluster.crashes.append({"worker": self.name, "code": code, "log": self.tail()})
@@ -416,6 +430,9 @@ class Cluster:
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the system gives to whoever asks for any, so that nobody takes it meanwhile by chance."""
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -194,8 +194,8 @@ class Nemesis:
             self.copies += 1
             source, copy = os.path.join(redis.folder, "appendonlydir"), os.path.join(self.cluster.folder, "copy-%d" % self.copies)
             # It stands still for that, for it takes files away that it has written again.
-            redis.server.send(signal.SIGSTOP)
             try:
+                await redis.server.stand_still()
                 shutil.copytree(source, copy)
             finally:
                 redis.server.send(signal.SIGCONT)
