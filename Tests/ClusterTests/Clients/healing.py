@@ -56,6 +56,30 @@ class Redis:
     def cli(self, *words):
         return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True).stdout.strip()
 
+    async def copied(self, copy):
+        """Copies what it keeps into a folder; again where it has taken files away meanwhile, as it does after it has written them anew."""
+        self.cli("BGREWRITEAOF")
+        await until(lambda: b"aof_rewrite_in_progress:0" in self.cli("INFO", "persistence"), "Redis has written its file anew")
+
+        def files():
+            return sorted(name for _, _, names in os.walk(self.folder) for name in names)
+
+        def is_whole():
+            shutil.rmtree(copy, ignore_errors=True)
+            before = files()
+            with contextlib.suppress(OSError):
+                shutil.copytree(self.folder, copy)
+                return files() == before
+
+        await until(is_whole, "the copy is whole")
+
+    async def put_back(self, copy):
+        """Is killed, and starts again with a copy in the place of what it has."""
+        self.kill()
+        shutil.rmtree(self.folder)
+        shutil.move(copy, self.folder)
+        await self.start()
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -432,10 +456,8 @@ async def older(arguments, folder):
         await producer.notify("user:ada", "first")
         await producer.flush()
         await until(lambda: "first" in bodies(present), "the first arrives")
-        redis.cli("BGREWRITEAOF")
-        await until(lambda: b"aof_rewrite_in_progress:0" in redis.cli("INFO", "persistence"), "the copy is whole")
         copy = os.path.join(folder, "copy")
-        shutil.copytree(redis.folder, copy)
+        await redis.copied(copy)
         marker = redis.cli("HGETALL", "k{7}")
         await producer.notify("user:grace", "second", apns_collapse_id="c")
         await producer.notify("user:grace", "further")
@@ -443,10 +465,7 @@ async def older(arguments, folder):
         await producer.flush()
         await until(lambda: "second" in bodies(present), "the second arrives")
         await until(lambda: redis.cli("HGETALL", "k{7}") != marker, "the markers are raised")
-        redis.kill()
-        shutil.rmtree(redis.folder)
-        shutil.move(copy, redis.folder)
-        await redis.start()
+        await redis.put_back(copy)
         await producer.notify("user:ada", "third")
         await producer.flush()
         await until(lambda: "third" in bodies(present), "the third arrives", 30)
@@ -487,15 +506,10 @@ async def midway(arguments, folder):
         copy = os.path.join(folder, "copy")
         for goal in (count // 8, count // 2):
             await until(lambda: waiting() >= goal, "the worker works", 60, waiting)
-            redis.cli("BGREWRITEAOF")
-            await until(lambda: b"aof_rewrite_in_progress:0" in redis.cli("INFO", "persistence"), "the copy is whole")
-            shutil.copytree(redis.folder, copy)
+            await redis.copied(copy)
             since = waiting()
             await until(lambda: waiting() >= min(since + 500, count), "the worker goes on", 60, waiting)
-            redis.kill()
-            shutil.rmtree(redis.folder)
-            shutil.move(copy, redis.folder)
-            await redis.start()
+            await redis.put_back(copy)
         await until(lambda: waiting() == count, "all that was published waits in a mailbox", 90, waiting)
 
 

@@ -16,7 +16,6 @@ import math
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import time
@@ -461,10 +460,8 @@ async def alerts(arguments, folder):
             await until(lambda: ready(transform) and ready(large), "the workers are ready again", 60)
 
             # Redis is killed with work under way, and comes back as it was before.
-            redis.cli("BGREWRITEAOF")
-            await until(lambda: b"aof_rewrite_in_progress:0" in redis.cli("INFO", "persistence"), "the copy is whole")
             copy = os.path.join(folder, "copy")
-            shutil.copytree(redis.folder, copy)
+            await redis.copied(copy)
             before = committed(arguments)
             marked = redis.cli("HGETALL", "k{7}")
             for number in range(20):
@@ -479,9 +476,7 @@ async def alerts(arguments, folder):
             await fires(prometheus, "CarillonInFlight")
             redis.kill()
             await fires(prometheus, "CarillonNotReady", "CarillonBehind", "CarillonBehindRetention")
-            shutil.rmtree(redis.folder)
-            shutil.move(copy, redis.folder)
-            await redis.start()
+            await redis.put_back(copy)
             await until(lambda: ready(transform), "the worker is ready again", 60)
             await fires(prometheus, "CarillonRewound")
             await until(
