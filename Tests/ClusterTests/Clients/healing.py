@@ -16,10 +16,8 @@ import asyncio
 import contextlib
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -29,17 +27,9 @@ import confluent_kafka
 import confluent_kafka.admin
 
 from clients import APPLICATION, Device, Failed, Producer, Reader, expect, say, until
+from machine import free_port, has_stopped
 
 PILL = b"the pill that no worker survives"
-
-
-def free_port():
-    """Below those that the system gives to whoever asks for any, so that nobody takes it meanwhile by chance."""
-    while True:
-        port = random.randrange(15_000, 30_000)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 class Redis:
@@ -57,9 +47,9 @@ class Redis:
         return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True).stdout.strip()
 
     async def copied(self, copy):
-        """Copies what it keeps into a folder; again where it has taken files away meanwhile, as it does after it has written them anew."""
+        """Copies what it keeps into a folder; again where it has taken files away meanwhile, as it does after a rewrite."""
         self.cli("BGREWRITEAOF")
-        await until(lambda: b"aof_rewrite_in_progress:0" in self.cli("INFO", "persistence"), "Redis has written its file anew")
+        await until(lambda: b"aof_rewrite_in_progress:0" in self.cli("INFO", "persistence"), "Redis has rewritten its file")
 
         def files():
             return sorted(name for _, _, names in os.walk(self.folder) for name in names)
@@ -123,14 +113,9 @@ def ready(process):
 
 
 async def stood_still(process):
-    """Returns when each of its threads has stopped: on a busy machine a signal reaches them only when they get a turn."""
+    """Stops a process; returns when it stands still."""
     process.send_signal(signal.SIGSTOP)
-
-    def states():
-        tasks = "/proc/%d/task" % process.pid
-        return {open("%s/%s/stat" % (tasks, each)).read().rpartition(")")[2].split()[0] for each in os.listdir(tasks)}
-
-    await until(lambda: states() == {"T"}, "the process stands still", 30)
+    await until(lambda: has_stopped(process.pid), "the process stands still", 30)
 
 
 def committed(arguments):

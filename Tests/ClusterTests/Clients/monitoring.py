@@ -30,7 +30,8 @@ import websockets.exceptions
 import yaml
 
 from clients import Device, Failed, Producer, expect, say, until
-from healing import bodies, committed, free_port, on_one_redis, ready, run_part
+from healing import bodies, committed, on_one_redis, ready, run_part
+from machine import free_port
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 MONITORING = os.path.join(ROOT, "Deploy", "monitoring")

@@ -15,14 +15,16 @@ import sys
 import tempfile
 import time
 
-import schedule
-from cluster import Broken, Cluster
-from faults import Nemesis
-from producer import Plan, Producer
-from verdict import Topics, Verdict
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "../../../.."))
+# What it shares with the other clients lies beside its folder.
+sys.path.append(os.path.dirname(HERE))
+
+import schedule  # noqa: E402
+from cluster import Broken, Cluster  # noqa: E402
+from faults import Nemesis  # noqa: E402
+from producer import Plan, Producer  # noqa: E402
+from verdict import Topics, Verdict  # noqa: E402
 
 
 def arguments():

@@ -7,16 +7,15 @@ import contextlib
 import collections
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import sys
 import time
 import urllib.error
 import urllib.request
 
 import confluent_kafka.admin
+from machine import free_port, has_stopped
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # A worker that crashes says where.
@@ -76,17 +75,12 @@ class Child:
                 os.kill(self.child.pid, number)
 
     async def stand_still(self):
-        """Returns when each of its threads has stopped: on a busy machine a signal reaches them only when they get a turn."""
         self.send(signal.SIGSTOP)
-        tasks, end = "/proc/%d/task" % self.child.pid, time.monotonic() + 30
-        states = set()
-        while self.runs and states != {"T"}:
+        end = time.monotonic() + 30
+        while self.runs and not has_stopped(self.child.pid):
             if time.monotonic() > end:
-                raise Broken("%s does not stand still: %s" % (self.name, states))
+                raise Broken("%s does not stand still" % self.name)
             await asyncio.sleep(0.02)
-            # A thread may end before it is read.
-            with contextlib.suppress(OSError):
-                states = {open("%s/%s/stat" % (tasks, each)).read().rpartition(")")[2].split()[0] for each in os.listdir(tasks)}
 
     async def end(self, number=signal.SIGKILL, seconds=10):
         if not self.runs:
@@ -427,12 +421,3 @@ class Cluster:
         await self.crowd.end()
         await self.proxy.end()
         await self.kafka.end()
-
-
-def free_port():
-    """Below those that the system gives to whoever asks for any, so that nobody takes it meanwhile by chance."""
-    while True:
-        port = random.randrange(15_000, 30_000)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port

@@ -5,14 +5,11 @@ It knows of a device only what stands in its log, and of a request only what the
 import collections
 import json
 import os
-import sys
 import time
 
 import confluent_kafka
+import journal
 from devices import token_of, users_of
-
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import journal  # noqa: E402
 
 # Events that end a request at a device, or tell that it has it; and what the journal says: that it is in the device's mailbox.
 TOLD = {"delivered": 1, "updated": 2, "collapsed": 4, "expired": 8, "evicted": 16, "removed": 32, "duplicate": 64, "filtered": 128,

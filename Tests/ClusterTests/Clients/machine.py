@@ -1,0 +1,23 @@
+"""What the clients ask of the machine they run on."""
+import contextlib
+import os
+import random
+import socket
+
+
+def free_port():
+    """Below those that the system gives to whoever asks for any, so that nobody takes it meanwhile by chance."""
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def has_stopped(pid):
+    """Whether each thread of a process has: on a busy machine a signal reaches them only when they get a turn."""
+    tasks = "/proc/%d/task" % pid
+    # A thread may end before it is read.
+    with contextlib.suppress(OSError):
+        return {open("%s/%s/stat" % (tasks, each)).read().rpartition(")")[2].split()[0] for each in os.listdir(tasks)} == {"T"}
+    return False
