@@ -11,6 +11,7 @@ public final class OffsetCommitter {
     var indexes: [Int]
     var revocation: Revocation
     var deadline: Timer
+    var left: () -> Void
     var isCommitting = false
     var isOverdue = false
   }
@@ -52,16 +53,22 @@ public final class OffsetCommitter {
 
   /// Passes on `consumerRevoked`: waits for what is in flight, commits it, and consents.
   ///
-  /// - Parameter milliseconds: how long to wait for records in flight; shorter than the consumer's revocation timeout.
-  public func revoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation, withinMilliseconds milliseconds: Int) {
+  /// - Parameters:
+  ///   - milliseconds: how long to wait for records in flight; shorter than the consumer's revocation timeout.
+  ///   - left: called once before it consents, when nothing is in flight any more or the time is over; at once where they are lost.
+  public func revoked(
+    _ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation, withinMilliseconds milliseconds: Int,
+    _ left: @escaping () -> Void = {}
+  ) {
     let indexes = partitions.map(\.index)
     guard !isLost else {
       for index in indexes { tracker.revoke(index) }
+      left()
       return revocation.finish()
     }
     let deadline = Timer(on: loop) { [weak self] in self?.overdue(revocation) }
     deadline.start(after: milliseconds)
-    leaving.append(Leaving(indexes: indexes, revocation: revocation, deadline: deadline))
+    leaving.append(Leaving(indexes: indexes, revocation: revocation, deadline: deadline, left: left))
     lookForLeaving()
   }
 
@@ -108,6 +115,7 @@ public final class OffsetCommitter {
     timer = nil
     for each in leaving {
       each.deadline.close()
+      each.left()
       each.revocation.finish()
     }
     leaving = []
@@ -157,8 +165,10 @@ public final class OffsetCommitter {
     let indexes = leaving[place].indexes
     let gone = { [self] in
       guard let place = leaving.firstIndex(where: { $0.revocation === revocation }) else { return }
-      leaving.remove(at: place).deadline.close()
+      let each = leaving.remove(at: place)
+      each.deadline.close()
       for index in indexes { tracker.revoke(index) }
+      each.left()
       revocation.finish()
       lookForLeaving()
     }

@@ -149,13 +149,13 @@ final class TransformCore: TransformTaskRunner {
     if !hasFailed { await untilIdle(withinMilliseconds: milliseconds - min(milliseconds / 2, Self.partingMilliseconds)) }
     watch.close()
     let partitions = member?.consumer?.assignment.map { checkpoints.table.marked($0.topicPartition) } ?? []
-    let suspected = intake?.suspected(among: partitions) ?? []
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
     // With the partitions goes what is finished: the markers and the group's offsets are raised to it, and no record of it comes again.
     await member?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     state.phase.close()
     lag.close()
-    crashes.left(partitions, suspected: suspected)
+    // Those that did not leave in time: this process has not ended over what it noted. What is counted may be their next owner's already.
+    crashes.leftToAnother(partitions)
     while isTaskUnderWay { await loop.sleep(milliseconds: 20) }
     await admin?.close()
     await applications.close()
@@ -328,18 +328,25 @@ extension TransformCore: ConsumerHandler {
   }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
-    let suspected = intake?.revoked(partitions, isLost: isLost) ?? []
-    guard let committer = member?.committer else { return revocation.finish() }
+    intake?.revoked(partitions, isLost: isLost)
     crashes.left(partitions.map(\.index))
-    if isLost {
-      crashes.leftToAnother(suspected)
-      checkpoints.revoked(partitions)
-    } else {
-      crashes.left(partitions.map { checkpoints.table.marked($0.topicPartition) }, suspected: suspected)
+    guard let committer = member?.committer else {
+      left(partitions, isLost: isLost)
+      return revocation.finish()
     }
-    // What is in flight cannot come to its end: the next lane reads it again.
-    committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: hasFailed ? 0 : Self.revocationMilliseconds)
+    // A failed lane's records cannot come to their end: the next lane reads them again.
+    let milliseconds = hasFailed ? 0 : Self.revocationMilliseconds
+    committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: milliseconds) { [weak self] in
+      self?.left(partitions, isLost: isLost)
+    }
     journal?.hurry(forMilliseconds: Self.partingMilliseconds)
+  }
+
+  /// Partitions have gone, not before what was in flight of them is finished, or nobody waits for it any more: over that the process may end.
+  private func left(_ partitions: [AssignedPartition], isLost: Bool) {
+    intake?.left(partitions, isLost: isLost)
+    checkpoints.left(partitions)
+    pipeline?.dropEnded()
   }
 
   func consumerFailed(_ error: KafkaError) { failed(error) }

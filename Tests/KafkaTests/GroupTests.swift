@@ -28,6 +28,31 @@ import Testing
     }
   }
 
+  @Test func aPartitionHasLeftWhenWhatWasInFlightIsCommitted() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic()
+      let partition = TopicPartition(topic, 0)
+      let group = KafkaFixture.unique("group")
+      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
+      let lane = ConsumerLane()
+      var options = Consumer.Options(group: group)
+      options.revocationTimeoutMilliseconds = 60_000
+      try await lane.open(kafka.configuration.merging(["session.timeout.ms": "60000"]), options, finishing: .never)
+      await lane.partWithin(milliseconds: 60_000)
+      try await lane.subscribe(topic)
+      try await eventually("all records come") { await lane.count == 10 }
+      async let closed = lane.closeConsumer(withinMilliseconds: 90_000)
+      try await eventually("it is given up") { await lane.owned.isEmpty }
+      await lane.finish(offsets: Array(0..<9))
+      #expect(await lane.left.isEmpty)
+      await lane.finish(offsets: [9])
+      #expect(await closed)
+      #expect(await lane.left.map(\.topicPartition) == [partition])
+      #expect(try await kafka.admin.committed(group: group, of: [partition])[partition] == 10)
+      await lane.close()
+    }
+  }
+
   @Test func whatIsFinishedBeforeClosingIsCommitted() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic()

@@ -42,6 +42,8 @@ actor ConsumerLane {
     var owned: [AssignedPartition] = []
     var everOwned: [AssignedPartition] = []
     var lost = 0
+    var partingMilliseconds = 300
+    var left: [AssignedPartition] = []
     var errors: [KafkaError] = []
     var lines: [KafkaLogLine] = []
     var ends: [Int64] = []
@@ -80,7 +82,9 @@ actor ConsumerLane {
       if holdsRevocations {
         revocations.append(revocation)
       } else if let committer {
-        committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: 300)
+        committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: partingMilliseconds) { [unowned self] in
+          left += partitions
+        }
       } else {
         revocation.finish()
       }
@@ -142,6 +146,8 @@ actor ConsumerLane {
 
   func holdBatches() { core?.holdsBatches = true }
   func holdRevocations() { core?.holdsRevocations = true }
+  /// What is in flight may take so long where partitions are given up.
+  func partWithin(milliseconds: Int) { core?.partingMilliseconds = milliseconds }
   func finishRevocations() { core?.revocations.forEach { $0.finish() } }
   var pendingRevocations: Int { core?.revocations.filter { !$0.isFinished }.count ?? 0 }
 
@@ -174,6 +180,8 @@ actor ConsumerLane {
   var fetched: Int { core?.fetched ?? 0 }
   var owned: [AssignedPartition] { core?.owned ?? [] }
   var everOwned: [AssignedPartition] { core?.everOwned ?? [] }
+  /// The partitions that have left.
+  var left: [AssignedPartition] { core?.left ?? [] }
   var errors: [KafkaError] { core?.errors ?? [] }
   var lines: [KafkaLogLine] { core?.lines ?? [] }
   var ends: [Int64] { core?.ends ?? [] }

@@ -158,7 +158,7 @@ import Worker
 
     /// The group takes a partition away and gives it back: what is in hand is nobody's.
     private mutating func giveUp(_ partition: Int) {
-      table.revoked([assigned(partition)])
+      table.left([assigned(partition)])
       lane[partition] = Reading(generation: lane[partition].generation + 1)
       isSound = false
     }

@@ -27,12 +27,12 @@ actor TransformFixture {
   static let buckets = 4
 
   private init(
-    _ kafka: KafkaFixture, _ redis: PrivateServer, _ probe: RedisProbe, sessionMilliseconds: Int,
+    _ kafka: KafkaFixture, _ redis: PrivateServer, _ probe: RedisProbe, partitions: Int32, sessionMilliseconds: Int,
     _ change: (inout TransformSettings) -> Void
   ) throws {
     (self.kafka, self.redis, self.probe) = (kafka, redis, probe)
     topics = Topics(prefix: KafkaFixture.unique("lane") + ".")
-    for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: 1) }
+    for topic in topics.all { try kafka.embedded?.createTopic(topic, partitions: partitions) }
     var store = StoreConfiguration(redis.address, buckets: Self.buckets)
     // A machine that stands still for seconds must not look like a Redis that does.
     store.callDeadlineMilliseconds = 60_000
@@ -50,16 +50,18 @@ actor TransformFixture {
   /// - Parameters:
   ///   - change: other settings than the defaults.
   ///   - before: what is done to Redis before the lane starts.
+  ///   - partitions: of each topic.
   ///   - sessionMilliseconds: about so long the embedded broker takes to give a partition to another lane, which few tests want.
   static func with(
     _ change: @escaping @Sendable (inout TransformSettings) -> Void = { _ in },
-    before: @Sendable (TransformFixture) async throws -> Void = { _ in }, sessionMilliseconds: Int = 60_000,
+    before: @Sendable (TransformFixture) async throws -> Void = { _ in }, partitions: Int32 = 1, sessionMilliseconds: Int = 60_000,
     _ body: @Sendable (TransformFixture) async throws -> Void
   ) async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       try await withRedis { redis in
         try await RedisProbe.with(redis.address) { probe in
-          let fixture = try TransformFixture(kafka, redis, probe, sessionMilliseconds: sessionMilliseconds, change)
+          let fixture = try TransformFixture(
+            kafka, redis, probe, partitions: partitions, sessionMilliseconds: sessionMilliseconds, change)
           var failure: (any Error)?
           do {
             try await before(fixture)
@@ -159,13 +161,14 @@ actor TransformFixture {
 
   /// Publishes requests for a target with this payload.
   func request(
-    _ target: String, payload: String, count: Int = 1, voip: Bool = false, id: String? = nil, collapse: String? = nil
+    _ target: String, payload: String, count: Int = 1, voip: Bool = false, id: String? = nil, collapse: String? = nil,
+    partition: Int32 = 0
   ) async throws {
     var headers: [TestRecord.Header] = [.init("target", target), .init("apns-topic", Self.application + (voip ? ".voip" : ""))]
     if let id { headers.append(.init("apns-id", id)) }
     if let collapse { headers.append(.init("apns-collapse-id", collapse)) }
     if voip { headers.append(.init("apns-push-type", "voip")) }
-    let record = TestRecord(key: target, payload, headers: headers, partition: 0)
+    let record = TestRecord(key: target, payload, headers: headers, partition: partition)
     try await kafka.publish(Array(repeating: record, count: count), to: topics.requests)
   }
 

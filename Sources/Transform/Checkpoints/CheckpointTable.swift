@@ -139,8 +139,9 @@ struct CheckpointTable {
   }
 
   /// The partitions are gone.
-  mutating func revoked(_ partitions: [AssignedPartition]) {
+  mutating func left(_ partitions: [AssignedPartition]) {
     for partition in partitions where owned[partition.index]?.partition.generation == partition.generation { owned[partition.index] = nil }
+    hasUnconfirmed = owned.keys.contains(where: isUnconfirmed)
   }
 
   /// Redis may have lost something of all that was applied since the markers.

@@ -69,7 +69,7 @@ final class Checkpoints {
   }
 
   /// The partitions are gone.
-  func revoked(_ partitions: [AssignedPartition]) { table.revoked(partitions) }
+  func left(_ partitions: [AssignedPartition]) { table.left(partitions) }
 
   /// Redis may have lost something of all that was applied since the markers.
   func distrust() { table.distrust() }

@@ -24,6 +24,7 @@ final class Pipeline {
   private let loop: EventLoop
   private let shards: Shards
   private let outcomes: Outcomes
+  private let journal: Journal?
   private let state: LaneState
   private let reader: RequestReader
   private let replays: Replays
@@ -53,6 +54,7 @@ final class Pipeline {
     self.loop = loop
     self.shards = shards
     self.outcomes = outcomes
+    self.journal = journal
     self.state = state
     self.checkpoints = checkpoints
     maximumBytes = settings.inFlightBytes
@@ -95,10 +97,10 @@ final class Pipeline {
 
   /// Whether more records may be taken: when nothing is under way they may, and as long as requests wait for the registry, to become
   /// complete by registrations.
-  var hasRoom: Bool { inFlight.bytes < maximumBytes && !judge.isBusy || isIdle || !state.phase.mayResolveRecipients }
+  var hasRoom: Bool { bytesInFlight < maximumBytes && !judge.isBusy || isIdle || !state.phase.mayResolveRecipients }
 
-  /// What the records in flight retain now, with what is made from them.
-  var bytesInFlight: Int { inFlight.bytes }
+  /// What the records in flight retain now, with what is made from them, and what Kafka does not have of the journal.
+  var bytesInFlight: Int { inFlight.bytes + (journal?.bytes ?? 0) }
 
   /// Whether nothing is under way.
   var isIdle: Bool { inFlight.flow.count == 0 }

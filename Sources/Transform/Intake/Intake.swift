@@ -96,15 +96,18 @@ final class Intake {
   private func owned(_ isWanted: (_ index: Int) -> Bool) -> [Int] { consumer?.assignment.map(\.index).filter(isWanted) ?? [] }
 
   /// Partitions are going: nothing more of them is begun.
-  ///
-  /// - Returns: those of them that were suspected until now, or of which the process may have left a note with somebody else.
-  func revoked(_ partitions: [AssignedPartition], isLost: Bool) -> [MarkedPartition] {
+  func revoked(_ partitions: [AssignedPartition], isLost: Bool) {
     for partition in partitions where partition.index < self.partitions.count { self.partitions[partition.index].isLeaving = true }
     logged.subtract(partitions.map(\.topicPartition))
     logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
-    let left = groups.leave(partitions.map { checkpoints.table.marked($0.topicPartition) }, isLost: isLost)
-    if !left.isEmpty { crashes.bisects(groups.isNeeded) }
-    return left
+  }
+
+  /// Partitions have gone, and what was in flight of them is finished, or nobody waits for it any more.
+  func left(_ partitions: [AssignedPartition], isLost: Bool) {
+    let marked = partitions.map { checkpoints.table.marked($0.topicPartition) }
+    let noted = groups.leave(marked, isLost: isLost)
+    if !noted.isEmpty { crashes.bisects(groups.isNeeded) }
+    if isLost { crashes.leftToAnother(noted) } else { crashes.left(marked, suspected: noted) }
   }
 
   /// The markers were compared: they say how often each topic was made again. Partitions begin one by one; the log has one line for all
@@ -144,9 +147,6 @@ final class Intake {
   func startedAgain(_ partition: MarkedPartition) {
     if groups.startedAgain(partition) { crashes.bisects(true) }
   }
-
-  /// Those of these partitions that are suspected.
-  func suspected(among partitions: [MarkedPartition]) -> [MarkedPartition] { partitions.filter(groups.isSuspected) }
 
   /// Partitions are suspected no more.
   ///
@@ -295,7 +295,7 @@ final class Intake {
   func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
     guard groups.isNeeded else { return }
     groups.reachedEnd(of: checkpoints.table.marked(partition.topicPartition), at: offset)
-    if pipeline.isIdle, mayBeginGroup, endSuspicions() { madeRoom() }
+    madeRoom()
   }
 
   /// Records are begun as usual: nothing need be known of the groups any more.

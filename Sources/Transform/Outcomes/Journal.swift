@@ -34,6 +34,8 @@ final class Journal {
 
   /// An open record is sent when it is this large: well below what a batch takes.
   private static let fullBytes = 64 << 10
+  /// Verdicts on a million devices, or so.
+  private static let busyBytes = 32 << 20
   /// How long an open record waits for further requests, in milliseconds; and where somebody waits for the requests to be finished.
   private static let (lingerMilliseconds, hurriedMilliseconds) = (100, 5)
 
@@ -99,6 +101,12 @@ final class Journal {
     isFailing = failure != nil
     owner?.journalFailed(failure)
   }
+
+  /// What it retains until Kafka has it.
+  var bytes: Int { partitions.values.reduce(0) { $0 + $1.bytes } }
+
+  /// Whether that is so much that nothing should be begun that makes much more.
+  var isBusy: Bool { bytes > Self.busyBytes }
 
   /// Whether Kafka has all of it.
   var isDurable: Bool { numbered.isEmpty && partitions.values.allSatisfy { $0.openBytes == 0 } }

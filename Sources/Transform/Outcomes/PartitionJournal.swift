@@ -26,6 +26,7 @@ final class PartitionJournal {
   private var tickets: [RecordTicket] = []
   /// Oldest first.
   private var sealed: [Sealed] = []
+  private var sealedBytes = 0
 
   init(partition: Int32, incarnation: UInt32) {
     self.partition = partition
@@ -35,8 +36,8 @@ final class PartitionJournal {
 
   /// Bytes of the record that is being written.
   var openBytes: Int { writer.count }
-  /// Bytes that Kafka does not have yet.
-  var bytes: Int { sealed.reduce(writer.count) { $0 + ($1.state == .durable ? 0 : $1.value.count) } }
+  /// Bytes that Kafka does not have yet, with those that wait for earlier ones.
+  var bytes: Int { writer.count + sealedBytes }
 
   /// Notes the verdict on a request that is for one device, or for none, since no device was asked for.
   func append(_ place: JournalPlace, _ judgement: JournalJudgement, now: Int64) {
@@ -84,6 +85,7 @@ final class PartitionJournal {
     guard writer.count > 0 else { return false }
     sealed.append(
       Sealed(number: number, incarnation: incarnation, value: writer.withValue { Array($0) }, tickets: tickets, state: .unsent))
+    sealedBytes += writer.count
     tickets = []
     writer.reset()
     return true
@@ -102,6 +104,7 @@ final class PartitionJournal {
     guard let index = sealed.firstIndex(where: { $0.number == number }) else { return [] }
     sealed[index].state = isDurable ? .durable : .unsent
     let durable = sealed.prefix { $0.state == .durable }
+    sealedBytes -= durable.reduce(0) { $0 + $1.value.count }
     defer { sealed.removeFirst(durable.count) }
     return durable.flatMap(\.tickets)
   }

@@ -52,10 +52,13 @@ final class RecipientStage {
   /// Whether requests wait for their turn.
   var isWaiting: Bool { paging.isWaiting }
 
+  /// Whether so much waits for Kafka that no page should be asked for.
+  private var isBusy: Bool { outcomes.isBusy || journal?.isBusy == true }
+
   /// Asks for the next page of devices, or waits until it may.
   private func nextPage(_ slot: Flow.Slot) {
     inFlight.expect(slot)
-    if paging.mayAsk(slot, inFlight[slot].recipients, isBusy: outcomes.isBusy) { ask(slot) }
+    if paging.mayAsk(slot, inFlight[slot].recipients, isBusy: isBusy) { ask(slot) }
   }
 
   /// Asks for the pages of those who waited, as far as there is room now.
@@ -65,7 +68,7 @@ final class RecipientStage {
   func askWaiting() {
     guard !isAsking else { return }
     isAsking = true
-    while paging.isWaiting, !outcomes.isBusy, let slot = paging.next() { ask(slot) }
+    while paging.isWaiting, !isBusy, let slot = paging.next() { ask(slot) }
     isAsking = false
   }
 
