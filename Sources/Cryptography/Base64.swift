@@ -19,8 +19,25 @@ public enum Base64 {
   /// With the alphabet for URLs, without padding (section 5).
   public static func encode(url bytes: UnsafeRawBufferPointer) -> String { encode(bytes, url, isPadded: false) }
 
+  /// The same, valid during the call and copied nowhere.
+  public static func withText<R>(url bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
+    try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity(bytes)) { text in
+      let count = write(bytes, url, isPadded: false, to: text)
+      return try body(UnsafeRawBufferPointer(UnsafeMutableBufferPointer(rebasing: text[..<count])))
+    }
+  }
+
   private static func encode(_ bytes: UnsafeRawBufferPointer, _ alphabet: [UInt8], isPadded: Bool) -> String {
-    String(unsafeUninitializedCapacity: (bytes.count + 2) / 3 * 4) { text in
+    String(unsafeUninitializedCapacity: capacity(bytes)) { write(bytes, alphabet, isPadded: isPadded, to: $0) }
+  }
+
+  private static func capacity(_ bytes: UnsafeRawBufferPointer) -> Int { (bytes.count + 2) / 3 * 4 }
+
+  /// Answers how many letters there are.
+  private static func write(
+    _ bytes: UnsafeRawBufferPointer, _ alphabet: [UInt8], isPadded: Bool, to text: UnsafeMutableBufferPointer<UInt8>
+  ) -> Int {
+    alphabet.withUnsafeBufferPointer { alphabet in
       var written = 0
       for start in stride(from: 0, to: bytes.count, by: 3) {
         let count = min(3, bytes.count - start)

@@ -5,10 +5,9 @@ public final class HMACKey {
   /// Bytes of a whole authentication code.
   public static var codeBytes: Int { 32 }
 
-  // The states after the padded key, and one to work in: a message costs two copies and its own blocks.
-  private let inner: OpaquePointer
-  private let outer: OpaquePointer
-  private let work: OpaquePointer
+  // The states after the padded key, plain memory: a message costs two copies and its own blocks.
+  private var inner: SHA256_CTX
+  private var outer: SHA256_CTX
 
   /// Prepares a key of any length; at least 32 bytes are as strong as the hash.
   public init(_ key: [UInt8]) {
@@ -17,30 +16,36 @@ public final class HMACKey {
     let padded = short + [UInt8](repeating: 0, count: block - short.count)
     inner = Self.state(padded.map { $0 ^ 0x36 })
     outer = Self.state(padded.map { $0 ^ 0x5C })
-    work = Self.state([])
   }
 
-  private static func state(_ bytes: [UInt8]) -> OpaquePointer {
-    guard let state = EVP_MD_CTX_new(), EVP_DigestInit_ex(state, EVP_sha256(), nil) == 1,
-      EVP_DigestUpdate(state, bytes, bytes.count) == 1
-    else { preconditionFailure("OpenSSL has SHA-256, and memory for its state") }
+  private static func state(_ bytes: [UInt8]) -> SHA256_CTX {
+    var state = SHA256_CTX()
+    precondition(SHA256_Init(&state) == 1 && SHA256_Update(&state, bytes, bytes.count) == 1, failure)
     return state
   }
 
-  // Freeing a context clears it.
-  deinit { for state in [inner, outer, work] { EVP_MD_CTX_free(state) } }
+  deinit {
+    OPENSSL_cleanse(&inner, MemoryLayout<SHA256_CTX>.size)
+    OPENSSL_cleanse(&outer, MemoryLayout<SHA256_CTX>.size)
+  }
+
+  // An unnoticed failure would leave a code that says nothing about the message, and `verify` would believe it.
+  private static var failure: String { "SHA-256 takes any message" }
 
   /// The authentication code of a message, valid during the call.
   public func withAuthenticationCode<R>(_ message: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> R) rethrows -> R {
     try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.codeBytes) { code in
-      // An unnoticed failure would leave a code that says nothing about the message, and `verify` would believe it.
-      precondition(
-        EVP_MD_CTX_copy_ex(work, inner) == 1 && EVP_DigestUpdate(work, message.baseAddress, message.count) == 1
-          && EVP_DigestFinal_ex(work, code.baseAddress, nil) == 1 && EVP_MD_CTX_copy_ex(work, outer) == 1
-          && EVP_DigestUpdate(work, code.baseAddress, code.count) == 1 && EVP_DigestFinal_ex(work, code.baseAddress, nil) == 1,
-        "OpenSSL has SHA-256, and memory for its state")
+      finish(inner, UnsafeRawBufferPointer(message), code)
+      finish(outer, UnsafeRawBufferPointer(code), code)
       return try body(UnsafeRawBufferPointer(code))
     }
+  }
+
+  private func finish(_ state: SHA256_CTX, _ bytes: UnsafeRawBufferPointer, _ code: UnsafeMutableBufferPointer<UInt8>) {
+    var state = state
+    precondition(
+      SHA256_Update(&state, bytes.baseAddress, bytes.count) == 1 && SHA256_Final(code.baseAddress, &state) == 1, Self.failure)
+    OPENSSL_cleanse(&state, MemoryLayout<SHA256_CTX>.size)
   }
 
   /// The authentication code of a message, copied.

@@ -17,18 +17,24 @@ public final class RecordHeaders {
   ///   - name: zero-terminated; copied.
   ///   - value: copied; nil makes a header without a value.
   public func append(_ name: UnsafePointer<CChar>, _ value: UnsafeRawBufferPointer?) {
+    append(name, count: -1, value)
+  }
+
+  private func append(_ name: UnsafePointer<CChar>, count nameCount: Int, _ value: UnsafeRawBufferPointer?) {
     // An empty buffer may have no address, which would make it null.
     var empty: UInt8 = 0
     withUnsafePointer(to: &empty) { empty in
       let start: UnsafeRawPointer? = value.map { $0.baseAddress ?? UnsafeRawPointer(empty) }
-      _ = rd_kafka_header_add(list(), name, -1, start, value?.count ?? 0)
+      _ = rd_kafka_header_add(list(), name, nameCount, start, value?.count ?? 0)
     }
     count += 1
   }
 
   /// Adds a header whose name is written in the source.
   public func append(_ name: StaticString, _ value: UnsafeRawBufferPointer?) {
-    name.utf8Start.withMemoryRebound(to: CChar.self, capacity: name.utf8CodeUnitCount + 1) { append($0, value) }
+    name.utf8Start.withMemoryRebound(to: CChar.self, capacity: name.utf8CodeUnitCount + 1) {
+      append($0, count: name.utf8CodeUnitCount, value)
+    }
   }
 
   /// Adds a header of text, whose name is written in the source.

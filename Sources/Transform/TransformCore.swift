@@ -237,6 +237,10 @@ extension TransformCore: CrashLoopDetectorOwner {
 extension TransformCore: PipelineOwner {
   func finished(_ ticket: RecordTicket) {
     member?.committer?.finish(ticket)
+    madeRoom()
+  }
+
+  private func madeRoom() {
     intake?.madeRoom()
     resumeWhenIdle()
   }
@@ -280,7 +284,10 @@ extension TransformCore: ApplicationsReaderOwner {
 }
 
 extension TransformCore: JournalOwner {
-  func journaled(_ tickets: [RecordTicket]) { for ticket in tickets { finished(ticket) } }
+  func journaled(_ tickets: [RecordTicket]) {
+    for ticket in tickets { member?.committer?.finish(ticket) }
+    madeRoom()
+  }
 
   /// Without a journal no request is finished, so intake stops by itself when all slots are taken.
   func journalFailed(_ error: KafkaError.Code?) {

@@ -50,7 +50,7 @@ import Worker
       await lane.eventually("all are counted") { _ in count("unreadable") == 2 && count("no_session") == 1 }
       // The first page of the mailbox may still have been on its way.
       #expect(count("sent") + count("left_to_mailbox") == 1)
-      let sum = DeliveryVerdict.allCases.map { count($0.rawValue) }.reduce(0, +)
+      let sum = DeliveryVerdict.allCases.map { count($0.name) }.reduce(0, +)
       #expect(sum == 4)
     }
   }

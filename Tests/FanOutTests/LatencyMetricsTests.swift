@@ -11,11 +11,11 @@ import Worker
 /// What a lane shows of how old notifications are, and of the mailboxes that it reads.
 @Suite(.serialized) struct LatencyMetricsTests {
   private static func count(_ lane: LaneFixture, _ step: String, _ path: DeliveryPath) -> Double {
-    lane.metric("carillon_published_to_\(step)_seconds_count{path=\"\(path.rawValue)\"}")
+    lane.metric("carillon_published_to_\(step)_seconds_count{path=\"\(path.name)\"}")
   }
 
   private static func sum(_ lane: LaneFixture, _ step: String, _ path: DeliveryPath) -> Double {
-    lane.metric("carillon_published_to_\(step)_seconds_sum{path=\"\(path.rawValue)\"}")
+    lane.metric("carillon_published_to_\(step)_seconds_sum{path=\"\(path.name)\"}")
   }
 
   private static func revision(secondsAgo seconds: Int64, _ offset: UInt64) -> Revision {

@@ -49,7 +49,7 @@ private struct Model {
   mutating func publish(_ revision: Revision, isLost: Bool) {
     mailbox.append(revision)
     mailbox.sort()
-    if !isLost, let number = flow.live(revision, now: 0, head: { [] }) { note(number, revision) }
+    if !isLost, let number = flow.live(revision, .init(), now: 0, head: { [] }) { note(number, revision) }
   }
 
   /// Redis does what it was asked first, and says so.
@@ -59,7 +59,7 @@ private struct Model {
     case .page(let count):
       let page = mailbox.prefix(count)
       for revision in page {
-        if let number = flow.paged(revision, now: 0, head: { [] }) { note(number, revision) }
+        if let number = flow.paged(revision, .init(), now: 0, head: { [] }) { note(number, revision) }
       }
       perform(flow.pageEnded(isComplete: page.count < count))
     case .delete(let number):
@@ -105,24 +105,24 @@ private struct Model {
 
   @Test func anIdleSessionTakesLiveRecordsAfterItsFirstPage() {
     var flow = SessionFlow(first: 5, window: 4)
-    #expect(flow.live(revision(1), now: 0, head: { [] }) == nil)
+    #expect(flow.live(revision(1), .init(), now: 0, head: { [] }) == nil)
     #expect(flow.resync() == .page(count: 4))
     #expect(flow.pageEnded(isComplete: true) == .nothing)
-    #expect(flow.live(revision(2), now: 0, head: { [] }) == 5)
-    #expect(flow.live(revision(2), now: 0, head: { [] }) == nil, "the same record is not sent twice")
+    #expect(flow.live(revision(2), .init(), now: 0, head: { [] }) == 5)
+    #expect(flow.live(revision(2), .init(), now: 0, head: { [] }) == nil, "the same record is not sent twice")
   }
 
   @Test func aLiveRecordDuringAPageMakesItReadAgain() {
     var flow = SessionFlow(first: 0, window: 4)
     _ = flow.resync()
-    #expect(flow.live(revision(1), now: 0, head: { [] }) == nil)
+    #expect(flow.live(revision(1), .init(), now: 0, head: { [] }) == nil)
     #expect(flow.pageEnded(isComplete: true) == .page(count: 4))
   }
 
   @Test func numbersOfAnotherSessionMeanNothing() {
     var flow = SessionFlow(first: 100, window: 4)
     _ = flow.resync()
-    _ = flow.paged(revision(1), now: 0, head: { [] })
+    _ = flow.paged(revision(1), .init(), now: 0, head: { [] })
     #expect(flow.acknowledge(99) == nil)
     #expect(flow.acknowledge(101) == nil)
     #expect(flow.acknowledge(.max) == nil)
@@ -132,15 +132,15 @@ private struct Model {
   @Test func aPageThatHeldMoreThanThereWasRoomForIsReadAgain() {
     var flow = SessionFlow(first: 0, window: 4)
     #expect(flow.resync() == .page(count: 4))
-    for number in 1...4 { #expect(flow.paged(revision(number), now: 0, head: { [] }) != nil) }
+    for number in 1...4 { #expect(flow.paged(revision(number), .init(), now: 0, head: { [] }) != nil) }
     _ = flow.pageEnded(isComplete: false)
     for number in 0..<2 as Range<UInt64> { _ = flow.acknowledge(number) }
     // Two of the mailbox's are being deleted: they are counted, and gone when Redis reads the page.
     #expect(flow.afterAcknowledgements() == .page(count: 6))
     flow.deleted(0)
     flow.deleted(1)
-    for number in 3...6 { _ = flow.paged(revision(number), now: 0, head: { [] }) }
-    #expect(flow.paged(revision(7), now: 0, head: { [] }) == nil)
+    for number in 3...6 { _ = flow.paged(revision(number), .init(), now: 0, head: { [] }) }
+    #expect(flow.paged(revision(7), .init(), now: 0, head: { [] }) == nil)
     #expect(flow.pageEnded(isComplete: true) == .nothing)
     for number in 2..<6 as Range<UInt64> { _ = flow.acknowledge(number) }
     #expect(flow.afterAcknowledgements() != .nothing, "the seventh is still in the mailbox")

@@ -11,7 +11,7 @@ import Testing
   @Test func theDocumentNamesEveryEventFrameCloseCodeAndReason() throws {
     let schemas = Set(try #require(document["components", "schemas"]?.members).map(\.key))
     let events = schemas.filter { $0.hasPrefix("event.") }.map { String($0.dropFirst(6)) }
-    #expect(Set(events) == Set(EventType.allCases.map(\.rawValue)))
+    #expect(Set(events) == Set(EventType.allCases.map(\.name)))
     let frames = schemas.filter { $0.hasPrefix("frame.") }.map { String($0.dropFirst(6)) }
     #expect(Set(frames) == Set(DeviceFrameType.allCases.map(\.rawValue) + ServerFrameType.allCases.map(\.rawValue)))
     let codes = try #require(document["channels", "deviceProtocol", "x-close-codes"]?.elements)
@@ -118,7 +118,7 @@ import Testing
             }
             writer.write(facts, at: 1_700_000_001_234)
             let value = writer.withValue { $0.text }
-            #expect(document.faults(of: value, as: "event.\(type.rawValue)") == [], "\(value)")
+            #expect(document.faults(of: value, as: "event.\(type.name)") == [], "\(value)")
             var headers: [JSONValue.Member] = []
             writer.forEachHeader { header, value in headers.append(.init(key: header.rawValue, value: .string(value.text))) }
             #expect(document.faults(of: .object(headers), as: "eventHeaders") == [])

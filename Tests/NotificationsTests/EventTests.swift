@@ -143,7 +143,7 @@ import Testing
 
   @Test func theTypesAreNamedAsInTheContract() {
     for type in EventType.allCases {
-      #expect(type.cloudEventsType.description == "carillon.\(type.rawValue).v1")
+      #expect(type.cloudEventsType.description == "carillon.\(type.name).v1")
       #expect(EventType(cloudEventsType: type.cloudEventsType.description) == type)
     }
     for header in EventHeader.allCases { #expect(header.name.description == header.rawValue) }

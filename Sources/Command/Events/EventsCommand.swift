@@ -96,8 +96,8 @@ extension SettingKind where Value == EventsStart {
 extension SettingKind where Value == EventType {
   fileprivate static var eventType: SettingKind {
     SettingKind(
-      placeholder: "TYPE,…", allowed: "one of " + EventType.allCases.map(\.rawValue).joined(separator: ", "),
-      completion: .words(EventType.allCases.map(\.rawValue)), read: { EventType(rawValue: $0) }, write: \.rawValue)
+      placeholder: "TYPE,…", allowed: "one of " + EventType.allCases.map(\.name).joined(separator: ", "),
+      completion: .words(EventType.allCases.map(\.name)), read: { EventType(name: $0) }, write: \.name)
   }
 }
 

@@ -5,33 +5,39 @@ import Store
 public import Worker
 
 /// What became of a record of the lane's partition, as its metric names it: each ends in exactly one.
-enum DeliveryVerdict: String, CaseIterable {
+enum DeliveryVerdict: Int, CaseIterable {
   /// Its device was sent it.
   case sent
   /// It waits in the mailbox for its turn.
-  case leftToMailbox = "left_to_mailbox"
+  case leftToMailbox
   /// It came too late; the mailbox tells.
   case expired
   /// It is for another person or application than the session's; the mailbox tells.
-  case otherOwner = "other_owner"
+  case otherOwner
   /// Its application is stopped, or was when it was published.
   case filtered
   /// The device was told to go; it finds the notification in its mailbox when it comes back.
   case leaving
   /// No such session is here: it was closed meanwhile.
-  case noSession = "no_session"
+  case noSession
   /// It ends a session or has it resync with its mailbox.
   case control
   /// It is no delivery record, or its bytes were changed.
   case unreadable
+
+  /// Its name in the metrics.
+  var name: String { MetricLabel.snakeCase("\(self)") }
 }
 
 /// How a notification came to its device.
-enum DeliveryPath: String, CaseIterable {
+enum DeliveryPath: Int, CaseIterable {
   /// By a record of the lane's partition, at once.
   case live
   /// Out of the mailbox, where it had waited for the device or for its turn.
   case mailbox
+
+  /// Its name in the metrics.
+  var name: String { "\(self)" }
 }
 
 /// What one fan-out lane counts. An object, since a copy of so many cells costs more than a delivery.
@@ -59,7 +65,7 @@ public final class FanOutMetrics: Sendable {
   private let acknowledgedAfter: [Histogram]
   let redis: RedisMetrics
   private let limits: [Limit: Counter]
-  private let verdicts: [DeliveryVerdict: Counter]
+  private let verdicts: [Counter]
   private let closes: [CloseCode: Counter]
   private let ends: [WebSocketEnd.Cause: Counter]
 
@@ -94,11 +100,11 @@ public final class FanOutMetrics: Sendable {
     connectionsLimit = registry.make(MetricNames.connectionsLimit)
     mailboxEntries = registry.make(MetricNames.mailboxEntries)
     clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
-    sentAfter = DeliveryPath.allCases.map { registry.make(MetricNames.sentAfter, $0.rawValue) }
-    acknowledgedAfter = DeliveryPath.allCases.map { registry.make(MetricNames.acknowledgedAfter, $0.rawValue) }
+    sentAfter = DeliveryPath.allCases.map { registry.make(MetricNames.sentAfter, $0.name) }
+    acknowledgedAfter = DeliveryPath.allCases.map { registry.make(MetricNames.acknowledgedAfter, $0.name) }
     damagedPayloads = registry.make(MetricNames.mailboxDamage, "payload")
     limits = Dictionary(uniqueKeysWithValues: Limit.allCases.map { ($0, registry.make(MetricNames.limited, $0.rawValue)) })
-    verdicts = Dictionary(uniqueKeysWithValues: DeliveryVerdict.allCases.map { ($0, registry.make(MetricNames.records, $0.rawValue)) })
+    verdicts = DeliveryVerdict.allCases.map { registry.make(MetricNames.records, $0.name) }
     closes = Dictionary(
       uniqueKeysWithValues: CloseCode.allCases.map { ($0, registry.make(MetricNames.closed, MetricLabel.snakeCase("\($0.name)"))) })
     ends = Dictionary(
@@ -112,12 +118,12 @@ public final class FanOutMetrics: Sendable {
   func acknowledged(at now: Int64, _ revision: Revision, _ path: DeliveryPath) { observe(acknowledgedAfter, now, revision, path) }
 
   private func observe(_ histograms: [Histogram], _ now: Int64, _ revision: Revision, _ path: DeliveryPath) {
-    histograms[path == .live ? 0 : 1].observe(ageMilliseconds: now - Int64(clamping: revision.timestamp))
+    histograms[path.rawValue].observe(ageMilliseconds: now - Int64(clamping: revision.timestamp))
   }
 
   func limited(_ limit: Limit, by number: Int = 1) { limits[limit]?.increment(by: number) }
 
-  func count(_ verdict: DeliveryVerdict) { verdicts[verdict]?.increment() }
+  func count(_ verdict: DeliveryVerdict) { verdicts[verdict.rawValue].increment() }
 
   func closed(_ code: CloseCode) { closes[code]?.increment() }
 

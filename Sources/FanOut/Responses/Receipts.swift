@@ -21,11 +21,11 @@ final class Receipts {
   ) rethrows -> R {
     buffer.reset()
     ReceiptView.append(of: entry, revision: revision, deviceHash: deviceHash, to: &buffer)
-    let tag = buffer.withUnsafeBytes { key.authenticationCode($0) }
-    tag.withUnsafeBytes { buffer.append(UnsafeRawBufferPointer(rebasing: $0.prefix(Self.tagBytes))) }
-    let text = buffer.withUnsafeBytes { Base64.encode(url: $0) }
-    var utf8 = text
-    return try utf8.withUTF8 { try body(UnsafeRawBufferPointer($0)) }
+    let tag = buffer.withUnsafeBytes { bytes in
+      key.withAuthenticationCode(bytes) { code in (code.loadUnaligned(as: UInt64.self), code.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) }
+    }
+    withUnsafeBytes(of: tag) { buffer.append($0) }
+    return try buffer.withUnsafeBytes { try Base64.withText(url: $0, body) }
   }
 
   /// Lends the receipt that a text holds; nil when the text is none of this cluster's.

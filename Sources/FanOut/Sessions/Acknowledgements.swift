@@ -100,22 +100,21 @@ final class Acknowledgements {
         done.append(acknowledgement)
       }
     }
-    // Those of a session one behind the other; their order among themselves does not matter.
-    done.sort { ObjectIdentifier($0.session) < ObjectIdentifier($1.session) }
-    var rest = done[...]
+    // Those of a session one behind the other; what is sorted is small.
+    let order = done.indices.map { (session: ObjectIdentifier(done[$0].session), place: $0) }.sorted { $0 < $1 }
+    var rest = order[...]
     while let session = rest.first?.session {
-      let entries = rest.prefix { $0.session === session }
-      rest = rest.dropFirst(entries.count)
-      delete(entries, of: session)
+      let places = rest.prefix { $0.session == session }
+      rest = rest.dropFirst(places.count)
+      delete(places.map { done[$0.place] })
     }
   }
 
   /// Deletes entries of one session's mailbox.
   ///
   /// When it fails they are paged again by a later session, and dropped by the device, which knows them.
-  private func delete(_ entries: ArraySlice<Acknowledgement>, of session: Session) {
-    guard let token = entries.first?.token else { return }
-    let numbers = entries.map(\.number)
-    mailboxes.delete(entries.map(\.revision), of: token) { _ in session.open?.deleted(numbers) }
+  private func delete(_ entries: [Acknowledgement]) {
+    let (session, numbers) = (entries[0].session, entries.map(\.number))
+    mailboxes.delete(entries.map(\.revision), of: entries[0].token) { _ in session.open?.deleted(numbers) }
   }
 }

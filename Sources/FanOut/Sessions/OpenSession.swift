@@ -16,8 +16,8 @@ final class OpenSession {
     case unacknowledged(MailboxGap)
   }
 
-  /// The connection that it belongs to, and that outlives it.
-  unowned let session: Session
+  /// The connection that it belongs to, which lets go of it when it has ended.
+  let session: Session
   let tokenHash: UInt64
   var registration: Registration
   let owner: Owner
@@ -114,9 +114,8 @@ final class OpenSession {
     let now = WallClock.milliseconds()
     guard !sessions.expiration.isPast(entry, now: now / 1000) else { return .expired }
     let bytes = value.dropFirst(delivery.headCount)
-    guard let number = flow.live(delivery.revision, now: sessions.seconds, head: { Self.head(of: entry, in: bytes) }) else {
-      return .leftToMailbox
-    }
+    let live = flow.live(delivery.revision, SessionFlow.Kind(entry), now: sessions.seconds) { Self.head(of: entry, in: bytes) }
+    guard let number = live else { return .leftToMailbox }
     if let stop = sessions.stopped.stop(of: entry) {
       ends(number, by: stop)
       perform(flow.afterAcknowledgements())
@@ -185,7 +184,8 @@ final class OpenSession {
   /// An entry of a page; what is past its time, or not for its device, or damaged ends here instead of being sent.
   private func paged(_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
     guard !isLeaving else { return }
-    guard let number = flow.paged(revision, now: sessions.seconds, head: { Self.head(of: entry, in: bytes[...]) }) else { return }
+    let paged = flow.paged(revision, SessionFlow.Kind(entry), now: sessions.seconds) { Self.head(of: entry, in: bytes[...]) }
+    guard let number = paged else { return }
     let now = WallClock.milliseconds()
     if sessions.expiration.isPast(entry, now: now / 1000) {
       end(number, as: .expired)

@@ -26,8 +26,8 @@ final class Session: WebSocketHandler {
   private(set) var connection: WebSocketConnection?
   private(set) var phase: Phase
   private var budget = FrameBudget()
-  /// All of the lane's, and what they share.
-  unowned let sessions: Sessions
+  /// All of the lane's, and what they share; they let go of it when it has ended.
+  let sessions: Sessions
 
   init(_ sessions: Sessions, generation: UInt64, helloDeadline: UInt32) {
     self.sessions = sessions

@@ -25,15 +25,21 @@ struct SessionFlow {
     let sentAt: UInt32
     /// It came by a delivery record, else by a page of the mailbox.
     let isLive: Bool
+    /// What it is, as far as its acknowledgement counts.
+    let kind: Kind
     var phase = Phase.sent
+  }
 
-    /// Whether it takes a notification back, and whether its request came again.
-    var kind: (isRemoval: Bool, comesAgain: Bool) {
-      head.withUnsafeBytes { bytes in
-        let entry = DeliveryEntryView(bytes)
-        return (entry?.kind == .remove, entry?.flags.contains(.comesAgain) == true)
-      }
-    }
+  /// What an entry is, as far as its acknowledgement counts.
+  struct Kind {
+    /// It takes a notification back.
+    var isRemoval = false
+    /// Its request came again.
+    var comesAgain = false
+
+    init() {}
+
+    init(_ entry: DeliveryEntryView) { (isRemoval, comesAgain) = (entry.kind == .remove, entry.flags.contains(.comesAgain)) }
   }
 
   /// What to do after a change.
@@ -82,14 +88,14 @@ struct SessionFlow {
   private var hasRoom: Bool { unacknowledged < window && entries.count < 4 * window }
 
   /// Notes that one is sent now; answers its number.
-  private mutating func send(_ revision: Revision, _ head: [UInt8], _ now: UInt32, isLive: Bool) -> UInt64 {
-    entries.append(InFlight(revision: revision, head: head, sentAt: now, isLive: isLive))
+  private mutating func send(_ revision: Revision, _ kind: Kind, _ head: [UInt8], _ now: UInt32, isLive: Bool) -> UInt64 {
+    entries.append(InFlight(revision: revision, head: head, sentAt: now, isLive: isLive, kind: kind))
     sent += 1
     return base + UInt64(entries.count - 1)
   }
 
   /// A delivery record has come: the number to send it under, or nil when the mailbox keeps it for now.
-  mutating func live(_ revision: Revision, now: UInt32, head: () -> [UInt8]) -> UInt64? {
+  mutating func live(_ revision: Revision, _ kind: Kind, now: UInt32, head: () -> [UInt8]) -> UInt64? {
     switch mode {
     case .live:
       if isUnderWay(revision) { return nil }
@@ -97,7 +103,7 @@ struct SessionFlow {
         mode = .behind
         return nil
       }
-      return send(revision, head(), now, isLive: true)
+      return send(revision, kind, head(), now, isLive: true)
     case .behind: return nil
     case .reading:
       mode = .reading(missed: true)
@@ -127,14 +133,14 @@ struct SessionFlow {
   }
 
   /// Whether an entry of a page is to be sent: the number to send it under.
-  mutating func paged(_ revision: Revision, now: UInt32, head: () -> [UInt8]) -> UInt64? {
+  mutating func paged(_ revision: Revision, _ kind: Kind, now: UInt32, head: () -> [UInt8]) -> UInt64? {
     if isUnderWay(revision) { return nil }
     guard hasRoom else {
       // What was being deleted when the page was asked for was gone when it was read, so it held more than there is room for.
       if case .reading = mode { mode = .reading(missed: true) }
       return nil
     }
-    return send(revision, head(), now, isLive: false)
+    return send(revision, kind, head(), now, isLive: false)
   }
 
   /// The page asked for has been read and its entries offered to `paged`.

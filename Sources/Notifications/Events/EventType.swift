@@ -1,7 +1,5 @@
-/// What can happen to a request, or to a device.
-///
-/// The raw value is the middle of the CloudEvents type: `carillon.<type>.v1`.
-public enum EventType: String, Sendable, CaseIterable {
+/// What can happen to a request, or to a device. The raw values count the cases, and mean nothing outside of the process.
+public enum EventType: Int, Sendable, CaseIterable {
   /// The request is for so many devices.
   case addressed
   /// It was pending and is not any more.
@@ -33,9 +31,9 @@ public enum EventType: String, Sendable, CaseIterable {
   /// A device said who it is, for the first time or differently.
   case registered
   /// The person or the application changed the device's settings or categories.
-  case settingsChanged = "settings-changed"
+  case settingsChanged
   /// A device is gone: the person signed out, or the application was removed.
-  case unregisteredDevice = "unregistered-device"
+  case unregisteredDevice
 
   /// The CloudEvents type, `ce_type`.
   public var cloudEventsType: StaticString {
@@ -58,6 +56,15 @@ public enum EventType: String, Sendable, CaseIterable {
     case .settingsChanged: "carillon.settings-changed.v1"
     case .unregisteredDevice: "carillon.unregistered-device.v1"
     }
+  }
+
+  /// The middle of the CloudEvents type: `carillon.<name>.v1`.
+  public var name: String { String(cloudEventsType.description.dropFirst("carillon.".count).dropLast(".v1".count)) }
+
+  /// The type of a name.
+  public init?(name: String) {
+    guard let type = Self.allCases.first(where: { $0.name == name }) else { return nil }
+    self = type
   }
 
   /// The type that a `ce_type` names.

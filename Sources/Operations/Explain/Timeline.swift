@@ -64,7 +64,7 @@ public struct Timeline: Sendable {
   /// An event, and where it lies.
   public mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
     let step = Step(
-      name: event.type?.rawValue ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
+      name: event.type?.name ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
       device: event.device, worker: event.worker, details: other(event.id) + event.details, type: event.type)
     add(Entry(step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision))
   }

@@ -36,6 +36,8 @@ public final class Judge {
   private let inbox = Inbox()
   /// What waits for the end of the turn, for each server.
   private var waiting: [[JudgeRequest]]
+  /// Takes turns with what waits, so that neither grows again in each turn.
+  private var taken: [JudgeRequest] = []
   private var alone: [JudgeRequest] = []
   private var command = RedisCommand(reserving: 1 << 16)
   /// The buckets of the call that is being written; by bucket, the number of the last call that has written to it.
@@ -74,15 +76,15 @@ public final class Judge {
     // What the connection does not take fails when nothing is in hand any more: the handler may note requests again.
     var refused: [([JudgeRequest], StoreError)] = []
     for shard in waiting.indices where !waiting[shard].isEmpty {
-      let requests = waiting[shard]
-      waiting[shard] = []
-      let calls = (requests.count + Self.callMaximum - 1) / Self.callMaximum
-      let order = Self.order(of: requests, isOneCall: calls == 1)
+      swap(&waiting[shard], &taken)
+      let calls = (taken.count + Self.callMaximum - 1) / Self.callMaximum
+      let order = Self.order(of: taken, isOneCall: calls == 1)
       for call in 0..<calls {
         // Within a call as they came: their bytes, and what the journal says of them, lie in this order.
-        let places = order[requests.count * call / calls..<requests.count * (call + 1) / calls].sorted()
-        send(places.map { requests[$0] }, now, &refused)
+        let places = order[taken.count * call / calls..<taken.count * (call + 1) / calls].sorted()
+        send(places.map { taken[$0] }, now, &refused)
       }
+      taken.removeAll(keepingCapacity: true)
     }
     for request in alone { send([request], now, &refused) }
     alone.removeAll()

@@ -56,26 +56,31 @@ public final class Mailboxes {
   // MARK: Removing
 
   /// Deletes entries whose outcome Kafka has. When it fails they stay, and are paged again.
-  public func delete(_ revisions: some Sequence<Revision>, of token: String, _ then: @escaping (StoreError?) -> Void) {
-    beginDeletion(token)
+  public func delete(_ revisions: [Revision], of token: String, _ then: @escaping (StoreError?) -> Void) {
+    let bucket = beginDeletion(token)
     for revision in revisions { revision.withBytes { calls.command.append($0) } }
-    sendDeletion(token, then)
+    sendDeletion(bucket, then)
   }
 
   /// Removes fields that cannot be read, which would otherwise stand before the others in each page. What stays is found again.
   public func remove(unreadable fields: [[UInt8]], of token: String, _ then: @escaping (StoreError?) -> Void) {
-    beginDeletion(token)
+    let bucket = beginDeletion(token)
     for field in fields { calls.command.append(field) }
-    sendDeletion(token, then)
+    sendDeletion(bucket, then)
   }
 
-  private func beginDeletion(_ token: String) {
+  /// Answers the bucket.
+  private func beginDeletion(_ token: String) -> Int {
+    let bucket = shards.keys.bucket(of: token)
     calls.command.begin("HDEL")
-    calls.command.append(shards.keys.mailbox(token))
+    calls.command.beginKey("m", bucket)
+    calls.command.extend(token)
+    calls.command.endArgument()
+    return bucket
   }
 
-  private func sendDeletion(_ token: String, _ then: @escaping (StoreError?) -> Void) {
-    calls.send(over: shards.shard(ofDevice: token)) { answer in
+  private func sendDeletion(_ bucket: Int, _ then: @escaping (StoreError?) -> Void) {
+    calls.send(over: shards.shard(of: bucket)) { answer in
       if case .failure(let error) = answer { then(error) } else { then(nil) }
     }
   }

@@ -178,7 +178,7 @@ final class Pipeline {
 
   // MARK: Out
 
-  /// A record to Kafka that belongs to a record in flight is durable, or is not.
+  /// A record to Kafka that belongs to a record in flight is durable, or is not; `askWaiting` follows when all reports are told.
   func reported(_ slot: Flow.Slot, failure: KafkaError.Code?) {
     if let failure {
       if failure == .messageTooLarge {
@@ -188,7 +188,6 @@ final class Pipeline {
       inFlight.flow.fail(slot)
     }
     inFlight.answered(slot)
-    recipients.askWaiting()
   }
 
   /// The `evicted` event of an eviction's entry is in Kafka, or is not.

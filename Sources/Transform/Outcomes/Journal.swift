@@ -23,6 +23,8 @@ final class Journal {
   private let headers = RecordHeaders()
   private let metrics: TransformMetrics
   private var partitions: [Int32: PartitionJournal] = [:]
+  /// The one that was asked for last: requests of one partition come one behind the other.
+  private var last: PartitionJournal?
   /// The partitions of records that were sent, or are to be sent, by their numbers.
   private var numbered: [UInt32: PartitionJournal] = [:]
   private var lastNumber: UInt32 = 0
@@ -117,12 +119,14 @@ final class Journal {
   }
 
   private func journal(_ source: JournalSource) -> PartitionJournal {
-    if let journal = partitions[source.partition] {
+    if let journal = last?.partition == source.partition ? last : partitions[source.partition] {
       if journal.enter(incarnation: source.incarnation, lastNumber &+ 1) { number(journal) }
+      last = journal
       return journal
     }
     let journal = PartitionJournal(partition: source.partition, incarnation: source.incarnation)
     partitions[source.partition] = journal
+    last = journal
     return journal
   }
 

@@ -227,7 +227,7 @@ final class RebuildCore: ConsumerHandler {
         continue
       }
       deletions += 1
-      mailboxes.delete(CollectionOfOne(ending.revision), of: ending.device) { [self] in deleted($0) }
+      mailboxes.delete([ending.revision], of: ending.device) { [self] in deleted($0) }
       guard failure == nil else { return }
     }
     endings = kept

@@ -45,7 +45,7 @@ final class JudgeStage: JudgeHandler {
   /// Whether that has come down, so that what goes on is worth its turn.
   var hasCaughtUp: Bool { judge.callsInFlight <= Self.callsMaximum / 2 }
 
-  private static let callsMaximum = 256
+  private static let callsMaximum = 64
 
   /// Sends what was taken.
   func send() { judge.send(now: WallClock.seconds()) }
@@ -76,9 +76,11 @@ final class JudgeStage: JudgeHandler {
 
   /// What a later request of the same call has superseded need not go to the device any more.
   private static func withhold(_ verdicts: inout [Verdict?], _ requests: [JudgeRequest]) {
+    let first = requests.indices.reduce(UInt64.max) { min($0, requests[$1].entry.revision.offset) }
     for later in verdicts.indices {
       guard case .new(let application) = verdicts[later], let superseded = application.superseded else { continue }
       // Mostly it was judged in an earlier call: then its offset alone says that it is none of these.
+      guard superseded.revision.offset >= first else { continue }
       for earlier in (0..<later).reversed() where requests[earlier].entry.revision.offset == superseded.revision.offset {
         guard case .new(var replaced) = verdicts[earlier], replaced.revision == superseded.revision,
           requests[earlier].entry.id == superseded.id.hash64, sameDevice(requests[earlier], requests[later])

@@ -6,7 +6,7 @@ public import Notifications
 public final class ClientMetrics: Sendable {
   private let redis: [String: Counter]
   private let kafka: CounterSet
-  private let events: [EventType: Counter]
+  private let events: [Counter]
   private let eventBytes: Counter
   /// Of ``LaneProducers/prompt``.
   let prompt: ProducerMetrics
@@ -21,8 +21,7 @@ public final class ClientMetrics: Sendable {
   public init(_ registry: MetricRegistry, lane: String, redisErrors: [String]) {
     redis = Dictionary(uniqueKeysWithValues: redisErrors.map { ($0, registry.make(MetricNames.redisErrors, MetricLabel.snakeCase($0))) })
     kafka = registry.makeSet(MetricNames.kafkaErrors)
-    events = Dictionary(
-      uniqueKeysWithValues: EventType.allCases.map { ($0, registry.make(MetricNames.events, MetricLabel.snakeCase($0.rawValue))) })
+    events = EventType.allCases.map { registry.make(MetricNames.events, MetricLabel.snakeCase($0.name)) }
     eventBytes = registry.make(MetricNames.eventBytes)
     prompt = ProducerMetrics(registry, lane, "prompt")
     patient = ProducerMetrics(registry, lane, "patient")
@@ -41,7 +40,7 @@ public final class ClientMetrics: Sendable {
 
   /// Counts an event that Kafka's queue has taken.
   public func emitted(_ type: EventType, bytes: Int) {
-    events[type]?.increment()
+    events[type.rawValue].increment()
     eventBytes.increment(by: bytes)
   }
 }
