@@ -75,7 +75,7 @@ public actor Device {
     connection.begin()
   }
 
-  /// Connects again, after a close code that it does not come back from by itself.
+  /// Connects again after a close code after which it does not reconnect by itself.
   public func reconnect() { connection?.begin() }
 
   /// Leaves in order, and answers when the connection is over and everything is on the disk. It cannot be started again.

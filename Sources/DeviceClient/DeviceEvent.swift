@@ -14,7 +14,7 @@ public enum DeviceEvent: Sendable {
   case frame(Direction, String)
   /// The cluster has welcomed it, at this address.
   case connected(WelcomeFrame, url: String)
-  /// A connection is over: its code, why, and the milliseconds until the next attempt; nil when it does not come back by itself.
+  /// A connection is over: its code, why, and the milliseconds until the next attempt; nil when it does not reconnect by itself.
   case closed(code: UInt16, reason: String, reconnectAfter: Int?)
   /// No connection could be made: why, and the milliseconds until the next attempt; nil when trying again is useless.
   case unreachable(String, reconnectAfter: Int?)
@@ -42,7 +42,7 @@ public enum DeviceEvent: Sendable {
   case goaway(GoawayFrame)
   /// A frame of the cluster is not of the protocol, and is passed over.
   case badFrame(DeviceFrameError)
-  /// The cluster knows that the device signed out; it does not come back.
+  /// The cluster knows that the device signed out; it does not reconnect.
   case unregistered
   /// So many lines of the state file were damaged, and are forgotten.
   case stateDamaged(lines: Int)

@@ -24,7 +24,7 @@ public struct HTTPServerConfiguration: Sendable {
   /// Between two looks at all deadlines.
   public var sweepMilliseconds = 1_000
   /// What `Retry-After` says with 503 and 429 when there are too many connections, in seconds: up to twice this, by lot, so that those
-  /// who were refused together do not come back together.
+  /// who were refused together do not retry together.
   public var retryAfterSeconds = 5
   /// Connections that the kernel holds ready to be accepted.
   public var backlog = 4096

@@ -146,7 +146,7 @@ public final class EmbeddedBroker: @unchecked Sendable {
 
   /// Cuts the connections of a broker, or of all, and refuses new ones.
   public func takeDown(broker id: Int32 = -1) throws(KafkaError) {
-    // It binds its port anew, to keep it, for which nobody else may have the listener that was there.
+    // It binds its port again, to keep it, for which nobody else may have the listener that was there.
     try whileOpen("take broker \(id) down") { cluster in ChildProcess.withoutSpawning { rd_kafka_mock_broker_set_down(cluster, id) } }
   }
 

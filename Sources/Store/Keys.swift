@@ -4,19 +4,24 @@ import Redis
 
 /// Every key that Carillon keeps in Redis.
 ///
-/// Who writes the truth of a bucket does so only where the bucket's markers are; while Redis is rebuilt, only the rebuilder writes, and
-/// looks for `b{B}` instead.
+/// The scripts of `Judge`, `Registrations` and `Results`, `Recipients.pageScript`, `Presences.enterScript` and `refreshScript` work on a
+/// bucket only where its markers are; that of `Markers` only where they have the number that it expects. While Redis is rebuilt, the
+/// rebuilder's scripts look for `b{B}` instead.
+///
+/// These write without a look, and do no harm in a bucket that is lost: `leaveScript` and `gapScript` change only what is still the
+/// session's, `evictScript` and the deletions change something only where their entries are, and a result is kept for a while or not. A
+/// device is put into a person's set, or taken out, from another bucket; whose it is the judge finds out.
 ///
 /// | key | type | what | room |
 /// |---|---|---|---|
 /// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` its person's set, `r` registration, `l` locale, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id | `Device` |
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry | `Mailbox` |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the recipients of a person for an application: the tokens of their devices, in the order of their bytes | `Recipients` |
-/// | `x{B}REVISION` | string, expiring | what the service extensions have left of the request with this revision, of 20 bytes; its target's bucket | `Results` |
+/// | `x{B}REVISION` | string, expiring | what the service extensions have left of the request with this revision, of 20 bytes; or of one of its variants, whose number of 8 bytes follows; the bucket is its target's | `Results` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |
-/// | `tries` | hash | how often each partition was begun at its marker, which record is worked on alone, and how many processes ended with which | `CrashLoops` |
+/// | `tries` | hash | how often each partition was begun at its marker, which group of records is worked on, and how many processes ended with which record alone | `CrashLoops` |
 /// | `cluster` | hash | `kafka`, `prefix`: the Kafka cluster and the topics whose Redis it is | `ClusterIdentity` |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds | `Lanes` |
 /// | `workers` | sorted set | the workers' processes: name → the time of the last heartbeat in milliseconds | `Workers` |
@@ -25,7 +30,7 @@ import Redis
 /// `B` is the bucket: the hash tag that puts the keys of one script call into one slot of a Redis Cluster. A device's bucket is a
 /// hash of its token, a user's one of the user's id. The number of buckets is fixed for the cluster's life.
 ///
-/// A bucket without `k{B}` is one that Redis has lost, or has never had: no script works on it.
+/// A bucket without `k{B}` is one that Redis has lost, or has never had: none of the scripts that look for markers works on it.
 ///
 /// Fields of a device, all in network byte order:
 ///
@@ -88,7 +93,7 @@ struct Keys: Sendable {
   /// A bucket that is being rebuilt.
   func rebuilt(_ bucket: Int) -> String { "b{\(bucket)}" }
 
-  /// What must be there when a script writes to a bucket: its markers, except for the rebuilder.
+  /// What must be there where a script works only on a bucket that is not lost: its markers, except for the rebuilder.
   func guardKey(_ bucket: Int) -> String { isRebuilding ? rebuilt(bucket) : markers(bucket) }
 
   /// The same for the bucket that a device lies in.

@@ -46,8 +46,9 @@ public struct TransformSettings: Sendable {
   public var rememberedRevisions = Defaults.rememberedRevisions
   /// Unfinished records at most; beyond it partitions wait.
   public var inFlight = Defaults.inFlight
-  /// What unfinished records and what is made from them may retain, in bytes; beyond it partitions wait. Records of the common size come to
-  /// `inFlight` far below it.
+  /// What unfinished records and what is made from them may retain, in bytes; beyond it partitions wait. A record counts 2 · (value + 256)
+  /// bytes until nothing but the journal is outstanding for its batch. With values of more than some 245 bytes this is reached before the
+  /// default of `inFlight`, unless many records wait for the journal.
   public var inFlightBytes = 96 << 20
   /// After this long without a word from a worker its partitions go to others, in milliseconds; more where the brokers ask for more.
   public var sessionMilliseconds = Defaults.sessionMilliseconds

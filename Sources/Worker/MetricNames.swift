@@ -124,7 +124,7 @@ public enum MetricNames {
     "What became of records of the devices topic: each that was taken is counted once when it is done.", labels: ["verdict"])
   /// Notifications evicted.
   public static let evicted = Metric<Counter>(
-    "carillon_transform_evicted_total", "Notifications that full mailboxes gave up, those told again included.")
+    "carillon_transform_evicted_total", "Notifications that full mailboxes gave up, those whose event was emitted again included.")
   /// What was found in Redis and is not ours.
   public static let unreadable = Metric<Counter>(
     "carillon_transform_unreadable_total", "What could not be read in Redis, and was removed there.", labels: ["kind"])

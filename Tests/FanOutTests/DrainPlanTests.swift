@@ -4,7 +4,7 @@ import Testing
 @testable import FanOut
 
 @Suite struct DrainPlanTests {
-  /// When each session has to go and its device comes back, in milliseconds from the beginning.
+  /// When each session has to go and its device reconnects, in milliseconds from the beginning.
   private func play(_ count: Int, perSecond: Int, over: Int, serving: Int) -> [(generation: UInt64, end: Int, back: Int)] {
     var plan = DrainPlan(0..<UInt64(count), perSecond: perSecond, overMilliseconds: over, servingMilliseconds: serving)
     var played: [(generation: UInt64, end: Int, back: Int)] = []

@@ -221,7 +221,7 @@ actor LaneFixture {
   /// When each device was welcomed, in milliseconds of the loop's clock.
   var welcomes: [UInt64] { devices.all.compactMap(\.welcomedAt) }
 
-  /// When each device's connection ended, and when it was told to come back, in the same milliseconds.
+  /// When each device's connection ended, and when it was told to reconnect, in the same milliseconds.
   var ends: [(ended: UInt64, comesBack: UInt64, code: UInt16)] {
     devices.all.compactMap { device in
       device.endedAt.map { ($0, $0 + UInt64(device.told ?? 0), device.end?.code.rawValue ?? 0) }

@@ -33,9 +33,9 @@ import Testing
       var silent: [Int] = []
       for _ in 0..<60 { silent.append(try await lane.connect(saysHello: false)) }
       await lane.sayHello(silent)
-      await lane.eventually("each is welcomed or sent away") { $0.count("welcome") + $0.count("goaway") == 60 }
+      await lane.eventually("each is welcomed or told to go away") { $0.count("welcome") + $0.count("goaway") == 60 }
       #expect(await lane.count("goaway") >= 40)
-      await lane.eventually("who is sent away has ended") { $0.ends.count == $0.count("goaway") }
+      await lane.eventually("who is told to go away has ended") { $0.ends.count == $0.count("goaway") }
       let ends = await lane.ends
       #expect(ends.allSatisfy { $0.code == 4009 })
       let back = ends.map(\.comesBack).sorted()

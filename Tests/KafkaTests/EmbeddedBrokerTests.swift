@@ -17,7 +17,7 @@ import Testing
     await broker.close()
   }
 
-  /// Without that librdkafka aborts the process, for the mock cluster cannot bind its port anew.
+  /// Without that librdkafka aborts the process, for the mock cluster cannot bind its port again.
   @Test func aBrokerMayGoDownWhileChildrenBegin() async throws {
     let broker = try EmbeddedBroker()
     let loops = [EventLoop(name: "children-1"), EventLoop(name: "children-2")]

@@ -144,7 +144,7 @@ private struct NaiveTracker {
     #expect(tracker.inFlight == 3)
   }
 
-  /// A lane that goes back reads again what follows; what it had read before and not begun must not stand for that.
+  /// A lane that rewinds reads again what follows; what it had read before and not begun must not stand for that.
   @Test func whatWasReadBeforeGoingBackDoesNotHideWhatIsReadAfterIt() {
     var tracker = PartitionTracker(limit: 10)
     tracker.assign(0, generation: 1)

@@ -363,7 +363,7 @@ import Testing
       history.publish(id)
       history.tell(.delivered, id, at: 3_000_000)
     }
-    // A lane had gone back: the first is told last, and those of the middle twice.
+    // A lane had rewound: the first is told last, and those of the middle twice.
     for id in 1..<200 { history.keep(id, at: 1_000) }
     for id in 50..<150 { history.keep(id, at: 2_000) }
     history.keep(0, at: 2_900_000)

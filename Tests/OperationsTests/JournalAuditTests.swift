@@ -72,7 +72,7 @@ import Worker
   @Test func whatIsToldOnceMoreOrLateIsJoinedWithItsRequest() async throws {
     try await KafkaFixture.with { kafka in
       let cluster = try await Cluster(kafka, requests: 4_000)
-      // A lane went back, twice, and what it had parked comes last.
+      // A lane has rewound, twice, and what it had parked comes last.
       try await cluster.journal(cluster.requests[100...])
       try await cluster.journal(cluster.requests[1_000..<1_700])
       try await cluster.journal(cluster.requests[1_500..<1_600])

@@ -44,7 +44,7 @@ import Testing
       try await judge.remember([1, 2, 3], of: one)
       #expect(try await judge.look(one) == .remembered([1, 2, 3]))
       #expect(try await judge.look(other) == .open)
-      // Also when it was judged meanwhile: what it ends in is told again with the same content.
+      // Also when it was judged meanwhile: what it ends in is emitted again with the same content.
       _ = try await judge.judge([one])
       #expect(try await judge.look(one) == .remembered([1, 2, 3]))
       // Who was given it first has remembered it first.

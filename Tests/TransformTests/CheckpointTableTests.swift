@@ -29,7 +29,7 @@ import Worker
     var table = CheckpointTable(Topics())
     var redis = Array(repeating: [Write](), count: buckets)
     var lane = Array(repeating: Reading(), count: partitions)
-    /// Nothing is applied before the markers were compared.
+    /// Redis is verified: nothing is applied before the markers were compared.
     var isSound = false
     /// What was found wrong; and how often things happened that a history is to have.
     var failure: String?

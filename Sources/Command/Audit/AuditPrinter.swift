@@ -30,7 +30,7 @@ struct AuditPrinter {
     }
     for (count, what) in [
       (findings.derived, "of these endings follow from what else happened, and no event tells them"),
-      (findings.repeats, "events were told again"), (findings.known, "deliveries were dropped by devices that had them"),
+      (findings.repeats, "events were emitted again"), (findings.known, "deliveries were dropped by devices that had them"),
       (findings.staleDropped, "stale deliveries were dropped by devices"),
       (findings.acknowledgedLate, "were acknowledged after their end, and may have been shown before"),
       (findings.late, "entries of the journal came long before or after their requests, or once more"),

@@ -113,7 +113,7 @@ struct DeviceText {
     case .gap(let gap):
       "what came between \(Self.plain(gap.from)) and \(Self.plain(gap.to)) cannot be delivered any more\(gap.channel.map { " (channel \(Self.plain($0)))" } ?? "")"
     case .goaway(let goaway):
-      "the cluster says goodbye: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", reconnect in \($0) ms" } ?? "")"
+      "told to go away: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", reconnect in \($0) ms" } ?? "")"
     case .badFrame(let error): "a frame of the cluster was not understood: \(Self.plain(error.description))"
     case .unregistered: "unregistered: the cluster has forgotten this device"
     case .stateDamaged(let lines): "\(lines) damaged lines of the state file were passed over"

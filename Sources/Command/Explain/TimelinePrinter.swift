@@ -26,7 +26,7 @@ struct TimelinePrinter {
       TerminalText.padded(place(step), 18), step.worker.map(TerminalText.visible) ?? "-",
     ]
     columns += step.details.map { TerminalText.word($0.name, $0.value) }
-    if step.isRepeat { columns.append("(told again)") }
+    if step.isRepeat { columns.append("(emitted again)") }
     return TerminalText.row(columns, width: width)
   }
 

@@ -29,7 +29,7 @@ struct LanePlace: Sendable {
   let loop: EventLoop
   let logger: Logger
   let health: Health
-  /// Where devices connected to the lane before this one, if there was one: there they come back to.
+  /// Where devices connected to the lane before this one, if there was one: they reconnect there.
   let address: SocketAddress?
   /// Told when a client of Kafka has failed for good.
   let onFatal: @Sendable (KafkaError) -> Void
@@ -37,7 +37,7 @@ struct LanePlace: Sendable {
 
 /// What a process does about a lane whose client of Kafka has failed for good.
 struct LaneFailures: Sendable {
-  /// Its devices are sent away within so long: it can do nothing more for them than that.
+  /// Its devices are told to go away within so long: it can do nothing more for them than that.
   static let longestDrain = 10_000
 
   /// How long the lane may take to end before it starts again.

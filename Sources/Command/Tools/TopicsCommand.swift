@@ -7,7 +7,7 @@ import Worker
 enum TopicsCommand {
   static let partitions = Setting(
     "topics.partitions", .integer(1...10_000), default: 12,
-    "Partitions of each topic, but for that of the applications, which has one: the most workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
+    "Partitions of each topic, but for that of the applications, which has one: the maximum number of workers of one kind that can share the work. Never raise those of an existing topic: keys would move."
   )
   static let replication = Setting<Int?>(
     "topics.replication", .integer(1...32), "Copies of each partition. Absent: as the broker is set. Use 3 where nothing may be lost.")

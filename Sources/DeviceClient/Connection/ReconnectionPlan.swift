@@ -22,7 +22,7 @@ struct ReconnectionPlan {
   /// - Parameter addresses: how many there are, at least one.
   init(addresses: Int = 1) { self.addresses = addresses }
 
-  /// The cluster has said when to come back.
+  /// The cluster has said when to reconnect.
   mutating func goaway(_ reconnectAfterMilliseconds: Int) { told = reconnectAfterMilliseconds }
 
   /// A hello was sent, and its connection was lost, given up, or closed by a worker that cannot serve it, before a welcome came.
@@ -49,9 +49,9 @@ struct ReconnectionPlan {
       abandoned -= 1
       reconnection = CloseCode.registrationLost.reconnection
     }
-    // The cluster's word holds for any end that follows it, unless the code forbids to come back.
+    // The cluster's word holds for any end that follows it, unless the code forbids to reconnect.
     if let told, reconnection != .never {
-      // To be sent away in order is no failure: what follows is tried as after a first loss.
+      // To be told to go away is no failure: what follows is tried as after a first loss.
       attempt = -1
       return Reconnection.wait(told: told, jitter: jitter)
     }

@@ -40,7 +40,7 @@ actor StateFile {
       }
     }
     let lines = StateLines.read(bytes)
-    // Something that has lines and not one of them whole is somebody else's file.
+    // Something that has lines and not one of them complete is somebody else's file.
     if lines.records.isEmpty, lines.damaged > 0 || (!bytes.isEmpty && lines.whole == 0 && !bytes.contains(UInt8(ascii: " "))) {
       throw DeviceError(.stateUnusable, "\(path) is no state file of a device: name another file")
     }
@@ -51,13 +51,13 @@ actor StateFile {
     return (lines.records, lines.damaged)
   }
 
-  /// Appends whole lines; when it returns they are on the disk. After a failure nothing more is written: the disk's state is unknown.
+  /// Appends complete lines; when it returns they are on the disk. After a failure nothing more is written: the disk's state is unknown.
   func append(_ bytes: [UInt8]) throws(DeviceError) {
     if let failure { throw failure }
     guard write(bytes, to: descriptor), fdatasync(descriptor) == 0 else { throw failed("written") }
   }
 
-  /// Puts a snapshot in the place of all lines, whole or not at all.
+  /// Puts a snapshot in the place of all lines, completely or not at all.
   func replace(_ bytes: [UInt8]) throws(DeviceError) {
     if let failure { throw failure }
     let draft = path + ".new"

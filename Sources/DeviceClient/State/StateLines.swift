@@ -1,7 +1,8 @@
 internal import JSON
 internal import Notifications
 
-/// The text of the state file: one record a line, each behind a hash of its text, so that a torn or damaged line is told from a whole one.
+/// The text of the state file: one record a line, each behind a hash of its text, so that a torn or damaged line is told from a complete
+/// one.
 enum StateLines {
   private static let hashDigits = 16
 
@@ -24,7 +25,7 @@ enum StateLines {
       while let end = bytes[whole...].firstIndex(of: UInt8(ascii: "\n")) {
         let line = UnsafeRawBufferPointer(rebasing: bytes[whole..<end])
         if let value = value(line) {
-          // A record of a later version is whole, and not understood.
+          // A record of a later version is complete, and not understood.
           if let record = StateRecord(value) { records.append(record) }
         } else {
           damaged += 1

@@ -116,7 +116,7 @@ final class MediaDownload: HTTPBodyHandler {
     }
     guard received <= largest else {
       refusal = MediaType(beginning: beginning).map {
-        ExtensionFailure("its file has more than \($0.maximumBytes) bytes, which is the most for \($0.name)")
+        ExtensionFailure("its file has more than \($0.maximumBytes) bytes, which is the maximum for \($0.name)")
       }
       return false
     }

@@ -71,7 +71,7 @@ extension JSONValue {
 // MARK: Settings
 
 extension SetAndCopy {
-  /// The most changes of one extension.
+  /// The maximum number of changes of one extension.
   static let maximumChanges = 64
 
   /// Of the members `set`, `copy` and `prefix`, each an object whose names are places (JSON pointers).

@@ -1,6 +1,6 @@
 /// How long the extensions of one notification may take together: a value, in the milliseconds of a loop's clock.
 public struct CallBudget: Sendable, Equatable {
-  /// The most that one extension may take, and all those of a notification together.
+  /// The maximum for one extension, and for all those of a notification together.
   public static var longestMilliseconds: Int { 30_000 }
 
   /// What one call gets of it.
@@ -21,7 +21,7 @@ public struct CallBudget: Sendable, Equatable {
 
   /// What the next extension gets.
   ///
-  /// - Parameter limit: the most by its own setting, in milliseconds.
+  /// - Parameter limit: the maximum by its own setting, in milliseconds.
   /// - Returns: nil where no time is left.
   public func share(at now: UInt64, atMost limit: Int) -> Share? {
     guard now < end else { return nil }

@@ -12,9 +12,9 @@ public import Notifications
 ///       }
 ///     }
 public struct ExtensionsFile: Sendable {
-  /// The most bytes that a file may have.
+  /// The maximum size of the file, in bytes.
   public static var maximumBytes: Int { 1 << 20 }
-  /// The most applications.
+  /// The maximum number of applications.
   public static var maximumApplications: Int { 10_000 }
 
   /// The chains by the stable hash of their application.

@@ -13,7 +13,7 @@ public import Notifications
 public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectable {
   /// The longest key file, in bytes.
   public static var maximumFileBytes: Int { KeyFile.maximumBytes }
-  /// The most keys of a file.
+  /// The maximum number of keys in a file.
   public static var maximumKeys: Int { 1_000 }
 
   /// The key ids in the order of the file.

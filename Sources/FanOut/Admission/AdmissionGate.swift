@@ -1,8 +1,8 @@
-/// Which hellos are worked on, which wait, and which are told when to come back: a value, so that a storm can be played without one.
+/// Which hellos are worked on, which wait, and which are told when to retry: a value, so that a storm can be played without one.
 ///
 /// A hello costs Redis several calls, so a lane takes so many per second and has so many under way at most. What comes beyond waits in
 /// order, as long as it can be expected to get its turn in time. Whoever is refused is given a time of their own after that, one
-/// behind the other at the same rate, so that those who were refused together do not come back together.
+/// behind the other at the same rate, so that those who were refused together do not retry together.
 struct AdmissionGate {
   /// What a hello is answered with.
   enum Verdict: Equatable {
@@ -30,6 +30,7 @@ struct AdmissionGate {
   /// Where `waiting` begins: what lies before has gone.
   private var head = 0
   private(set) var inFlight = 0
+  /// The credit of the rate: how many hellos may begin now.
   private var tokens: Double
   private var filledAt: UInt64 = 0
   /// The time that was given to the last who was refused.
@@ -108,7 +109,7 @@ struct AdmissionGate {
     return nil
   }
 
-  /// One that has waited too long, and the milliseconds after which it may come back. Nil: none.
+  /// One that has waited too long, and the milliseconds after which it may retry. Nil: none.
   mutating func overdue(now: UInt64) -> (generation: UInt64, retryAfter: Int)? {
     guard head < waiting.count, now - min(now, waiting[head].since) > UInt64(waitMilliseconds) else { return nil }
     let generation = waiting[head].generation

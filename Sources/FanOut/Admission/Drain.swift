@@ -1,6 +1,6 @@
 import EventLoop
 
-/// How a lane goes down: its devices are served until each one's moment has come, and come back elsewhere no faster than the ceiling.
+/// How a lane goes down: its devices are served until each one's moment has come, and reconnect elsewhere no faster than the ceiling.
 struct Drain {
   /// How long a device that is going may take to acknowledge what it was sent, in milliseconds.
   private static let goAwayMilliseconds = 500

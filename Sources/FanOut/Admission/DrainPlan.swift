@@ -1,15 +1,15 @@
 import Notifications
 
-/// When each session of a lane that is going down has to go, and when its device is to come back: a value.
+/// When each session of a lane that is going down has to go, and when its device is to reconnect: a value.
 ///
 /// The devices' returns are spread evenly over a window in which no second has more of them than the ceiling, each at a random moment of
-/// a share of its own. A device is served until its moment has come; only those whose moment lies behind the time that there is are sent
-/// away before, and told how long to wait.
+/// a share of its own. A device is served until its moment has come; only those whose moment lies behind the time that there is are told
+/// before that to go away, and how long to wait.
 struct DrainPlan {
   /// A session that has to go now.
   struct GoAway: Equatable {
     let generation: UInt64
-    /// When its device is to come back, in milliseconds from its end.
+    /// When its device is to reconnect, in milliseconds from its end.
     let reconnectAfter: Int
   }
 
@@ -29,7 +29,7 @@ struct DrainPlan {
   ///   - servingMilliseconds: how long sessions may still be served.
   init(_ sessions: some Sequence<UInt64>, perSecond: Int, overMilliseconds: Int, servingMilliseconds: Int) {
     let order = sessions.shuffled()
-    // No device stays away for longer, so what does not fit comes back faster than the ceiling.
+    // No device stays away for longer, so those that do not fit reconnect faster than the ceiling.
     let planned = max(Double(overMilliseconds), Double(order.count) * 1000 / Double(max(1, perSecond)))
     let window = min(planned, Double(Reconnection.longestTold))
     let share = window / Double(max(1, order.count))

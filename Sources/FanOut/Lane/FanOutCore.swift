@@ -171,7 +171,7 @@ final class FanOutCore {
 
   // MARK: The end
 
-  /// Tells each device when to come back, closes its session, and waits until Kafka has what was acknowledged.
+  /// Tells each device when to reconnect, closes its session, and waits until Kafka has what was acknowledged.
   func drain(withinMilliseconds milliseconds: Int) async {
     admission.drain()
     server?.stopAccepting()

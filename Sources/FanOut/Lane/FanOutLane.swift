@@ -45,7 +45,7 @@ public actor FanOutLane {
 
   private func perform(_ task: LaneTask) async { await core?.perform(task) }
 
-  /// Tells the devices when to come back, finishes what is under way and closes everything.
+  /// Tells the devices when to reconnect, finishes what is under way and closes everything.
   ///
   /// - Parameter milliseconds: what is not done by then stays in the mailboxes.
   public func drain(withinMilliseconds milliseconds: Int) async {

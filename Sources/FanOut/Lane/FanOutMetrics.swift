@@ -16,7 +16,7 @@ enum DeliveryVerdict: Int, CaseIterable {
   case otherOwner
   /// Its application is stopped, or was when it was published.
   case filtered
-  /// The device was told to go; it finds the notification in its mailbox when it comes back.
+  /// The device was told to go away; it finds the notification in its mailbox when it reconnects.
   case leaving
   /// No such session is here: it was closed meanwhile.
   case noSession

@@ -32,7 +32,7 @@ final class LaneMembership {
     timer.handler = { [unowned self] in beat() }
   }
 
-  /// Takes a partition that no living lane has, or the least taken one, and begins to beat.
+  /// Takes a partition that no living lane has, or one that the fewest lanes have, and begins to beat.
   func claim(partitions: Int) async throws(StoreError) -> Int32 {
     let claim = try await lanes.claim(name: name, lifetimeMilliseconds: lifetime, partitions: partitions)
     self.claim = claim

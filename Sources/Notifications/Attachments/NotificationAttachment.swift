@@ -15,7 +15,7 @@ public struct Media: Sendable, Hashable {
 
 /// A file that a notification comes with: an image, a piece of music, a video (`UNNotificationAttachment`).
 public struct NotificationAttachment: Sendable, Equatable {
-  /// The most attachments of a notification.
+  /// The maximum number of attachments of a notification.
   public static var maximum: Int { 10 }
   /// The longest identifier, in bytes.
   public static var identifierBytes: Int { 64 }

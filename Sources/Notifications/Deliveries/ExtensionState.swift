@@ -32,7 +32,7 @@ public enum ExtensionState: UInt8, Sendable, CaseIterable {
 /// The service extensions that a notification has passed, as an entry has them: of each the state (1 byte) and the name behind its length
 /// (1 byte), in the order in which they were passed.
 public struct ExtensionStates {
-  /// The most extensions that an application has: so many fit into a field of 255 bytes.
+  /// The maximum number of extensions that an application has: so many fit into a field of 255 bytes.
   public static var maximum: Int { 8 }
   /// The longest name of an extension, in bytes.
   public static var longestName: Int { 24 }

@@ -4,7 +4,7 @@
 public struct RecordCodingError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The field.
   public let field: String
-  /// The most bytes it may take.
+  /// The maximum number of bytes that it may take.
   public let limit: Int
 
   /// Always false: the same field is as long the next time.

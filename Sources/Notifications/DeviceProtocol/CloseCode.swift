@@ -153,7 +153,7 @@ public enum Reconnection: Sendable, Equatable {
   ///   - jitter: a random number from 0 to 1.
   public static func wait(told: Int, jitter: Double) -> Int {
     let share = min(max(jitter, 0), 1)
-    // Those who were all told the same absurd time must not come back together.
+    // Those who were all told the same absurd time must not reconnect together.
     guard told <= longestTold else { return longestTold / 2 + Int(share * Double(longestTold / 2)) }
     return max(told, 0) + Int(share * Double(firstWindow))
   }
@@ -166,7 +166,7 @@ public enum Reconnection: Sendable, Equatable {
   /// - Parameters:
   ///   - attempt: 0 for the first attempt after the close.
   ///   - told: `reconnectAfterMs`, if a `goaway` came.
-  ///   - jitter: a random number from 0 to 1, so that a fleet does not come back at once.
+  ///   - jitter: a random number from 0 to 1, so that a fleet does not reconnect at once.
   public func wait(attempt: Int, told: Int?, jitter: Double) -> Int? {
     switch self {
     case .never: return nil

@@ -6,9 +6,9 @@ public struct WelcomeFrame: Sendable, Equatable {
     public var frameBytes: Int
     /// The longest text of a response, in bytes.
     public var userTextBytes: Int
-    /// The most categories, and the most actions of each.
+    /// The maximum number of categories.
     public var categories: Int
-    /// The most actions of a category.
+    /// The maximum number of actions of a category.
     public var actions: Int
 
     /// Limits; all but the largest frame are the protocol's.
@@ -56,7 +56,7 @@ public struct WelcomeFrame: Sendable, Equatable {
 
 /// The frame `goaway`: the connection ends soon.
 public struct GoawayFrame: Sendable, Equatable {
-  /// When to come back, in milliseconds from now; `nil` when it does not say, or says something else than a whole number from 0 on.
+  /// When to reconnect, in milliseconds from now; `nil` when it does not say, or says something else than a whole number from 0 on.
   public var reconnectAfterMs: Int?
   /// Why: a name of the close codes' table.
   public var reason: String

@@ -14,9 +14,9 @@ public struct NotificationCategory: Sendable, Equatable {
     case hiddenPreviewsShowSubtitle
   }
 
-  /// The most categories that one application registers.
+  /// The maximum number of categories that one application registers.
   public static var maximum: Int { 100 }
-  /// The most actions of a category.
+  /// The maximum number of actions of a category.
   public static var maximumActions: Int { 10 }
   /// The longest identifier of a category or an action, in bytes.
   public static var identifierBytes: Int { 128 }

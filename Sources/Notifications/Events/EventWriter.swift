@@ -4,7 +4,7 @@ internal import JSON
 ///
 /// A lane keeps one. After `write` the headers and the value are those of the event until the next `write`.
 public struct EventWriter: ~Copyable {
-  /// The most that is told of texts a producer wrote wrongly, in bytes.
+  /// The maximum that is quoted of a text that a producer wrote wrongly, in bytes.
   public static var longestText: Int { 640 }
 
   private let source: String

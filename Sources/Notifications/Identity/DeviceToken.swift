@@ -2,9 +2,9 @@
 ///
 /// Nobody assumes more of a token than that. The text form is kept, since that is what keys and frames hold.
 public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
-  /// The fewest digits there may be.
+  /// The minimum number of digits.
   public static var shortest: Int { 64 }
-  /// The most digits there may be.
+  /// The maximum number of digits.
   public static var longest: Int { 512 }
 
   /// The digits in lower case.

@@ -14,7 +14,7 @@ public enum RejectionReason: String, Sendable, CaseIterable {
   case badMessageID = "BadMessageId"
   /// `apns-priority` is none of 10, 5 and 1, or does not go with the push type.
   case badPriority = "BadPriority"
-  /// `apns-topic` is no application, or lacks the suffix of its push type.
+  /// `apns-topic` is no application, or the suffix of its push type is missing.
   case badTopic = "BadTopic"
   /// The device belongs to another application.
   case deviceTokenNotForTopic = "DeviceTokenNotForTopic"

@@ -1,6 +1,6 @@
 /// Elements by offset, of which only those within a bounded stretch lie in memory. A value.
 ///
-/// It grows until it has its most slots; from then on one that comes takes the slot of the one that lies a whole ring away.
+/// It grows until it has its maximum of slots; from then on one that comes takes the slot of the one that lies a whole ring away.
 struct OffsetRing<Element> {
   private var slots: [(offset: Int64, element: Element)?]
   private let maximum: Int

@@ -77,7 +77,7 @@ public struct LagHistory: Sendable {
         }
         var sum = counted[partition] ?? (0, 0, sample.moment)
         sum.written += place.log.upperBound - old.log.upperBound
-        // What was missed was not finished, and who goes back finishes nothing meanwhile.
+        // What was missed was not finished, and who rewinds finishes nothing meanwhile.
         sum.finished += max(0, (place.committed ?? 0) - max(old.committed ?? 0, old.log.lowerBound))
         counted[partition] = sum
       }

@@ -2,8 +2,9 @@ import Redis
 
 /// Where devices are connected: what sessions ask and tell. Loop-confined.
 ///
-/// Keys of its scripts are always the device's hash, its mailbox and the markers of their bucket. Where Redis has lost the bucket the answer
-/// is `{-2}`, and nothing is changed.
+/// Keys of its scripts are always the device's hash, its mailbox and the markers of their bucket. Where Redis has lost the bucket,
+/// `enterScript` and `refreshScript` answer `{-2}` and change nothing. `leaveScript` and `gapScript` do not look: they change only what is
+/// still the session's, of which a lost bucket has nothing.
 public final class Presences {
   private let shards: Shards
   private let calls = Calls()

@@ -4,16 +4,16 @@ import Redis
 extension Judge {
   /// The one atomic call of the transform stage: judges requests in order, and applies them.
   ///
-  /// A verdict is the same when a record comes again, so its events can simply be said again; so what was applied before is looked for before
-  /// anything else, the registration included. What a verdict means is said at `Verdict`.
+  /// A verdict is the same when a record comes again, so its events can simply be emitted again; so what was applied before is looked for
+  /// before anything else, the registration included. What a verdict means is said at `Verdict`.
   ///
   /// What a device has in Redis may be nothing that can be read: that is the verdict on its own requests, and the others of the call have
-  /// theirs. The least is done for each request. What only bounds what is kept is done for one of `SLACK` requests, which the length of the
-  /// window of ids tells, and with each new generation of ids.
+  /// theirs. As little as possible is done for each request. What only bounds what is kept is done for one of `SLACK` requests, which the
+  /// length of the window of ids tells, and with each new generation of ids.
   static let script = RedisScript(
     """
     -- KEYS, per request: the device's hash, its mailbox; at last the markers of each bucket in which they lie.
-    -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the most entries of a mailbox; ids remembered; collapse
+    -- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the maximum of entries; ids remembered; collapse
     --       revisions remembered; the heads of all requests, one behind the other; then per request
     --       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
     -- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request

@@ -6,7 +6,7 @@ public enum Verdict {
   case stale(by: JournalReference)
   /// It is in the mailbox now (or, past its expiration, only remembered).
   case new(Application)
-  /// It was applied before, from this same record: everything is said and done again as at the first time.
+  /// It was applied before, from this same record: everything is emitted and done again as at the first time.
   case again(Application)
   /// The same apns-id came before from another record.
   case duplicate

@@ -9,7 +9,7 @@ public final class Lanes {
   /// Of these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// Takes a partition that no living lane has, or the least taken one.
+  /// Takes a partition that no living lane has, or one that the fewest lanes have.
   ///
   /// Key: the lanes. Arguments: the lane's name, milliseconds after which a silent lane is dead, the number of partitions. Answers the
   /// partition.

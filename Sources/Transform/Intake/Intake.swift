@@ -143,7 +143,7 @@ final class Intake {
     }
   }
 
-  /// A partition was begun once more, since Redis was in doubt: it is suspected as it was.
+  /// A partition was begun once more, since Redis was unverified: it is suspected as it was.
   func startedAgain(_ partition: MarkedPartition) {
     if groups.startedAgain(partition) { crashes.bisects(true) }
   }

@@ -1,7 +1,7 @@
 /// Which requests may ask for a page of their person's devices: a value. One request becomes as many as the person has devices, so what is
-/// under way is bound by what the pages hold, and not by the number of requests alone.
+/// under way is bound by what the pages retain, and not by the number of requests alone.
 struct RecipientPages {
-  /// Pages that are asked for and have not come: what they will hold is not known yet.
+  /// Pages that are asked for and have not come: what they will retain is not known yet.
   private var asked = 0
   /// Bytes of the entries of pages that have come and are not judged.
   private var bytes = 0
@@ -45,7 +45,7 @@ struct RecipientPages {
   /// A page that was asked for has come, or will not.
   mutating func came() { asked -= 1 }
 
-  /// A page that has come holds so many bytes until it is judged.
+  /// A page that has come retains so many bytes until it is judged.
   mutating func hold(_ size: Int) { bytes += size }
 
   /// A page is judged, or given up.

@@ -22,7 +22,7 @@ struct RecipientPaging {
     fileprivate var unjudged = 0
     /// The greatest token of the present page: where the next begins.
     fileprivate(set) var last = ArenaSpan()
-    /// What the present page holds until it is judged.
+    /// Bytes that the present page retains until it is judged.
     fileprivate var bytes = 0
     /// The verdicts on the devices of the present page.
     private(set) var page: [(token: ArenaSpan, judgement: JournalJudgement)] = []
@@ -115,7 +115,7 @@ struct RecipientPaging {
   /// Whether the present page is judged, and all of it worked.
   func isJudged(_ record: borrowing InFlightRecord) -> Bool { record.recipients?.unjudged == 0 }
 
-  /// What comes next; a page that is judged holds nothing any more.
+  /// What comes next; a page that is judged retains nothing any more.
   mutating func step(_ record: inout InFlightRecord) -> Step {
     guard let progress = record.recipients, progress.unjudged == 0 else { return .wait }
     leave(&record)
@@ -123,7 +123,7 @@ struct RecipientPaging {
     return progress.isComplete ? .end : .next
   }
 
-  /// What the present page held is free.
+  /// What the present page retained is free.
   mutating func leave(_ record: inout InFlightRecord) {
     guard let bytes = record.recipients?.bytes else { return }
     record.recipients?.bytes = 0

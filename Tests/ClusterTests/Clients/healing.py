@@ -457,7 +457,7 @@ async def older(arguments, folder):
         async with Device(url, None, **{key: absent[key] for key in ("device", "user")}) as late:
             await until(lambda: set(bodies(late)) == {"second", "further"}, "what Redis had forgotten is there", 30, lambda: bodies(late))
         returns = [line for line in open(os.path.join(folder, "workers.log")) if "rewinding" in line]
-        expect(returns, "the worker has gone back")
+        expect(returns, "the worker has rewound")
         # The device remembers by its ids; that it was told again of one that it has is no fault of the cluster's.
         expect(len(bodies(present)) >= 3, "all were sent")
 

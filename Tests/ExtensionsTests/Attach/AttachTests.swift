@@ -138,7 +138,7 @@ import Testing
     (
       "too much for its type",
       .endless("HTTP/1.1 200 OK\r\ncontent-length: 20000000\r\n\r\nGIF89a", then: String(repeating: gif, count: 50)),
-      "more than 10485760 bytes, which is the most for image/gif"
+      "more than 10485760 bytes, which is the maximum for image/gif"
     ),
     (
       "too much without a length",

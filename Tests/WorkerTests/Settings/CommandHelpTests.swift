@@ -13,7 +13,7 @@ import Worker
 
         Usage: carillon fan-out [flags]
 
-        Runs until it is told to end; then it tells each device when to come back, and drains.
+        Runs until it is told to end; then it tells each device when to reconnect, and drains.
 
         Sessions
           --window N                  Notifications unacknowledged at most per session.
@@ -73,7 +73,7 @@ import Worker
 
         Usage: carillon fan-out [flags]
 
-        Runs until it is told to end; then it tells each device when to come back, and drains.
+        Runs until it is told to end; then it tells each device when to reconnect, and drains.
 
         Sessions
           --window N                  Notifications unacknowledged at most per session. (default 32)

@@ -33,7 +33,7 @@ enum ExampleProgram {
         [
           Command(
             "fan-out", "holds the connections of devices and delivers to them",
-            discussion: "Runs until it is told to end; then it tells each device when to come back, and drains.",
+            discussion: "Runs until it is told to end; then it tells each device when to reconnect, and drains.",
             groups: [
               SettingGroup("Sessions", [window, outbox, hello, compress, listen]), SettingGroup("Log", [], advanced: [format]), everywhere,
             ],

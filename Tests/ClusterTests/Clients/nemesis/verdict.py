@@ -114,8 +114,9 @@ class DeviceLog:
 
 
 class Verdict:
-    """`has_losses`: faults take away what Redis had, so that not every repeat can be known for one; `has_eras`: topics are made anew, which
-    the cluster may find for some partitions later than for others, so that it may order requests of the same millisecond otherwise."""
+    """`has_losses`: faults take away what Redis had, so that not every repeat can be known for one; `has_eras`: topics get new
+    incarnations, which the cluster may find for some partitions later than for others, so that it may order requests of the same
+    millisecond otherwise."""
 
     def __init__(self, plan, folder, count, has_losses, has_eras):
         self.has_losses, self.has_eras = has_losses, has_eras
