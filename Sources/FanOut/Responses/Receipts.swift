@@ -22,7 +22,9 @@ final class Receipts {
     buffer.reset()
     ReceiptView.append(of: entry, revision: revision, deviceHash: deviceHash, to: &buffer)
     let tag = buffer.withUnsafeBytes { bytes in
-      key.withAuthenticationCode(bytes) { code in (code.loadUnaligned(as: UInt64.self), code.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) }
+      key.withAuthenticationCode(bytes) { (code: UnsafeRawBufferPointer) -> (UInt64, UInt64) in
+        (code.loadUnaligned(as: UInt64.self), code.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+      }
     }
     withUnsafeBytes(of: tag) { buffer.append($0) }
     return try buffer.withUnsafeBytes { try Base64.withText(url: $0, body) }

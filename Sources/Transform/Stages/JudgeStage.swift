@@ -39,7 +39,7 @@ final class JudgeStage: JudgeHandler {
   }
 
   /// Whether Redis has enough to do. What waits there is written out for it, and gone from the processor's caches when it answers: more
-  /// than so many calls, of up to 64 requests, gain nothing.
+  /// than so many calls, of up to 64 requests, cost more than they gain. They are twenty milliseconds of its work.
   var isBusy: Bool { judge.callsInFlight >= Self.callsMaximum }
 
   /// Whether that has come down, so that what goes on is worth its turn.
