@@ -8,7 +8,7 @@ public import EventLoop
 public final class OffsetCommitter {
   /// Partitions that leave as soon as nothing of them is in flight and their last offsets are committed.
   private struct Leaving {
-    var indexes: [Int]
+    var partitions: [AssignedPartition]
     var revocation: Revocation
     var deadline: Timer
     var left: () -> Void
@@ -60,15 +60,14 @@ public final class OffsetCommitter {
     _ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation, withinMilliseconds milliseconds: Int,
     _ left: @escaping () -> Void = {}
   ) {
-    let indexes = partitions.map(\.index)
     guard !isLost else {
-      for index in indexes { tracker.revoke(index) }
+      revoke(partitions)
       left()
       return revocation.finish()
     }
     let deadline = Timer(on: loop) { [weak self] in self?.overdue(revocation) }
     deadline.start(after: milliseconds)
-    leaving.append(Leaving(indexes: indexes, revocation: revocation, deadline: deadline, left: left))
+    leaving.append(Leaving(partitions: partitions, revocation: revocation, deadline: deadline, left: left))
     lookForLeaving()
   }
 
@@ -113,12 +112,23 @@ public final class OffsetCommitter {
   public func close() {
     timer?.close()
     timer = nil
-    for each in leaving {
-      each.deadline.close()
-      each.left()
-      each.revocation.finish()
-    }
+    let going = leaving
     leaving = []
+    for each in going { end(each) }
+  }
+
+  private func end(_ each: Leaving) {
+    each.deadline.close()
+    revoke(each.partitions)
+    each.left()
+    each.revocation.finish()
+  }
+
+  /// Those that have not been assigned again meanwhile.
+  private func revoke(_ partitions: [AssignedPartition]) {
+    for partition in partitions where tracker.progress(of: partition.index)?.generation == partition.generation {
+      tracker.revoke(partition.index)
+    }
   }
 
   private func send(_ offsets: [CommitOffset], _ then: @escaping () -> Void) {
@@ -147,7 +157,7 @@ public final class OffsetCommitter {
   /// Lets those leave of whom nothing is in flight any more; one commit at a time, so that none can overtake another.
   private func lookForLeaving() {
     for each in leaving where !each.isCommitting {
-      if each.isOverdue || each.indexes.allSatisfy({ tracker.inFlight(of: $0) == 0 }) { leave(each.revocation) }
+      if each.isOverdue || each.partitions.allSatisfy({ tracker.inFlight(of: $0.index) == 0 }) { leave(each.revocation) }
     }
   }
 
@@ -162,14 +172,10 @@ public final class OffsetCommitter {
       return
     }
     leaving[place].isCommitting = true
-    let indexes = leaving[place].indexes
+    let indexes = leaving[place].partitions.map(\.index)
     let gone = { [self] in
       guard let place = leaving.firstIndex(where: { $0.revocation === revocation }) else { return }
-      let each = leaving.remove(at: place)
-      each.deadline.close()
-      for index in indexes { tracker.revoke(index) }
-      each.left()
-      revocation.finish()
+      end(leaving.remove(at: place))
       lookForLeaving()
     }
     let advanced = tracker.takeAdvanced(of: indexes)

@@ -131,6 +131,7 @@ final class TransformCore: TransformTaskRunner {
     case .askForApplications: if let admin { await applications.ask(admin) }
     case .askForLogs: if let admin { await lag.ask(admin) }
     case .askForMembers: if let admin { await member?.askForMembers(admin) }
+    case .dropEnded: pipeline?.dropEnded()
     case .takeTurn: intake?.turnCame()
     }
   }
@@ -344,7 +345,8 @@ extension TransformCore: ConsumerHandler {
     // A failed lane's records cannot come to their end: the next lane reads them again.
     let milliseconds = hasFailed ? 0 : Self.revocationMilliseconds
     committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: milliseconds) { [weak self] in
-      self?.left(partitions, isLost: isLost)
+      // Where nobody waited any more they may be somebody else's already.
+      self?.left(partitions, isLost: isLost || revocation.isFinished)
     }
     journal?.hurry(forMilliseconds: Self.partingMilliseconds)
   }
@@ -353,7 +355,8 @@ extension TransformCore: ConsumerHandler {
   private func left(_ partitions: [AssignedPartition], isLost: Bool) {
     intake?.left(partitions, isLost: isLost)
     checkpoints.left(partitions)
-    pipeline?.dropEnded()
+    // Not at once: a batch may just be looked at, and what is let go of makes room for more of it.
+    run(.dropEnded)
   }
 
   func consumerFailed(_ error: KafkaError) { failed(error) }

@@ -184,7 +184,8 @@ public enum MetricNames {
     "carillon_transform_in_flight_limit", "Records that may be in flight; beyond it partitions wait.")
   /// What unfinished records retain.
   public static let inFlightBytes = Metric<Gauge>(
-    "carillon_transform_in_flight_bytes", "Bytes that the records in flight retain, with what was made from them.")
+    "carillon_transform_in_flight_bytes",
+    "Bytes that the records in flight retain, with what was made from them, and what Kafka does not have of the journal.")
   /// Their bound.
   public static let inFlightBytesLimit = Metric<Gauge>(
     "carillon_transform_in_flight_bytes_limit", "Bytes that the records in flight may retain; beyond it partitions wait.")

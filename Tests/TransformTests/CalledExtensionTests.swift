@@ -351,7 +351,7 @@ import Worker
   @Test func whatIsUnderWayWhenItsPartitionIsGivenUpIsLeftToTheNextOwner() async throws {
     let work = Marking()
     let source = Self.source(work)
-    try await TransformFixture.with({ $0.extensions = source }, partitions: 2, sessionMilliseconds: 12_000) { lane in
+    try await TransformFixture.with({ $0.extensions = source }, partitions: 2, sessionMilliseconds: 6_000) { lane in
       let tokens = TransformFixture.tokens(in: [(0, 2)])
       try await lane.register(tokens, for: "ada")
       for (partition, token) in tokens.enumerated() {
@@ -359,9 +359,9 @@ import Worker
       }
       await lane.eventually("both are called") { await work.calls.count == 2 }
       try await lane.beside(1) { _ in
-        await lane.eventually("work on one of them has stopped") { await work.cancelled == 1 }
-        #expect(lane.count(.revoked) == 1)
-        await lane.eventually("the next owner calls") { await work.calls.count == 3 }
+        // Both, where the machine stands still for longer than a session.
+        await lane.eventually("work on one of them has stopped") { await work.cancelled >= 1 && lane.count(.revoked) >= 1 }
+        await lane.eventually("the next owner calls") { await work.calls.count >= 3 }
       }
     }
   }

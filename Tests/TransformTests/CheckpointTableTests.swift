@@ -236,4 +236,19 @@ import Worker
     #expect(verified > 4_000 && rewound > 4_000, "\(verified), \(rewound)")
     #expect(taken > 400 && unanswered > 500 && silent > 1_000, "\(taken), \(unanswered), \(silent)")
   }
+
+  @Test func onlyAPartitionThatIsThereHasUnconfirmedMarkers() {
+    var table = CheckpointTable(Topics())
+    func assigned(_ partition: Int) -> AssignedPartition {
+      AssignedPartition(
+        topicPartition: TopicPartition(Topics().requests, Int32(partition)), index: partition, generation: 1, startOffset: nil,
+        startsAgain: false)
+    }
+    for partition in 0..<2 { table.began(assigned(partition), at: Marker(offset: 5, timestamp: 1_005)) }
+    #expect(table.hasUnconfirmed)
+    table.left([assigned(0)])
+    #expect(table.hasUnconfirmed && table.isUnconfirmed(1) && !table.isUnconfirmed(0))
+    table.left([assigned(1)])
+    #expect(!table.hasUnconfirmed)
+  }
 }

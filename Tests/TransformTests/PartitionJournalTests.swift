@@ -99,6 +99,26 @@ import Testing
     #expect(journal.reported(1, isDurable: true) == [ticket])
   }
 
+  @Test func itRetainsARecordUntilKafkaHasItAndAllBeforeIt() {
+    let journal = PartitionJournal(partition: 0, incarnation: 0)
+    var sizes: [Int] = []
+    for number in 1...3 {
+      for offset in 0..<number { journal.append(JournalPlace(offset: Int64(offset), timestamp: 5), Self.judgement(offset), now: 9) }
+      #expect(journal.bytes == sizes.reduce(journal.openBytes, +))
+      sizes.append(journal.openBytes)
+      _ = journal.seal(UInt32(number))
+    }
+    journal.send { _, _, _ in true }
+    _ = journal.reported(2, isDurable: true)
+    _ = journal.reported(1, isDurable: false)
+    #expect(journal.bytes == sizes.reduce(0, +), "the second has to wait, and the first is sent again")
+    journal.send { _, _, _ in true }
+    _ = journal.reported(1, isDurable: true)
+    #expect(journal.bytes == sizes[2])
+    _ = journal.reported(3, isDurable: true)
+    #expect(journal.bytes == 0)
+  }
+
   @Test func requestsOfATopicMadeAgainHaveRecordsOfTheirOwn() {
     let journal = PartitionJournal(partition: 0, incarnation: 0)
     journal.append(JournalPlace(offset: 7, timestamp: 5), Self.judgement(7), now: 9)

@@ -227,6 +227,24 @@ import Worker
     }
   }
 
+  @Test func aRequestForAnotherApplicationThanItsDevicesIsRejectedAndSaysSo() async throws {
+    try await TransformFixture.with { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      let headers: [TestRecord.Header] = [.init("target", "device:" + token), .init("apns-topic", "com.example.news")]
+      let request = TestRecord(key: token, #"{"aps":{"alert":"x"}}"#, headers: headers, partition: 0)
+      try await lane.kafka.publish([request], to: lane.topics.requests)
+      let letter = try #require(try await lane.kafka.records(of: lane.topics.deadLetters, count: 1).first)
+      func header(_ header: DeadLetterHeader) -> String? {
+        letter.headers.first { $0.name == header.rawValue }?.value.map { String(decoding: $0, as: UTF8.self) }
+      }
+      #expect(header(.reason) == "DeviceTokenNotForTopic")
+      #expect(header(.field) == "apns-topic")
+      #expect(header(.rule) == "The device is registered for another application than the topic names.")
+      #expect(lane.count(.rejected) == 1)
+    }
+  }
+
   /// A policy may be changed while a worker runs.
   @Test func nothingIsJudgedWhileRedisMayThrowItAway() async throws {
     try await TransformFixture.with({ $0.store.inspectionMilliseconds = 50 }) { lane in

@@ -190,6 +190,7 @@ final class FanOutCore {
     await consumer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     await events.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     shards.close()
+    sessions.acknowledgements.close()
     (owner, consumer, server) = (nil, nil, nil)
   }
 

@@ -89,6 +89,12 @@ final class Acknowledgements {
     }
   }
 
+  /// Nothing is waited for any more: what Kafka has not said that it has stays in the mailboxes.
+  func close() {
+    slots = SlotTable()
+    unsent = []
+  }
+
   /// Reports of events: what Kafka has is deleted from the mailboxes, one call for each device.
   func reported(_ reports: [(slot: Int, failed: Bool)]) {
     var done: [Acknowledgement] = []

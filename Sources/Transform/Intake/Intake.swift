@@ -104,7 +104,11 @@ final class Intake {
 
   /// Partitions have gone, and what was in flight of them is finished, or nobody waits for it any more.
   func left(_ partitions: [AssignedPartition], isLost: Bool) {
-    let marked = partitions.map { checkpoints.table.marked($0.topicPartition) }
+    // One that has come back meanwhile may be suspected again.
+    let gone = partitions.filter { gone in
+      consumer?.assignment.contains { $0.index == gone.index && $0.generation != gone.generation } != true
+    }
+    let marked = gone.map { checkpoints.table.marked($0.topicPartition) }
     let noted = groups.leave(marked, isLost: isLost)
     if !noted.isEmpty { crashes.bisects(groups.isNeeded) }
     if isLost { crashes.leftToAnother(noted) } else { crashes.left(marked, suspected: noted) }

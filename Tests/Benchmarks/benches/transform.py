@@ -127,7 +127,7 @@ class TransformStage:
                     raise SystemExit(f"not all of {count} records were judged")
                 # Seldom: who asks takes its time from the worker, and nobody asks the floor.
                 left = (count - done) * (time.time() - start[0]) / max(1, done - start[1])
-                time.sleep(min(1, max(0.02, left / 2)))
+                time.sleep(min(0.3, max(0.02, left / 2)))
             seconds, records, *spent = (after - before for before, after in zip(start, reading()))
             passed = worker.labels("carillon_transform_extensions_total")
         finally:
