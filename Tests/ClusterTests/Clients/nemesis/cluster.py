@@ -152,6 +152,9 @@ class Worker(Child):
         self.send(signal.SIGCONT)
 
     async def retire(self, number=signal.SIGTERM):
+        # On a busy machine it may not even have begun.
+        while self.child is None:
+            await asyncio.sleep(0.05)
         self.is_wanted = False
         self.expect(number)
         await self.end(number, 90)
