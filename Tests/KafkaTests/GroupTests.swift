@@ -4,12 +4,16 @@ import TestSupport
 import Testing
 
 @Suite struct GroupTests {
+  /// A topic with ten records in its only partition, and the name of a group for it.
+  private static func tenRecords(_ kafka: KafkaFixture) async throws -> (topic: String, partition: TopicPartition, group: String) {
+    let topic = try await kafka.topic()
+    try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
+    return (topic, TopicPartition(topic, 0), KafkaFixture.unique("group"))
+  }
+
   @Test func onlyThePrefixIsCommittedAndReadingGoesOnThere() async throws {
     try await KafkaFixture.with { kafka in
-      let topic = try await kafka.topic()
-      let partition = TopicPartition(topic, 0)
-      let group = KafkaFixture.unique("group")
-      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
+      let (topic, partition, group) = try await Self.tenRecords(kafka)
       // About so long the embedded broker has the second one wait.
       let session = ["session.timeout.ms": "12000"]
       let first = try await ConsumerLane.member("first", of: group, kafka, session, reading: topic, finishing: .never)
@@ -30,10 +34,7 @@ import Testing
 
   @Test func aPartitionHasLeftWhenWhatWasInFlightIsCommitted() async throws {
     try await KafkaFixture.with { kafka in
-      let topic = try await kafka.topic()
-      let partition = TopicPartition(topic, 0)
-      let group = KafkaFixture.unique("group")
-      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
+      let (topic, partition, group) = try await Self.tenRecords(kafka)
       let lane = ConsumerLane()
       var options = Consumer.Options(group: group)
       options.revocationTimeoutMilliseconds = 60_000
@@ -55,10 +56,7 @@ import Testing
 
   @Test func whatIsFinishedBeforeClosingIsCommitted() async throws {
     try await KafkaFixture.with { kafka in
-      let topic = try await kafka.topic()
-      let partition = TopicPartition(topic, 0)
-      let group = KafkaFixture.unique("group")
-      try await kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0) }, to: topic)
+      let (topic, partition, group) = try await Self.tenRecords(kafka)
       let lane = ConsumerLane()
       // Nothing is committed before closing.
       try await lane.open(
