@@ -15,8 +15,9 @@ public final class ProducerTopic {
 
 /// A producer on a loop: loop-confined, its delivery reports taken in batches on the loop.
 ///
-/// Records with the same key and partition keep their order, also when sending is retried, unless it is not idempotent. A record without a partition goes where
-/// Java's clients would put its key (`murmur2_random`). It is ended by `close` and only by it.
+/// Records with the same key and partition keep their order, also when sending is retried, unless it is not idempotent, or nothing but a
+/// later record's success says that one is there (see `DeliveryReport.offset`). A record without a partition goes where Java's clients
+/// would put its key (`murmur2_random`). It is ended by `close` and only by it.
 public final class Producer {
   /// How a producer sends.
   public struct Options: Sendable {
@@ -194,22 +195,7 @@ public final class Producer {
     guard state == .open, let pointer = topic.pointer else {
       return .refused(KafkaError(.closed, "produce to \(topic.name)", message: "the producer is closed"))
     }
-    var count = 0
-    func add(_ type: rd_kafka_vtype_t, _ set: (UnsafeMutablePointer<rd_kafka_vu_t>) -> Void) {
-      fields[count].vtype = type
-      set(fields + count)
-      count += 1
-    }
-    add(RD_KAFKA_VTYPE_RKT) { $0.pointee.u.rkt = pointer }
-    add(RD_KAFKA_VTYPE_PARTITION) { $0.pointee.u.i32 = partition ?? RD_KAFKA_PARTITION_UA }
-    add(RD_KAFKA_VTYPE_MSGFLAGS) { $0.pointee.u.i = RD_KAFKA_MSG_F_COPY }
-    add(RD_KAFKA_VTYPE_OPAQUE) { $0.pointee.u.ptr = UnsafeMutableRawPointer(bitPattern: UInt(opaque)) }
-    // An empty key or value may have no address; without one it would be none, so it gets that of the fields.
-    if let key { add(RD_KAFKA_VTYPE_KEY) { $0.set(key, orEmptyAt: fields) } }
-    if let value { add(RD_KAFKA_VTYPE_VALUE) { $0.set(value, orEmptyAt: fields) } }
-    if let list = headers?.pointer { add(RD_KAFKA_VTYPE_HEADERS) { $0.pointee.u.headers = list } }
-    if let timestamp { add(RD_KAFKA_VTYPE_TIMESTAMP) { $0.pointee.u.i64 = timestamp } }
-    if let error = rd_kafka_produceva(client.pointer, fields, count) {
+    if let error = enqueue(pointer, partition ?? RD_KAFKA_PARTITION_UA, key, value, headers?.pointer, timestamp, opaque) {
       let refusal = KafkaError(consuming: error, "produce to \(topic.name)")
       guard refusal.code == .queueFull else { return .refused(refusal) }
       owesRoom = true
@@ -219,6 +205,54 @@ public final class Producer {
     inFlight += 1
     bytesInFlight += (key?.count ?? 0) + (value?.count ?? 0)
     return .taken
+  }
+
+  /// Has librdkafka copy a record and take over its headers; the caller frees the error, and keeps the headers with one.
+  private func enqueue(
+    _ topic: OpaquePointer, _ partition: Int32, _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?, _ headers: OpaquePointer?,
+    _ timestamp: Int64?, _ opaque: UInt64
+  ) -> OpaquePointer? {
+    var count = 0
+    func add(_ type: rd_kafka_vtype_t, _ set: (UnsafeMutablePointer<rd_kafka_vu_t>) -> Void) {
+      fields[count].vtype = type
+      set(fields + count)
+      count += 1
+    }
+    add(RD_KAFKA_VTYPE_RKT) { $0.pointee.u.rkt = topic }
+    add(RD_KAFKA_VTYPE_PARTITION) { $0.pointee.u.i32 = partition }
+    add(RD_KAFKA_VTYPE_MSGFLAGS) { $0.pointee.u.i = RD_KAFKA_MSG_F_COPY }
+    add(RD_KAFKA_VTYPE_OPAQUE) { $0.pointee.u.ptr = UnsafeMutableRawPointer(bitPattern: UInt(opaque)) }
+    // An empty key or value may have no address; without one it would be none, so it gets that of the fields.
+    if let key { add(RD_KAFKA_VTYPE_KEY) { $0.set(key, orEmptyAt: fields) } }
+    if let value { add(RD_KAFKA_VTYPE_VALUE) { $0.set(value, orEmptyAt: fields) } }
+    if let headers { add(RD_KAFKA_VTYPE_HEADERS) { $0.pointee.u.headers = headers } }
+    if let timestamp { add(RD_KAFKA_VTYPE_TIMESTAMP) { $0.pointee.u.i64 = timestamp } }
+    return rd_kafka_produceva(client.pointer, fields, count)
+  }
+
+  /// Gives a record again of which librdkafka says that it is in its topic, but not where.
+  ///
+  /// An idempotent librdkafka takes a batch for written when a later one of its partition is, for a broker refuses a sequence with a hole.
+  /// But a broker that has nothing yet of a producer in a partition takes any first sequence (KAFKA-14359): where the producer's first batch
+  /// was refused while its second was on the way, the first is nowhere. Its records say themselves so by having no offset. Given again, a
+  /// record that was there is there twice; its timestamp, by which readers order, is that of the first time.
+  ///
+  /// - Returns: why it was not taken; nil when it was, and its report is still to come.
+  private func giveAgain(_ message: UnsafePointer<rd_kafka_message_t>) -> KafkaError.Code? {
+    let record = message.pointee
+    var (ofMessage, headers): (OpaquePointer?, OpaquePointer?) = (nil, nil)
+    var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+    if rd_kafka_message_headers(message, &ofMessage) == RD_KAFKA_RESP_ERR_NO_ERROR, let ofMessage {
+      headers = rd_kafka_headers_copy(ofMessage)
+    }
+    let timestamp = rd_kafka_message_timestamp(message, &kind)
+    let error = enqueue(
+      record.rkt, record.partition, record.key.map { UnsafeRawBufferPointer(start: $0, count: record.key_len) },
+      record.payload.map { UnsafeRawBufferPointer(start: $0, count: record.len) }, headers, timestamp,
+      UInt64(UInt(bitPattern: record._private)))
+    guard let error else { return nil }
+    if let headers { rd_kafka_headers_destroy(headers) }
+    return KafkaError(consuming: error, "produce a record again").code
   }
 
   /// Produces one record and waits for its report: for cold paths.
@@ -283,15 +317,21 @@ public final class Producer {
       let count = rd_kafka_event_message_array(event, scratch, Self.scratchCount)
       guard count > 0 else { return taken }
       taken += count
-      reported += Int64(count)
       reports.removeAll(keepingCapacity: true)
       for place in 0..<count {
-        guard let message = scratch[place]?.pointee else { continue }
+        guard let pointer = scratch[place] else { continue }
+        let message = pointer.pointee
+        var failure = message.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError.Code(message.err)
+        if failure == nil, message.offset < 0 {
+          failure = giveAgain(pointer)
+          if failure == nil { continue }
+        }
+        reported += 1
         inFlight -= 1
         bytesInFlight -= message.len + message.key_len
         let report = DeliveryReport(
           opaque: UInt64(UInt(bitPattern: message._private)), partition: message.partition, offset: message.offset,
-          failure: message.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError.Code(message.err))
+          failure: failure)
         if report.opaque & Self.awaitedBit == 0 {
           reports.append(report)
         } else {

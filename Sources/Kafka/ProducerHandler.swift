@@ -4,7 +4,8 @@ public struct DeliveryReport: Sendable {
   public let opaque: UInt64
   /// The partition in which it is; -1 when it got none.
   public let partition: Int32
-  /// Its offset; -1 when it is not in the topic, or when a retried record was found there already.
+  /// Its offset; negative when it is not in the topic. A record of which only a later one's success says that it is there is given again
+  /// first, so that what has no failure has an offset.
   public let offset: Int64
   /// Why it is not in the topic; nil when it is there for good (`acks=all`).
   public let failure: KafkaError.Code?

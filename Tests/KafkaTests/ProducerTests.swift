@@ -111,6 +111,26 @@ import Testing
     }
   }
 
+  /// Kafka takes any first batch of a producer that it does not know in a partition, and so does the embedded broker, at any time.
+  @Test func aRecordIsInItsTopicWhenItsReportSaysSoThoughALaterOneWasTakenFirst() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic()
+      let lane = ProducerLane()
+      try await lane.open(kafka.configuration.merging(["retry.backoff.ms": "200", "batch.num.messages": "1", "linger.ms": "0"]))
+      // So that several wait for their answers at once.
+      try kafka.embedded?.setRoundTrip(milliseconds: 200)
+      try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 7)])
+      for number in 0..<5 { _ = try await lane.produce(topic, "\(number)", opaque: UInt64(number)) }
+      #expect(await lane.flush())
+      let reports = await lane.reports
+      #expect(reports.map(\.opaque).sorted() == Array(0..<5))
+      #expect(reports.allSatisfy { $0.failure == nil && $0.offset >= 0 })
+      await lane.end()
+      let records = try await kafka.records(of: topic, count: 5)
+      #expect(Set(records.map(\.text)) == Set((0..<5).map(String.init)))
+    }
+  }
+
   @Test func aProducerThatHasFailedForGoodReportsAllThatItHasAtOnce() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let (topic, other) = (try await kafka.topic(), try await kafka.topic("leaderless"))
