@@ -131,7 +131,6 @@ final class TransformCore: TransformTaskRunner {
     case .askForApplications: if let admin { await applications.ask(admin) }
     case .askForLogs: if let admin { await lag.ask(admin) }
     case .askForMembers: if let admin { await member?.askForMembers(admin) }
-    case .dropEnded: pipeline?.dropEnded()
     case .takeTurn: intake?.turnCame()
     }
   }
@@ -355,8 +354,7 @@ extension TransformCore: ConsumerHandler {
   private func left(_ partitions: [AssignedPartition], isLost: Bool) {
     intake?.left(partitions, isLost: isLost)
     checkpoints.left(partitions)
-    // Not at once: a batch may just be looked at, and what is let go of makes room for more of it.
-    run(.dropEnded)
+    pipeline?.dropEndedSoon()
   }
 
   func consumerFailed(_ error: KafkaError) { failed(error) }

@@ -16,8 +16,6 @@ enum TransformTask: Sendable {
   case askForLogs
   /// The brokers are asked who has which partition.
   case askForMembers
-  /// Partitions have left: what waits and was begun in them is let go of.
-  case dropEnded
   /// The lane's turn with a group of records that may end the process has come.
   case takeTurn
 }

@@ -41,6 +41,7 @@ final class Pipeline {
   private let evictions: EvictionStage
   private let retry: Timer
   private var isRetrying = false
+  private let lettingGo: Timer
   /// Told what concerns the lane.
   weak var owner: (any PipelineOwner)?
 
@@ -80,7 +81,9 @@ final class Pipeline {
     evictions = EvictionStage(
       Mailboxes(shards), maximum: settings.mailboxBound, inFlight, outcomes, metrics: metrics, logger: logger)
     retry = Timer(on: loop)
+    lettingGo = Timer(on: loop)
     retry.handler = { [unowned self] in retryFired() }
+    lettingGo.handler = { [unowned self] in dropEnded() }
     inFlight.owner = self
     stages.owner = self
     judge.owner = self
@@ -89,6 +92,7 @@ final class Pipeline {
   /// Ends what it holds and breaks the handlers; nothing may be under way.
   func close() async {
     retry.close()
+    lettingGo.close()
     owner = nil
     await stages.close()
   }
@@ -205,9 +209,13 @@ final class Pipeline {
   /// since its topic was deleted or cut, there is nobody to tell of it either.
   func dropEnded() {
     let (ended, released) = stages.takeEnded { owner?.isCurrent(inFlight[$0].ticket) == false }
-    for slot in ended { inFlight.revoke(slot) }
+    // First those that waited behind them: what is let go of makes room, and what begins there may be for the same target.
     if !released.isEmpty { passed(released) }
+    for slot in ended { inFlight.revoke(slot) }
   }
+
+  /// Does so soon, in a turn of its own: a batch may just be looked at, and what is let go of makes room for more of it.
+  func dropEndedSoon() { lettingGo.start(after: 0) }
 
   private func retryFired() {
     isRetrying = false

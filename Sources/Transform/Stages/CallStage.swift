@@ -77,6 +77,8 @@ final class CallStage: Stage {
 
   func close() async {
     turnEnd?.close()
+    for request in requests.values { request.cancel() }
+    requests.removeAll()
     await calls.close()
   }
 
