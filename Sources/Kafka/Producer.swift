@@ -312,7 +312,8 @@ public final class Producer {
   }
 
   private func take(_ event: OpaquePointer) -> Int {
-    var taken = 0
+    var (taken, givenAgain) = (0, 0)
+    defer { if givenAgain > 0 { tell(givenAgain: givenAgain) } }
     while true {
       let count = rd_kafka_event_message_array(event, scratch, Self.scratchCount)
       guard count > 0 else { return taken }
@@ -324,7 +325,10 @@ public final class Producer {
         var failure = message.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError.Code(message.err)
         if failure == nil, message.offset < 0 {
           failure = giveAgain(pointer)
-          if failure == nil { continue }
+          if failure == nil {
+            givenAgain += 1
+            continue
+          }
         }
         reported += 1
         inFlight -= 1
@@ -340,6 +344,12 @@ public final class Producer {
       }
       if !reports.isEmpty { handler?.producerDelivered(reports) }
     }
+  }
+
+  /// Under the name that librdkafka has for it.
+  private func tell(givenAgain count: Int) {
+    let text = "\(count) records were acknowledged only by a later one's success, and are given again"
+    onLog?(KafkaLogLine(severity: 4, facility: "IMPLICITACK", message: text))
   }
 
   // MARK: Flushing and closing
