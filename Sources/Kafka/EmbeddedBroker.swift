@@ -126,8 +126,8 @@ public final class EmbeddedBroker: @unchecked Sendable {
 
   /// Has the next requests of that kind fail, one error each; `transport` cuts the connection instead of answering.
   ///
-  /// With failing produce requests give producers `max.in.flight.requests.per.connection=1`: unlike Kafka it takes a later batch before
-  /// the failed one and then calls that a duplicate, so a record is reported as delivered and is not there.
+  /// With failing produce requests give producers `max.in.flight.requests.per.connection=1`: it takes a later batch before the failed one,
+  /// as Kafka does of a producer that it does not know yet, so that an idempotent producer's records may be `unconfirmed`.
   public func failNext(_ request: Request, with codes: [KafkaError.Code]) throws(KafkaError) {
     let errors = codes.map { rd_kafka_resp_err_t($0.rawValue) }
     try whileOpen("fail requests") {

@@ -41,6 +41,8 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let purged = Code(RD_KAFKA_RESP_ERR__PURGE_QUEUE)
     /// The record was thrown away while a broker had it: it may be in the topic or not.
     public static let purgedInFlight = Code(RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
+    /// Nothing but a later record's success says that the record is written: it may be in the topic or not.
+    public static let unconfirmed = Code(RD_KAFKA_RESP_ERR__NO_OFFSET)
     /// The group has gone on without this member's generation.
     public static let illegalGeneration = Code(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
     /// The group does not know this member (any more).
@@ -123,6 +125,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     case .topicExists: "nothing need be done, unless its partitions differ from those wanted"
     case .queueFull: "wait until records have been delivered, then try again"
     case .messageTooLarge: "make the record smaller, or raise message.max.bytes here and on the broker"
+    case .unconfirmed: "the record may be in the topic or not; look for it, or try again"
     case .illegalGeneration, .unknownMember, .notOwned:
       "another member may have the partition; what was not committed is read again there"
     case .fencedInstance: "give each running member its own group.instance.id"

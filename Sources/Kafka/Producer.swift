@@ -15,9 +15,9 @@ public final class ProducerTopic {
 
 /// A producer on a loop: loop-confined, its delivery reports taken in batches on the loop.
 ///
-/// Records with the same key and partition keep their order, also when sending is retried, unless it is not idempotent, or nothing but a
-/// later record's success says that one is there (see `DeliveryReport.offset`). A record without a partition goes where Java's clients
-/// would put its key (`murmur2_random`). It is ended by `close` and only by it.
+/// Records with the same key and partition keep their order, also when sending is retried, unless it is not idempotent or gives what is
+/// unconfirmed again. A record without a partition goes where Java's clients would put its key (`murmur2_random`). It is ended by `close`
+/// and only by it.
 public final class Producer {
   /// How a producer sends.
   public struct Options: Sendable {
@@ -26,6 +26,9 @@ public final class Producer {
     /// Whether what is sent again is recognised by the broker: else a record may come twice and records may change their order, but any
     /// number of requests may wait for a broker's answer (five otherwise, of one partition each), and the client has no fatal errors.
     public var isIdempotent = true
+    /// Whether what is `unconfirmed` is given again, behind what came after it, where it may then be twice: for records of which neither the
+    /// order nor the number matters. It never is for what `send` waits for, nor while it closes.
+    public var givesAgain = false
     /// How long sending is tried before the report says `messageTimedOut`, in milliseconds.
     public var messageTimeoutMilliseconds = 60_000
     /// Records that may be in flight; `produce` says `full` beyond.
@@ -230,12 +233,18 @@ public final class Producer {
     return rd_kafka_produceva(client.pointer, fields, count)
   }
 
-  /// Gives a record again of which librdkafka says that it is in its topic, but not where.
+  /// Whether librdkafka says of a record that it is in its topic, but not where.
   ///
   /// An idempotent librdkafka takes a batch for written when a later one of its partition is, for a broker refuses a sequence with a hole.
   /// But a broker that has nothing yet of a producer in a partition takes any first sequence (KAFKA-14359): where the producer's first batch
-  /// was refused while its second was on the way, the first is nowhere. Its records say themselves so by having no offset. Given again, a
-  /// record that was there is there twice; its timestamp, by which readers order, is that of the first time.
+  /// was refused while its second was on the way, the first is nowhere. Its records say so themselves by having no offset.
+  private func isUnconfirmed(_ message: UnsafePointer<rd_kafka_message_t>) -> Bool {
+    message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR && message.pointee.offset < 0
+      // Without acknowledgements (`acks=0`) no record has an offset.
+      && rd_kafka_message_status(message) == RD_KAFKA_MSG_STATUS_PERSISTED
+  }
+
+  /// Gives a record again with its timestamp of the first time.
   ///
   /// - Returns: why it was not taken; nil when it was, and its report is still to come.
   private func giveAgain(_ message: UnsafePointer<rd_kafka_message_t>) -> KafkaError.Code? {
@@ -312,8 +321,8 @@ public final class Producer {
   }
 
   private func take(_ event: OpaquePointer) -> Int {
-    var (taken, givenAgain) = (0, 0)
-    defer { if givenAgain > 0 { tell(givenAgain: givenAgain) } }
+    var (taken, unconfirmed) = (0, 0)
+    defer { if unconfirmed > 0 { tell(unconfirmed: unconfirmed) } }
     while true {
       let count = rd_kafka_event_message_array(event, scratch, Self.scratchCount)
       guard count > 0 else { return taken }
@@ -322,21 +331,20 @@ public final class Producer {
       for place in 0..<count {
         guard let pointer = scratch[place] else { continue }
         let message = pointer.pointee
+        let opaque = UInt64(UInt(bitPattern: message._private))
+        let isAwaited = opaque & Self.awaitedBit != 0
         var failure = message.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError.Code(message.err)
-        if failure == nil, message.offset < 0 {
-          failure = giveAgain(pointer)
-          if failure == nil {
-            givenAgain += 1
-            continue
-          }
+        if isUnconfirmed(pointer) {
+          unconfirmed += 1
+          let isGivenAgain = options.givesAgain && state == .open && !isAwaited
+          failure = isGivenAgain ? giveAgain(pointer) : .unconfirmed
+          if failure == nil { continue }
         }
         reported += 1
         inFlight -= 1
         bytesInFlight -= message.len + message.key_len
-        let report = DeliveryReport(
-          opaque: UInt64(UInt(bitPattern: message._private)), partition: message.partition, offset: message.offset,
-          failure: failure)
-        if report.opaque & Self.awaitedBit == 0 {
+        let report = DeliveryReport(opaque: opaque, partition: message.partition, offset: message.offset, failure: failure)
+        if !isAwaited {
           reports.append(report)
         } else {
           awaited.removeValue(forKey: report.opaque)?.resume(returning: .success(report))
@@ -347,8 +355,8 @@ public final class Producer {
   }
 
   /// Under the name that librdkafka has for it.
-  private func tell(givenAgain count: Int) {
-    let text = "\(count) records were acknowledged only by a later one's success, and are given again"
+  private func tell(unconfirmed count: Int) {
+    let text = "\(count) records were acknowledged by nothing but a later one's success, which is not believed"
     onLog?(KafkaLogLine(severity: 4, facility: "IMPLICITACK", message: text))
   }
 

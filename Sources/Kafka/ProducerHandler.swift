@@ -4,8 +4,7 @@ public struct DeliveryReport: Sendable {
   public let opaque: UInt64
   /// The partition in which it is; -1 when it got none.
   public let partition: Int32
-  /// Its offset; negative when it is not in the topic. A record of which only a later one's success says that it is there is given again
-  /// first, so that what has no failure has an offset.
+  /// Its offset; negative when it is not in the topic, or `unconfirmed`, or `acks=0` asks for none.
   public let offset: Int64
   /// Why it is not in the topic; nil when it is there for good (`acks=all`).
   public let failure: KafkaError.Code?

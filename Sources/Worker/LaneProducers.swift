@@ -40,6 +40,8 @@ public struct LaneProducers {
     var options = Producer.Options()
     options.lingerMilliseconds = 5
     options.isIdempotent = !promptMayRepeat
+    // Responses have the ids that their devices gave them, and a takeover the generation that it ends.
+    options.givesAgain = true
     options.maximumRecords = Self.maximumRecords
     prompt = try Producer(on: loop, kafka, options, handler: handler)
     options.lingerMilliseconds = 50

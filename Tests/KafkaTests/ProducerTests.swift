@@ -111,23 +111,64 @@ import Testing
     }
   }
 
-  /// Kafka takes any first batch of a producer that it does not know in a partition, and so does the embedded broker, at any time.
-  @Test func aRecordIsInItsTopicWhenItsReportSaysSoThoughALaterOneWasTakenFirst() async throws {
+  /// A producer whose first record is refused while others are on the way, and taken: Kafka takes any first batch of a producer that it does
+  /// not know in a partition, and the embedded broker any at any time.
+  private func withFirstRecordRefused(
+    givingAgain: Bool = false, _ body: @Sendable (_ kafka: KafkaFixture, _ lane: ProducerLane, _ topic: String) async throws -> Void
+  ) async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let topic = try await kafka.topic()
       let lane = ProducerLane()
-      try await lane.open(kafka.configuration.merging(["retry.backoff.ms": "200", "batch.num.messages": "1", "linger.ms": "0"]))
+      var options = Producer.Options()
+      options.givesAgain = givingAgain
+      try await lane.open(kafka.configuration.merging(["retry.backoff.ms": "200", "batch.num.messages": "1", "linger.ms": "0"]), options)
       // So that several wait for their answers at once.
       try kafka.embedded?.setRoundTrip(milliseconds: 200)
       try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 7)])
+      do { try await body(kafka, lane, topic) } catch {
+        await lane.end()
+        throw error
+      }
+      await lane.end()
+    }
+  }
+
+  @Test func aRecordIsInItsTopicWhenItsReportSaysSoThoughALaterOneWasTakenFirst() async throws {
+    try await withFirstRecordRefused { kafka, lane, topic in
+      for number in 0..<5 { _ = try await lane.produce(topic, "\(number)", opaque: UInt64(number)) }
+      #expect(await lane.flush())
+      let reports = await lane.reports
+      #expect(reports.map(\.opaque).sorted() == Array(0..<5))
+      #expect(reports.contains { $0.failure == .unconfirmed })
+      let delivered = reports.filter { $0.failure == nil }
+      #expect(!delivered.isEmpty && delivered.allSatisfy { $0.offset >= 0 })
+      let records = try await kafka.records(of: topic, count: delivered.count)
+      #expect(Set(records.map(\.text)).isSuperset(of: delivered.map { "\($0.opaque)" }))
+    }
+  }
+
+  @Test func whatMayBeGivenAgainIsAllInItsTopicThoughALaterOneWasTakenFirst() async throws {
+    try await withFirstRecordRefused(givingAgain: true) { kafka, lane, topic in
       for number in 0..<5 { _ = try await lane.produce(topic, "\(number)", opaque: UInt64(number)) }
       #expect(await lane.flush())
       let reports = await lane.reports
       #expect(reports.map(\.opaque).sorted() == Array(0..<5))
       #expect(reports.allSatisfy { $0.failure == nil && $0.offset >= 0 })
-      await lane.end()
       let records = try await kafka.records(of: topic, count: 5)
       #expect(Set(records.map(\.text)) == Set((0..<5).map(String.init)))
+    }
+  }
+
+  @Test func whatIsWaitedForFailsRatherThanToComeAfterALaterOneThatWasTakenFirst() async throws {
+    try await withFirstRecordRefused(givingAgain: true) { kafka, lane, topic in
+      let sent = Task { try await lane.send(topic, key: nil, "waited for") }
+      try await eventually("it is on its way") { await lane.inFlight == 1 }
+      for number in 0..<4 { _ = try await lane.produce(topic, "\(number)", opaque: UInt64(number)) }
+      let error = await #expect(throws: KafkaError.self) { _ = try await sent.value }
+      #expect(error?.code == .unconfirmed)
+      #expect(await lane.flush())
+      let records = try await kafka.records(of: topic, count: 4)
+      #expect(Set(records.map(\.text)) == Set((0..<4).map(String.init)))
     }
   }
 
