@@ -19,10 +19,15 @@ import Testing
     let flags: [String]
     let redis: String
 
+    private static let sessionSeconds = 4
+
     /// Starts a transform worker, and answers when it is ready.
     func transform() async throws -> (process: RunningCommand, places: JSONValue) {
-      // The embedded broker has a lane that comes again wait about as long for its group.
-      try await worker(["transform", "--kafka.session.timeout.ms", "4000"])
+      // The embedded broker never answers a member whose session ends while it waits to join: it joins again after the poll interval.
+      let times = [
+        "--kafka.session.timeout.ms", "\(Self.sessionSeconds)000", "--kafka.max.poll.interval.ms", "\(2 * Self.sessionSeconds)000",
+      ]
+      return try await worker(["transform"] + times)
     }
 
     /// Starts a fan-out worker, and answers when it is ready.
@@ -47,13 +52,21 @@ import Testing
     }
 
     /// The group takes the lane for a member whose name another one has by now, after which its client can do nothing any more; until then
-    /// none of its writes succeeds, but for the first of all.
+    /// none of its writes succeeds, but for the first of all. Its next client may join when the group has forgotten it, for the embedded
+    /// broker may give a member the id of another.
     func fence() async throws -> String {
       let notLeader = KafkaError.Code(rawValue: 6)
       try kafka.embedded?.failNext(.produce, with: [.init(rawValue: 0)] + Array(repeating: notLeader, count: 1_000))
       let id = try await publish(to: "ada")
+      try kafka.embedded?.failNext(.joinGroup, with: Array(repeating: .init(rawValue: 14), count: 1_000))
       try kafka.embedded?.failNext(.heartbeat, with: [.fencedInstance])
       return id
+    }
+
+    /// Lets members join again when the session of the fenced one has ended, which the broker looks for once a second.
+    func untilForgotten() async throws {
+      try await Task.sleep(for: .seconds(Self.sessionSeconds + 3))
+      try kafka.embedded?.clearFailures(of: .joinGroup)
     }
 
     /// The next writes to Kafka fail so that their clients can do nothing any more, but for the first ones.
@@ -93,9 +106,9 @@ import Testing
     }
 
     func eventually(_ what: String, said: () -> String = { "" }, _ condition: () async throws -> Bool) async throws {
-      let deadline = ContinuousClock.now + .seconds(40)
+      let deadline = ContinuousClock.now + .seconds(90)
       while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 40 s: \(what)\n\(said())") }
+        guard ContinuousClock.now < deadline else { throw ClusterFailure("not within 90 s: \(what)\n\(said())") }
         try await Task.sleep(for: .milliseconds(50))
       }
     }
@@ -140,6 +153,7 @@ import Testing
         // Kafka has the request, and neither its delivery nor what is told of it.
         ids.append(try await cluster.fence())
         try await cluster.untilRestart(time, of: transform.process)
+        try await cluster.untilForgotten()
         ids.append(try await cluster.publish(to: "ada"))
         try await cluster.untilDone(ids.count, delivered: ids)
       }
@@ -150,6 +164,7 @@ import Testing
       let result = try await transform.process.result(withinSeconds: 40)
       #expect(result.status == 3 && result.errors.contains("Static consumer fenced"), "\(result.status): \(result.errors)")
       try cluster.kafka.embedded?.clearFailures(of: .produce)
+      try await cluster.untilForgotten()
 
       _ = try await cluster.transform()
       try await cluster.untilDone(ids.count, delivered: ids)
