@@ -44,11 +44,12 @@ import Worker
 
     /// Replays, and stops after so many saves.
     func replay(
-      _ plan: ReplayPlan, isResumed: Bool = false, _ settings: ReplaySettings = ReplaySettings(),
+      _ plan: ReplayPlan, isResumed: Bool = false, _ settings: ReplaySettings = ReplaySettings(), properties: [String: String] = [:],
       save: @escaping @Sendable (ReplayPlan) throws -> Void = { _ in }, _ body: (Replayer) async -> Void = { _ in }
     ) async throws -> ReplayEnding {
       let loop = EventLoop(name: "replay-test")
-      let replayer = Replayer(on: loop, kafka.configuration, RequestRules(topics: topics), settings, save: save, onNews: { _ in })
+      let configuration = kafka.configuration.merging(properties)
+      let replayer = Replayer(on: loop, configuration, RequestRules(topics: topics), settings, save: save, onNews: { _ in })
       async let ending = replayer.replay(plan, isResumed: isResumed)
       await body(replayer)
       let result = try await ending
@@ -96,6 +97,27 @@ import Worker
       // What a replay wrote is not replayed.
       guard case .complete(let second) = try await cluster.replay(cluster.plan()) else { return }
       #expect((second.counts.written, second.counts.ofReplays) == (60, 60))
+    }
+  }
+
+  /// A broker that does not know the producer yet would take any record as its first, and what follows would hide the hole from who goes on.
+  @Test func nothingIsWrittenBeforeARecordThatKafkaHasRefusedAtFirst() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let cluster = try await Cluster(kafka)
+      try await cluster.publish(15)
+      // So that several would wait for their answers at once.
+      try kafka.embedded?.setRoundTrip(milliseconds: 200)
+      try kafka.embedded?.failNext(.produce, with: Array(repeating: .init(rawValue: 7), count: Cluster.partitions))
+      let singly = ["batch.num.messages": "1", "linger.ms": "0", "retry.backoff.ms": "200"]
+      guard case .complete(let plan) = try await cluster.replay(cluster.plan(), properties: singly) else {
+        Issue.record("it is not complete")
+        return
+      }
+      #expect(plan.counts.written == 15)
+      for (_, records) in try await cluster.records(count: 30) {
+        #expect(records.suffix(5).map(\.value) == records.prefix(5).map(\.value))
+        #expect(records.suffix(5).map(\.key) == records.prefix(5).map(\.key))
+      }
     }
   }
 

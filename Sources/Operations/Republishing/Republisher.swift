@@ -6,7 +6,8 @@ import Notifications
 /// Writes records of `requests` into that topic again, with where they were first and why they come. Loop-confined.
 ///
 /// Records of one partition that go to one partition keep their order, and none of them is left out: the producer fails for good rather
-/// than write what follows a record that Kafka did not take.
+/// than write what follows a record that Kafka did not take. One request waits for a broker's answer at a time, since a broker that does not
+/// know the producer yet would take the second when it has refused the first; who goes on later goes on behind what is written.
 final class Republisher {
   /// Told during `write` of a record that is too large for Kafka by now, by its opaque: it is left out.
   var onTooLarge: ((UInt64) -> Void)?
@@ -38,7 +39,8 @@ final class Republisher {
     options.maximumRecords = 1_000_000
     options.maximumBytes = maximumBytes
     let reports = Reports()
-    producer = try Producer(on: loop, kafka.merging(["enable.gapless.guarantee": "true"]), options, handler: reports)
+    let inOrder = ["enable.gapless.guarantee": "true", "max.in.flight.requests.per.connection": "1"]
+    producer = try Producer(on: loop, kafka.merging(inOrder), options, handler: reports)
     self.topic = try producer.topic(topic)
     reports.owner = self
   }
