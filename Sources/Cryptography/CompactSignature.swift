@@ -1,6 +1,6 @@
 /// A signed text of three parts, the compact form of RFC 7515, with HMAC-SHA256 (`HS256`): what device credentials are made of.
 ///
-/// Only the header that `sign` writes is read again, so no other algorithm, `none` included, can be asked for.
+/// The code is always that of HMAC-SHA256, whatever the header says, so a text can ask for no other algorithm, `none` included.
 public enum CompactSignature {
   /// `{"alg":"HS256","typ":"JWT"}`
   private static let header = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
@@ -16,17 +16,24 @@ public enum CompactSignature {
     return signed + "." + code.withUnsafeBytes { Base64.encode(url: $0) }
   }
 
+  /// Whether a header is the one that `sign` writes.
+  public static func isOwnHeader(_ header: [UInt8]) -> Bool { Base64.decode(url: self.header) == header }
+
   /// The payload of a text that was signed with this key; nil for any other text.
-  public static func verify(_ text: String, with key: HMACKey) -> [UInt8]? {
+  ///
+  /// - Parameter isAccepted: asked whether a header is one that the caller takes, when the code is known to be genuine. Without it only the
+  ///   header is taken that `sign` writes.
+  public static func verify(
+    _ text: String, with key: HMACKey, header isAccepted: ([UInt8]) -> Bool = isOwnHeader
+  ) -> [UInt8]? {
     guard text.utf8.count <= longestText else { return nil }
-    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard parts.count == 3, parts[0] == header, let payload = Base64.decode(url: String(parts[1])),
-      let code = Base64.decode(url: String(parts[2])), code.count == HMACKey.codeBytes
+    let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard parts.count == 3, let header = Base64.decode(url: String(Substring(parts[0]))),
+      let payload = Base64.decode(url: String(Substring(parts[1]))), let code = Base64.decode(url: String(Substring(parts[2]))),
+      code.count == HMACKey.codeBytes
     else { return nil }
-    var signed = header + "." + parts[1]
-    let isGenuine = signed.withUTF8 { signed in
-      code.withUnsafeBytes { key.verify($0, of: UnsafeRawBufferPointer(signed)) }
-    }
-    return isGenuine ? payload : nil
+    let signed = Array(text.utf8.prefix(parts[0].count + 1 + parts[1].count))
+    let isGenuine = signed.withUnsafeBytes { signed in code.withUnsafeBytes { key.verify($0, of: signed) } }
+    return isGenuine && isAccepted(header) ? payload : nil
   }
 }

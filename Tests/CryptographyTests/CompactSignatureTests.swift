@@ -42,6 +42,22 @@ private func signed(header: String, payload: String) -> String {
     #expect(verify(signed(header: header, payload: payload)) == nil)
   }
 
+  @Test func `only the header of a genuine text is shown to the one who accepts it`() {
+    let header = #"{"typ":"JWT","alg":"HS256"}"#
+    let text = signed(header: header, payload: payload)
+    var shown: [[UInt8]] = []
+    func verify(_ text: String, isAccepted: Bool = true) -> [UInt8]? {
+      CompactSignature.verify(text, with: HMACKey(key)) {
+        shown.append($0)
+        return isAccepted
+      }
+    }
+    #expect(verify(text) == Array(payload.utf8) && verify(text, isAccepted: false) == nil)
+    #expect(shown == [Array(header.utf8), Array(header.utf8)])
+    #expect(verify(String(text.dropLast())) == nil && verify(signed(header: header, payload: "").dropLast(3) + "AAA") == nil)
+    #expect(shown.count == 2)
+  }
+
   @Test func anUnsignedTextIsRefused() {
     #expect(verify(url(#"{"alg":"none"}"#) + "." + url(payload) + ".") == nil)
     #expect(verify(url(#"{"alg":"HS256","typ":"JWT"}"#) + "." + url(payload) + ".") == nil)

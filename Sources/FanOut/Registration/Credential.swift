@@ -1,9 +1,10 @@
 import Cryptography
 import JSON
+import Notifications
 
 /// Who a device is, as the cluster's key has signed it: the claims of a compact token (RFC 7519).
 public struct Credential: Sendable, Equatable {
-  /// The device token; the claim `sub`.
+  /// The device token, in lower case; the claim `sub`, in either case.
   public var device: String
   /// The application's bundle id; the claim `app`.
   public var application: String
@@ -22,29 +23,33 @@ public struct Credential: Sendable, Equatable {
 
   /// Reads a token that was signed with the key and holds at `now` (seconds since 1970).
   ///
-  /// It holds from its claim `nbf`, if it has one, until its claim `exp`, to the second. A claim of a wrong type makes it invalid, since
-  /// to pass it over would let in another person than the signer meant.
+  /// It holds from its claim `nbf`, if it has one, until its claim `exp`, to the second: a fraction makes it hold shorter. A claim of a wrong
+  /// type makes it invalid, since to pass it over would let in another person than the signer meant; a `user` that is null is nobody.
   public init(verifying token: String, key: [UInt8], now: Int64) throws(CredentialError) {
-    guard let payload = CompactSignature.verify(token, with: HMACKey(key)),
-      let claims = payload.withUnsafeBytes({ try? JSONValue(parsing: $0) })
+    guard let payload = CompactSignature.verify(token, with: HMACKey(key), header: TokenHeader.isAccepted),
+      let claims = payload.withUnsafeBytes({ try? JSONValue(parsing: $0) }), claims.hasUniqueMembers
     else { throw .notSigned }
     func text(_ name: String) throws(CredentialError) -> String? {
       guard let value = claims[name] else { return nil }
       guard let text = value.stringValue else { throw .claim(name, "must be a string") }
       return text
     }
-    func seconds(_ name: String) throws(CredentialError) -> Int64? {
+    func seconds(_ name: String, _ rounding: FloatingPointRoundingRule) throws(CredentialError) -> Int64? {
       guard let value = claims[name] else { return nil }
-      guard let seconds = value.integerValue else { throw .claim(name, "must be a whole number of seconds since 1970") }
+      if let seconds = value.integerValue { return seconds }
+      guard let seconds = value.doubleValue.flatMap({ Int64(exactly: $0.rounded(rounding)) }) else {
+        throw .claim(name, "must be a number of seconds since 1970")
+      }
       return seconds
     }
     guard let device = try text("sub") else { throw .claim("sub", "is missing: it must be the device token") }
     guard let application = try text("app") else { throw .claim("app", "is missing: it must be the application") }
-    guard let expiration = try seconds("exp") else { throw .claim("exp", "is missing: it must be when it expires") }
-    let (user, from, _) = (try text("user"), try seconds("nbf"), try seconds("iat"))
+    guard let expiration = try seconds("exp", .down) else { throw .claim("exp", "is missing: it must be when it expires") }
+    let user = claims["user"] == .null ? nil : try text("user")
+    let (from, _) = (try seconds("nbf", .up), try seconds("iat", .down))
     if let from, from > now { throw .notYetValid }
     guard expiration > now else { throw .expired }
-    self.init(device: device, application: application, user: user, expiration: expiration)
+    self.init(device: DeviceToken(device)?.text ?? device, application: application, user: user, expiration: expiration)
   }
 
   /// The token, signed at `now` (seconds since 1970).
@@ -80,7 +85,7 @@ public enum CredentialError: Error, Equatable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .missing: "no credential was given: put one that 'carillon token' or your backend has signed into hello.credential"
-    case .notSigned: "the credential was not signed with this cluster's key; get another one"
+    case .notSigned: "the credential was not signed with this cluster's key as HS256; get another one"
     case .claim(let name, let rule): "the credential's claim \(name) \(rule); get another one"
     case .notYetValid: "the credential does not hold yet (claim nbf); wait, or get another one"
     case .expired: "the credential has expired (claim exp); get another one"
