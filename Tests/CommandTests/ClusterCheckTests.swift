@@ -94,7 +94,8 @@ import Worker
   @Test func whatIsRedrivenUnderAnotherNameIsRefused() async throws {
     try await Place.with { place in
       var letter = DeadLetter(
-        poison: "", tries: 1, source: SourceCoordinates(topic: place.topics.requests, partition: 0, offset: 0, timestamp: 1_000))
+        poison: "", tries: 1,
+        source: SourceCoordinates(topic: place.topics.requests, partition: 0, offset: 0, timestamp: WallClock.milliseconds()))
       letter.reason = "MissingTopic"
       var headers: [TestRecord.Header] = [.init("target", "user:ada"), .init("apns-topic", "com.example")]
       letter.forEachHeader { headers.append(.init($0.rawValue, String(decoding: $1, as: UTF8.self))) }

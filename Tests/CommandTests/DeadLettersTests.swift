@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import JSON
 import Kafka
@@ -61,10 +62,12 @@ import Worker
           try kafka.embedded?.createTopic(topic, partitions: 2)
           try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 2)])
         }
+        let now = WallClock.milliseconds()
+        try await kafka.publish(Array(repeating: TestRecord("first", partition: 0, timestamp: now), count: 1_003), to: topics.requests)
         // More than are followed, and all of the same apns-id.
         let letters = (0..<1_003).map { number in
           var letter = DeadLetter(
-            poison: "", tries: 1, source: SourceCoordinates(topic: topics.requests, partition: 0, offset: Int64(number), timestamp: 1_000))
+            poison: "", tries: 1, source: SourceCoordinates(topic: topics.requests, partition: 0, offset: Int64(number), timestamp: now))
           letter.reason = "MissingTopic"
           var headers: [TestRecord.Header] = [.init("target", "user:ada"), .init("apns-topic", "com.example"), .init("apns-id", Self.id)]
           letter.forEachHeader { headers.append(.init($0.rawValue, String(decoding: $1, as: UTF8.self))) }

@@ -20,7 +20,8 @@ import Testing
       try await pair.redis.command("SET", .text(mailbox), "x")
 
       let target = "device:\(device)"
-      let origin = #"{"cluster":"c","topic":"old","partition":1,"offset":0,"timestamp":1600000000000,"why":"redrive"}"#
+      let origin =
+        #"{"cluster":"carillon","topic":"\#(pair.prefix)requests","partition":0,"offset":0,"timestamp":1600000000000,"why":"redrive"}"#
       let mix = [
         WorkerPair.request(target, ["apns-id": Self.id(1)]), WorkerPair.request(target, ["apns-id": Self.id(1)]),
         WorkerPair.request(target, ["apns-collapse-id": "x"]),

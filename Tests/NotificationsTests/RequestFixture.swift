@@ -9,12 +9,13 @@ final class RequestFixture {
   init(
     key: String? = nil, value: String? = #"{"aps":{"alert":"Hello"}}"#, headers: [(String, String?)],
     topic: String = "notifications.requests",
-    position: SourcePosition = SourcePosition(partition: 3, offset: 42, timestamp: 1_700_000_000_123)
+    position: SourcePosition = SourcePosition(partition: 3, offset: 42, timestamp: 1_700_000_000_123), cluster: String? = nil
   ) {
     record = RequestRecord(key: .none, value: .none, headers: RequestHeaders(), topic: .none, position: position)
     record.key = bytes(key)
     record.value = bytes(value)
     record.topic = bytes(topic)
+    record.cluster = bytes(cluster)
     for (name, value) in headers {
       let value = bytes(value)
       name.withCString { record.headers.take(name: $0, value: value) }
@@ -32,11 +33,11 @@ final class RequestFixture {
 
   /// A request that keeps every rule, with some headers replaced; a `nil` value takes the header away.
   static func valid(
-    _ changes: [String: String?] = [:], value: String? = #"{"aps":{"alert":"Hello"}}"#, key: String? = nil
+    _ changes: [String: String?] = [:], value: String? = #"{"aps":{"alert":"Hello"}}"#, key: String? = nil, cluster: String? = nil
   ) -> RequestFixture {
     var headers: [String: String] = ["apns-topic": "com.example.shop", "target": "device:\(token)"]
     for (name, value) in changes { headers[name] = value }
-    return RequestFixture(key: key, value: value, headers: headers.map { ($0.key, $0.value) })
+    return RequestFixture(key: key, value: value, headers: headers.map { ($0.key, $0.value) }, cluster: cluster)
   }
 
   static let token = String(repeating: "0123456789abcdef", count: 4)

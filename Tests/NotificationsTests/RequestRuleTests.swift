@@ -27,7 +27,7 @@ struct RuleCase: CustomTestStringConvertible, Sendable {
 
 private let id = "123e4567-e89b-12d3-a456-42665544000a"
 private let origin =
-  #"{"cluster":"east","topic":"notifications.requests","partition":1,"offset":7,"timestamp":1699999999000,"why":"replay"}"#
+  #"{"cluster":"east","topic":"notifications.requests","partition":3,"offset":7,"timestamp":1699999999000,"why":"replay"}"#
 
 @Suite struct RequestRuleTests {
   static let headerRules: [RuleCase] = [

@@ -63,24 +63,82 @@ import Testing
     #expect(id(1) == id(1))
     #expect(id(1) != id(2))
     #expect(id(1) != id(1, topic: "other"))
-    #expect(
-      id(
-        99, topic: "other",
-        origin: #"{"cluster":"c","topic":"notifications.requests","partition":3,"offset":1,"timestamp":5,"why":"redrive"}"#)
-        == id(1))
+    let origin = #"{"cluster":"c","topic":"notifications.requests","partition":3,"offset":1,"timestamp":5,"why":"redrive"}"#
+    #expect(id(99, origin: origin) == id(1))
+    #expect(id(99, topic: "other", origin: origin) == id(99, topic: "other"), "an origin that does not count gives nothing")
     #expect(NotificationID(id(1).description) == id(1))
     let text = Array(id(1).description)
     #expect(text[14] == "8" && "89ab".contains(text[19]))
   }
 
   @Test func anOriginGivesTheRevision() throws {
-    let origin = #"{"cluster":"east","topic":"elsewhere","partition":1,"offset":7,"timestamp":1699999999000,"why":"redrive","more":[]}"#
-    let fixture = RequestFixture.valid(["carillon-origin": origin])
+    let fixture = RequestFixture.valid(["carillon-origin": Self.origin(more: #","more":[]"#)], cluster: "east")
     let envelope = try #require(fixture.read().view).envelope
-    #expect(envelope.revision == Revision(timestamp: 1_699_999_999_000, partition: 1, offset: 7))
-    #expect(envelope.sourceTopic.text == "elsewhere")
+    #expect(envelope.revision == Revision(timestamp: 1_699_999_999_000, partition: 3, offset: 7))
     #expect(envelope.origin?.purpose == .redrive)
     #expect(envelope.origin?.cluster.text == "east")
+  }
+
+  /// An origin as a header has it.
+  private static func origin(
+    cluster: String = "east", topic: String = "notifications.requests", partition: Int32 = 3, offset: Int64 = 7,
+    timestamp: Int64 = 1_699_999_999_000, more: String = ""
+  ) -> String {
+    #"{"cluster":"\#(cluster)","topic":"\#(topic)","partition":\#(partition),"offset":\#(offset),"timestamp":\#(timestamp),"#
+      + #""why":"redrive"\#(more)}"#
+  }
+
+  /// The record lies at offset 42 of partition 3, and its time is 1,700,000,000,123.
+  @Test(
+    arguments: [
+      (origin(), nil), (origin(offset: 41, timestamp: 0), nil), (origin(timestamp: 1_700_000_300_123), nil),
+      (origin(cluster: "west"), "names the cluster that reads it"), (origin(cluster: "eas"), "names the cluster that reads it"),
+      (origin(topic: "other.requests"), "names the topic that its record lies in"), (origin(partition: 2), "names the partition"),
+      (origin(offset: 42), "an offset below"), (origin(offset: .max), "an offset below"),
+      (origin(timestamp: 1_700_000_300_124), "five minutes"), (origin(timestamp: .max), "five minutes"),
+    ] as [(String, String?)])
+  func `an origin counts for its own cluster, topic and partition, behind its offset and near its time`(_ origin: String, rule: String?)
+    throws
+  {
+    let fixture = RequestFixture.valid(["carillon-origin": origin], cluster: "east")
+    guard let rule else {
+      #expect(try #require(fixture.read().view).envelope.source.offset != 42)
+      return
+    }
+    guard case .rejected(let rejection, let envelope) = fixture.read() else {
+      Issue.record("\(origin) is accepted")
+      return
+    }
+    #expect(rejection.reason == .badRequestParams && rejection.field.description == "carillon-origin")
+    #expect(rejection.rule.contains(rule), "it says: \(rejection.rule)")
+    // What does not count lends nothing to the event, least of all the derived id of another request.
+    #expect(envelope.origin == nil && envelope.source == fixture.record.position && envelope.published == 1_700_000_000_123)
+    let position = fixture.record.position
+    #expect(envelope.id == .derived(topic: fixture.record.topic, source: position))
+  }
+
+  @Test func `numbers of any size are compared without an overflow`() {
+    for timestamp in [0, .max] as [Int64] {
+      for given in [0, .max] as [Int64] {
+        let fixture = RequestFixture(
+          headers: [
+            ("apns-topic", "a"), ("target", "user:ada"),
+            ("carillon-origin", Self.origin(partition: .max, offset: .max - 1, timestamp: given)),
+          ], position: SourcePosition(partition: .max, offset: .max, timestamp: timestamp))
+        #expect((fixture.read().view != nil) == (given <= timestamp))
+      }
+    }
+  }
+
+  @Test(arguments: [(1_699_999_999_000, 1_699_999_999), (1_700_000_200_000, 1_700_000_000)] as [(Int64, Int64)])
+  func `the longest lifetime begins at the earlier of the origin's time and the record's`(_ timestamp: Int64, begin: Int64) throws {
+    let fixture = RequestFixture.valid(["carillon-origin": Self.origin(timestamp: timestamp), "apns-expiration": "9999999999"])
+    let view = try #require(fixture.read(RequestLimits(longestLifetime: 3_600)).view)
+    #expect(view.expiration == begin + 3_600)
+  }
+
+  @Test func `a tool that does not know the cluster's name takes any`() {
+    #expect(RequestFixture.valid(["carillon-origin": Self.origin(cluster: "west")]).read().view != nil)
   }
 
   @Test func anOriginIsReadAsItWasWritten() throws {

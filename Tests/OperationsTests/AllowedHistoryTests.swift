@@ -111,6 +111,19 @@ import Testing
     history.tell(.delivered, 1, at: 20)
   }
 
+  /// Whichever came first: the request whose place it is wins.
+  @Test(arguments: [5, 15] as [Int64])
+  mutating func `a request collapses another one that names its place`(forged time: Int64) {
+    history.publish(1)
+    history.keep(1, at: 10)
+    history.publish(2, collapse: 7, offset: 50, source: 1, at: 0, .isRedrive)
+    if time < 10 { history.keep(2, offset: 50, at: time) } else { history.judge(2, .stale, offset: 50, at: time) }
+    history.tell(.collapsed, 2, collapse: 7, source: 1, at: time + 10)
+    expect(history, [.pending: 1, .collapsed: 1])
+    history.tell(.delivered, 1, at: 30_000)
+    expect(history, [.delivered: 1, .collapsed: 1])
+  }
+
   @Test mutating func aProducerPublishesTwice() {
     publishTwice()
     history.tell(.duplicate, 1, source: 2, at: 30)

@@ -16,6 +16,10 @@ import Worker
   private final class Desk: Sendable {
     let kafka: KafkaFixture
     let rules: RequestRules
+    /// When the requests were published that the letters tell of.
+    let time = WallClock.milliseconds()
+    /// Requests that were there first.
+    private let sources = Mutex(0)
     private let loop = EventLoop(name: "letters")
 
     init(_ kafka: KafkaFixture) async throws {
@@ -75,7 +79,7 @@ import Worker
       _ reason: String = "MissingTopic", source: SourceCoordinates? = nil, at offset: Int64 = 0, _ headers: [(String, String)],
       value: String? = payload, partition: Int32 = 0, error: String? = nil
     ) -> TestRecord {
-      let source = source ?? SourceCoordinates(topic: rules.topics.requests, partition: 1, offset: offset, timestamp: 1_000)
+      let source = source ?? SourceCoordinates(topic: rules.topics.requests, partition: 1, offset: offset, timestamp: time)
       var letter = DeadLetter(poison: error ?? "", tries: 1, source: source)
       (letter.reason, letter.error) = (reason, error)
       var all = headers.map { TestRecord.Header($0.0, $0.1) }
@@ -85,7 +89,18 @@ import Worker
 
     func write(_ letters: [TestRecord]) async throws { try await kafka.publish(letters, to: rules.topics.deadLetters) }
 
-    func requests(_ count: Int) async throws -> [TestRecord] { try await kafka.records(of: rules.topics.requests, count: count) }
+    /// Publishes what letters tell of: so many records of partition 1, which have no headers.
+    func publishSources(_ count: Int) async throws {
+      let record = TestRecord("first", partition: 1, timestamp: time)
+      try await kafka.publish(Array(repeating: record, count: count), to: rules.topics.requests)
+      sources.withLock { $0 += count }
+    }
+
+    /// The requests that lie behind what the letters tell of, as many as there must be.
+    func requests(_ count: Int) async throws -> [TestRecord] {
+      let all = try await kafka.records(of: rules.topics.requests, count: count + sources.withLock { $0 })
+      return all.filter { !$0.headers.isEmpty }
+    }
   }
 
   private static func mending(_ set: [(name: String, value: String)] = [("apns-topic", "com.example")]) throws -> LetterOrder.Action {
@@ -101,6 +116,7 @@ import Worker
   @Test func lettersAreRedrivenOnceWithTheirFirstPlaceAndSaySo() async throws {
     try await Desk.with { desk in
       #expect(try await desk.groups().isEmpty)
+      try await desk.publishSources(9)
       try await desk.write([
         desk.letter(at: 7, [("target", "user:ada"), ("mark", "7")]), desk.letter("BadTopic", at: 8, [("apns-topic", "?")], partition: 1),
       ])
@@ -117,7 +133,7 @@ import Worker
       #expect(marked.headers.map(\.name) == ["target", "mark", "apns-topic", "carillon-origin"])
       #expect(marked.key == Array("user:ada".utf8) && marked.text == Self.payload)
       let origin =
-        #"{"cluster":"here","topic":"\#(desk.rules.topics.requests)","partition":1,"offset":7,"timestamp":1000,"why":"redrive"}"#
+        #"{"cluster":"here","topic":"\#(desk.rules.topics.requests)","partition":1,"offset":7,"timestamp":\#(desk.time),"why":"redrive"}"#
       #expect(marked.header("carillon-origin") == origin)
 
       let letter = try #require(try await desk.show(Self.only(RecordPlace(partition: 0, offset: 0))).letters.first)
@@ -135,6 +151,7 @@ import Worker
 
   @Test func whatIsDiscardedIsPassedOverAndWhatLiesThereBesideLettersIsNeither() async throws {
     try await Desk.with { desk in
+      try await desk.publishSources(1)
       try await desk.write([
         desk.letter(at: 0, [("target", "user:ada")]), TestRecord(key: "x", "junk", headers: [], partition: 0),
         // A producer's own words make no state.
@@ -209,7 +226,7 @@ import Worker
     try await Desk.with { desk in
       func origin(_ offset: Int64) -> (String, String) {
         let text =
-          #"{"cluster":"c","topic":"\#(desk.rules.topics.requests)","partition":1,"offset":\#(offset),"timestamp":1000,"why":"redrive"}"#
+          #"{"cluster":"c","topic":"\#(desk.rules.topics.requests)","partition":1,"offset":\#(offset),"timestamp":\#(desk.time),"why":"redrive"}"#
         return ("carillon-origin", text)
       }
       try await desk.write([
@@ -226,6 +243,7 @@ import Worker
   @Test func roundsAreBoundedAndOneThatIsStoppedGoesOn() async throws {
     try await Desk.with { desk in
       let count = RedriveRun.roundLetters + 700
+      try await desk.publishSources(count)
       try await desk.write((0..<count).map { desk.letter(at: Int64($0), [("mark", "\($0)")], partition: Int32($0 % 2)) })
       let (first, results) = try await desk.carryOut(try Self.mending(), stopAfter: 1)
       #expect(first.isInterrupted && first.done == results.count && first.done > 0 && first.done <= RedriveRun.roundLetters)
@@ -238,9 +256,29 @@ import Worker
     }
   }
 
+  /// The workers would reject an origin that names a place of the former topic, or, worse, take it for another record's.
+  @Test func `letters of a topic that was made again are left with the way on`() async throws {
+    try await Desk.with { desk in
+      let former = SourceCoordinates(topic: desk.rules.topics.requests, partition: 1, offset: 1, timestamp: desk.time - 3_600_000)
+      try await desk.publishSources(2)
+      let headers = [("target", "user:ada"), ("apns-topic", "com.example")]
+      try await desk.write([desk.letter(source: former, headers), desk.letter(at: 2, headers), desk.letter(at: 1, headers)])
+      for isDryRun in [true, false] {
+        let (report, results) = try await desk.carryOut(.redrive(RequestEdits())) { $0.isDryRun = isDryRun }
+        #expect(report.done == 1 && report.refused == 2)
+        #expect(results.count { $0.kind == .refused(.placeIsNoOrigin(.topicMadeAgain)) } == 2)
+      }
+      #expect(try await desk.requests(1).count == 1)
+      let asNew = try RequestEdits(set: [], removed: [], isNew: true)
+      #expect(try await desk.carryOut(.redrive(asNew)).0.done == 2)
+      #expect(try await desk.requests(3).count { $0.header("carillon-origin") == nil } == 2)
+    }
+  }
+
   @Test func whatEndedWorkersGoesAlone() async throws {
     try await Desk.with { desk in
       let headers = [("target", "user:ada"), ("apns-topic", "a")]
+      try await desk.publishSources(2)
       try await desk.write((0..<2).map { desk.letter("Poison", at: $0, headers, error: DeadLetter.workersEnded) })
       let (report, _) = try await desk.carryOut(.redrive(RequestEdits()))
       #expect(report.refused == 2 && report.done == 0)
@@ -253,6 +291,7 @@ import Worker
   @Test func aDryRunFindsWhatANewerRequestHasSuperseded() async throws {
     try await Desk.with { desk in
       let headers = [("target", "user:ada"), ("apns-collapse-id", "order-7")]
+      try await desk.publishSources(3)
       try await desk.write([desk.letter(at: 1, headers), desk.letter(at: 2, [("target", "user:eve"), ("apns-collapse-id", "order-7")])])
       func published(_ target: String, _ more: [(String, String)] = []) -> TestRecord {
         let headers = [("target", target), ("apns-topic", "com.example"), ("apns-collapse-id", "order-7")] + more

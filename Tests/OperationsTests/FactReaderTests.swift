@@ -37,8 +37,12 @@ import Worker
 
   @Test func requests() async throws {
     try await KafkaFixture.with { kafka in
-      let topic = try await kafka.topic("requests")
-      let origin = #"{"cluster":"c","topic":"\#(topic)","partition":0,"offset":5,"timestamp":1699999999000,"why":"redrive"}"#
+      var rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("facts") + "."))
+      rules.cluster = "c"
+      let topic = rules.topics.requests
+      try kafka.embedded?.createTopic(topic, partitions: 1)
+      try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: 1, settings: ["retention.ms": "-1"])])
+      let origin = #"{"cluster":"c","topic":"\#(topic)","partition":0,"offset":1,"timestamp":1699999999000,"why":"redrive"}"#
       try await kafka.publish(
         [
           request([
@@ -50,7 +54,7 @@ import Worker
           request(["target": "user:ada", "apns-topic": "com.example", "operation": "remove", "apns-collapse-id": "order-7"], ""),
           request(["target": "user:ada", "apns-topic": "com.example", "apns-id": Self.id, "carillon-origin": origin]),
         ], to: topic)
-      let reader = FactReader(RequestRules())
+      let reader = FactReader(rules)
       let facts = try await Lane(kafka.loop).facts(topic, kafka) { reader.request($0) }.compactMap(\.self)
       #expect(facts.map(\.offset) == [0, 1, 2, 3, 4])
       #expect(facts[0].id.description == Self.id && facts[0].device == StableHash.hash(Self.token))
@@ -60,7 +64,12 @@ import Worker
       #expect(facts[1].identifier == StableHash.hash(facts[1].id.description))
       #expect(facts[2].flags.contains(.isBroken))
       #expect(facts[3].flags.contains(.isRemoval) && facts[3].identifier == facts[0].identifier)
-      #expect(facts[4].flags.contains(.isRedrive) && facts[4].sourceOffset == 5 && facts[4].offset == 4)
+      #expect(facts[4].flags.contains(.isRedrive) && facts[4].sourceOffset == 1 && facts[4].offset == 4)
+      // Under another name the workers have rejected it.
+      rules.cluster = "d"
+      let other = FactReader(rules)
+      let foreign = try await Lane(kafka.loop).facts(topic, kafka) { other.request($0) }.compactMap(\.self)
+      #expect(foreign[4].flags.contains(.isBroken) && foreign[4].sourceOffset == 4)
     }
   }
 

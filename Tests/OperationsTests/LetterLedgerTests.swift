@@ -12,7 +12,7 @@ import Testing
     var letter = DeadLetter(poison: "x", tries: 1, source: source)
     letter.reason = reason
     return LetterFacts(
-      place: place, time: time, letter: letter, first: source, firstCluster: nil, hasOrigin: false,
+      place: place, time: time, letter: letter, first: source, hasOrigin: false,
       id: NotificationID(high: 0, low: UInt64(first)), isDerivedID: false, application: application, target: nil)
   }
 

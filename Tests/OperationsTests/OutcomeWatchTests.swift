@@ -42,18 +42,19 @@ import Worker
       let loop = EventLoop(name: "watch-test")
       let watch = OutcomeWatch(on: loop, kafka.configuration, rules)
       try await watch.begin()
-      try await kafka.publish((20..<23).map { Self.request(topics, first: $0) }, to: topics.requests)
-      // They lie at 0, 1 and 2.
-      #expect(try await kafka.records(of: topics.requests, count: 3).map(\.offset) == [0, 1, 2])
+      try await kafka.publish(Array(repeating: TestRecord("first", partition: 0), count: 20), to: topics.requests)
+      try await kafka.publish((10..<13).map { Self.request(topics, first: $0) }, to: topics.requests)
+      // They lie at 20, 21 and 22.
+      #expect(try await kafka.records(of: topics.requests, count: 23).map(\.offset).last == 22)
       try await kafka.publish(
         [
-          Self.event(topics, "rejected", first: 20), Self.event(topics, "delivered", first: 21),
+          Self.event(topics, "rejected", first: 10), Self.event(topics, "delivered", first: 11),
           // Of a record with the same apns-id that nobody follows.
           Self.event(topics, "expired", first: 99),
         ], to: topics.events)
       let outcomes = Mutex<[Int64: (DeviceOutcome.State?, Bool)]>([:])
       let progress = Mutex<[OutcomeWatch.Progress]>([])
-      try await watch.follow((0..<3).map { ("\($0)", 0, $0) }, forMilliseconds: 60_000) { told in
+      try await watch.follow((20..<23).map { ("\($0)", 0, $0) }, forMilliseconds: 60_000) { told in
         progress.withLock { $0.append(told) }
         // It looks once more, and nothing is told of the third.
         if told.open == 1 { Task { await watch.stop() } }
@@ -63,9 +64,9 @@ import Worker
       await loop.close()
       let found = outcomes.withLock { $0 }
       #expect(found.count == 3, "each is told of once: \(found)")
-      #expect(found[0]?.0 == .rejected && found[0]?.1 == true)
-      #expect(found[1]?.0 == .delivered && found[1]?.1 == true)
-      #expect(found[2]?.0 == nil && found[2]?.1 == false, "nothing is told of the third")
+      #expect(found[20]?.0 == .rejected && found[20]?.1 == true)
+      #expect(found[21]?.0 == .delivered && found[21]?.1 == true)
+      #expect(found[22]?.0 == nil && found[22]?.1 == false, "nothing is told of the third")
       let told = progress.withLock { $0 }
       #expect(told.first?.followed == 3 && told.first?.open == 3 && told.last?.open == 1)
     }

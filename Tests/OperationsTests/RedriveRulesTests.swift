@@ -22,12 +22,19 @@ import Testing
     var letter = DeadLetter(poison: error ?? "", tries: 1, source: source)
     (letter.reason, letter.error) = (reason, error)
     return LetterFacts(
-      place: RecordPlace(partition: 0, offset: 1), time: 1, letter: letter, first: source, firstCluster: nil, hasOrigin: false,
+      place: RecordPlace(partition: 0, offset: 1), time: 1, letter: letter, first: source, hasOrigin: false,
       id: NotificationID(high: 0, low: 0), isDerivedID: false, application: nil, target: nil)
   }
 
-  private static func rules(_ edits: RequestEdits = RequestEdits(), isUnchecked: Bool = false, isForced: Bool = false) -> RedriveRules {
-    RedriveRules(rules: RequestRules(), edits: edits, isUnchecked: isUnchecked, isForced: isForced, partitions: 3, now: now)
+  /// Rules where the requests have three partitions, with so many records each since a while before the letters were written.
+  private static func rules(
+    _ edits: RequestEdits = RequestEdits(), isUnchecked: Bool = false, isForced: Bool = false,
+    log: RequestsLog = RequestsLog(offsets: 0..<100, since: 1_699_999_000_000), now: Int64 = now
+  ) -> RedriveRules {
+    var rules = RequestRules()
+    rules.cluster = "here"
+    return RedriveRules(
+      rules: rules, edits: edits, isUnchecked: isUnchecked, isForced: isForced, logs: [0: log, 1: log, 2: log], now: now)
   }
 
   private static func edits(_ set: [(String, String)] = [], _ removed: [String] = [], isNew: Bool = false) throws -> RequestEdits {
@@ -45,7 +52,7 @@ import Testing
 
   private static let sound = [("target", "user:ada"), ("apns-topic", "com.example"), ("apns-id", id)]
   private static let origin =
-    #"{"cluster":"other","topic":"first.requests","partition":7,"offset":5,"timestamp":1699999999000,"why":"replay"}"#
+    #"{"cluster":"here","topic":"notifications.requests","partition":1,"offset":5,"timestamp":1699999999000,"why":"replay"}"#
 
   @Test func theHeadersOfALetterAreTakenOffAndTheRestStays() throws {
     let added = DeadLetterHeader.allCases.map { ($0.rawValue, "x") } + LetterStateHeader.allCases.map { ($0.rawValue, "y") }
@@ -53,14 +60,15 @@ import Testing
     #expect(request.record.headers.map(\.text) == ["target", "apns-topic", "apns-id", "mark"])
     #expect(request.record.key == Array("user:ada".utf8) && request.record.value == Array(Self.payload.utf8))
     #expect(request.partition == 1 && request.id?.description == Self.id && !request.isExpired)
-    #expect(request.origin?.source == Self.facts().letter.source && request.origin?.cluster == nil)
+    #expect(request.origin == Self.facts().letter.source)
   }
 
-  @Test func theFirstOriginStaysWithItsCluster() throws {
+  @Test func theFirstOriginStays() throws {
     let request = try Self.rules().request(Self.facts(), Self.record([("carillon-origin", Self.origin), ("apns-topic", "a")]))
-    #expect(request.origin?.source == SourceCoordinates(topic: "first.requests", partition: 7, offset: 5, timestamp: 1_699_999_999_000))
-    #expect(request.origin?.cluster == "other" && request.record.headers.map(\.text) == ["apns-topic"])
-    let derived = "first.requests".withBytes { NotificationID.derived(topic: $0, source: request.origin?.source.position ?? .zero) }
+    let first = SourceCoordinates(topic: "notifications.requests", partition: 1, offset: 5, timestamp: 1_699_999_999_000)
+    #expect(request.origin == first && request.partition == 1)
+    #expect(request.record.headers.map(\.text) == ["apns-topic"])
+    let derived = first.topic.withBytes { NotificationID.derived(topic: $0, source: first.position) }
     #expect(request.id == derived)
     let removed = try Self.edits([], ["carillon-origin"])
     #expect(
@@ -74,7 +82,48 @@ import Testing
       Issue.record("a broken origin is not taken for none")
       return
     }
-    #expect(try Self.rules(removed).request(Self.facts(), broken).origin?.source == Self.facts().letter.source)
+    #expect(try Self.rules(removed).request(Self.facts(), broken).origin == Self.facts().letter.source)
+  }
+
+  /// The workers have rejected it, and would again: nothing of it is taken over.
+  @Test(arguments: [
+    origin.replacing("here", with: "other"), origin.replacing("notifications.", with: "first."),
+    origin.replacing(#""partition":1"#, with: #""partition":2"#), origin.replacing(#""offset":5"#, with: #""offset":42"#),
+    origin.replacing("1699999999000", with: "9223372036854775807"),
+  ])
+  func `an origin that does not count is named before anything is written`(_ origin: String) throws {
+    let record = Self.record(Self.sound + [("carillon-origin", origin)])
+    guard
+      case .breaksRule("BadRequestParams", field: "carillon-origin", _) = Self.refusal({ try Self.rules().request(Self.facts(), record) })
+    else {
+      Issue.record("the workers would reject it")
+      return
+    }
+    let removed = try Self.edits([], ["carillon-origin"])
+    #expect(try Self.rules(removed).request(Self.facts(), record).origin == Self.facts().letter.source)
+    #expect(try Self.rules(Self.edits(isNew: true)).request(Self.facts(), record).origin == nil)
+    #expect(try Self.rules(isUnchecked: true).request(Self.facts(), record).origin == Self.facts().letter.source)
+  }
+
+  /// The letter says that its record lay at offset 42 of partition 1.
+  @Test func `a place that would be no origin is named before anything is written`() throws {
+    func fault(_ log: RequestsLog, partition: Int32 = 1, now: Int64 = Self.now) -> RedriveRefusal? {
+      Self.refusal {
+        try Self.rules(isUnchecked: true, log: log, now: now).request(Self.facts(partition: partition), Self.record(Self.sound))
+      }
+    }
+    let time: Int64 = 1_700_000_000_000
+    #expect(fault(RequestsLog(offsets: 0..<43, since: time)) == nil)
+    #expect(fault(RequestsLog(offsets: 0..<100), partition: 3) == .placeIsNoOrigin(.noPartition))
+    #expect(fault(RequestsLog(offsets: 0..<42)) == .placeIsNoOrigin(.topicMadeAgain), "nothing lies there yet")
+    #expect(fault(RequestsLog(offsets: 0..<0)) == .placeIsNoOrigin(.topicMadeAgain))
+    #expect(fault(RequestsLog(offsets: 0..<100, since: time + 300_001)) == .placeIsNoOrigin(.topicMadeAgain), "another record lies there")
+    #expect(fault(RequestsLog(offsets: 0..<100, since: time + 300_000)) == nil, "the clocks of two brokers")
+    #expect(fault(RequestsLog(offsets: 50..<100, since: time + 1_000_000)) == nil, "it is deleted by now")
+    #expect(fault(RequestsLog(offsets: 0..<100), now: time - 300_000) == nil)
+    #expect(fault(RequestsLog(offsets: 0..<100), now: time - 300_001) == .placeIsNoOrigin(.inFuture))
+    let new = try Self.rules(Self.edits(isNew: true), log: RequestsLog(offsets: 0..<0)).request(Self.facts(), Self.record(Self.sound))
+    #expect(new.origin == nil && new.partition == 1)
   }
 
   @Test func whatWouldBeRejectedAgainIsLeft() throws {
@@ -139,8 +188,8 @@ import Testing
     let expired = try Self.rules().request(Self.facts(), Self.record(Self.sound + [("apns-expiration", "1700000099")]))
     #expect(expired.isExpired && expired.collapse == nil)
     let live = try Self.rules().request(
-      Self.facts(partition: 5), Self.record(Self.sound + [("apns-expiration", "1700000101"), ("apns-collapse-id", "a")]))
-    #expect(!live.isExpired && live.collapse?.revision.offset == 42 && live.partition == nil)
+      Self.facts(), Self.record(Self.sound + [("apns-expiration", "1700000101"), ("apns-collapse-id", "a")]))
+    #expect(!live.isExpired && live.collapse?.revision.offset == 42 && live.partition == 1)
     let large = Self.record(Self.sound + [("more", String(repeating: "x", count: 1_047_600))])
     guard case .tooLarge = Self.refusal({ try Self.rules().request(Self.facts(), large) }) else {
       Issue.record("Kafka would refuse it")

@@ -27,6 +27,33 @@ import Testing
     #expect(findings.outcomes == [.lost: 1, .delivered: 1])
   }
 
+  /// The workers keep it from happening; the topics show where it has happened all the same.
+  @Test(arguments: [nil, 7] as [UInt64?])
+  mutating func `a request whose place in the mailbox another one took is lost`(collapse: UInt64?) {
+    history.publish(1)
+    history.keep(1, at: 10)
+    history.publish(2, collapse: collapse, offset: 50, source: 1, at: 1_000, .isRedrive)
+    history.keep(2, offset: 50, at: 1_010)
+    var findings = history.findings()
+    #expect(findings.violations.map(\.kind) == [.overwritten] && findings.violations.first?.id == AuditHistory.id(1))
+    #expect(findings.outcomes == [.lost: 1, .pending: 1])
+    // The other one was delivered, and its acknowledgement has deleted the entry.
+    history.tell(.delivered, 2, collapse: collapse, source: 1, at: 2_000)
+    findings = history.findings()
+    #expect(findings.violations.map(\.kind) == [.overwritten] && findings.outcomes == [.lost: 1, .delivered: 1])
+  }
+
+  @Test mutating func `a person's device loses a request whose place another one took`() {
+    history.publish(1, for: nil)
+    for device in [1, 2] as [UInt64] { history.keep(1, on: device, at: 10) }
+    history.tell(.addressed, 1, on: 0, at: 11, number: 2)
+    history.publish(2, for: 2, offset: 50, source: 1, at: 1_000, .isRedrive)
+    history.keep(2, on: 2, offset: 50, at: 1_010)
+    history.tell(.delivered, 1, on: 1, at: 2_000)
+    #expect(history.violations == [.overwritten])
+    #expect(history.outcomes == [.delivered: 1, .lost: 1, .pending: 1])
+  }
+
   @Test mutating func oneOfAPersonsDevicesIsLost() {
     history.publish(1, for: nil)
     history.tell(.delivered, 1, on: 1, at: 10)

@@ -7,8 +7,8 @@ import TestSupport
 
 /// A request for a device as the judge gets it, made of a few numbers.
 struct Judged: Sendable {
-  /// It comes again as new work.
-  var redrive: RequestEntry.Redrive?
+  /// Why it comes again; nil for a record without an origin.
+  var comesAgain: RequestEntry.ComesAgain?
   var device = "a"
   var id: UInt64
   var collapse = ""
@@ -225,7 +225,7 @@ actor TestJudge {
       span: ArenaSpan(start: start, count: count), kind: .notify, collapseID: collapse, application: application, user: request.user,
       time: Int64(request.timestamp), withdraws: request.withdraws.map { NotificationID(number: $0) },
       id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: request.isExpired ? 0 : .max, revision: request.revision)
-    entry.redrive = request.redrive
+    entry.comesAgain = request.comesAgain
     return entry
   }
 
@@ -238,6 +238,16 @@ actor TestJudge {
         continuation.resume(returning: answer.map(Self.offsets))
       }
     }.get()
+  }
+
+  /// Deletes what a mailbox has of a request at a revision.
+  func delete(_ revision: Revision, ofRequest id: UInt64, token: String = "a") async throws {
+    guard let shards else { return }
+    let mailboxes = Mailboxes(shards)
+    let error = await withCheckedContinuation { continuation in
+      mailboxes.delete(revision, ofRequest: NotificationID(number: id), of: token) { continuation.resume(returning: $0) }
+    }
+    if let error { throw error }
   }
 
   /// The offsets of entries; what cannot be read counts as the greatest.

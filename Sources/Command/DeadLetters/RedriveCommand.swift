@@ -80,7 +80,8 @@ enum RedriveCommand {
     order.isDryRun = values[isDiscard ? Settings.discardsDryRun : Settings.dryRun]
     order.note = values[Settings.note]
     further(&order)
-    let rules = isDiscard ? RequestRules(topics: topics) : RequestRules(values)
+    var rules = isDiscard ? RequestRules(topics: topics) : RequestRules(values)
+    if !isDiscard { rules.cluster = order.cluster }
     let printer = RedrivePrinter(isDryRun: order.isDryRun, isDiscard: isDiscard, devicesTopic: topics.devices)
     // Whoever redrives must know what was redriven, also when nobody reads it.
     if !order.isDryRun { StandardOutput.whenItFails(.useStandardError) }

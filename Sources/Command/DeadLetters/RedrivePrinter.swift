@@ -51,12 +51,24 @@ struct RedrivePrinter: Sendable {
     case .endsWorkers: "its workers' processes ended over it: when the cause is mended, redrive this LETTER alone, with --force"
     case .ofTopic(devicesTopic): "it is a registration, which its device writes again when it next says hello: discard it"
     case .ofTopic(let topic): "it came from \(topic), and only requests of this cluster are redriven"
+    case .breaksRule(let reason, RequestHeader.origin.name.description, let rule):
+      "it would be rejected again: \(reason): \(RequestHeader.origin.name): \(rule) With --unset \(RequestHeader.origin.name) it counts from where this cluster read it, with --as-new from now"
     case .breaksRule(let reason, let field, let rule):
       "it would be rejected again: \(reason): \(field): \(rule) Mend it with --set or --unset, or give the cluster's limits"
     case .otherRequest(let name): "with another \(name) it is another request: add --as-new"
     case .keepsOrigin: "its carillon-origin is valid and stays, unless it becomes a request of its own: --as-new"
+    case .placeIsNoOrigin(let fault):
+      "its first place cannot be its origin: \(sentence(fault)); --as-new publishes it as a request of its own"
     case .tooLarge(let bytes): "it would have \(bytes) bytes with its origin, and Kafka takes fewer: take some off with --unset"
     case .gone: "its payload had no room in the letter, and its source has it no more"
+    }
+  }
+
+  private func sentence(_ fault: PlaceFault) -> String {
+    switch fault {
+    case .noPartition: "the requests have fewer partitions by now"
+    case .topicMadeAgain: "the requests topic was deleted and made again since"
+    case .inFuture: "its time lies more than five minutes ahead"
     }
   }
 
@@ -114,6 +126,7 @@ extension RedriveRefusal {
     case .breaksRule: "breaksRule"
     case .otherRequest: "otherRequest"
     case .keepsOrigin: "keepsOrigin"
+    case .placeIsNoOrigin: "placeIsNoOrigin"
     case .tooLarge: "tooLarge"
     case .gone: "gone"
     }

@@ -55,7 +55,7 @@ struct ReplayPrinter: Sendable {
       (counts.tooLarge, "are too large for Kafka with the headers of a replay"),
       (
         counts.fromElsewhere,
-        "were first in another cluster, topic or partition, or their origin cannot be read: no worker could tell whether they were applied"
+        "have an origin that does not count, or a time more than five minutes ahead: the workers would reject them"
       ),
     ] where count > 0 { StandardOutput.line("  \(count) \(why)") }
     if counts.written == 0, state == "complete", plan.progress.total > 0 {

@@ -99,7 +99,7 @@ public struct DeliveryEntry {
     userHash = request.target.userHash
     identifier = request.envelope.collapseID
     application = request.application
-    sourceTopic = request.envelope.sourceTopic
+    sourceTopic = .none
     traceparent = request.envelope.traceparent
     categorySource = request.facts.categorySource
     trigger = request.trigger

@@ -42,7 +42,6 @@ public struct EventFacts {
     target = request.target
     application = request.application
     source = request.source
-    sourceTopic = request.sourceTopic
     revision = request.revision
     traceparent = request.traceparent
   }

@@ -45,7 +45,7 @@ enum HeaderRules {
     }
   }
 
-  /// - Parameter published: the time of the request's first record, in milliseconds.
+  /// - Parameter published: when the lifetime begins, in milliseconds.
   static func expiration(_ header: UnsafeRawBufferPointer?, published: Int64, _ limits: RequestLimits) throws(Rejection) -> Int64 {
     let latest = published / 1000 + limits.longestLifetime
     guard let header else { return latest }

@@ -1,12 +1,15 @@
 public import JSON
 
 /// The `carillon-origin` of a record that comes again, borrowed from its header.
+///
+/// Every producer can write one, and nobody signs it. So it counts only for a record that the cluster itself may have written: see
+/// ``counting(for:)``.
 public struct Origin {
   /// Why a record comes again.
   public enum Purpose: UInt8, Sendable {
     /// What was applied then is a repeat.
     case replay
-    /// It is new work: a dead letter that was mended, or a record of another cluster.
+    /// It is new work: a dead letter that was mended, or a request that one of its devices has no outcome of.
     case redrive
   }
 
@@ -30,6 +33,38 @@ public struct Origin {
     guard header.count <= 2_048, let origin = try? Self.read(header) else { return nil }
     self = origin
   }
+
+  /// How much later than its record's time an origin's may be, in milliseconds: brokers' clocks differ.
+  public static var clockTolerance: Int64 { 300_000 }
+
+  /// Reads the origin of a record, which counts only for that record; `nil` where the record has none.
+  ///
+  /// - Throws: the rule that an origin breaks that does not count.
+  static func counting(for record: RequestRecord) throws(Rejection) -> Origin? {
+    guard let header = record.headers.origin else { return nil }
+    guard let origin = Origin(header) else {
+      throw rejection("An origin is a JSON object with cluster, topic, partition, offset, timestamp, and why: replay or redrive.")
+    }
+    guard record.cluster.isEmpty || origin.cluster.equals(record.cluster) else {
+      throw rejection("An origin names the cluster that reads it: publish what comes from another cluster without one.")
+    }
+    guard origin.topic.equals(record.topic) else {
+      throw rejection("An origin names the topic that its record lies in: publish what comes from another topic without one.")
+    }
+    if let rule = brokenRule(of: origin.position, for: record.position) { throw rejection(rule) }
+    return origin
+  }
+
+  /// The rule that a first place breaks for a record of the same topic that lies at `position`; `nil` where it counts.
+  public static func brokenRule(of first: SourcePosition, for position: SourcePosition) -> String? {
+    if first.partition != position.partition { return "An origin names the partition that its record lies in." }
+    if first.offset >= position.offset { return "An origin names an offset below its record's." }
+    // Neither is negative, so the difference is a number.
+    if first.timestamp - position.timestamp > clockTolerance { return "An origin's time is at most five minutes after its record's." }
+    return nil
+  }
+
+  private static func rejection(_ rule: String) -> Rejection { Rejection(.badRequestParams, field: "carillon-origin", rule: rule) }
 
   /// Writes an origin as a record's header has it.
   ///

@@ -10,17 +10,20 @@ public struct RequestRecord {
   public var topic: UnsafeRawBufferPointer
   /// Its partition, offset and timestamp.
   public var position: SourcePosition
+  /// The name of the cluster that reads it; none where a tool does not know it: then an origin may name any cluster.
+  public var cluster: UnsafeRawBufferPointer
 
   /// A record of its parts.
   public init(
     key: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, headers: RequestHeaders, topic: UnsafeRawBufferPointer,
-    position: SourcePosition
+    position: SourcePosition, cluster: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
   ) {
     self.key = key
     self.value = value
     self.headers = headers
     self.topic = topic
     self.position = position
+    self.cluster = cluster
   }
 }
 
@@ -39,9 +42,7 @@ public struct RequestEnvelope {
   private let pushType: UnsafeRawBufferPointer?
   /// Where the request came from first: the record's own position, or its origin's.
   public let source: SourcePosition
-  /// The topic that it came from first; none when it is the topic it was read from.
-  public let sourceTopic: UnsafeRawBufferPointer
-  /// The origin of a record that comes again.
+  /// The origin of a record that comes again; none where it has one that does not count.
   public let origin: Origin?
   /// When it was published, as the stops of its application count, in milliseconds since 1970: the time of the record itself, for one that
   /// comes again as new work was published again. A replay repeats what was, so it has the time of its first record.
@@ -51,13 +52,11 @@ public struct RequestEnvelope {
 
   /// Reads a record's headers, which may break any rule.
   public init(_ record: RequestRecord) {
-    origin = record.headers.origin.flatMap(Origin.init)
+    origin = (try? Origin.counting(for: record)) ?? nil
     source = origin?.position ?? record.position
     published = origin?.purpose == .replay ? source.timestamp : record.position.timestamp
-    let firstTopic = origin?.topic ?? record.topic
-    sourceTopic = firstTopic.equals(record.topic) ? .none : firstTopic
     let given = record.headers.id.flatMap(NotificationID.init(text:))
-    id = given ?? .derived(topic: firstTopic, source: source)
+    id = given ?? .derived(topic: record.topic, source: source)
     topic = record.headers.topic ?? .none
     pushType = record.headers.pushType
     isDerivedID = given == nil
@@ -145,18 +144,16 @@ public struct RequestView {
       throw Rejection(.badTopic, field: "apns-topic", rule: "The topic of this push type is the bundle id and the push type's suffix.")
     }
     if givenType == .background { try HeaderRules.checkBackground(givenPriority) }
-    expiration = try HeaderRules.expiration(headers.expiration, published: envelope.source.timestamp, limits)
+    // An origin prolongs no lifetime: its time may be up to five minutes after the record's.
+    let published = min(envelope.source.timestamp, record.position.timestamp)
+    expiration = try HeaderRules.expiration(headers.expiration, published: published, limits)
     if headers.channelID != nil {
       throw Rejection(.featureNotEnabled, field: "apns-channel-id", rule: "Broadcasts to a channel are not available in this version.")
     }
     target = try HeaderRules.target(headers.target, key: record.key)
     operation = try HeaderRules.operation(headers.operation)
     trigger = try HeaderRules.trigger(headers.trigger, operation)
-    if headers.origin != nil, envelope.origin == nil {
-      throw Rejection(
-        .badRequestParams, field: "carillon-origin",
-        rule: "An origin is a JSON object with cluster, topic, partition, offset, timestamp, and why: replay or redrive.")
-    }
+    if envelope.origin == nil { _ = try Origin.counting(for: record) }
 
     switch operation {
     case .notify:

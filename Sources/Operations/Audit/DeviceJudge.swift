@@ -5,7 +5,8 @@ import Notifications
 /// What is not told is derived so: a newer revision of the identifier that entered the mailbox means collapsed; else an end that has
 /// passed means expired; else it is pending. It was *overlooked*, which is a loss, when the device acknowledged later ones at two moments
 /// that lie further apart than a takeover takes, both while it waited: mailboxes are read from the oldest on, and every session looks
-/// into its mailbox at its start and from time to time, so it would have been among the first at the latter of the two.
+/// into its mailbox at its start and from time to time, so it would have been among the first at the latter of the two. It was *overwritten*,
+/// which is a loss as well, when another request entered the mailbox later at the same revision.
 struct DeviceJudge {
   let rules: AuditRules
   /// Told of each request that still is to be in its device's mailbox, an overlooked one too.
@@ -34,23 +35,25 @@ struct DeviceJudge {
   }
 
   private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
-    var hasOpen = false
+    var (hasOpen, hasCollapsed) = (false, false)
     var needsRegistrations = false
     var responses = 0
     for fact in facts {
       switch fact.kind {
       case .open: hasOpen = true
+      case .collapsed: hasCollapsed = true
       case .unregistered, .refused: needsRegistrations = true
       case .response, .dismissed: responses += 1
       default: break
       }
     }
     let taken = hasOpen ? Taken(facts) : Taken([])
+    let contests = hasOpen || hasCollapsed ? Contests(facts) : Contests([])
     var start = facts.startIndex
     while start < facts.endIndex {
       var end = start + 1
       while end < facts.endIndex, facts[end].identifier == facts[start].identifier { end += 1 }
-      if facts[start].identifier != 0 { judgeIdentifier(facts[start..<end], taken, &findings) }
+      if facts[start].identifier != 0 { judgeIdentifier(facts[start..<end], taken, contests, &findings) }
       start = end
     }
     if needsRegistrations { judgeRegistrations(facts, &findings) }
@@ -59,7 +62,9 @@ struct DeviceJudge {
 
   // MARK: Order
 
-  private func judgeIdentifier(_ facts: ArraySlice<AuditFact>, _ taken: Taken, _ findings: inout AuditFindings) {
+  private func judgeIdentifier(
+    _ facts: ArraySlice<AuditFact>, _ taken: Taken, _ contests: Contests, _ findings: inout AuditFindings
+  ) {
     var newest = Newest()
     var shows = 0
     for fact in facts {
@@ -71,8 +76,16 @@ struct DeviceJudge {
     }
     for fact in facts {
       if fact.kind == .open {
+        if let other = contests.overwriter(of: fact) {
+          findings.count(.lost)
+          onWaiting?(fact)
+          findings.add(.overwritten, Violation(.overwritten, fact.id, "by \(other.id)", [fact, other]))
+          continue
+        }
         judgeOpen(fact, hasSuccessor: newest.hasNewer(than: fact), taken, &findings)
-      } else if fact.kind == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.hasNewer(than: fact) {
+      } else if fact.kind == .collapsed, rules.isAudited(fact), !rules.isYoung(fact.time), !newest.hasNewer(than: fact),
+        !contests.hasOther(than: fact)
+      {
         findings.add(.collapsedByNothing, Violation(.collapsedByNothing, fact.id, "", facts.filter { $0.id == fact.id }))
       }
     }
@@ -131,6 +144,47 @@ struct DeviceJudge {
     findings.count(.pending)
     if !rules.isYoung(open.time) { onWaiting?(open) }
     if rules.forbidsPending { findings.add(.pending, Violation(.pending, open.id, "queued \(rules.now - open.time) ms ago", [open])) }
+  }
+
+  /// What entered the mailbox from a place that several requests name: all of them but one have an origin that is not their own.
+  private struct Contests {
+    private struct Place: Hashable {
+      let log: UInt32
+      let offset: Int64
+
+      init(_ fact: AuditFact) { (log, offset) = (fact.log, fact.sourceOffset) }
+    }
+
+    private var entries: [Place: [AuditFact]] = [:]
+    /// What lost its place to another request, and says so.
+    private var collapsed: [Place: Set<NotificationID>] = [:]
+
+    init(_ facts: ArraySlice<AuditFact>) {
+      var ids: [Place: NotificationID] = [:]
+      var places: Set<Place> = []
+      for fact in facts where fact.isEntry {
+        let place = Place(fact)
+        if let id = ids.updateValue(fact.id, forKey: place), id != fact.id { places.insert(place) }
+      }
+      for fact in facts where fact.kind == .collapsed {
+        let place = Place(fact)
+        collapsed[place, default: []].insert(fact.id)
+        if let id = ids[place], id != fact.id { places.insert(place) }
+      }
+      guard !places.isEmpty else { return }
+      for fact in facts where fact.isEntry && places.contains(Place(fact)) { entries[Place(fact), default: []].append(fact) }
+    }
+
+    /// Another request that entered the mailbox at the same revision, not before this one, and that did not collapse.
+    func overwriter(of open: AuditFact) -> AuditFact? {
+      let place = Place(open)
+      return entries[place]?.first { other in
+        other.id != open.id && other.order == open.order && other.entered >= open.time && collapsed[place]?.contains(other.id) != true
+      }
+    }
+
+    /// Whether another request entered the mailbox from the place of this one.
+    func hasOther(than fact: AuditFact) -> Bool { entries[Place(fact)]?.contains { $0.id != fact.id } ?? false }
   }
 
   /// What the device has acknowledged, in the order of time.
@@ -210,6 +264,12 @@ struct DeviceJudge {
 }
 
 extension AuditFact {
+  /// It was in the mailbox.
+  fileprivate var isEntry: Bool { kind == .kept || kind == .open || isTaken }
+
+  /// When it entered the mailbox, as far as is known.
+  fileprivate var entered: Int64 { isTaken && number != 0 ? number : time }
+
   /// Within a partition the offset decides, else the revision.
   fileprivate func isNewer(than other: AuditFact) -> Bool {
     log == other.log ? sourceOffset > other.sourceOffset : order > other.order

@@ -18,20 +18,16 @@ struct FactReader {
 
   /// A record of the requests topic.
   func request(_ record: RecordView) -> AuditFact {
-    requestsTopic.withUnsafeBytes { topic in
-      var fact = request(RequestRecord(record, topic: topic), AuditFact(.request))
-      (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, Timestamp.bounded(record.timestamp))
-      return fact
-    }
+    var fact = rules.withRecord(record) { request($0, AuditFact(.request)) }
+    (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, Timestamp.bounded(record.timestamp))
+    fact.flags.insert(.isOfTopic)
+    return fact
   }
 
   /// A record of the dead letters; nil when its headers do not say where it comes from.
   func deadLetter(_ record: RecordView) -> AuditFact? {
     guard let letter = DeadLetter(headers: record.texts) else { return nil }
-    var topic = letter.source.topic
-    var fact = topic.withUTF8 {
-      request(RequestRecord(record, topic: UnsafeRawBufferPointer($0), position: letter.source.position), AuditFact(.deadLetter))
-    }
+    var fact = rules.withRecord(record, from: letter.source) { request($0, AuditFact(.deadLetter)) }
     (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, Timestamp.bounded(record.timestamp))
     (fact.device, fact.flags) = (0, [])
     return fact
@@ -56,7 +52,6 @@ struct FactReader {
       fact.number = .max
     }
     if envelope.origin?.purpose == .redrive { fact.flags.insert(.isRedrive) }
-    if envelope.sourceTopic.isEmpty { fact.flags.insert(.isOfTopic) }
     fact.id = envelope.id
     (fact.sourcePartition, fact.sourceOffset) = (envelope.source.partition, envelope.source.offset)
     fact.revision = envelope.revision.timestamp

@@ -10,6 +10,8 @@ public struct Violation: Sendable, Hashable {
     case unjournaled
     /// The device was served afterwards, for longer than a takeover takes, and never got it.
     case overlooked
+    /// Another request, whose origin names its place, took that place in the mailbox: nothing brings it to its device.
+    case overwritten
     /// It waits for its device, and was said not to.
     case pending
     /// Outcomes that exclude each other.
@@ -41,6 +43,7 @@ public struct Violation: Sendable, Hashable {
       case .lost: "the request has no outcome"
       case .unjournaled: "the journal does not say how the request was judged"
       case .overlooked: "the device was given newer ones, and never this one"
+      case .overwritten: "another request took its place in the mailbox"
       case .pending: "it still waits for its device"
       case .contradiction: "its outcomes exclude each other"
       case .wrongDevice: "it came to a device that it does not name"

@@ -137,7 +137,7 @@ public actor DeadLetterReader {
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
     return try await Admin.with(kafka) { admin in
-      try await body(try await LetterReading(rules.topics.deadLetters, from: filter.time.from, admin, reader), reader, admin)
+      try await body(try await LetterReading(rules, from: filter.time.from, admin, reader), reader, admin)
     }
   }
 }

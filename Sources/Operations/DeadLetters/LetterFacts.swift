@@ -11,9 +11,7 @@ public struct LetterFacts: Sendable, Equatable {
   public var letter: DeadLetter
   /// Where the request was first: what its own origin says, else where it was read from.
   public var first: SourceCoordinates
-  /// The name of the cluster of that first place, where its origin says it.
-  public var firstCluster: String?
-  /// Whether it has an origin: it came again already.
+  /// Whether it has an origin that counts: it came again already.
   public var hasOrigin: Bool
   /// Its apns-id, given or derived. Of a letter without its headers it is only known at its source.
   public var id: NotificationID
@@ -32,39 +30,15 @@ public struct LetterFacts: Sendable, Equatable {
 
 extension LetterFacts {
   /// Reads a record of the dead letters; nil when it is none.
-  init?(_ record: RecordView) {
-    let headers = record.texts
-    guard let letter = DeadLetter(headers: headers) else { return nil }
-    self.init(letter, RecordPlace(partition: record.partition, offset: record.offset), record)
-  }
-
-  private init(_ letter: DeadLetter, _ place: RecordPlace, _ record: RecordView) {
-    var topic = letter.source.topic
-    let (envelope, target): (Envelope, String?) = topic.withUTF8 { topic in
-      let request = RequestRecord(record, topic: UnsafeRawBufferPointer(topic), position: letter.source.position)
-      let target = request.headers.target ?? record.key
-      return (Envelope(RequestEnvelope(request), letter.source), target?.characters)
-    }
-    self.init(
-      place: place, time: Timestamp.bounded(record.timestamp), letter: letter, first: envelope.first, firstCluster: envelope.cluster,
-      hasOrigin: envelope.hasOrigin, id: envelope.id, isDerivedID: envelope.isDerivedID, application: envelope.application, target: target)
-  }
-
-  /// What the request's headers say, copied.
-  private struct Envelope {
-    let first: SourceCoordinates
-    let cluster: String?
-    let hasOrigin: Bool
-    let id: NotificationID
-    let isDerivedID: Bool
-    let application: String?
-
-    init(_ envelope: RequestEnvelope, _ source: SourceCoordinates) {
-      hasOrigin = envelope.origin != nil
-      cluster = envelope.origin?.clusterName
-      first = envelope.origin?.place ?? source
-      (id, isDerivedID) = (envelope.id, envelope.isDerivedID)
-      application = envelope.application.isEmpty ? nil : envelope.application.characters
+  init?(_ record: RecordView, _ rules: RequestRules) {
+    guard let letter = DeadLetter(headers: record.texts) else { return nil }
+    self = rules.withRecord(record, from: letter.source) { request in
+      let envelope = RequestEnvelope(request)
+      return LetterFacts(
+        place: RecordPlace(partition: record.partition, offset: record.offset), time: Timestamp.bounded(record.timestamp), letter: letter,
+        first: envelope.origin?.place ?? letter.source, hasOrigin: envelope.origin != nil, id: envelope.id,
+        isDerivedID: envelope.isDerivedID, application: envelope.application.isEmpty ? nil : envelope.application.characters,
+        target: (request.headers.target ?? record.key)?.characters)
     }
   }
 }

@@ -1,5 +1,6 @@
 import Kafka
 import Notifications
+import Worker
 
 /// Reads the dead letters as they are at one moment: once for what was done with them, then each with how it stands. Loop-confined.
 final class LetterReading {
@@ -18,6 +19,7 @@ final class LetterReading {
   var hasTooManyRecurrences: Bool { ledger.hasTooManyRecurrences }
   /// Where the letters lie.
   let stretches: [TopicStretch]
+  private let rules: RequestRules
   private let reader: TopicReader
   private var ledger = LetterLedger()
   /// What was not read the second time yet.
@@ -26,15 +28,15 @@ final class LetterReading {
   /// Notes where the letters lie, and reads what was done with them.
   ///
   /// - Parameter from: what was written before then is not read, in milliseconds since 1970; nil: all is.
-  init(_ topic: String, from: Int64?, _ admin: Admin, _ reader: TopicReader) async throws(KafkaError) {
-    self.reader = reader
-    let all = try await admin.stretches(of: topic, TimeRange(from: from))
+  init(_ rules: RequestRules, from: Int64?, _ admin: Admin, _ reader: TopicReader) async throws(KafkaError) {
+    (self.rules, self.reader) = (rules, reader)
+    let all = try await admin.stretches(of: rules.topics.deadLetters, TimeRange(from: from))
     (stretches, left) = (all, all)
     try await reader.read(all, "what was done with dead letters") { [self] record in
       let headers = record.texts
       let place = RecordPlace(partition: record.partition, offset: record.offset)
       if let state = LetterState(headers: headers) { return ledger.note(state, at: place) }
-      guard headers.contains(where: { $0.name == RequestHeader.origin.name.description }), let letter = LetterFacts(record),
+      guard headers.contains(where: { $0.name == RequestHeader.origin.name.description }), let letter = LetterFacts(record, rules),
         letter.hasOrigin
       else { return }
       ledger.note(recurrence: letter.recurrence)
@@ -53,7 +55,7 @@ final class LetterReading {
       // A batch may have any number of them.
       if next.isCut || isEnough() { return next.isCut = true }
       next.positions[record.partition] = record.offset + 1
-      guard let facts = LetterFacts(record) else {
+      guard let facts = LetterFacts(record, rules) else {
         if let onState, let state = LetterState(headers: record.texts), state.letter.partition == record.partition { onState(state) }
         return
       }

@@ -47,7 +47,7 @@ final class LetterRound {
         withOptionalBytes(header.value) { republisher.headers.append(name, $0) }
       }
     }
-    if let origin = request.origin { republisher.end(from: origin.source, of: origin.cluster, why: .redrive) }
+    if let origin = request.origin { republisher.end(from: origin, why: .redrive) }
     last += 1
     pending[last] = result
     while failure == nil {

@@ -15,10 +15,38 @@ public enum RedriveRefusal: Error, Sendable, Equatable {
   case otherRequest(String)
   /// Its origin is valid, and stays.
   case keepsOrigin
+  /// The workers would reject it for the origin that it would be given.
+  case placeIsNoOrigin(PlaceFault)
   /// With its origin it has more bytes than Kafka takes.
   case tooLarge(bytes: Int)
   /// It has no room in the dead letters, and its record is not at its source any more.
   case gone
+}
+
+/// Why the first place of a letter cannot be the origin of a record that is written now.
+public enum PlaceFault: Sendable, Equatable {
+  /// The requests have fewer partitions by now.
+  case noPartition
+  /// The requests were deleted and made again since: the place is another record's, or nobody's yet.
+  case topicMadeAgain
+  /// It lies more than five minutes ahead of now.
+  case inFuture
+}
+
+/// A partition of the requests at the moment when a redriving begins.
+struct RequestsLog: Sendable {
+  /// What it holds; what is written lies at the end, or behind it.
+  var offsets: Range<Int64>
+  /// The time of the oldest record, in milliseconds since 1970; nil where there is none, or where it is not known.
+  var since: Int64?
+
+  /// What is wrong with a place in this partition as the origin of a record that is written at `now`.
+  func fault(_ place: SourcePosition, now: Int64) -> PlaceFault? {
+    if place.offset >= offsets.upperBound { return .topicMadeAgain }
+    if let since, place.offset >= offsets.lowerBound, since - place.timestamp > Origin.clockTolerance { return .topicMadeAgain }
+    let written = SourcePosition(partition: place.partition, offset: offsets.upperBound, timestamp: now)
+    return Origin.brokenRule(of: place, for: written) == nil ? nil : .inFuture
+  }
 }
 
 /// A record as it is written to the requests again.
@@ -26,8 +54,8 @@ struct RequestToRedrive: Sendable {
   var record: StoredRecord
   /// The record's own partition; nil lets its key decide.
   var partition: Int32?
-  /// The first place, and its cluster where that is another one; nil for what becomes a request of its own.
-  var origin: (source: SourceCoordinates, cluster: String?)?
+  /// The first place, in ``partition``; nil for what becomes a request of its own.
+  var origin: SourceCoordinates?
   /// Its apns-id, given or derived; nil where it is derived from where it will lie.
   var id: NotificationID?
   /// Whether it may not be shown any more.
@@ -44,8 +72,8 @@ struct RedriveRules: Sendable {
   let isUnchecked: Bool
   /// Whether one that ended workers goes.
   let isForced: Bool
-  /// How many partitions the requests have.
-  let partitions: Int
+  /// The partitions of the requests.
+  let logs: [Int32: RequestsLog]
   /// Milliseconds since 1970.
   let now: Int64
 
@@ -78,7 +106,7 @@ struct RedriveRules: Sendable {
     if edits.isNew { record.headers.removeAll { $0.text == RequestHeader.origin.name.description } }
     let position = edits.isNew ? SourcePosition(partition: 0, offset: 0, timestamp: now) : source.position
     var request = RequestToRedrive(record: record, id: after.id, isExpired: false)
-    let refusal: RedriveRefusal? = record.withRequest(topic: rules.topics.requests, position) { record in
+    let refusal: RedriveRefusal? = record.withRequest(topic: rules.topics.requests, position, cluster: rules.cluster) { record in
       switch RequestView.read(record, limits: rules.limits) {
       case .accepted(let view):
         request.isExpired = rules.end(of: view) <= now
@@ -94,9 +122,11 @@ struct RedriveRules: Sendable {
       if before.target != after.target { request.record.key = after.target.map { Array($0.utf8) } }
       if after.isDerivedID { request.id = nil }
     } else {
-      request.origin = (after.first, after.cluster)
+      guard let log = logs[source.position.partition] else { throw .placeIsNoOrigin(.noPartition) }
+      if let fault = log.fault(after.first.position, now: now) { throw .placeIsNoOrigin(fault) }
+      request.origin = after.first
     }
-    if before.target == after.target, source.position.partition < partitions { request.partition = source.position.partition }
+    if before.target == after.target, logs[source.position.partition] != nil { request.partition = source.position.partition }
     let bytes = request.record.byteCount + Self.originBytes
     if bytes > Self.maximumBytes { throw .tooLarge(bytes: bytes) }
     return request
@@ -107,18 +137,18 @@ struct RedriveRules: Sendable {
     var id: NotificationID
     var isDerivedID: Bool
     var target: String?
+    /// It has an origin that counts.
     var hasOrigin: Bool
     var first: SourceCoordinates
-    var cluster: String?
   }
 
   private func envelope(_ record: StoredRecord, _ letter: LetterFacts) -> Envelope {
     let source = letter.letter.source
-    return record.withRequest(topic: source.topic, source.position) { record in
+    return record.withRequest(topic: source.topic, source.position, cluster: rules.cluster) { record in
       let envelope = RequestEnvelope(record)
       return Envelope(
         id: envelope.id, isDerivedID: envelope.isDerivedID, target: envelope.target.isEmpty ? nil : envelope.target.characters,
-        hasOrigin: envelope.origin != nil, first: envelope.origin?.place ?? source, cluster: envelope.origin?.clusterName)
+        hasOrigin: envelope.origin != nil, first: envelope.origin?.place ?? source)
     }
   }
 }

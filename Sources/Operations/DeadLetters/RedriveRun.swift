@@ -35,9 +35,8 @@ final class RedriveRun {
 
   /// Carries it out.
   func carryOut(on loop: EventLoop, _ kafka: KafkaConfiguration, _ reader: TopicReader, _ admin: Admin) async throws {
-    let reading = try await LetterReading(rules.topics.deadLetters, from: order.filter.time.from, admin, reader)
-    let partitions = try await admin.describe(topic: rules.topics.requests).partitions.count
-    let redriving = redriving(partitions)
+    let reading = try await LetterReading(rules, from: order.filter.time.from, admin, reader)
+    let redriving = try await redriving(on: loop, kafka, admin)
     let round = order.isDryRun ? nil : try LetterRound(on: loop, kafka, (rules.topics.requests, rules.topics.deadLetters), order)
     round?.onDone = { [unowned self] in done($0) }
     do {
@@ -61,11 +60,27 @@ final class RedriveRun {
   }
 
   /// The rules of redriving; nil where letters are discarded.
-  private func redriving(_ partitions: Int) -> RedriveRules? {
+  private func redriving(on loop: EventLoop, _ kafka: KafkaConfiguration, _ admin: Admin) async throws(KafkaError) -> RedriveRules? {
     guard case .redrive(let edits) = order.action else { return nil }
+    let topic = rules.topics.requests
+    let partitions = try await admin.describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
+    let ends = try await admin.ends(of: partitions)
+    let logs = Logs(ends)
+    let oldest = ends.filter { !$0.value.isEmpty }.map { ($0.key, $0.value.lowerBound) }
+    try await TopicReader.ofSingleRecords(on: loop, kafka).read(at: oldest, "the oldest requests") {
+      logs.all[$0.partition]?.since = $0.timestamp
+    }
     return RedriveRules(
-      rules: rules, edits: edits, isUnchecked: order.isUnchecked, isForced: order.isForced, partitions: partitions,
-      now: WallClock.milliseconds())
+      rules: rules, edits: edits, isUnchecked: order.isUnchecked, isForced: order.isForced, logs: logs.all, now: WallClock.milliseconds())
+  }
+
+  /// The partitions of the requests, while they are read. Loop-confined.
+  private final class Logs {
+    var all: [Int32: RequestsLog]
+
+    init(_ ends: [TopicPartition: Range<Int64>]) {
+      all = Dictionary(ends.map { ($0.key.partition, RequestsLog(offsets: $0.value)) }) { first, _ in first }
+    }
   }
 
   /// Takes a letter that was read.

@@ -47,15 +47,19 @@ public struct StoredRecord: Sendable {
     }
   }
 
-  /// Lends it as a record of a topic at a place.
-  func withRequest<R>(topic: String, _ position: SourcePosition, _ body: (RequestRecord) -> R) -> R {
+  /// Lends it as a record of a topic at a place, as a cluster reads it.
+  ///
+  /// - Parameter cluster: the cluster's name; nil where it is not known.
+  func withRequest<R>(topic: String, _ position: SourcePosition, cluster: String?, _ body: (RequestRecord) -> R) -> R {
     // One buffer for all, since a request's record borrows its parts.
-    var bytes = Array(topic.utf8)
-    var spans: [Range<Int>] = [0..<bytes.count]
+    var bytes: [UInt8] = []
+    var spans: [Range<Int>] = []
     func add(_ part: some Collection<UInt8>) {
       spans.append(bytes.count..<bytes.count + part.count)
       bytes += part
     }
+    add(topic.utf8)
+    add((cluster ?? "").utf8)
     add(key ?? [])
     for header in headers {
       add(header.name.dropLast().lazy.map { UInt8(bitPattern: $0) })
@@ -65,10 +69,10 @@ public struct StoredRecord: Sendable {
       func part(_ number: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[spans[number]]) }
       var fields = RequestHeaders()
       for (number, header) in headers.enumerated() where header.value != nil {
-        fields.take(name: part(2 + 2 * number), value: part(3 + 2 * number))
+        fields.take(name: part(3 + 2 * number), value: part(4 + 2 * number))
       }
       return (value ?? []).withUnsafeBytes { value in
-        body(RequestRecord(key: part(1), value: value, headers: fields, topic: part(0), position: position))
+        body(RequestRecord(key: part(2), value: value, headers: fields, topic: part(0), position: position, cluster: part(1)))
       }
     }
   }

@@ -10,6 +10,8 @@ public struct RequestRules: Sendable {
   public var limits: RequestLimits
   /// How long a request with `apns-expiration: 0` may be tried.
   public var expiration: ExpirationRule
+  /// The cluster's name, which the origins of its records give; nil: an origin may name any cluster.
+  public var cluster: String?
 
   /// The rules of a cluster.
   public init(
@@ -22,9 +24,22 @@ public struct RequestRules: Sendable {
 
   /// Lends a record of the requests topic as the workers read it.
   func withReading<R>(of record: RecordView, _ body: (RequestReading) -> R) -> R {
-    var topic = topics.requests
+    withRecord(record) { body(RequestView.read($0, limits: limits)) }
+  }
+
+  /// Lends a record of the requests topic.
+  ///
+  /// - Parameter source: where it lies; nil: where it was read from. A dead letter lies elsewhere, and says where it was.
+  func withRecord<R>(_ record: RecordView, from source: SourceCoordinates? = nil, _ body: (RequestRecord) -> R) -> R {
+    var (topic, cluster) = (source?.topic ?? topics.requests, cluster ?? "")
     return topic.withUTF8 { topic in
-      body(RequestView.read(RequestRecord(record, topic: UnsafeRawBufferPointer(topic)), limits: limits))
+      cluster.withUTF8 { cluster in
+        let position =
+          source?.position ?? SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
+        var request = RequestRecord(record, topic: UnsafeRawBufferPointer(topic), position: position)
+        request.cluster = UnsafeRawBufferPointer(cluster)
+        return body(request)
+      }
     }
   }
 

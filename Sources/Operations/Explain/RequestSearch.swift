@@ -238,10 +238,7 @@ final class RequestSearch {
 
   /// The id of a dead letter by where it lay.
   private func derivedID(_ record: RecordView, _ letter: DeadLetter) -> NotificationID {
-    var topic = letter.source.topic
-    return topic.withUTF8 { topic in
-      RequestEnvelope(RequestRecord(record, topic: UnsafeRawBufferPointer(topic), position: letter.source.position)).id
-    }
+    rules.withRecord(record, from: letter.source) { RequestEnvelope($0).id }
   }
 
   /// The deliveries to lanes: kept for minutes only, so mostly gone.

@@ -43,16 +43,22 @@ public actor ClusterCheck {
 
   // MARK: The name
 
-  /// Compares the cluster's name with what its newest events call it (`ce_source`); where there are none it may have any name.
+  /// Compares the cluster's name with what its newest events call it; where there are none it may have any name.
   ///
   /// - Throws: ``ClusterMismatch/otherName(found:given:)``; else what Kafka said.
   public func check(name: String) async throws {
+    let names = try await names()
+    guard names.isEmpty || names.contains(name) else { throw ClusterMismatch.otherName(found: names.sorted(), given: name) }
+  }
+
+  /// The names by which the newest events call the cluster (`ce_source`).
+  func names() async throws -> [String] {
     let stretches: [TopicStretch]
     do {
       stretches = try await Admin.with(kafka) { try await $0.stretches(of: topics.events) }
     } catch let error as KafkaError where error.code == .unknownTopicOrPartition {
       // Where there is no such topic there are no events.
-      return
+      return []
     }
     let found = Names()
     try await TopicReader(on: loop, kafka).read(
@@ -62,9 +68,8 @@ public actor ClusterCheck {
       guard let name = ClusterName(of: record) else { return }
       found.newest[name, default: .min] = max(found.newest[name, default: .min], record.timestamp)
     }
-    guard let newest = found.newest.values.max() else { return }
-    let names = found.newest.filter { $0.value >= newest - Self.renamingMilliseconds }.map(\.key.text)
-    guard names.contains(name) else { throw ClusterMismatch.otherName(found: names.sorted(), given: name) }
+    guard let newest = found.newest.values.max() else { return [] }
+    return found.newest.filter { $0.value >= newest - Self.renamingMilliseconds }.map(\.key.text)
   }
 
   private final class Names { var newest: [ClusterName: Int64] = [:] }

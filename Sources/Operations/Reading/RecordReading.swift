@@ -2,13 +2,7 @@ import Kafka
 import Notifications
 
 extension RequestRecord {
-  /// A consumed record of the requests topic, read in place.
-  init(_ record: RecordView, topic: UnsafeRawBufferPointer) {
-    self.init(
-      record, topic: topic, position: SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp))
-  }
-
-  /// A consumed record as if it lay elsewhere: what a dead letter says of itself.
+  /// A consumed record as if it lay there; what a dead letter says of itself is another place than its own.
   init(_ record: RecordView, topic: UnsafeRawBufferPointer, position: SourcePosition) {
     var headers = RequestHeaders()
     record.forEachHeader { name, value in
@@ -40,10 +34,4 @@ extension UnsafeRawBufferPointer {
 extension Origin {
   /// The first place, copied.
   var place: SourceCoordinates { SourceCoordinates(topic: topic.characters, position: position) }
-
-  /// The first cluster's name, copied; nil for one with escapes, which no cluster has.
-  var clusterName: String? {
-    let name = cluster.characters
-    return name.contains("\\") ? nil : name
-  }
 }

@@ -97,7 +97,7 @@ enum ReplayFate: Sendable {
   case passedOver
   /// Another replay has written it.
   case ofReplay
-  /// It was elsewhere first.
+  /// The workers would reject its origin.
   case fromElsewhere
   /// With the headers of a replay it is larger than Kafka takes.
   case tooLarge
@@ -115,7 +115,7 @@ public struct ReplayCounts: Sendable, Hashable {
   public var passedOver: Int64 = 0
   /// Written by another replay.
   public var ofReplays: Int64 = 0
-  /// From another cluster, another topic or another partition first, or with an origin that cannot be read: no worker could tell whether they were applied.
+  /// With an origin that does not count, or dated more than five minutes ahead: the workers would reject the replay.
   public var fromElsewhere: Int64 = 0
 
   /// Larger than Kafka takes, with the headers of a replay.

@@ -125,15 +125,16 @@ final class ReplayRun: ReadingPace {
     }
   }
 
-  /// Where a request was first; nil where no worker of this partition could tell whether that was applied.
+  /// Where a request was first; nil where the workers have rejected its origin, or would reject the one that it would be given.
   private func source(of record: RecordView) -> SourceCoordinates? {
     let own = SourceCoordinates(topic: plan.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-    guard plan.isOfRequests, let header = record.header(RequestHeader.origin.name.description) else { return own }
-    // What is no origin was rejected for it.
-    guard let origin = Origin(header), origin.cluster.elementsEqual(plan.cluster.utf8), origin.topic.elementsEqual(plan.topic.utf8),
-      origin.position.partition == record.partition, origin.position.offset < record.offset
-    else { return nil }
-    return origin.place
+    guard plan.isOfRequests else { return own }
+    let first = rules.withRecord(record) { request in
+      request.headers.origin == nil ? own : RequestEnvelope(request).origin?.place
+    }
+    let written = SourcePosition(partition: record.partition, offset: .max, timestamp: WallClock.milliseconds())
+    guard let first, Origin.brokenRule(of: first.position, for: written) == nil else { return nil }
+    return first
   }
 
   // MARK: Out

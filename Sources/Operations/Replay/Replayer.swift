@@ -39,7 +39,7 @@ public actor Replayer {
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
-  private let rules: RequestRules
+  private var rules: RequestRules
   private let settings: ReplaySettings
   private let store: StoreConfiguration?
   private let save: @Sendable (ReplayPlan) throws -> Void
@@ -81,6 +81,7 @@ public actor Replayer {
   /// - Parameter isResumed: an earlier process may have written records that were not saved.
   public func replay(_ plan: ReplayPlan, isResumed: Bool) async throws -> ReplayEnding {
     var plan = plan
+    rules.cluster = plan.cluster
     if !settings.isDryRun {
       try save(plan)
       if isResumed {

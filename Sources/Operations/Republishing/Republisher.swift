@@ -68,15 +68,15 @@ final class Republisher {
     headers.copy(from: record)
     headers.remove(RequestHeader.origin.name.description)
     headers.remove(ReplayHeader.name.description)
-    end(from: source, of: nil, why: purpose, isUnfinished: isUnfinished)
+    end(from: source, why: purpose, isUnfinished: isUnfinished)
   }
 
   /// Ends the next record's headers, which were filled before without an origin, with one.
   ///
-  /// - Parameter cluster: the name of the cluster in which it was first; nil: this one.
-  func end(from source: SourceCoordinates, of cluster: String?, why purpose: Origin.Purpose, isUnfinished: Bool = false) {
+  /// - Parameter source: where it was first: in the partition that the record is written to, or the workers reject it.
+  func end(from source: SourceCoordinates, why purpose: Origin.Purpose, isUnfinished: Bool = false) {
     json.reset()
-    Origin.write(cluster: cluster ?? self.cluster, source, why: purpose, isUnfinished: isUnfinished, to: &json)
+    Origin.write(cluster: cluster, source, why: purpose, isUnfinished: isUnfinished, to: &json)
     json.withUnsafeBytes { headers.append(RequestHeader.origin.name, $0) }
   }
 

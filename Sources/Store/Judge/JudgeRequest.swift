@@ -45,15 +45,17 @@ public struct RequestEntry {
   public var end: Int64
   /// Its revision, as its record has it.
   public var revision: Revision
-  /// How it comes again, as new work; nil where it does not.
-  public var redrive: Redrive?
+  /// Why it comes again; nil for a record without an origin.
+  public var comesAgain: ComesAgain?
 
-  /// How much of what is remembered of a request makes it a repeat, where its mailbox has no entry of it.
-  public enum Redrive: UInt8, Sendable {
-    /// Its id among the recent ones, and not its collapse id alone.
-    case recentID = 1
-    /// Nothing: somebody has found that the device has no outcome of it.
-    case nothing = 2
+  /// Why a request comes again: what of it must be remembered to make it a repeat, where the mailbox has no entry of it.
+  public enum ComesAgain: UInt8, Sendable {
+    /// A replay: its id or its collapse id.
+    case replayed = 1
+    /// New work: its id among the recent ones.
+    case redriven = 2
+    /// New work that is never a repeat: somebody has found that the device has no outcome of it.
+    case unfinished = 3
   }
 
   /// An entry from its parts.

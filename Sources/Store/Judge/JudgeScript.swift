@@ -96,13 +96,23 @@ extension Judge {
       return ''
     end
 
+    -- Whether the mailbox has the entry of an apns-id at a revision.
+    local function isKept(box, revision, id)
+      local entry = call('HGET', box, revision)
+      return entry and sub(entry, 1, 16) == id
+    end
+
+    -- The revision a millisecond later. The request that has no origin takes it where another one has its place: a device that is shown the
+    -- other one takes this for newer, and its acknowledgement of the other one deletes only the other's entry.
+    local function later(revision) return packed('>I8', unpacked('>I8', revision) + 1) .. sub(revision, 9, 20) end
+
     \(JudgeLua.refusal)
     \(JudgeLua.placed)
 
     -- Most requests of a call have the same terms.
     local application, formerTerms, isForPerson
     local function judge(number, device, box, entry)
-      local hash, source, redriven, revision, terms, collapse, rest = unpacked(\(JudgeLua.head), heads, position)
+      local hash, source, comesAgain, revision, terms, collapse, rest = unpacked(\(JudgeLua.head), heads, position)
       position = rest
       if terms ~= formerTerms then application, formerTerms, isForPerson = sub(terms, 1, 8), terms, #terms > 8 end
       local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
@@ -116,28 +126,39 @@ extension Judge {
         at = placed(w, hash, at)
         if at and sub(w, at + 8, at + 11) ~= source then return add(number, DUPLICATE, false, false, '') end
       end
-      local raised, isAgain, former, isRecent = false, at, '', at
+      local raised, isAgain, former, isRecent, id = false, at, '', at, sub(entry, 1, 16)
       if known then
         local t0, p0, o0 = unpacked('>I8I4I8', known)
         local t, p, o = unpacked('>I8I4I8', revision)
-        local isSame = p == p0 and o == o0
+        local isOfPlace = p == p0 and o == o0
+        -- Two requests name one place: one of them has an origin that is not its own.
+        local isContested = isOfPlace and sub(known, 21, 36) ~= id
+        local isSame = isOfPlace and not isContested
         if isSame and t ~= t0 then raised = sub(known, 1, 20) end
-        -- What the device was given and has nothing of any more, it is given once more.
-        if redriven > 0 and (redriven == 2 and at or isSame and not at) and call('HEXISTS', box, raised or revision) == 0 then
+        -- Redriven: deliver it again where the device remembers it and its mailbox has no entry.
+        if comesAgain > 1 and (comesAgain == 3 and at or isSame and not at) and call('HEXISTS', box, raised or revision) == 0 then
           isAgain = false
           if isSame then known = false end
         elseif isSame then
           isAgain, former = true, sub(known, 37)
         end
         if known and not isAgain and not refused then
-          if \(Revision.luaIsStale) then return add(number, STALE, false, false, sub(known, 1, 36)) end
-          if t < t0 then raised = sub(known, 1, 8) .. sub(revision, 9) end
+          if isContested and comesAgain > 0 or \(Revision.luaIsStale) then
+            return add(number, STALE, false, false, sub(known, 1, 36))
+          end
+          if isContested and t <= t0 then
+            raised = later(known)
+          elseif t < t0 then
+            raised = sub(known, 1, 8) .. sub(revision, 9)
+          end
         end
-      elseif redriven == 2 and at and call('HEXISTS', box, revision) == 0 then
+      elseif comesAgain == 3 and at and call('HEXISTS', box, revision) == 0 then
         isAgain = false
       end
       local kept = raised or revision
-      if isAgain then return add(number, REPEAT, not refused and presence and call('HEXISTS', box, kept) == 1 and presence, raised, former) end
+      if isAgain then
+        return add(number, REPEAT, not refused and presence and isKept(box, kept, id) and presence, raised, former)
+      end
       if refused then return add(number, refused, false, false, '') end
       local window, isNew = w, false
       if not isRecent then
@@ -148,14 +169,26 @@ extension Judge {
         end
       end
       local isExpired, superseded = #entry == EXPIRED, ''
-      if not isExpired then call('HSET', box, kept, entry) end
-      if known and call('HDEL', box, sub(known, 1, 20)) == 1 then superseded = sub(known, 1, 36) end
+      -- Before anything else is written: where the place is another request's, nothing is.
+      if not isExpired and call('HSETNX', box, kept, entry) == 0 then
+        local other = sub(call('HGET', box, kept), 1, 16)
+        if #other < 16 or other == id then
+          call('HSET', box, kept, entry)
+        elseif comesAgain > 0 then
+          return add(number, STALE, false, false, kept .. other)
+        else
+          call('HDEL', box, kept)
+          superseded = kept .. other
+          repeat raised, kept = later(kept), later(kept) until call('HSETNX', box, kept, entry) == 1
+        end
+      end
+      if known and call('HDEL', box, sub(known, 1, 20)) == 1 and superseded == '' then superseded = sub(known, 1, 36) end
       if isForPerson and superseded == '' and #terms > 24 then superseded = withdraw(box, sub(terms, 25), kept) end
       local isChosen = isNew or (#window - CHOSEN) % PERIOD == 0
       if collapse == '' then
         call('HSET', device, 'w', window)
       else
-        call('HSET', device, 'w', window, collapse, kept .. sub(entry, 1, 16) .. superseded)
+        call('HSET', device, 'w', window, collapse, kept .. id .. superseded)
       end
       if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then prune(device) end
       -- Until the next generation nothing that comes makes it longer; what is given once more may begin it. A presence may be that of a lane

@@ -62,6 +62,26 @@ public final class Mailboxes {
     sendDeletion(bucket, then)
   }
 
+  /// Deletes an entry where it is that of an apns-id.
+  ///
+  /// Keys: the mailbox. Arguments: the revision, the apns-id.
+  static let deleteScript = RedisScript(
+    """
+    local entry = redis.call('HGET', KEYS[1], ARGV[1])
+    if entry and string.sub(entry, 1, 16) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
+    return 0
+    """)
+
+  /// Deletes the entry of a request; the entry of another request that names the same place stays.
+  public func delete(_ revision: Revision, ofRequest id: NotificationID, of token: String, _ then: @escaping (StoreError?) -> Void) {
+    let bucket = shards.keys.bucket(of: token)
+    calls.command.begin(Self.deleteScript, keys: 1)
+    calls.command.append(shards.keys.mailbox(token))
+    revision.withBytes { calls.command.append($0) }
+    id.withBytes { calls.command.append($0) }
+    sendDeletion(bucket, then)
+  }
+
   /// Removes fields that cannot be read, which would otherwise stand before the others in each page. What stays is found again.
   public func remove(unreadable fields: [[UInt8]], of token: String, _ then: @escaping (StoreError?) -> Void) {
     let bucket = beginDeletion(token)

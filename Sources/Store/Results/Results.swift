@@ -73,7 +73,7 @@ public final class Results {
   /// Reads one request's standing, and changes nothing.
   ///
   /// KEYS: its result; what must be there when the bucket is used; the device's hash, or the set of the person's devices.
-  /// ARGV: for a device the head of the request as the judge has it.
+  /// ARGV: for a device the head of the request as the judge has it, and its apns-id.
   /// Answers the result, 0 for one that is settled, 1 for one that is open, or -2 where Redis has lost the bucket.
   static let script = RedisScript(
     """
@@ -85,7 +85,7 @@ public final class Results {
     \(Revision.luaEarlier)
     \(JudgeLua.refusal)
     \(JudgeLua.placed)
-    local hash, source, redriven, revision, terms, collapse = unpacked(\(JudgeLua.head), ARGV[1])
+    local hash, source, comesAgain, revision, terms, collapse = unpacked(\(JudgeLua.head), ARGV[1])
     local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
     -- What was applied goes to the device once more where that is connected.
     local again = state[3] and #state[3] == 12 and 1 or 0
@@ -96,11 +96,13 @@ public final class Results {
     if known then
       local t0, p0, o0 = unpacked('>I8I4I8', known)
       local t, p, o = unpacked('>I8I4I8', revision)
-      if p == p0 and o == o0 and redriven == 0 then at = 1 end
-      if not at and (\(Revision.luaIsStale)) then return 0 end
+      local isOfPlace = p == p0 and o == o0
+      local isContested = isOfPlace and sub(known, 21, 36) ~= ARGV[2]
+      if isOfPlace and not isContested and comesAgain < 2 then at = 1 end
+      if not at and (isContested and comesAgain > 0 or \(Revision.luaIsStale)) then return 0 end
     end
     if refused then return 0 end
-    return at and redriven < 2 and again or 1
+    return at and comesAgain < 3 and again or 1
     """)
 
   /// Where the result of a request is kept.
@@ -131,6 +133,7 @@ public final class Results {
         calls.command.beginArgument()
         calls.command.extend(headOf: request.entry, in: arena)
         calls.command.endArgument()
+        calls.command.append(UnsafeRawBufferPointer(rebasing: arena[request.entry.span].prefix(NotificationID.byteCount)))
       case .person(let user, let application):
         calls.command.beginKey("u", place.bucket)
         calls.command.extend(arena[application])

@@ -27,7 +27,6 @@ final class Pipeline {
   private let journal: Journal?
   private let state: LaneState
   private let reader: RequestReader
-  private let replays: Replays
   /// Nil where a Redis is rebuilt: what is replayed was read before, where it lay first.
   private let checkpoints: Checkpoints?
   private let inFlight: InFlight
@@ -60,7 +59,6 @@ final class Pipeline {
     self.checkpoints = checkpoints
     maximumBytes = settings.inFlightBytes
     reader = RequestReader(settings)
-    replays = Replays(cluster: settings.cluster)
     inFlight = InFlight(on: loop, tries: settings.tries, journal: journal, metrics: metrics, logger: logger)
     rejections = Rejections(inFlight, outcomes, reader, metrics)
     registry = RegistryWait(state)
@@ -145,16 +143,10 @@ final class Pipeline {
   }
 
   private func take(_ view: RequestView, _ slot: Flow.Slot) {
-    guard view.envelope.origin != nil else { return pass(view, slot) }
-    let record = inFlight[slot].record
-    let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-    switch replays.answer(view.envelope, at: position, marker: checkpoints?.table.marker(record.partitionIndex) ?? .max) {
-    case .judge: pass(view, slot)
-    case .applied:
-      inFlight[slot].verdict = .replayed
-      inFlight[slot].judgement = JournalJudgement(.applied, revision: inFlight[slot].source.impliedRevision)
-    case .reject(let rejection): rejections.reject(slot, rejection, view.envelope)
-    }
+    let marker = checkpoints?.table.marker(inFlight[slot].record.partitionIndex) ?? .max
+    guard view.envelope.repeatsWhatWasApplied(below: marker) else { return pass(view, slot) }
+    inFlight[slot].verdict = .replayed
+    inFlight[slot].judgement = JournalJudgement(.applied, revision: inFlight[slot].source.impliedRevision)
   }
 
   private func pass(_ view: RequestView, _ slot: Flow.Slot) {

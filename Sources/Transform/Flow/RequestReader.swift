@@ -5,11 +5,13 @@ import Worker
 
 /// Reads the records of the requests' topic, and writes what is handed on of them: delivery entries, and what the judge needs to know.
 struct RequestReader {
+  private let cluster: [UInt8]
   private let topic: [UInt8]
   private let limits: RequestLimits
   private let expiration: ExpirationRule
 
   init(_ settings: TransformSettings) {
+    cluster = Array(settings.cluster.utf8)
     topic = Array(settings.topics.requests.utf8)
     limits = settings.limits
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
@@ -17,7 +19,7 @@ struct RequestReader {
 
   /// Reads a record by every rule.
   func read(_ record: RecordView, _ body: (RequestReading) -> Void) {
-    topic.withUnsafeBytes { body(RequestView.read(RequestRecord(record, topic: $0), limits: limits)) }
+    withRequest(record) { body(RequestView.read($0, limits: limits)) }
   }
 
   /// Reads a record once more that was accepted when it was taken; one that breaks a rule now has a fault.
@@ -31,7 +33,17 @@ struct RequestReader {
 
   /// Reads who sent a record and what for, whatever else is in it.
   func readEnvelope(_ record: RecordView, _ body: (RequestEnvelope) -> Void) {
-    topic.withUnsafeBytes { body(RequestEnvelope(RequestRecord(record, topic: $0))) }
+    withRequest(record) { body(RequestEnvelope($0)) }
+  }
+
+  private func withRequest(_ record: RecordView, _ body: (RequestRecord) -> Void) {
+    topic.withUnsafeBytes { topic in
+      cluster.withUnsafeBytes { cluster in
+        var request = RequestRecord(record, topic: topic)
+        request.cluster = cluster
+        body(request)
+      }
+    }
   }
 
   /// Writes what the stages hand on of a request; nil when its delivery entry does not fit, which no request is that the rules let pass.
@@ -65,15 +77,20 @@ struct RequestReader {
       user: view.target.userHash, time: view.envelope.source.timestamp, withdraws: withdraws, id: entry.id.hash64,
       source: sourceHash(view.envelope), end: expiration.end(expiration: entry.expiration, published: entry.source.timestamp),
       revision: view.envelope.revision.inIncarnation(incarnation))
-    if let origin = view.envelope.origin, origin.purpose == .redrive { request.redrive = origin.isUnfinished ? .nothing : .recentID }
+    request.comesAgain = view.envelope.origin.map { origin in
+      switch origin.purpose {
+      case .replay: .replayed
+      case .redrive: origin.isUnfinished ? .unfinished : .redriven
+      }
+    }
     return request
   }
 
   /// Tells records apart that bring the same apns-id.
   private func sourceHash(_ envelope: RequestEnvelope) -> UInt32 {
     withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { bytes in
-      let topic = envelope.sourceTopic.isEmpty ? 0 : StableHash.hash(envelope.sourceTopic)
-      bytes.storeBytes(of: topic, as: UInt64.self)
+      // Eight zeros first: without them the window of recent ids would take every record for another one after an update.
+      bytes.storeBytes(of: 0, as: UInt64.self)
       bytes.storeBytes(of: envelope.source.offset, toByteOffset: 8, as: Int64.self)
       bytes.storeBytes(of: envelope.source.timestamp, toByteOffset: 16, as: Int64.self)
       bytes.storeBytes(of: Int64(envelope.source.partition), toByteOffset: 24, as: Int64.self)

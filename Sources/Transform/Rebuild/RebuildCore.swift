@@ -46,9 +46,10 @@ final class RebuildCore: ConsumerHandler {
     let time: Int64
     let device: String
     let revision: Revision
+    let id: NotificationID
   }
 
-  /// Endings that are kept at most before the events wait for the requests; about 150 bytes each.
+  /// Endings that are kept at most before the events wait for the requests; about 170 bytes each.
   private static let endingsMaximum = 200_000
   /// How far the clocks of two brokers may be apart.
   private static let slackMilliseconds: Int64 = 5_000
@@ -227,7 +228,7 @@ final class RebuildCore: ConsumerHandler {
         continue
       }
       deletions += 1
-      mailboxes.delete([ending.revision], of: ending.device) { [self] in deleted($0) }
+      mailboxes.delete(ending.revision, ofRequest: ending.id, of: ending.device) { [self] in deleted($0) }
       guard failure == nil else { return }
     }
     endings = kept
@@ -320,12 +321,12 @@ final class RebuildCore: ConsumerHandler {
 
   /// Takes out of the mailbox what an event says has ended there.
   private func end(_ record: RecordView) {
-    guard let event = event(record), event.type?.endsMailboxEntry == true, let device = event.device, let revision = event.revision else {
-      return
-    }
+    guard let event = event(record), event.type?.endsMailboxEntry == true, let id = event.id, let device = event.device,
+      let revision = event.revision
+    else { return }
     report.endings += 1
     guard !isDryRun else { return }
-    endings.append(Ending(time: record.timestamp, device: device, revision: revision))
+    endings.append(Ending(time: record.timestamp, device: device, revision: revision, id: id))
   }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
