@@ -16,7 +16,7 @@ public final class RedisConnection {
   /// Called when an attempt to connect has failed, with the milliseconds until the next.
   public var onAttemptFailed: ((RedisError, Int) -> Void)?
   /// Called for each call that was sent and fails, and for each attempt to connect that does: to be counted.
-  public var onError: ((RedisError.Code) -> Void)?
+  public var onError: ((RedisError) -> Void)?
   /// How often the server's memory may have changed under the caller: lost connections, and replies that tell of a failover
   /// (`READONLY`, `MOVED`). What was written before may be gone when it has risen.
   public private(set) var epoch: UInt64 = 0
@@ -122,7 +122,7 @@ public final class RedisConnection {
       attemptTimer?.start(after: milliseconds)
       guard let cause = cycle.cause else { return }
       if !cause.isRetriable { upWaiters.fail(cause) }
-      onError?(cause.code)
+      onError?(cause)
       if wasUp { onDown?(cause) } else { onAttemptFailed?(cause, milliseconds) }
     }
   }
@@ -298,7 +298,7 @@ public final class RedisConnection {
     case .moved: epoch += 1
     default: break
     }
-    onError?(error.code)
+    onError?(error)
     call.handler.redisFailed(tag: call.tag, error: error)
   }
 
@@ -381,7 +381,7 @@ public final class RedisConnection {
     swap(&failed, &calls)
     while let call = failed.removeFirst() {
       let error = error(call)
-      onError?(error.code)
+      onError?(error)
       call.handler.redisFailed(tag: call.tag, error: error)
     }
   }

@@ -87,10 +87,6 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether the server only reads now, since it has no memory left or nowhere to write to: nothing of the call was done, and nothing that
-  /// was done before is lost.
-  public var refusesWrites: Bool { code == .outOfMemory || code == .writesRefused }
-
   /// The message.
   public var description: String { message }
 }
@@ -123,6 +119,8 @@ extension RedisError {
 
   private static func codeOfGeneral(_ text: String) -> Code {
     if text.hasPrefix("ERR max number of clients") { return .tooManyClients }
+    // A script's user may not run one of its commands, or touch one of its keys: in the words of Redis before 7.2, and since then.
+    if text.contains("The user executing the script can't") || text.contains("ACL failure in script") { return .noPermission }
     // Servers before 6.0, and those without a password.
     if text.hasPrefix("ERR invalid password") || text.hasPrefix("ERR AUTH <password>") || text.hasPrefix("ERR Client sent AUTH") {
       return .authenticationFailed

@@ -16,6 +16,10 @@ public final class Shards {
 
   /// Called for each call that was sent and fails, and for each attempt to connect that does, with one of `errorKinds`.
   public var onError: ((String) -> Void)?
+  /// Called for each answer that says something of the server itself, before the call fails with it: then a `SelfCheck` is due.
+  public var onRefusal: ((StoreError) -> Void)?
+  /// Called with a key that held something else than it should, and was removed: nothing of ours was lost with it.
+  public var onMended: ((_ key: String) -> Void)?
   /// The kinds of errors that there are.
   public static let errorKinds = RedisError.Code.allCases.map(\.rawValue)
 
@@ -33,15 +37,20 @@ public final class Shards {
         maximumInFlight: 65_536, scripts: Self.scripts))
     one.onUp = { [unowned self] in onUp?() }
     one.onDown = { [unowned self] in onDown?(StoreError($0)) }
-    one.onError = { [unowned self] in onError?($0.rawValue) }
+    one.onError = { [unowned self] error in
+      onError?(error.code.rawValue)
+      let error = StoreError(error)
+      if error.needsCheck { onRefusal?(error) }
+    }
     one.onAttemptFailed = { [unowned self] in onAttemptFailed?(StoreError($0), $1) }
   }
 
-  private static let scripts = [
+  /// Every script of the workers.
+  static let scripts = [
     Judge.script, Mailboxes.evictScript, Mailboxes.pageScript, Recipients.pageScript, Registrations.script, Presences.enterScript,
     Presences.refreshScript, Presences.leaveScript, Presences.gapScript, Markers.script, CrashLoops.beginScript, CrashLoops.markScript,
     CrashLoops.clearScript, Lanes.claimScript, Lanes.beatScript, Lanes.listScript, Results.script,
-    Workers.beatScript, Workers.leaveScript, Workers.listScript, Population.mailboxScript,
+    Workers.beatScript, Workers.leaveScript, Workers.listScript, Population.mailboxScript, ClusterIdentity.claimScript,
   ]
 
   /// Begins to connect; the outcome is told by `onUp` and `onAttemptFailed`.
@@ -61,7 +70,8 @@ public final class Shards {
   /// Fails every call in flight, and ends the connections for good.
   public func close() {
     one.close()
-    (onUp, onDown, onAttemptFailed, onError) = (nil, nil, nil, nil)
+    (onUp, onDown, onAttemptFailed) = (nil, nil, nil)
+    (onError, onRefusal, onMended) = (nil, nil, nil)
   }
 
   /// How many buckets there are.

@@ -113,8 +113,9 @@ final class TransformCore: TransformTaskRunner {
       case .ready: health.set("redis", ready: true)
       case .askForRebuild:
         let what: StaticString = "Redis has lost what it had, though Kafka has committed offsets: run 'carillon rebuild'"
-        health.set("redis", ready: false, "\(what)")
-        logger.error(what)
+        let foreign = markers.foreignKeys.prefix(10).joined(separator: ", ")
+        health.set("redis", ready: false, "\(what)" + (foreign.isEmpty ? "" : ". Something else lies under \(foreign)"))
+        logger.error(what, foreign.isEmpty ? [:] : ["foreignKeys": foreign])
       }
     }
   }
@@ -216,8 +217,20 @@ extension TransformCore: GroupMemberOwner {
   }
 }
 
+extension TransformCore: RedisWatchOwner {
+  func redisCheckBegins() { pipeline?.checkBegins() }
+
+  func redisCheckEnded(passed: Bool) -> Bool { pipeline?.checkEnded(passed: passed) ?? false }
+}
+
 extension TransformCore: MarkerComparisonOwner {
   func compared() { intake?.compared() }
+
+  func comparisonIsHeldUp(_ reason: String?) {
+    // Where the phase asks for something else, that is said by the condition 'redis'.
+    health.set("markers", ready: reason == nil, reason ?? "")
+    if let reason { logger.warning("the markers cannot be compared; partitions wait", ["reason": reason]) }
+  }
 }
 
 extension TransformCore: CrashLoopDetectorOwner {
@@ -268,6 +281,12 @@ extension TransformCore: CheckpointsOwner {
   func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) {
     metrics.rewinds.increment()
     logger.warning("Redis has lost something: rewinding", ["partition": "\(partition)", "from": from, "to": to])
+  }
+
+  func markersUnreadable(_ places: [String]) {
+    metrics.unreadableMarkers.increment(by: places.count)
+    let shown = places.prefix(10).joined(separator: ", ") + (places.count > 10 ? " and \(places.count - 10) more" : "")
+    logger.warning("markers in Redis cannot be read, and count as missing", ["keys": shown])
   }
 
   func markersDiffer() { watch.distrust("the markers are not as they were left") }

@@ -9,6 +9,7 @@ public final class TransformMetrics: Sendable {
   let evicted: Counter
   let unreadableEntries: Counter
   let unreadableRecipients: Counter
+  let unreadableMarkers: Counter
   let retries: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
@@ -46,6 +47,7 @@ public final class TransformMetrics: Sendable {
     evicted = registry.make(MetricNames.evicted)
     unreadableEntries = registry.make(MetricNames.unreadable, "mailbox_entry")
     unreadableRecipients = registry.make(MetricNames.unreadable, "recipient")
+    unreadableMarkers = registry.make(MetricNames.unreadable, "marker")
     retries = registry.make(MetricNames.retries)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)

@@ -127,7 +127,7 @@ public enum MetricNames {
     "carillon_transform_evicted_total", "Notifications that full mailboxes gave up, those whose event was emitted again included.")
   /// What was found in Redis and is not ours.
   public static let unreadable = Metric<Counter>(
-    "carillon_transform_unreadable_total", "What could not be read in Redis, and was removed there.", labels: ["kind"])
+    "carillon_transform_unreadable_total", "What could not be read in Redis, and was removed there or written over.", labels: ["kind"])
   /// Records done again.
   public static let retries = Metric<Counter>(
     "carillon_transform_retries_total", "Records done again because Redis or Kafka failed meanwhile.")

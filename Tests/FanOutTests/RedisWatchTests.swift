@@ -25,6 +25,44 @@ import Worker
     }
   }
 
+  @Test func `a lane is not ready while Redis refuses a command and its devices stay`() async throws {
+    try await LaneFixture.with { lane in
+      try await RedisProbe.with(lane.redis.address) { redis in
+        let device = try await lane.connect()
+        await lane.eventually("the device is welcomed") { $0.frames("welcome", at: device).count == 1 }
+        try await applyRegistrations(redis)
+        try await redis.command("ACL", "SETUSER", "default", "-persist")
+        let other = try await lane.connect()
+        await lane.eventually("the lane is not ready, and names the command") { $0.health.json.contains("persist") && !$0.health.isReady }
+        #expect(await lane.frames("welcome", at: other).isEmpty)
+        try await redis.command("ACL", "SETUSER", "default", "+persist")
+        await lane.eventually("the lane is ready again") { $0.health.isReady }
+        #expect(await lane.end(of: device) == nil)
+      }
+    }
+  }
+
+  /// A device's hash is a view of its registration, which its hello brings.
+  @Test(arguments: ["key", "u", "r"]) func `a device enters whatever Redis has in the place of its hash`(damage: String) async throws {
+    try await LaneFixture.with { lane in
+      try await RedisProbe.with(lane.redis.address) { redis in
+        let token = LaneFixture.token()
+        let device = try await lane.connect(token)
+        await lane.eventually("the device is welcomed") { $0.frames("welcome", at: device).count == 1 }
+        try await applyRegistrations(redis)
+        let key = try await lane.deviceKey(token, in: redis)
+        if damage == "key" {
+          try await redis.command("DEL", .text(key))
+          try await redis.command("SET", .text(key), "x")
+        } else {
+          try await redis.command("HSET", .text(key), .text(damage), "x")
+        }
+        let again = try await lane.connect(token)
+        await lane.eventually("the device is welcomed again") { $0.frames("welcome", at: again).count == 1 }
+      }
+    }
+  }
+
   /// What a device waits for may be gone with what was thrown away; what is left of it is sent.
   @Test func afterAnEvictionEachSessionResyncsWithItsMailbox() async throws {
     try await LaneFixture.with({ $0.store.inspectionMilliseconds = 3_000 }) { lane in

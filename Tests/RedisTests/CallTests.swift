@@ -138,6 +138,16 @@ import Testing
           ("NOAUTH Authentication required.", .authenticationFailed, false), ("BUSY Redis is busy running a script", .busy, true),
           ("CLUSTERDOWN The cluster is down", .clusterDown, true), ("NOREPLICAS Not enough good replicas", .writesRefused, true),
           ("NOPERM this user has no permissions", .noPermission, false),
+          (
+            "ERR The user executing the script can't run this command or subcommand script: 3c1f, on @user_script:11.", .noPermission,
+            false
+          ),
+          ("ERR ACL failure in script: User ada has no permissions to run the 'exists' command", .noPermission, false),
+          (
+            "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand",
+            .noPermission, false
+          ),
+          ("upstream failure", .rejected, false),
           ("ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed", .outOfMemory, true),
           (
             "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -MISCONF Redis is configured to save RDB snapshots, "

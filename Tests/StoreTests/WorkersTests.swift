@@ -31,11 +31,18 @@ import Testing
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     nonisolated let redis: RedisProbe
     private var shards: Shards?
+    private let mends = Mends()
+
+    private final class Mends { var keys: [String] = [] }
 
     init(_ redis: RedisProbe) { self.redis = redis }
 
+    /// The keys that held something else.
+    var mended: [String] { mends.keys }
+
     func connect(_ configuration: StoreConfiguration) async throws {
       let shards = Shards(on: loop, configuration, clientName: "test")
+      shards.onMended = { [mends] in mends.keys.append($0) }
       self.shards = shards
       shards.start()
       try await shards.waitUntilUp(withinMilliseconds: 20_000)
@@ -147,8 +154,21 @@ import Testing
       let found = try await place.list()
       #expect(found.map(\.name) == ["a"] && found.first?.report == nil)
       try await place.redis.command("SET", "workers", "x")
-      await #expect(throws: StoreError.self) { try await place.beat("a") }
       await #expect(throws: StoreError.self) { try await place.list() }
+    }
+  }
+
+  @Test(arguments: ["workers", "{workers}reports", "lanes"])
+  func `a heartbeat removes what lies in the place of the heartbeats and tells its key`(key: String) async throws {
+    try await with { place in
+      try await place.beat("a")
+      _ = try await place.claim("a/0")
+      try await place.redis.command("DEL", .text(key))
+      try await place.redis.command("SET", .text(key), "x")
+      try await place.beat("a")
+      #expect(try await place.claim("b/0") == (key == "lanes" ? 0 : 1))
+      #expect(try await place.list().map(\.name) == ["a"])
+      #expect(await place.mended == [key.contains("workers") ? "workers" : key])
     }
   }
 

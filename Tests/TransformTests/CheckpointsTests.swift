@@ -80,6 +80,7 @@ private actor CheckpointsLane {
     func startedAgain(_ partition: MarkedPartition) {}
     func rewinds(_ partition: TopicPartition, from: Int64, to: Int64) { signs.append("rewinds") }
     func markersDiffer() { signs.append("differ") }
+    func markersUnreadable(_ places: [String]) { signs.append("unreadable") }
     func markersNotSent() { signs.append("not sent") }
     func redisRefusedWrites(_ error: StoreError) { signs.append("refused") }
     func markersRaised(_ partitions: Int) {}

@@ -186,22 +186,22 @@ import Testing
   /// While Redis misses a registration the requests are held back: a request that ends workers has not been read.
   @Test(.timeLimit(.minutes(2))) func aPartitionStaysSuspectedWhileItsRequestsAreHeldBack() async throws {
     let token = TransformFixture.tokens(in: [(0, 1)])[0]
-    let device = TransformFixture.keys.device(token)
+    let set = TransformFixture.keys.recipients(user: "ada", application: TransformFixture.application)
     try await TransformFixture.with(
       {
         $0.healthyMilliseconds = 10
         $0.tries = .max
       },
       before: { lane in
-        // A registration that cannot be applied as long as somebody else's value lies in the device's place.
-        try await lane.probe.command("SET", .text(device), "no hash")
+        // A registration that cannot be applied as long as somebody else's value lies in the place of its person's devices.
+        try await lane.probe.command("SET", .text(set), "no set")
         try await lane.publishRegistrations([token], for: "ada")
       }
     ) { lane in
       let counted = { try await lane.probe.command("HGET", .text(Keys.tries), "q0").bytes != nil }
       await lane.eventually("the registration fails again and again") { lane.metric("carillon_transform_retries_total") >= 3 }
       #expect(try await counted(), "nothing shows that its requests do no harm")
-      try await lane.probe.command("DEL", .text(device))
+      try await lane.probe.command("DEL", .text(set))
       await lane.eventually("it is idle with its requests") { try await !counted() }
     }
   }

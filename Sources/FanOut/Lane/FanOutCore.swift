@@ -122,6 +122,8 @@ final class FanOutCore {
       logger.warning("Redis is gone; devices stay connected", ["error": "\(error)"])
     }
     shards.onError = { [clients] in clients.redisFailed($0) }
+    shards.onRefusal = { [unowned self] _ in watch.refused() }
+    shards.onMended = { [logger] key in logger.warning("a key in Redis held something else, and was removed", ["key": key]) }
     shards.onAttemptFailed = { [logger] error, wait in
       logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
     }

@@ -54,7 +54,8 @@ final class LaneMembership {
       }
       if !isClosed, !wasAlive { owner?.laneLapsed() }
     case .failure(let error):
-      guard error.code == .writesRefused, !isRefused else { return }
+      // A connection that is gone is told elsewhere.
+      guard error.code != .unavailable, error.code != .overloaded, !isRefused else { return }
       isRefused = true
       owner?.redisRefusesWrites(error)
     }

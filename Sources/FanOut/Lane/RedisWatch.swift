@@ -13,7 +13,7 @@ protocol RedisWatchOwner: AnyObject {
   func redisHasEvicted(_ report: String)
 }
 
-/// Whether Redis has what it should: its buckets, and the registrations that Kafka has. Loop-confined.
+/// Whether Redis does what workers need, and has what it should: its buckets, and the registrations that Kafka has. Loop-confined.
 ///
 /// A Redis without buckets is either new, and then nothing was ever registered, or it has lost everything and has to be rebuilt; one that
 /// was away may have lost the end of its history, which the transform workers restore.
@@ -23,7 +23,10 @@ final class RedisWatch {
   private let topics: Topics
   private let admin: Admin
   private let inspection: RedisInspection
+  private let scripts: SelfCheck
   private let timer: Timer
+  /// A check of every script is due: at the start of a connection, and after an answer that says something of Redis itself.
+  private var isScriptCheckDue = true
   /// How often it checks without a reason.
   private let interval: Int
   private var losses = 0
@@ -41,14 +44,25 @@ final class RedisWatch {
     self.topics = topics
     self.admin = admin
     inspection = RedisInspection(shards, metrics: metrics)
+    scripts = SelfCheck(shards)
     markers = Markers(shards)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in owner?.redisCheckIsDue() }
   }
 
+  /// Redis has answered a call with something that it says of itself, or that is not known here: every script is checked.
+  func refused() {
+    // What a check is refused it tells itself.
+    guard !isScriptCheckDue, !isChecking, !isClosed else { return }
+    isScriptCheckDue = true
+    timer.start(after: Self.scriptCheckPauseMilliseconds)
+  }
+
+  private static let scriptCheckPauseMilliseconds = 50
+
   /// The connection is gone, or a script found no bucket: check again.
   func lost() {
-    isRegistryComplete = false
+    (isRegistryComplete, isScriptCheckDue) = (false, true)
     losses += 1
     if !isClosed { timer.start(after: 1) }
   }
@@ -85,14 +99,27 @@ final class RedisWatch {
       (isRegistryComplete, before) = (false, report)
     case .suitable: break
     }
-    guard let buckets = await markers.read([]) else { return ("Redis does not answer", 500) }
+    if isScriptCheckDue {
+      do throws(StoreError) {
+        if let refusal = try await scripts.run() { return (refusal, 2_000) }
+        isScriptCheckDue = false
+      } catch {
+        // A Redis that only reads now is told by the lane's heartbeat.
+        if error.code != .writesRefused { return ("\(error)", 500) }
+      }
+    }
+    guard let buckets = await markers.read([]) else { return (markers.failure.map { "\($0)" } ?? "Redis does not answer", 500) }
     do {
       let missing = buckets.indices.filter { buckets[$0] == nil }
       if isRegistryComplete, missing.isEmpty { return nil }
       let ends = try await admin.registryEnds(topics)
       if !missing.isEmpty {
         guard ends.isEmpty else {
-          return ("Redis has lost what it had, though devices are registered in Kafka: run 'carillon rebuild'", 2_000)
+          let foreign = markers.foreignKeys.prefix(10).joined(separator: ", ")
+          return (
+            "Redis has lost what it had, though devices are registered in Kafka: run 'carillon rebuild'"
+              + (foreign.isEmpty ? "" : ". Something else lies under \(foreign)"), 2_000
+          )
         }
         if let error = await markers.create(missing) { return ("\(error)", 500) }
       }

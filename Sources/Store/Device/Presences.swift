@@ -29,12 +29,13 @@ public final class Presences {
   /// Takes the presence for a new session.
   ///
   /// Arguments: presence 12, digest of the registration 8. Answers `{1, former presence, owner, gap, registration}`, or
-  /// `{0, owner}` where the registration that stands is not the one that the device brings.
+  /// `{0, owner}` where the registration that stands is not the one that the device brings. One that cannot be read is none.
   static let enterScript = RedisScript(
     """
     if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
-    local s = redis.call('HMGET', KEYS[1], 'p', 'u', 'r', 'g')
-    if not s[2] or not s[3] or string.sub(s[3], 1, 8) ~= ARGV[2] then return {0, s[2] or ''} end
+    local s = redis.pcall('HMGET', KEYS[1], 'p', 'u', 'r', 'g')
+    if s.err then return string.find(s.err, 'WRONGTYPE', 1, true) and {0, ''} or s end
+    if not s[2] or #s[2] ~= 24 or not s[3] or #s[3] ~= 20 or string.sub(s[3], 1, 8) ~= ARGV[2] then return {0, s[2] or ''} end
     redis.call('HSET', KEYS[1], 'p', ARGV[1])
     redis.call('PERSIST', KEYS[2])
     return {1, s[1] or '', s[2], s[4] or '', s[3]}
@@ -82,12 +83,13 @@ public final class Presences {
   /// The repeated hello: restores an absent presence, finds out about another session's.
   ///
   /// Arguments: presence 12. Answers `{1, entries in the mailbox, registration}`, `{0}` when the device is elsewhere, `{-1, registration}`
-  /// when it is registered no more.
+  /// when it is registered no more, or that cannot be read.
   static let refreshScript = RedisScript(
     """
     if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
-    local s = redis.call('HMGET', KEYS[1], 'p', 'u', 'r')
-    if not s[2] then return {-1, s[3] or ''} end
+    local s = redis.pcall('HMGET', KEYS[1], 'p', 'u', 'r')
+    if s.err then return string.find(s.err, 'WRONGTYPE', 1, true) and {-1, ''} or s end
+    if not s[2] or #s[2] ~= 24 then return {-1, s[3] or ''} end
     if s[1] ~= ARGV[1] then
       if s[1] and #s[1] == #ARGV[1] then return {0} end
       redis.call('HSET', KEYS[1], 'p', ARGV[1])

@@ -120,10 +120,10 @@ public final class Recipients {
   }
 
   private func send(to set: String, _ then: @escaping (StoreError?) -> Void) {
-    var set = set
-    let shard = set.withUTF8 { shards.shard(ofKey: UnsafeRawBufferPointer($0)) }
+    var text = set
+    let shard = text.withUTF8 { shards.shard(ofKey: UnsafeRawBufferPointer($0)) }
     calls.send(over: shard) { answer in
-      if case .failure(let error) = answer { then(error) } else { then(nil) }
+      if case .failure(let error) = answer { then(error.about(set)) } else { then(nil) }
     }
   }
 }

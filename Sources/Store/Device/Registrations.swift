@@ -23,18 +23,25 @@ public final class Registrations {
   /// 20 (see `Keys`), milliseconds that an unregistered device is remembered, the key of the person's set that it belongs to or empty,
   /// its locale or empty.
   /// Answers `{1, former owner, former set}`, `{0}` where a later record stands, or `{-2}` where Redis has lost the bucket. For the
-  /// same owner the earliest `since` stands, also that of an earlier record that comes later.
+  /// same owner the earliest `since` stands, also that of an earlier record that comes later. What cannot be read of the device counts as
+  /// nothing, and is written over.
   static let script = RedisScript(
     """
     if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
-    local s = redis.call('HMGET', KEYS[1], 'u', 'r', 'a')
-    local owner, former = ARGV[1], s[1] or ''
+    local OWNER, STAMP, LARGEST = 24, 20, 2 ^ 53
+    local s = redis.pcall('HMGET', KEYS[1], 'u', 'r', 'a')
+    if s.err then
+      if not string.find(s.err, 'WRONGTYPE', 1, true) then return s end
+      redis.call('DEL', KEYS[1])
+      s = {}
+    end
+    local owner, former = ARGV[1], s[1] and #s[1] == OWNER and s[1] or ''
     local function same(a, b) return #a == #b and string.sub(a, 1, 8) == string.sub(b, 1, 8) and string.sub(a, 17) == string.sub(b, 17) end
     local function since(a) return struct.unpack('>I8', a, 9) end
-    if s[2] then
+    if s[2] and #s[2] == STAMP then
       local offset = struct.unpack('>I8', s[2], 13)
       local this = struct.unpack('>I8', ARGV[2], 13)
-      if offset > this then
+      if offset > this and offset < LARGEST then
         if owner ~= '' and same(owner, former) and since(owner) < since(former) then redis.call('HSET', KEYS[1], 'u', owner) end
         return {0}
       end
@@ -100,7 +107,7 @@ public final class Registrations {
     calls.command.append(record.registration?.locale ?? "")
     calls.send(over: shards.shard(ofDevice: token)) { [self] answer in
       switch answer {
-      case .failure(let error): then(.failure(error))
+      case .failure(let error): then(.failure(error.about(keys.device(token))))
       case .success(let reply):
         guard reply[0]?.integer == 1 else { return then(.success(.superseded)) }
         let outcome = Outcome.applied(former: reply[1]?.bytes.flatMap { Owner($0) })
@@ -117,8 +124,9 @@ public final class Registrations {
   /// Puts a device into a person's set and takes it out of another's; either may be none.
   private func move(_ token: String, from former: String, to set: String, _ then: @escaping (StoreError?) -> Void) {
     let leave = { [recipients] in
-      if former.isEmpty || former == set { return then(nil) }
-      recipients.remove(token, from: former, then)
+      // What is no key of a person's set was put there by somebody else.
+      guard former.utf8.starts(with: "u{".utf8), former != set else { return then(nil) }
+      recipients.remove(token, from: former) { then($0?.code == .faulty ? nil : $0) }
     }
     if set.isEmpty { return leave() }
     recipients.add(token, to: set) { error in

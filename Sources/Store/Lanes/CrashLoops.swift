@@ -10,6 +10,8 @@ import Redis
 /// | `q3` | the offset that it was begun at last, and how often |
 /// | `q3 group` | the first offset of the records that are worked on, how many offsets they span, and the process that does: `-` when they are finished, or its end was counted |
 /// | `q3 ended 17` | how many processes have ended while they worked on this record alone |
+///
+/// What cannot be read of it counts as not counted, and is written over: it only delays finding the record.
 public final class CrashLoops {
   private let shards: Shards
   private let calls = Calls()
@@ -21,22 +23,36 @@ public final class CrashLoops {
   ///
   /// Keys: the counts. Arguments: the process; per partition: field, offset. Answers, per partition, `{begins, first offset of the group that
   /// was noted last, how many offsets it spans or 0}`, and behind them each record from the offset on with which alone processes have ended,
-  /// and how many.
+  /// and how many; at last whether the key held something else.
   static let beginScript = RedisScript(
     """
+    \(MendLua.mend)
+    local mended = mend(KEYS[1], 'hash')
+    local LARGEST, MANY, LISTED = 2 ^ 53, 1000000, 1000
+    -- A count, or nothing where it is none that this script has written.
+    local function number(text)
+      local value = tonumber(text)
+      if value and value >= 0 and value < LARGEST then return value end
+    end
     local answer = {}
     for i = 2, #ARGV, 2 do
       local field, offset = ARGV[i], ARGV[i + 1]
       local begins, first, count, ends = 1, -1, 0, {}
       local known = redis.call('HGET', KEYS[1], field)
-      if known and string.match(known, '^%d+') == offset then begins = (string.match(known, '%d+$') or 0) + 1 end
+      if known and string.match(known, '^%d+') == offset then
+        begins = math.min(number(string.match(known, '%d+$')) or 0, MANY) + 1
+      end
       redis.call('HSET', KEYS[1], field, offset .. ' ' .. begins)
       local last = redis.call('HGET', KEYS[1], field .. ' group')
       local place, size, process = string.match(last or '', '^(%d+) (%d+) (%S+)$')
-      if place then
-        first, count = tonumber(place), tonumber(size)
+      if place and number(place) and number(size) then
+        first, count = number(place), number(size)
         if process ~= '-' and process ~= ARGV[1] then
-          if count == 1 then redis.call('HINCRBY', KEYS[1], field .. ' ended ' .. place, 1) end
+          if count == 1 then
+            local ended = field .. ' ended ' .. place
+            local times = math.min(number(redis.call('HGET', KEYS[1], ended) or '') or 0, MANY)
+            redis.call('HSET', KEYS[1], ended, times + 1)
+          end
           redis.call('HSET', KEYS[1], field .. ' group', place .. ' ' .. size .. ' -')
         end
       end
@@ -44,16 +60,17 @@ public final class CrashLoops {
       for k = 1, #all, 2 do
         local name, place = string.match(all[k], '^(%a%d+) ended (%d+)$')
         if name == field then
-          local times = tonumber(all[k + 1]) or 0
-          if tonumber(place) < tonumber(offset) then
+          local times = math.min(number(all[k + 1]) or 0, MANY)
+          if not number(place) or number(place) < tonumber(offset) then
             redis.call('HDEL', KEYS[1], all[k])
-          elseif times > 0 then
-            ends[#ends + 1], ends[#ends + 2] = tonumber(place), times
+          elseif times > 0 and #ends < LISTED then
+            ends[#ends + 1], ends[#ends + 2] = number(place), times
           end
         end
       end
       answer[#answer + 1] = {begins, first, count, unpack(ends)}
     end
+    answer[#answer + 1] = mended
     return answer
     """)
 
@@ -63,6 +80,8 @@ public final class CrashLoops {
   /// Keys: the counts. Arguments: the process, the field, or nothing where no group follows, first offset, how many it spans, the others' fields.
   static let markScript = RedisScript(
     """
+    \(MendLua.mend)
+    mend(KEYS[1], 'hash')
     for i = 5, #ARGV do
       local last = redis.call('HGET', KEYS[1], ARGV[i] .. ' group')
       local group, process = string.match(last or '', '^(.*) (%S+)$')
@@ -100,7 +119,8 @@ public final class CrashLoops {
   ) async throws(StoreError) -> [Counts?] {
     let arguments = [RedisArgument.text(process)] + starts.flatMap { [.text($0.partition.field), .integer($0.offset)] }
     let answer = try await shards.common.answer(Self.beginScript, keys: [.text(Keys.tries)], arguments: arguments)
-    return (answer.array ?? []).map { known in
+    if answer.array?.last?.integer == 1 { shards.onMended?(Keys.tries) }
+    return (answer.array ?? []).prefix(starts.count).map { known in
       let numbers = known.array?.compactMap(\.integer) ?? []
       guard numbers.count >= 3, numbers.count % 2 == 1 else { return nil }
       let ends = stride(from: 3, to: numbers.count, by: 2).map { (offset: numbers[$0], processes: numbers[$0 + 1]) }

@@ -12,9 +12,11 @@ public final class Lanes {
   /// Takes a partition that no living lane has, or one that the fewest lanes have.
   ///
   /// Key: the lanes. Arguments: the lane's name, milliseconds after which a silent lane is dead, the number of partitions. Answers the
-  /// partition.
+  /// partition, and whether the key held something else.
   static let claimScript = RedisScript(
     """
+    \(MendLua.mend)
+    local mended = mend(KEYS[1], 'zset')
     local t = redis.call('TIME')
     local now = t[1] * 1000 + math.floor(t[2] / 1000)
     redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
@@ -28,18 +30,21 @@ public final class Lanes {
       if (taken[p] or 0) < least then least, partition = taken[p] or 0, p end
     end
     redis.call('ZADD', KEYS[1], now, partition .. ':' .. ARGV[1])
-    return partition
+    return {partition, mended}
     """)
 
   /// The heartbeat.
   ///
-  /// Key: the lanes. Arguments: the lane's member. Answers 0 when it had lapsed and is restored by this call, else 1.
+  /// Key: the lanes. Arguments: the lane's member. Answers 0 when it had lapsed and is restored by this call, 2 when the key held something
+  /// else, else 1.
   static let beatScript = RedisScript(
     """
+    \(MendLua.mend)
+    local mended = mend(KEYS[1], 'zset')
     local t = redis.call('TIME')
     local known = redis.call('ZSCORE', KEYS[1], ARGV[1])
     redis.call('ZADD', KEYS[1], t[1] * 1000 + math.floor(t[2] / 1000), ARGV[1])
-    return known and 1 or 0
+    return mended == 1 and 2 or known and 1 or 0
     """)
 
   /// Who is among the lanes, and for how long each has been silent. It changes nothing.
@@ -115,9 +120,10 @@ public final class Lanes {
     let answer = try await shards.common.answer(
       Self.claimScript, keys: [.text(Keys.lanes)],
       arguments: [.text(name), .integer(Int64(lifetimeMilliseconds)), .integer(Int64(partitions))])
-    guard let partition = answer.integer, (0..<Int64(partitions)).contains(partition) else {
+    guard let partition = answer.array?.first?.integer, (0..<Int64(partitions)).contains(partition) else {
       throw StoreError(.faulty, "the claim of a partition was answered with something else")
     }
+    if answer.array?.last?.integer == 1 { shards.onMended?(Keys.lanes) }
     return Claim(partition: Int32(partition), member: "\(partition):\(name)")
   }
 
@@ -126,7 +132,13 @@ public final class Lanes {
     calls.command.begin(Self.beatScript, keys: 1)
     calls.command.append(Keys.lanes)
     calls.command.append(claim.member)
-    calls.send(over: shards.common) { then($0.map { $0.integer != 0 }) }
+    calls.send(over: shards.common) { [shards] answer in
+      then(
+        answer.map { reply in
+          if reply.integer == 2 { shards.onMended?(Keys.lanes) }
+          return reply.integer == 1
+        })
+    }
   }
 
   /// Gives the partition up; when it fails the lane counts as alive until its lifetime is over.

@@ -42,7 +42,9 @@ public final class Mailboxes {
     calls.command.append(shards.keys.mailbox(token))
     calls.command.append(count)
     calls.command.append(skipped)
-    calls.send(over: shards.shard(ofDevice: token)) { then($0.map(MailboxEntries.init)) }
+    calls.send(over: shards.shard(ofDevice: token)) { [keys = shards.keys] answer in
+      then(answer.map(MailboxEntries.init).mapError { $0.about(keys.mailbox(token)) })
+    }
   }
 
   /// Whether an entry is there.
@@ -117,7 +119,7 @@ public final class Mailboxes {
     local maximum = tonumber(table.remove(ARGV, 1))
     if redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
     local gap = redis.call('HGET', KEYS[1], 'g')
-    redis.call('HSET', KEYS[1], 'g', (gap and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
+    redis.call('HSET', KEYS[1], 'g', (gap and #gap == 40 and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
     return overflow(KEYS[2], maximum)
     """)
 

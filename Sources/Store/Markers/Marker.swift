@@ -24,12 +24,16 @@ public struct Marker: Equatable, Sendable {
     self.incarnation = incarnation
   }
 
-  /// Reads the form that Redis keeps; nil for anything else.
+  /// No partition comes so far, and what is added to it stays within 64 bits.
+  private static let maximumOffset: Int64 = 1 << 62
+
+  /// Reads the form that Redis keeps; nil for anything else, and for numbers that no worker writes.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count == Self.byteCount else { return nil }
     offset = Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
     timestamp = Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
     incarnation = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 16, as: UInt32.self))
+    guard (0...Self.maximumOffset).contains(offset), incarnation < .max else { return nil }
   }
 
   /// The form that Redis keeps.

@@ -4,6 +4,9 @@ import Redis
 ///
 /// A bucket is known by a random number, which it has from whoever made it: one that was lost and made again in the meantime, with the
 /// same markers perhaps, is another bucket, and nothing is written to it by those who have not seen that.
+///
+/// A marker that cannot be read counts as a missing one, and is written over. A key that holds something else than markers counts as a lost
+/// bucket. Both are told by `takeDamage`.
 public final class Markers {
   /// What a bucket says: nil when Redis does not have the bucket, else each field's marker, which may be missing.
   public typealias BucketMarkers = [Marker?]?
@@ -25,6 +28,9 @@ public final class Markers {
     }
     /// Buckets that Redis does not have.
     public var lostBuckets = 0
+    fileprivate var foreign: StoreError? {
+      lostBuckets > 0 ? StoreError(.faulty, "the keys of \(lostBuckets) buckets hold something else than markers") : nil
+    }
     /// Places of changes that were not made in some bucket, and what stands there instead.
     public var mismatches: [(place: Int, found: Marker?)] = []
   }
@@ -35,9 +41,13 @@ public final class Markers {
     var failure: StoreError?
     var buckets: [BucketMarkers] = []
     var written = Written()
+    /// The partitions whose markers are read; nil for a call that writes.
+    let read: [MarkedPartition]?
     let then: (Operation) -> Void
 
-    init(_ remaining: Int, _ then: @escaping (Operation) -> Void) { (self.remaining, self.then) = (remaining, then) }
+    init(_ remaining: Int, reading: [MarkedPartition]?, _ then: @escaping (Operation) -> Void) {
+      (self.remaining, read, self.then) = (remaining, reading, then)
+    }
 
     func ended() {
       remaining -= 1
@@ -50,6 +60,13 @@ public final class Markers {
   /// The number of each bucket, as it was read last.
   private var numbers: [[UInt8]?]
   private var isAnother = false
+  /// What stands in the place of markers that cannot be read, as it was read last: it is expected there by what is written.
+  private var unreadable: [Int: [MarkedPartition: [UInt8]]] = [:]
+  private var damage: [String] = []
+  /// Why the last reading has failed.
+  public private(set) var failure: StoreError?
+  /// Keys that held something else than markers when they were read last.
+  public private(set) var foreignKeys: [String] = []
 
   /// Sets each field whose value is as expected.
   ///
@@ -85,6 +102,12 @@ public final class Markers {
     return isAnother
   }
 
+  /// The keys and fields that could not be read since this was asked last.
+  public func takeDamage() -> [String] {
+    defer { damage = [] }
+    return damage
+  }
+
   /// Whether the registry in Redis has come as far as `devices` did; nil when Redis does not answer, or has lost buckets.
   ///
   /// - Parameter ends: of the partitions that have records.
@@ -102,7 +125,12 @@ public final class Markers {
   /// Reads the markers of partitions in all buckets; nil when Redis does not answer.
   public func read(_ partitions: [MarkedPartition]) async -> [BucketMarkers]? {
     await withCheckedContinuation { continuation in
-      begin(Array(0..<shards.buckets), { continuation.resume(returning: $0.failure == nil ? $0.buckets : nil) }) { bucket in
+      foreignKeys = []
+      let finish = { [self] (operation: Operation) in
+        failure = operation.failure
+        continuation.resume(returning: operation.failure == nil ? operation.buckets : nil)
+      }
+      begin(Array(0..<shards.buckets), reading: partitions, finish) { bucket in
         calls.command.begin("HMGET")
         calls.command.append(shards.keys.markers(bucket))
         calls.command.append("i")
@@ -134,7 +162,7 @@ public final class Markers {
       calls.command.append(numbers[bucket] ?? [])
       for change in changes(bucket) {
         calls.command.append(change.partition.field)
-        calls.command.append(change.expected?.bytes ?? [])
+        calls.command.append(change.expected?.bytes ?? unreadable[bucket]?[change.partition] ?? [])
         calls.command.append(change.new.bytes)
       }
     }
@@ -143,7 +171,7 @@ public final class Markers {
   /// Makes the buckets that are missing: this Redis is a new one, or was rebuilt.
   public func create(_ buckets: [Int]) async -> StoreError? {
     await withCheckedContinuation { continuation in
-      begin(buckets, { continuation.resume(returning: $0.failure) }) { bucket in
+      begin(buckets, { continuation.resume(returning: $0.failure ?? $0.written.foreign) }) { bucket in
         calls.command.begin("HSETNX")
         calls.command.append(shards.keys.markers(bucket))
         calls.command.append("i")
@@ -153,16 +181,18 @@ public final class Markers {
   }
 
   /// One call for each bucket, which `write` writes.
-  private func begin(_ buckets: [Int], _ then: @escaping (Operation) -> Void, _ write: (Int) -> Void) {
+  private func begin(
+    _ buckets: [Int], reading: [MarkedPartition]? = nil, _ then: @escaping (Operation) -> Void, _ write: (Int) -> Void
+  ) {
     // One more than calls, so that it does not end while they are made.
-    let operation = Operation(buckets.count + 1, then)
+    let operation = Operation(buckets.count + 1, reading: reading, then)
     operation.buckets = Array(repeating: nil, count: shards.buckets)
     for bucket in buckets {
       write(bucket)
       calls.send(over: shards.shard(of: bucket)) { [self] answer in
         switch answer {
         case .success(let reply): replied(reply, bucket, operation)
-        case .failure(let error): failed(error, operation)
+        case .failure(let error): failed(error, bucket, operation)
         }
         operation.ended()
       }
@@ -171,11 +201,12 @@ public final class Markers {
   }
 
   private func replied(_ reply: RedisReplyView, _ bucket: Int, _ operation: Operation) {
-    if let number = reply[0]?.bytes {
-      // Of a reading call: the bucket's number, then the markers.
+    if let partitions = operation.read {
+      // The bucket's number, then the markers.
+      guard let number = reply[0]?.bytes else { return }
       if let known = numbers[bucket], !known.elementsEqual(number) { isAnother = true }
       numbers[bucket] = Array(number)
-      operation.buckets[bucket] = (1..<max(1, reply.count)).map { reply[$0]?.bytes.flatMap(Marker.init) }
+      operation.buckets[bucket] = partitions.indices.map { marker(of: partitions[$0], in: bucket, reply[$0 + 1]?.bytes) }
     } else {
       for place in stride(from: 0, to: reply.count - 1, by: 2) {
         guard let change = reply[place]?.integer else { continue }
@@ -184,8 +215,24 @@ public final class Markers {
     }
   }
 
-  private func failed(_ error: StoreError, _ operation: Operation) {
-    if error.code == .bucketLost {
+  private func marker(of partition: MarkedPartition, in bucket: Int, _ bytes: UnsafeRawBufferPointer?) -> Marker? {
+    let marker = bytes.flatMap(Marker.init)
+    if let bytes, marker == nil {
+      damage.append("\(shards.keys.markers(bucket)) \(partition.field)")
+      unreadable[bucket, default: [:]][partition] = Array(bytes)
+    } else {
+      unreadable[bucket]?[partition] = nil
+    }
+    return marker
+  }
+
+  private func failed(_ error: StoreError, _ bucket: Int, _ operation: Operation) {
+    if error.code == .faulty {
+      let key = shards.keys.markers(bucket)
+      damage.append(key)
+      if operation.read != nil { return foreignKeys.append(key) }
+    }
+    if error.code == .bucketLost || error.code == .faulty {
       operation.written.lostBuckets += 1
     } else if operation.failure.map({ $0.weight < error.weight }) ?? true {
       operation.failure = error
@@ -199,7 +246,7 @@ extension StoreError {
     switch code {
     case .overloaded: 0
     case .writesRefused: 1
-    case .unavailable, .bucketLost, .faulty: 2
+    case .unavailable, .bucketLost, .faulty, .refused, .unexplained: 2
     }
   }
 }

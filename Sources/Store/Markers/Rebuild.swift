@@ -19,6 +19,11 @@ public final class Rebuild {
     let answer = try await shards.common.answer(
       "SET", .text(Keys.rebuild), .text(name), "NX", "PX", .integer(Int64(lockMilliseconds)))
     if answer.text == "OK" { return nil }
+    // A lock expires: what does not was put there by somebody else, and would keep everybody away for ever.
+    if try await shards.common.answer("PTTL", .text(Keys.rebuild)).integer == -1 {
+      try await shards.common.answer("SET", .text(Keys.rebuild), .text(name), "PX", .integer(Int64(lockMilliseconds)))
+      return nil
+    }
     return try await shards.common.answer("GET", .text(Keys.rebuild)).text ?? "somebody"
   }
 
@@ -42,7 +47,10 @@ public final class Rebuild {
     let fields = markers.flatMap { [RedisArgument.text($0.partition.field), .bytes($0.marker.bytes)] }
     let all = ["i", .bytes(Keys.bucketNumber())] + fields
     for bucket in 0..<shards.buckets {
-      try await shards.shard(of: bucket).answer(["HSET", .text(shards.keys.markers(bucket))] + all)
+      let (shard, key) = (shards.shard(of: bucket), RedisArgument.text(shards.keys.markers(bucket)))
+      let type = try await shard.answer("TYPE", key).text
+      if type != "hash", type != "none" { try await shard.answer("DEL", key) }
+      try await shard.answer(["HSET", key] + all)
     }
     for bucket in 0..<shards.buckets { try await shards.shard(of: bucket).answer("DEL", .text(shards.keys.rebuilt(bucket))) }
     try await shards.common.answer("DEL", .text(Keys.rebuild))

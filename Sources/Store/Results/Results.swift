@@ -158,7 +158,11 @@ public final class Results {
   public func recall(_ place: Place, _ then: @escaping (Result<[UInt8]?, StoreError>) -> Void) {
     calls.command.begin("GET")
     append(place)
-    calls.send(over: shards.shard(of: place.bucket)) { answer in then(answer.map { $0.bytes.map { Array($0) } }) }
+    calls.send(over: shards.shard(of: place.bucket)) { answer in
+      // Something else lies there: nothing is remembered.
+      if case .failure(let error) = answer, error.code == .faulty { return then(.success(nil)) }
+      then(answer.map { $0.bytes.map { Array($0) } })
+    }
   }
 
   /// Has Redis keep a result for a while; what does not fit is not kept.

@@ -23,9 +23,12 @@ public final class Workers {
   /// A heartbeat with its report.
   ///
   /// Keys: the workers, their reports. Arguments: name, report, milliseconds after which a silent worker is forgotten, how many are kept,
-  /// milliseconds by which a heartbeat may lie in the future: those beyond were written by another clock, and are forgotten too.
+  /// milliseconds by which a heartbeat may lie in the future: those beyond were written by another clock, and are forgotten too. Answers 1
+  /// where one of the keys held something else.
   static let beatScript = RedisScript(
     """
+    \(MendLua.mend)
+    local mended = math.max(mend(KEYS[1], 'zset'), mend(KEYS[2], 'hash'))
     local t = redis.call('TIME')
     local now = t[1] * 1000 + math.floor(t[2] / 1000)
     redis.call('ZADD', KEYS[1], now, ARGV[1])
@@ -42,7 +45,7 @@ public final class Workers {
       redis.call('ZREM', KEYS[1], unpack(gone))
       redis.call('HDEL', KEYS[2], unpack(gone))
     end
-    return 1
+    return mended
     """)
 
   /// The end of a worker, unless another process with its name has reported itself since.
@@ -82,12 +85,13 @@ public final class Workers {
 
   /// Says that a worker lives, and how.
   public func beat(_ report: WorkerReport) async throws(StoreError) {
-    _ = try await shards.common.answer(
+    let answer = try await shards.common.answer(
       Self.beatScript, keys: Self.keys,
       arguments: [
         .text(Self.field(report.name)), .bytes(report.bytes), .integer(Self.forgottenMilliseconds), .integer(Int64(Self.maximum)),
         .integer(Self.silentMilliseconds),
       ])
+    if answer.integer == 1 { shards.onMended?(Keys.workers) }
   }
 
   /// Takes a worker's report away, since it ends in order; that of another process with the same name stays.

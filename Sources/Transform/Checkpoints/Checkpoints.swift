@@ -14,6 +14,8 @@ protocol CheckpointsOwner: AnyObject {
   func markersDiffer()
   /// Some of the markers were not sent; a comparison levels them.
   func markersNotSent()
+  /// These keys and fields of markers hold something else: fields count as missing and are written over, keys count as lost buckets.
+  func markersUnreadable(_ places: [String])
   /// Redis takes nothing that writes.
   func redisRefusedWrites(_ error: StoreError)
   /// The markers of so many partitions were written.
@@ -94,9 +96,10 @@ final class Checkpoints {
     let owned = table.begun(consumer.assignment)
     let offers = consumer.offers
     let partitions = owned + offers
-    guard let buckets = await store.read(partitions.map { table.marked($0.topicPartition) }) else {
-      return .again(afterMilliseconds: 500, "the markers could not be read")
-    }
+    let found = await store.read(partitions.map { table.marked($0.topicPartition) })
+    let unreadable = store.takeDamage()
+    if !unreadable.isEmpty { owner?.markersUnreadable(unreadable) }
+    guard let buckets = found else { return .again(afterMilliseconds: 500, Self.reason("the markers could not be read", store.failure)) }
     if store.takeChange() { distrust() }
     let missing = buckets.indices.filter { buckets[$0] == nil }
     guard missing.isEmpty else {
@@ -113,8 +116,11 @@ final class Checkpoints {
         if let lost = rewind.lost { owner?.rewinds(rewind.partition.topicPartition, from: lost.from, to: lost.to) }
         consumer.startAgain(rewind.partition.index)
       }
-      if !level.changes.isEmpty, await !store.write(level.changes).isComplete {
-        return .again(afterMilliseconds: 200, "the markers could not be set")
+      if !level.changes.isEmpty {
+        let written = await store.write(level.changes)
+        guard written.isComplete else {
+          return .again(afterMilliseconds: 200, Self.reason("the markers could not be set", written.failure))
+        }
       }
       table.leveled(level)
       if isProbe, rewinds.isEmpty, !owned.isEmpty { isProbing = false }
@@ -123,6 +129,8 @@ final class Checkpoints {
     }
     return await begin(offers, Array(markers[owned.count...]), consumer)
   }
+
+  private static func reason(_ what: String, _ error: StoreError?) -> String { error.map { "\(what): \($0)" } ?? what }
 
   private func create(_ missing: [Int], _ isNew: () async throws -> Bool) async -> Finding {
     do {
@@ -141,7 +149,7 @@ final class Checkpoints {
     if !starts.changes.isEmpty {
       let written = await store.write(starts.changes)
       if let refusal = written.refusal { owner?.redisRefusedWrites(refusal) }
-      if !written.isComplete { return .again(afterMilliseconds: 200, "the markers could not be set") }
+      guard written.isComplete else { return .again(afterMilliseconds: 200, Self.reason("the markers could not be set", written.failure)) }
     }
     var suspicions: [MarkedPartition: CrashLoopDetector.Suspicion] = [:]
     do throws(StoreError) {
@@ -152,7 +160,7 @@ final class Checkpoints {
       }
     } catch {
       if error.code == .writesRefused { owner?.redisRefusedWrites(error) }
-      return .again(afterMilliseconds: 200, "\(error)")
+      return .again(afterMilliseconds: 200, "the tries of partitions could not be counted: \(error)")
     }
     for (offer, start) in zip(offers, starts.markers) where consumer.begin(offer, at: start.readingOffset) {
       guard let assigned = consumer.assignment.first(where: { $0.index == offer.index }) else { continue }

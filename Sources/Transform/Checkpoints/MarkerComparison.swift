@@ -7,6 +7,8 @@ import Worker
 protocol MarkerComparisonOwner: LanePhaseOwner, TransformTaskRunner {
   /// Markers were compared, and partitions may have begun.
   func compared()
+  /// Comparisons have not come to an end for seconds, for this reason; nil: they have again.
+  func comparisonIsHeldUp(_ reason: String?)
 }
 
 /// Has the markers compared, one comparison at a time, until Redis is verified or there is something to wait for. Loop-confined.
@@ -19,6 +21,13 @@ final class MarkerComparison {
   private let logger: Logger
   private let timer: Timer
   private(set) var isUnderWay = false
+  private let loop: EventLoop
+  /// Since when each comparison has asked for another, by the loop's milliseconds; nil where the last one came to an end.
+  private var heldUpSince: UInt64?
+  /// The reason that was told.
+  private var heldUpBy: String?
+  /// After so long it is told.
+  private static let heldUpMilliseconds: UInt64 = 5_000
   weak var owner: (any MarkerComparisonOwner)?
 
   init(
@@ -26,7 +35,7 @@ final class MarkerComparison {
     logger: Logger
   ) {
     (self.checkpoints, self.state, self.member, self.admin, self.topics) = (checkpoints, state, member, admin, topics)
-    self.logger = logger
+    (self.loop, self.logger) = (loop, logger)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in owner?.run(.compare) }
   }
@@ -45,7 +54,7 @@ final class MarkerComparison {
       let epoch = state.phase.epoch
       let finding = await checkpoints.compare(consumer) { [self] in try await isNewCluster() }
       owner?.compared()
-      if case .again(_, let reason) = finding { logger.debug("the markers are compared again", ["reason": reason]) }
+      notice(finding)
       if case .otherOwner(let partition) = finding, epoch == state.phase.epoch {
         logger.warning("a partition has another owner; joining the group again", ["partition": "\(partition)"])
       }
@@ -55,6 +64,21 @@ final class MarkerComparison {
     owner?.perform(actions)
     // A broker that does not answer now is asked with the next comparison.
     if state.phase.mayBegin { try? await member.consumer?.startReplacedAgain() }
+  }
+
+  /// Tells of comparisons that do not come to an end: until they do, partitions may wait.
+  private func notice(_ finding: Checkpoints.Finding) {
+    guard case .again(let milliseconds, let reason) = finding else {
+      heldUpSince = nil
+      if heldUpBy != nil { owner?.comparisonIsHeldUp(nil) }
+      return heldUpBy = nil
+    }
+    logger.debug("the markers are compared again", ["reason": reason])
+    let since = heldUpSince ?? loop.milliseconds()
+    heldUpSince = since
+    guard milliseconds > 0, reason != heldUpBy, loop.milliseconds() >= since + Self.heldUpMilliseconds else { return }
+    heldUpBy = reason
+    owner?.comparisonIsHeldUp(reason)
   }
 
   /// Whether no partition was ever worked on, so that an empty Redis is a new one.

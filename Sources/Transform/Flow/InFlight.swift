@@ -27,6 +27,8 @@ final class InFlight {
   var flow: Flow
   private var records = InFlightTable()
   private let budget = MemoryBudget()
+  /// Records that have failed with an error that is not known here: those that no check has begun for, and those that wait for its end.
+  private var unexplained: (noted: Set<Flow.Slot>, checked: Set<Flow.Slot>) = ([], [])
   weak var owner: (any InFlightOwner)?
 
   /// - Parameter tries: of a record that cannot be processed.
@@ -115,8 +117,44 @@ final class InFlight {
   /// A call of the store has failed that a record has asked for.
   func failed(_ slot: Flow.Slot, _ error: StoreError) {
     failed(error)
-    if error.code == .faulty { fault(slot, error.message) }
+    switch error.code {
+    case .faulty: fault(slot, error.message)
+    case .unexplained: note(slot, error)
+    case .unavailable, .overloaded, .writesRefused, .bucketLost, .refused: break
+    }
     fail(slot)
+  }
+
+  // MARK: Unexplained errors
+
+  /// A record has failed alone, with an error that is not known here: a check of Redis tells whether that lies in the record.
+  func note(_ slot: Flow.Slot, _ error: StoreError) {
+    records[slot].unexplained = error.message
+    unexplained.noted.insert(slot)
+  }
+
+  /// A check of Redis begins: it explains the errors that have come so far.
+  func checkBegins() {
+    unexplained.checked.formUnion(unexplained.noted)
+    unexplained.noted = []
+  }
+
+  /// The check has ended. Where Redis does all that workers need, the errors lay in their records; else they lay in Redis.
+  ///
+  /// - Returns: whether other errors have come since it began, which another check has to explain.
+  func checkEnded(passed: Bool) -> Bool {
+    for slot in unexplained.checked {
+      if passed, let message = records[slot].unexplained { fault(slot, message) }
+    }
+    unexplained.checked = []
+    return !unexplained.noted.isEmpty
+  }
+
+  private func forget(_ slot: Flow.Slot) {
+    flow.remove(slot)
+    guard records[slot].unexplained != nil else { return }
+    unexplained.noted.remove(slot)
+    unexplained.checked.remove(slot)
   }
 
   /// A call of the store has failed: what that says of Redis is the lane's business.
@@ -159,7 +197,7 @@ final class InFlight {
   /// All outcomes of a record are durable, but for the journal, which has its ticket from now on.
   private func conclude(_ slot: Flow.Slot, _ verdict: RecordVerdict) {
     let faults = flow.faults(slot)
-    flow.remove(slot)
+    forget(slot)
     let record = records.take(slot)
     let now = loop.milliseconds()
     metrics.latency.observe(Double(now - record.arrived) / 1000)
@@ -185,7 +223,7 @@ final class InFlight {
 
   /// A record's assignment is over: whoever has its partition now reads it again.
   func revoke(_ slot: Flow.Slot) {
-    flow.remove(slot)
+    forget(slot)
     let record = records.take(slot)
     metrics.count(.revoked, isRegistration: record.isRegistration)
     owner?.finished(record.ticket)

@@ -89,6 +89,7 @@ struct InFlightRecord {
   /// What few records need.
   private final class Rare {
     var fault: String?
+    var unexplained: String?
     var recipients: RecipientPaging.Progress?
     var called: CalledExtensions?
   }
@@ -116,6 +117,12 @@ struct InFlightRecord {
   var fault: String? {
     get { rare?.fault }
     set { makeRare().fault = newValue }
+  }
+
+  /// The error of a call for it alone that no check of Redis has explained yet.
+  var unexplained: String? {
+    get { rare?.unexplained }
+    set { makeRare().unexplained = newValue }
   }
 
   /// What the extensions that take their time have made of it; it stays where it is started again.

@@ -232,9 +232,15 @@ extension Pipeline: InFlightOwner {
     switch error.code {
     case .bucketLost: owner?.redisLostBucket()
     case .writesRefused: owner?.redisRefusedWrites(error)
-    case .unavailable, .overloaded, .faulty: break
+    case .unavailable, .overloaded, .refused, .unexplained, .faulty: break
     }
   }
+
+  /// A check of what Redis does begins.
+  func checkBegins() { inFlight.checkBegins() }
+
+  /// It has ended; answers whether another one is due.
+  func checkEnded(passed: Bool) -> Bool { inFlight.checkEnded(passed: passed) }
 }
 
 extension Pipeline: StageSequenceOwner {

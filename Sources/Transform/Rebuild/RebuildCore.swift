@@ -86,13 +86,18 @@ final class RebuildCore: ConsumerHandler {
     shards.onDown = { [unowned self] error in fail(error) }
   }
 
+  /// Ends with the first answer in which Redis refuses a call: nothing that is written here depends on what was there before.
+  private func watchRefusals() { shards.onRefusal = { [unowned self] error in fail(error) } }
+
   // MARK: Run
 
   func run() async throws -> RebuildReport {
     shards.start()
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
+    if !isDryRun, let refusal = try await SelfCheck(shards).run() { throw StoreError(.refused, refusal) }
     let committed = try await begin()
     defer { ticker.stop() }
+    watchRefusals()
     try await findIncarnations()
     // Requests of stopped applications came to no mailbox.
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
@@ -362,7 +367,7 @@ final class RebuildCore: ConsumerHandler {
   }
 
   func close() async {
-    shards.onDown = nil
+    (shards.onDown, shards.onRefusal) = (nil, nil)
     ticker.close()
     await consumer?.close()
     await admin.close()

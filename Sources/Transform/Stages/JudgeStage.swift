@@ -55,9 +55,10 @@ final class JudgeStage: JudgeHandler {
   func notJudged(_ requests: [JudgeRequest], _ error: StoreError) {
     inFlight.failed(error)
     for request in requests {
-      if error.code == .faulty {
-        if requests.count == 1 { inFlight.fault(request.tag, error.message) }
-        inFlight[request.tag].isSuspect = true
+      if error.code == .faulty || error.code == .unexplained { inFlight[request.tag].isSuspect = true }
+      if requests.count == 1 {
+        if error.code == .faulty { inFlight.fault(request.tag, error.message) }
+        if error.code == .unexplained { inFlight.note(request.tag, error) }
       }
       inFlight.fail(request.tag)
     }

@@ -79,10 +79,17 @@ final class RecipientStage {
         paging.came()
         switch answer {
         case .success(let page): came(page, slot)
-        case .failure(let error): inFlight.failed(slot, error)
+        case .failure(let error): inFlight.failed(slot, error.about(key(slot, progress)))
         }
         askWaiting()
       }
+    }
+  }
+
+  /// What operators find a person's devices under.
+  private func key(_ slot: Flow.Slot, _ progress: RecipientPaging.Progress) -> String {
+    inFlight[slot].batch.arena.bytes.withUnsafeBytes { arena in
+      recipients.name(user: arena[progress.user], application: arena[progress.application])
     }
   }
 

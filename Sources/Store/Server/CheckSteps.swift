@@ -1,0 +1,88 @@
+import Cryptography
+import Notifications
+import Redis
+
+/// What a check has a server do: each command that workers send or have in their scripts, then each script.
+enum CheckSteps {
+  /// Each command, so that a refused one is told by its name, also where a script has it in a branch that is rarely taken.
+  static func commands(_ keys: CheckKeys) -> [CheckStep] {
+    let (hash, set, text) = (RedisArgument.text(keys.hash), RedisArgument.text(keys.set), RedisArgument.text(keys.text))
+    return [
+      CheckStep("TIME"), CheckStep("HSETNX", hash, "f", "1"), CheckStep("HSET", hash, "g", "1"), CheckStep("HGET", hash, "f"),
+      CheckStep("HMGET", hash, "f", "g"), CheckStep("HGETALL", hash), CheckStep("HKEYS", hash), CheckStep("HLEN", hash),
+      CheckStep("HEXISTS", hash, "f"), CheckStep("HSTRLEN", hash, "f"), CheckStep("HDEL", hash, "f"), CheckStep("EXISTS", hash),
+      CheckStep("TYPE", hash), CheckStep("PEXPIRE", hash, "60000"), CheckStep("PERSIST", hash), CheckStep("ZADD", set, "0", "a"),
+      CheckStep("ZCARD", set), CheckStep("ZSCORE", set, "a"), CheckStep("ZRANGE", set, "0", "-1"), CheckStep("ZREVRANGE", set, "0", "-1"),
+      CheckStep("ZRANGEBYLEX", set, "-", "+"), CheckStep("ZRANGEBYSCORE", set, "-inf", "+inf"),
+      CheckStep("ZREMRANGEBYSCORE", set, "1", "2"), CheckStep("ZREM", set, "a"), CheckStep("SET", text, "x", "PX", "60000"),
+      CheckStep("GET", text), CheckStep("PTTL", text),
+    ]
+  }
+
+  /// Each script, in an order in which each finds what it works on.
+  static func scripts(_ keys: CheckKeys) -> [CheckStep] {
+    let presence = RedisArgument.bytes(Presence(partition: 0, generation: 1).bytes)
+    let (owner, stamp) = (Owner(user: 0, since: 1, application: 1), RegistrationStamp(digest: 1, partition: 0, offset: 1))
+    let digest = RedisArgument.bytes(withUnsafeBytes(of: stamp.digest.bigEndian, Array.init))
+    let revision = Revision(timestamp: 1, partition: 0, offset: 1)
+    let device = [keys.device, keys.mailbox, keys.markers]
+    let name = RedisArgument.text("check")
+    let keep = RedisArgument.integer(60_000)
+    // In seconds: any time after 1970 by more than a window of recent ids lasts.
+    let now = RedisArgument.integer(1_000_000)
+    let request = request(revision)
+    func isOne(_ reply: RedisReplyView) -> Bool { reply.integer == 1 }
+    func beginsWithOne(_ reply: RedisReplyView) -> Bool { reply[0]?.integer == 1 }
+    return [
+      CheckStep("HSETNX", .text(keys.markers), "i", name),
+      CheckStep(
+        "registrations", Registrations.script, keys: device, [.bytes(owner.bytes), .bytes(stamp.bytes), keep, "", ""],
+        isRight: beginsWithOne),
+      CheckStep("enter", Presences.enterScript, keys: device, [presence, digest], isRight: beginsWithOne),
+      CheckStep(
+        "judge", Judge.script, keys: device, [now, keep, 10, 4, 4, .bytes(Array(repeating: 1, count: 32))],
+        request: request,
+        // New, and the presence follows.
+        isRight: { $0[0]?.bytes?.first == 9 }),
+      CheckStep(
+        "results", Results.script, keys: [keys.result, keys.markers, keys.device], [], request: request, isRight: { $0.integer != nil }),
+      CheckStep("mailbox page", Mailboxes.pageScript, keys: [keys.mailbox], [10, 0], isRight: { $0.count == 3 }),
+      CheckStep("mailbox depth", Population.mailboxScript, keys: [keys.mailbox], [], isRight: beginsWithOne),
+      CheckStep("refresh", Presences.refreshScript, keys: device, [presence], isRight: beginsWithOne),
+      CheckStep(
+        "evict", Mailboxes.evictScript, keys: [keys.device, keys.mailbox], [0, .bytes(revision.withBytes { Array($0) })],
+        isRight: { $0.kind == .array && $0.count == 0 }),
+      CheckStep(
+        "gap", Presences.gapScript, keys: device, [presence, .bytes(Array(repeating: 0, count: 2 * Revision.byteCount))],
+        isRight: { $0.integer == 0 }),
+      CheckStep("leave", Presences.leaveScript, keys: device, [presence, keep], isRight: beginsWithOne),
+      CheckStep("ZADD", .text(keys.recipients), 0, name),
+      CheckStep("recipients", Recipients.pageScript, keys: [keys.recipients, keys.markers], ["-", 10], isRight: { $0.count == 1 }),
+      CheckStep(
+        "markers", Markers.script, keys: [keys.markers], [name, "q0", "", .bytes(Marker.beginning.bytes)],
+        isRight: { $0.kind == .array && $0.count == 0 }),
+      CheckStep("tries begin", CrashLoops.beginScript, keys: [keys.tries], [name, "q0", 0], isRight: { $0[0]?[0]?.integer != nil }),
+      CheckStep("tries mark", CrashLoops.markScript, keys: [keys.tries], [name, "q0", 0, 1, "q1"], isRight: isOne),
+      CheckStep("tries clear", CrashLoops.clearScript, keys: [keys.tries], ["q0"], isRight: isOne),
+      CheckStep("lane claim", Lanes.claimScript, keys: [keys.lanes], [name, keep, 1], isRight: { $0[0]?.integer == 0 }),
+      CheckStep("lane beat", Lanes.beatScript, keys: [keys.lanes], ["0:check"], isRight: { $0.integer != nil }),
+      CheckStep("lane list", Lanes.listScript, keys: [keys.lanes], [10, 100], isRight: { $0.count == 2 }),
+      CheckStep(
+        "worker beat", Workers.beatScript, keys: [keys.workers, keys.reports], [name, "{}", keep, 10, keep], isRight: { $0.integer != nil }),
+      CheckStep("worker list", Workers.listScript, keys: [keys.workers, keys.reports], [10, 100, 100], isRight: { $0.count == 3 }),
+      CheckStep(
+        "worker leave", Workers.leaveScript, keys: [keys.workers, keys.reports], [name, 1, 100], isRight: isOne),
+      CheckStep("claim", ClusterIdentity.claimScript, keys: [keys.cluster], [name, name], isRight: { $0.count == 2 }),
+    ]
+  }
+
+  /// Removes everything that a check has written.
+  static func removal(_ keys: CheckKeys) -> CheckStep { CheckStep("DEL", keys.all.map { .text($0) }) }
+
+  /// A request for the device of the check.
+  private static func request(_ revision: Revision) -> RequestEntry {
+    RequestEntry(
+      span: ArenaSpan(), kind: .notify, collapseID: ArenaSpan(), application: 1, user: 0, time: 1, withdraws: nil, id: 1, source: 1,
+      end: .max, revision: revision)
+  }
+}
