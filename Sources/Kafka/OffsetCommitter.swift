@@ -76,6 +76,13 @@ public final class OffsetCommitter {
     tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset, timestamp: record.timestamp)
   }
 
+  /// Passes on `consumerReachedEnd`, once all records before it are begun: the offset is committed when they are finished.
+  ///
+  /// - Parameter timestamp: of the last record below the offset, where none was read in this assignment.
+  public func reachedEnd(of partition: AssignedPartition, at offset: Int64, timestamp: Int64) {
+    tracker.reachEnd(partition.index, generation: partition.generation, offset: offset, timestamp: timestamp)
+  }
+
   /// Finishes a record, in any order; one whose assignment is over changes nothing.
   public func finish(_ ticket: RecordTicket) {
     guard tracker.finish(ticket), !leaving.isEmpty else { return }

@@ -17,6 +17,7 @@ public struct OffsetWindow: Sendable {
   public private(set) var committableTimestamp: Int64 = -1
   /// The offset of the newest record begun; nil before the first.
   public private(set) var newest: Int64?
+  private var newestTimestamp: Int64 = -1
 
   /// An empty window.
   public init() {}
@@ -36,11 +37,19 @@ public struct OffsetWindow: Sendable {
     precondition(offset >= 0, "a record's offset is never negative")
     if let newest, offset <= newest { return nil }
     if span == ring.count { grow() }
-    newest = offset
+    (newest, newestTimestamp) = (offset, timestamp)
     ring[Int(tail & mask)] = offset
     stamps[Int(tail & mask)] = timestamp
     tail &+= 1
     return tail &- 1
+  }
+
+  /// Counts everything below an offset as begun: the log was read up to there, and the offsets behind its last record have none.
+  ///
+  /// - Parameter timestamp: of the record below, where none was begun.
+  public mutating func reachEnd(_ offset: Int64, timestamp: Int64) {
+    guard offset > 0, let sequence = begin(offset: offset - 1, timestamp: newest == nil ? timestamp : newestTimestamp) else { return }
+    finish(sequence)
   }
 
   /// Finishes a record; false when it was finished before.

@@ -90,6 +90,20 @@ public struct PartitionTracker: Sendable {
       RecordTicket(partition: Int32(truncatingIfNeeded: index), generation: generation, tracker: number, sequence: sequence))
   }
 
+  /// The log of a partition was read up to this offset, and all its records below were begun: what has no record there is finished with them.
+  ///
+  /// A transaction ends with an offset without a record, and an aborted one has nothing else.
+  ///
+  /// - Parameters:
+  ///   - generation: of the assignment in which it was read.
+  ///   - timestamp: of the last record below the offset, where this assignment has begun none.
+  public mutating func reachEnd(_ index: Int, generation: UInt32, offset: Int64, timestamp: Int64 = -1) {
+    guard isAssigned(index), partitions[index].generation == generation else { return }
+    let before = partitions[index].window.span
+    partitions[index].window.reachEnd(offset, timestamp: timestamp)
+    span += partitions[index].window.span - before
+  }
+
   /// Finishes a record; false when its assignment is over or it was finished before.
   @discardableResult
   public mutating func finish(_ ticket: RecordTicket) -> Bool {

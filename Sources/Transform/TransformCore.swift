@@ -85,7 +85,7 @@ final class TransformCore: TransformTaskRunner {
     let comparison = MarkerComparison(on: loop, checkpoints, state, member, admin, settings.topics, logger: logger)
     comparison.owner = self
     self.comparison = comparison
-    let registry = RegistryRestoration(on: loop, state, markers, member, admin, settings.topics, logger: logger)
+    let registry = RegistryRestoration(on: loop, settings, state, markers, member, admin, logger: logger)
     registry.owner = self
     self.registry = registry
     try member.join()

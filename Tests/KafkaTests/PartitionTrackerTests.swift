@@ -11,6 +11,13 @@ private struct NaiveTracker {
 
   var records: [Record] = []
   var committable: Int64? { records.prefix { $0.isFinished }.last.map { $0.offset + 1 } }
+  var committableTimestamp: Int64? { records.prefix { $0.isFinished }.last?.timestamp }
+
+  /// Nothing is left to begin below an offset.
+  mutating func reachEnd(_ offset: Int64, _ timestamp: Int64) {
+    guard offset - 1 > records.last?.offset ?? -1 else { return }
+    records.append(Record(offset: offset - 1, timestamp: records.last?.timestamp ?? timestamp, isFinished: true))
+  }
   var oldest: Record? { records.first { !$0.isFinished } }
   var inFlight: Int { records.count { !$0.isFinished } }
 }
@@ -42,7 +49,13 @@ private struct NaiveTracker {
           let counted = tracker.finish(ticket)
           #expect(!counted, "a revoked assignment's ticket counts")
         }
-      case 8..<55:
+      case 8..<14:
+        let (offset, timestamp) = ((naive[partition]?.records.last?.offset ?? -1) + Int64(random.next() % 5), Int64(random.next() % 1_000))
+        let generation = generations[partition] ?? 0
+        if generation > 1 { tracker.reachEnd(partition, generation: generation - 1, offset: offset + 100) }
+        tracker.reachEnd(partition, generation: generation, offset: offset, timestamp: timestamp)
+        naive[partition]?.reachEnd(offset, timestamp)
+      case 14..<55:
         let offset = (naive[partition]?.records.last?.offset ?? -1) + 1 + Int64(random.next() % 3)
         let generation = generations[partition] ?? 0
         if generation > 1, random.next() % 4 == 0 {
@@ -71,6 +84,7 @@ private struct NaiveTracker {
         let progress = tracker.progress(of: index)
         #expect(progress?.oldest == model.oldest?.offset && progress?.oldestTimestamp == model.oldest?.timestamp)
         #expect(progress?.newest == model.records.last?.offset && progress?.committable == model.committable)
+        #expect(model.committable == nil || progress?.committableTimestamp == model.committableTimestamp)
       }
       #expect(tracker.inFlight == naive.values.reduce(0) { $0 + $1.inFlight })
     }

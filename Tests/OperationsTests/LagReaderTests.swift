@@ -98,6 +98,22 @@ import Worker
     }
   }
 
+  @Test(.enabled(if: TransactionalWriter.isPossible, "transactions need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+  func `an open transaction is named, and is no lag`() async throws {
+    try await with { place in
+      let requests = place.topics.requests
+      try await TransactionalWriter.write([TestRecord("a", partition: 0)], to: requests, on: place.kafka)
+      try await place.commit(2)
+      try await TransactionalWriter.write(
+        [TestRecord("b", partition: 0, timestamp: WallClock.milliseconds() - 60_000)], to: requests, on: place.kafka, .open)
+      try await place.kafka.publish([TestRecord("c", partition: 0)], to: requests)
+      let report = try await place.look()
+      #expect(report.topics.first?.records == 0)
+      let open = report.problems.compactMap { if case .openTransaction(let open) = $0 { open } else { nil } }
+      #expect(open.map(\.partition) == [TopicPartition(requests, 0)] && open.map(\.offset) == [2] && open.map(\.records) == [2])
+    }
+  }
+
   @Test func onTheEmbeddedBrokerOwnersAreUntold() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let topics = Topics(prefix: "lag.")

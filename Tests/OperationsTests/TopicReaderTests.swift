@@ -63,6 +63,20 @@ import Testing
     (0..<count).map { TestRecord(key: nil, "\($0)", partition: Int32($0) % partitions) }
   }
 
+  @Test(.enabled(if: TransactionalWriter.isPossible, "transactions need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+  func `reading ends behind the last transaction that has ended`() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic("stretches", partitions: 1)
+      try await TransactionalWriter.write(records(3, partitions: 1), to: topic, on: kafka)
+      try await TransactionalWriter.write(records(2, partitions: 1), to: topic, on: kafka, .aborted)
+      try await TransactionalWriter.write(records(2, partitions: 1), to: topic, on: kafka, .open)
+      let stretches = try await kafka.admin.stretches(of: topic)
+      #expect(stretches.map(\.offsets) == [0..<7])
+      #expect(try await Lane(kafka.loop).read(stretches, kafka).map(\.offset) == [0, 1, 2])
+      #expect(try await Lane(kafka.loop).read([TopicStretch(TopicPartition(topic, 0), 3, 7)], kafka).isEmpty)
+    }
+  }
+
   @Test func whatIsThereAtTheStartIsReadAndNothingElse() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic("stretches", partitions: 3)

@@ -237,6 +237,19 @@ import Worker
     #expect(taken > 400 && unanswered > 500 && silent > 1_000, "\(taken), \(unanswered), \(silent)")
   }
 
+  @Test func `a log that ends at the marker or behind it confirms the marker without a record`() {
+    let partition = AssignedPartition(
+      topicPartition: World.name(1), index: 1, generation: 1, startOffset: nil, startsAgain: false)
+    var table = CheckpointTable(Topics())
+    table.began(partition, at: Marker(offset: 10, timestamp: 1_000, incarnation: 0))
+    table.reachedEnd(1, at: 9)
+    #expect(table.hasUnconfirmed, "a log that ends below the marker is another one, whose first record shows it")
+    table.reachedEnd(1, at: 10)
+    #expect(!table.hasUnconfirmed && table.marker(1) == 10)
+    let raise = table.raise([CommitOffset(partition: 1, generation: 1, offset: 14, timestamp: 1_000)])
+    #expect(raise.changes.count == 1)
+  }
+
   @Test func onlyAPartitionThatIsThereHasUnconfirmedMarkers() {
     var table = CheckpointTable(Topics())
     func assigned(_ partition: Int) -> AssignedPartition {

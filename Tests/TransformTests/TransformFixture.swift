@@ -52,18 +52,22 @@ actor TransformFixture {
   ///   - before: what is done to Redis before the lane starts.
   ///   - partitions: of each topic.
   ///   - sessionMilliseconds: about so long the embedded broker takes to give a partition to another lane, which few tests want.
+  ///   - isReal: whether it runs on the real Kafka, where there is one.
   static func with(
     _ change: @escaping @Sendable (inout TransformSettings) -> Void = { _ in },
     before: @Sendable (TransformFixture) async throws -> Void = { _ in }, partitions: Int32 = 1, sessionMilliseconds: Int = 60_000,
-    _ body: @Sendable (TransformFixture) async throws -> Void
+    isReal: Bool = false, _ body: @Sendable (TransformFixture) async throws -> Void
   ) async throws {
-    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+    try await KafkaFixture.with(embeddedOnly: !isReal) { kafka in
       try await withRedis { redis in
         try await RedisProbe.with(redis.address) { probe in
           let fixture = try TransformFixture(
             kafka, redis, probe, partitions: partitions, sessionMilliseconds: sessionMilliseconds, change)
           var failure: (any Error)?
           do {
+            if isReal {
+              try await kafka.admin.ensureTopics(fixture.topics.all.map { TopicSpecification($0, partitions: partitions) })
+            }
             try await before(fixture)
             try await fixture.start()
             try await body(fixture)
@@ -105,6 +109,26 @@ actor TransformFixture {
   nonisolated func drain(withinMilliseconds milliseconds: Int) async {
     let lane = lane
     await Task(executorPreference: lane.loop) { await lane.drain(withinMilliseconds: milliseconds) }.value
+  }
+
+  /// Redis loses everything, and is rebuilt from Kafka; the lane is drained before.
+  func rebuild() async throws {
+    try await probe.command("FLUSHALL")
+    let loop = EventLoop(name: "rebuild")
+    let rebuilding = RebuildLane(settings, on: loop, logger: .silent)
+    let result = await Task(executorPreference: loop) { try await rebuilding.run(isDryRun: false) { _ in } }.result
+    await loop.close()
+    _ = try result.get()
+  }
+
+  /// The marker of a partition of `devices` or of the requests, which all buckets have.
+  func marker(_ partition: MarkedPartition) async throws -> Marker? {
+    var markers: Set<[UInt8]?> = []
+    for bucket in 0..<Self.buckets {
+      let reply = try await probe.command("HGET", .text(Self.keys.markers(bucket)), .text(partition.field))
+      markers.insert(reply.bytes)
+    }
+    return markers.count == 1 ? markers.first?.flatMap { $0.withUnsafeBytes { Marker($0) } } : nil
   }
 
   // MARK: What is published

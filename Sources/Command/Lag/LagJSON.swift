@@ -158,6 +158,11 @@ enum LagJSON {
       return [member("problem", .string("beyond-end"))] + place(partition) + [
         member("committed", .integer(committed)), member("logEnd", .integer(end)), sentence,
       ]
+    case .openTransaction(let open):
+      return [member("problem", .string("open-transaction"))] + place(open.partition) + [
+        member("offset", .integer(open.offset)), member("records", .integer(open.records)),
+        member("since", .string(Timestamp.text(open.since))), sentence,
+      ]
     case .noLane: return [member("problem", .string("no-lane")), sentence]
     case .laneStands(let topic, let lag):
       return [member("problem", .string("lane-stands-still")), member("topic", .string(topic))] + Self.lag(lag) + [sentence]

@@ -21,6 +21,8 @@ final class FanOutCore {
   private let health: Health
   private let clients: ClientMetrics
   private let lag: DeliveriesLag
+  /// Where the consumer has found nothing more of its partition.
+  private var reachedEnd: Int64?
   private let shards: Shards
   private let admin: Admin
   private let watch: RedisWatch
@@ -49,7 +51,7 @@ final class FanOutCore {
     self.health = health
     (clients, lag) = (metrics.clients, metrics.lag)
     shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
-    watch = RedisWatch(on: loop, shards, settings.topics, admin, interval: settings.store.inspectionMilliseconds, metrics: metrics.redis)
+    watch = RedisWatch(on: loop, settings, shards, admin, metrics: metrics.redis)
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     events = EventProducer(on: loop, settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
@@ -78,6 +80,8 @@ final class FanOutCore {
     // For company, as in the transform stage; shorter, since takeovers come this way, too, and a delivery has waited before. An idle lane
     // fetches as often, which is most of what it does.
     options.fetch = (bytes: 200_000, waitMilliseconds: 12)
+    // The last offsets of a log may have no record, as behind a transaction.
+    options.reportsPartitionEnd = true
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
@@ -154,7 +158,8 @@ final class FanOutCore {
     sessions.tick()
     events.showQueues()
     if let consumer, let deliveries {
-      lag.told(next: consumer.position(of: deliveries), taken: consumer.timestamp(of: deliveries), at: WallClock.milliseconds())
+      let next = [consumer.position(of: deliveries), reachedEnd].compactMap { $0 }.max()
+      lag.told(next: next, taken: consumer.timestamp(of: deliveries), at: WallClock.milliseconds())
     }
     if let server { admission.count(server.statistics) }
   }
@@ -254,7 +259,9 @@ extension FanOutCore: ConsumerHandler, ProducerHandler {
     for index in batch.indices { sessions.received(batch[index]) }
   }
 
-  func consumerAssigned(_ partitions: [AssignedPartition]) {}
+  func consumerAssigned(_ partitions: [AssignedPartition]) { reachedEnd = nil }
+
+  func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) { reachedEnd = offset }
 
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
 

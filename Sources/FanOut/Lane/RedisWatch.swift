@@ -27,6 +27,10 @@ final class RedisWatch {
   private let timer: Timer
   /// A check of every script is due: at the start of a connection, and after an answer that says something of Redis itself.
   private var isScriptCheckDue = true
+  private let loop: EventLoop
+  private let kafka: KafkaConfiguration
+  /// Partitions of `devices` whose ends no marker reaches.
+  private var silent = SilentEnds()
   /// How often it checks without a reason.
   private let interval: Int
   private var losses = 0
@@ -38,10 +42,9 @@ final class RedisWatch {
   /// Told what is found.
   weak var owner: (any RedisWatchOwner)?
 
-  init(on loop: EventLoop, _ shards: Shards, _ topics: Topics, _ admin: Admin, interval: Int, metrics: RedisMetrics) {
-    self.interval = interval
+  init(on loop: EventLoop, _ settings: FanOutSettings, _ shards: Shards, _ admin: Admin, metrics: RedisMetrics) {
+    (self.loop, kafka, topics, interval) = (loop, settings.kafka, settings.topics, settings.store.inspectionMilliseconds)
     self.shards = shards
-    self.topics = topics
     self.admin = admin
     inspection = RedisInspection(shards, metrics: metrics)
     scripts = SelfCheck(shards)
@@ -123,10 +126,19 @@ final class RedisWatch {
         }
         if let error = await markers.create(missing) { return ("\(error)", 500) }
       }
-      return await markers.hasRegistry(upTo: ends) == true ? nil : ("a transform worker is restoring the registry", 200)
+      let reached = await markers.registryOffsets(of: ends.keys.sorted())
+      if let reached, ends.allSatisfy({ reached[$0.key] ?? 0 >= $0.value }) { return nil }
+      if let reached { try await wake(silent.look(reached, ends: ends, at: SteadyClock.milliseconds())) }
+      return ("a transform worker is restoring the registry", 200)
     } catch {
       return ("the registry's end is not known: \(error)", 1_000)
     }
+  }
+
+  /// Writes a record to partitions that no record brings to their ends: transform workers that run do not wait for these.
+  private func wake(_ silent: [Int32]) async throws(KafkaError) {
+    guard !silent.isEmpty else { return }
+    try await EndTombstone.write(to: silent.map { TopicPartition(topics.devices, $0) }, on: loop, kafka)
   }
 
   /// Ends it.

@@ -47,6 +47,7 @@ public actor ApplicationLedger {
     var all: [String: Known] = [:]
 
     func take(_ record: RecordView, of topic: String, _ onRefused: (SourceCoordinates, String) -> Void) {
+      if EndTombstone.matches(record) { return }
       let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)
       guard let key = record.key, ApplicationStops.isApplication(key) else {
         onRefused(SourceCoordinates(topic: topic, position: position), ApplicationStops.nameRule)
@@ -97,7 +98,9 @@ public actor ApplicationLedger {
     reader.onProgress = onProgress
     let topic = topic
     let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { $0.partition.partition == 0 }
-    try await reader.read(stretches, "the applications") { [topic, onRefused] in applications.take($0, of: topic, onRefused) }
+    try await reader.read(stretches, "the applications", isCompacted: true) { [topic, onRefused] in
+      applications.take($0, of: topic, onRefused)
+    }
     return applications
   }
 

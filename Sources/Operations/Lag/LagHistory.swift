@@ -59,8 +59,12 @@ public struct LagHistory: Sendable {
     }
     let still = lanes.map { LaneLag.still(last.laneLags, living: $0, lifetimeMilliseconds: laneLifetime) } ?? []
     report.problems = Self.problems(report, deliveries: topics.deliveries, still)
+    report.problems += last.openTransactions.filter { last.time - $0.since >= Self.transactionMilliseconds }.map { .openTransaction($0) }
     return report
   }
+
+  /// How long a transaction may be open before that is a problem: its producer is probably gone.
+  private static let transactionMilliseconds: Int64 = 10_000
 
   // MARK: Rates
 

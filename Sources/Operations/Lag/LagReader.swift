@@ -15,6 +15,9 @@ public actor LagReader {
   private let store: StoreConfiguration?
   private let readsLogs: Bool
   private let admin: Admin
+  private let timeoutMilliseconds: Int32
+  /// Told the ends with what open transactions have written.
+  private var uncommitted: Admin?
   private var groupLag: GroupLag?
   private var shards: Shards?
 
@@ -33,7 +36,7 @@ public actor LagReader {
     timeoutMilliseconds: Int32 = Admin.standardMilliseconds
   ) throws(KafkaError) {
     (self.loop, self.kafka, self.topics, self.group, self.store) = (loop, kafka, topics, group, store)
-    self.readsLogs = readsLogs
+    (self.readsLogs, self.timeoutMilliseconds) = (readsLogs, timeoutMilliseconds)
     admin = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds)
   }
 
@@ -66,6 +69,9 @@ public actor LagReader {
     var sample = LagSample(
       time: WallClock.milliseconds(), moment: SteadyClock.milliseconds(), lags: lags, logs: logs, members: members, lanes: lanes?.living)
     sample.laneLags = lanes?.lags ?? []
+    if !cluster.isEmbedded {
+      sample.openTransactions = try await openTransactions(in: (topics.ofGroup + [topics.applications]).flatMap { partitions($0) })
+    }
     sample.gaps = gaps
     return sample
   }
@@ -75,7 +81,8 @@ public actor LagReader {
     shards?.close()
     await groupLag?.close()
     await admin.close()
-    (shards, groupLag) = (nil, nil)
+    await uncommitted?.close()
+    (shards, groupLag, uncommitted) = (nil, nil, nil)
   }
 
   /// How far the group is behind; asked again while its coordinator is not ready, as on a broker that has just started.
@@ -90,6 +97,29 @@ public actor LagReader {
       }
       await loop.sleep(milliseconds: 250)
     }
+  }
+
+  /// The transactions that are open in these partitions, the oldest of each.
+  private func openTransactions(in partitions: [TopicPartition]) async throws(KafkaError) -> [OpenTransaction] {
+    let kafka = kafka.merging(["isolation.level": "read_uncommitted"])
+    if uncommitted == nil { uncommitted = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds) }
+    guard let uncommitted else { return [] }
+    // In this order: what is written meanwhile does not look like a part of a transaction.
+    let ends = try await uncommitted.ends(of: partitions)
+    let stable = try await admin.ends(of: partitions)
+    let stretches = partitions.compactMap { partition -> TopicStretch? in
+      guard let end = ends[partition]?.upperBound, let last = stable[partition]?.upperBound, last < end else { return nil }
+      return TopicStretch(partition, last, end)
+    }
+    var open: [TopicPartition: OpenTransaction] = [:]
+    let reader = TopicReader.ofSingleRecords(on: loop, kafka)
+    try await reader.read(stretches, "open transactions", in: nil, until: { open.count == stretches.count }) { record in
+      let partition = TopicPartition(record.topic, record.partition)
+      guard open[partition] == nil, let stretch = stretches.first(where: { $0.partition == partition }) else { return }
+      open[partition] = OpenTransaction(
+        partition: partition, offset: stretch.offsets.lowerBound, records: Int64(stretch.offsets.count), since: record.timestamp)
+    }
+    return partitions.compactMap { open[$0] }
   }
 
   /// The logs with the times of their newest records, which have to be read: Kafka tells them otherwise only since version 3.0.

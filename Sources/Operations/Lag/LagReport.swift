@@ -165,6 +165,8 @@ public enum LagProblem: Sendable, Hashable {
   case missed(TopicPartition, Range<Int64>)
   /// The group has committed more than the log has: the topic was made again, or has lost its end.
   case beyondEnd(TopicPartition, committed: Int64, end: Int64)
+  /// A transaction is open for long: nobody is given its records, or those behind it.
+  case openTransaction(OpenTransaction)
   /// No fan-out lane lives: no device can be connected.
   case noLane
   /// A fan-out lane takes nothing of its partition of this topic any more, though its process runs.

@@ -17,6 +17,23 @@ public struct PartitionLog: Sendable, Hashable {
   }
 }
 
+/// A transaction that is open: its records and those behind it are given to no reader before its end.
+public struct OpenTransaction: Sendable, Hashable {
+  /// The partition.
+  public var partition: TopicPartition
+  /// The offset of its first record.
+  public var offset: Int64
+  /// How many offsets wait for its end.
+  public var records: Int64
+  /// When its first record was written, in milliseconds since 1970.
+  public var since: Int64
+
+  /// One of its parts.
+  public init(partition: TopicPartition, offset: Int64, records: Int64, since: Int64) {
+    (self.partition, self.offset, self.records, self.since) = (partition, offset, records, since)
+  }
+}
+
 /// How things stand at one moment: what ``LagHistory`` judges.
 public struct LagSample: Sendable {
   /// When it was taken, in milliseconds since 1970.
@@ -33,6 +50,8 @@ public struct LagSample: Sendable {
   public var lanes: [Lanes.Listing]?
   /// How far those are behind whose workers tell.
   public var laneLags: [LaneLag] = []
+  /// Transactions that are open.
+  public var openTransactions: [OpenTransaction] = []
   /// What could not be found out, and why.
   public var gaps: [LagGap] = []
 

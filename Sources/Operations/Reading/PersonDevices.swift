@@ -17,7 +17,7 @@ public struct PersonDevices: Sendable {
   /// Reads the registry from its beginning to where it ends now.
   public mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
     let found = Found(self)
-    try await reader.read(try await admin.stretches(of: topic), "devices") { record in
+    try await reader.read(try await admin.stretches(of: topic), "devices", isCompacted: true) { record in
       if let key = record.key { found.devices.take(key.characters, registration: record.value) }
     }
     self = found.devices

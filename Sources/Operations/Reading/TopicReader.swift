@@ -1,5 +1,6 @@
 public import EventLoop
 public import Kafka
+import Worker
 
 /// How far a reader has come, by the offsets of what it reads.
 public struct ReadingProgress: Sendable, Hashable {
@@ -50,9 +51,12 @@ public final class TopicReader {
   ///
   /// - Parameters:
   ///   - what: what is read, for the progress.
+  ///   - isCompacted: whether the topic is, so that a log's last offsets may have no records.
   ///   - body: gets each record; a view is valid during the call.
-  public func read(_ stretches: [TopicStretch], _ what: String, _ body: @escaping (RecordView) -> Void) async throws(KafkaError) {
-    try await read(stretches, what, in: nil, body)
+  public func read(
+    _ stretches: [TopicStretch], _ what: String, isCompacted: Bool = false, _ body: @escaping (RecordView) -> Void
+  ) async throws(KafkaError) {
+    try await read(stretches, what, in: nil, isCompacted: isCompacted, body)
   }
 
   /// Reads these stretches, at most one of a partition.
@@ -61,10 +65,12 @@ public final class TopicReader {
   ///   - pace: says which partitions wait for others, and when all do.
   ///   - batch: records of a batch at most.
   ///   - mustBeThere: what is deleted before it is read ends the reading, instead of being left out.
+  ///   - isCompacted: whether the topics are, so that logs' last offsets may have no records: then one is written after ten silent seconds.
   ///   - isEnough: asked after each batch whether the rest need not be read; while all is held, too.
   func read(
     _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)?, batch: Int = 1_000,
-    mustBeThere: Bool = false, until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (RecordView) -> Void
+    mustBeThere: Bool = false, isCompacted: Bool = false, until isEnough: @escaping () -> Bool = { false },
+    _ body: @escaping (RecordView) -> Void
   ) async throws(KafkaError) {
     loop.preconditionOnLoop()
     for stretch in stretches where stretch.offsets.isEmpty { pace?.ended(stretch.partition) }
@@ -72,6 +78,7 @@ public final class TopicReader {
     guard !stretches.isEmpty else { return }
     let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
     (reading.pace, reading.isEnough, reading.mustBeThere) = (pace, isEnough, mustBeThere)
+    reading.tellsSilence = isCompacted
     defer { reading.close() }
     var options = Consumer.Options()
     // Transactions leave offsets without a record, at the very end too.
@@ -83,6 +90,10 @@ public final class TopicReader {
     do throws(KafkaError) {
       try await consumer.assign(stretches.map { ($0.partition, .offset($0.offsets.lowerBound)) })
       failure = await reading.untilEnd(of: consumer)
+      if reading.isSilent {
+        try await EndTombstone.write(to: reading.unfinished, on: loop, self.kafka)
+        failure = await reading.untilEnd(of: consumer)
+      }
     } catch {
       failure = error
     }
@@ -154,6 +165,9 @@ private final class Reading: ConsumerHandler {
   var pace: (any ReadingPace)?
   var isEnough: () -> Bool = { false }
   var mustBeThere = false
+  /// Whether `untilEnd` returns once when nothing has come for ten seconds.
+  var tellsSilence = false
+  private(set) var isSilent = false
 
   init(
     on loop: EventLoop, _ stretches: [TopicStretch], _ what: String, _ silence: Int, _ onProgress: ((ReadingProgress) -> Void)?,
@@ -180,6 +194,9 @@ private final class Reading: ConsumerHandler {
     }
   }
 
+  /// The partitions that are not read to their ends.
+  var unfinished: [TopicPartition] { parts.compactMap { part in part.flatMap { $0.isDone ? nil : $0.partition } } }
+
   func close() {
     timer?.close()
     timer = nil
@@ -200,7 +217,10 @@ private final class Reading: ConsumerHandler {
     let read = read
     quietSeconds = read == lastRead && !isHeld ? quietSeconds + 1 : 0
     lastRead = read
-    if quietSeconds * 1_000 >= silence {
+    if tellsSilence, quietSeconds * 1_000 >= SilentEnds.silenceMilliseconds, let waiting {
+      (tellsSilence, isSilent, self.waiting) = (false, true, nil)
+      waiting.resume(returning: nil)
+    } else if quietSeconds * 1_000 >= silence {
       let missing = parts.indices.first { parts[$0]?.isDone == false }.flatMap { consumer?.assignment(of: $0) }
       end(
         complaint ?? KafkaError(.timedOut, "read \(missing.map(\.description) ?? what)", message: "no record came for \(silence / 1_000) s")

@@ -112,14 +112,19 @@ public final class Markers {
   ///
   /// - Parameter ends: of the partitions that have records.
   public func hasRegistry(upTo ends: [Int32: Int64]) async -> Bool? {
-    let partitions = ends.keys.sorted()
+    guard let reached = await registryOffsets(of: ends.keys.sorted()) else { return nil }
+    return ends.allSatisfy { reached[$0.key] ?? 0 >= $0.value }
+  }
+
+  /// How far the registry in Redis has come in partitions of `devices`; nil when Redis does not answer, or has lost buckets.
+  public func registryOffsets(of partitions: [Int32]) async -> [Int32: Int64]? {
     guard let buckets = await read(partitions.map { .devices($0) }) else { return nil }
-    var isComplete = true
+    var lowest: [Int32: Int64] = [:]
     for bucket in buckets {
       guard let bucket else { return nil }
-      for (partition, marker) in zip(partitions, bucket) where marker?.offset ?? 0 < ends[partition] ?? 0 { isComplete = false }
+      for (partition, marker) in zip(partitions, bucket) { lowest[partition] = min(lowest[partition] ?? .max, marker?.offset ?? 0) }
     }
-    return isComplete
+    return lowest
   }
 
   /// Reads the markers of partitions in all buckets; nil when Redis does not answer.

@@ -138,6 +138,13 @@ struct CheckpointTable {
     return .madeAgain
   }
 
+  /// A partition was read to its end, which lies here: where the marker lies no higher, no record below it is left to contradict it.
+  mutating func reachedEnd(_ index: Int, at offset: Int64) {
+    guard isUnconfirmed(index), let marker = owned[index]?.marker, offset >= marker.offset else { return }
+    owned[index]?.phase = .level
+    hasUnconfirmed = owned.keys.contains(where: isUnconfirmed)
+  }
+
   /// The partitions are gone.
   mutating func left(_ partitions: [AssignedPartition]) {
     for partition in partitions where owned[partition.index]?.partition.generation == partition.generation { owned[partition.index] = nil }

@@ -84,6 +84,12 @@ final class Checkpoints {
     table.judge(partition, index, offset: offset, timestamp: timestamp)
   }
 
+  /// A partition was read to its end; answers with the timestamp of the record below its marker, -1 where that is not known.
+  func reachedEnd(_ index: Int, at offset: Int64) -> Int64 {
+    table.reachedEnd(index, at: offset)
+    return table.wanted(index)?.timestamp ?? -1
+  }
+
   // MARK: Comparing
 
   /// Compares the markers of what is owned, and begins what is offered.

@@ -12,6 +12,7 @@ final class RegistryRestoration {
   private let markers: Markers
   private let member: GroupMember
   private let admin: Admin
+  private let kafka: KafkaConfiguration
   private let topics: Topics
   private let logger: Logger
   /// Waits that are under way: one whose epoch is over may end after the next has begun.
@@ -19,10 +20,11 @@ final class RegistryRestoration {
   weak var owner: (any LanePhaseOwner)?
 
   init(
-    on loop: EventLoop, _ state: LaneState, _ markers: Markers, _ member: GroupMember, _ admin: Admin, _ topics: Topics, logger: Logger
+    on loop: EventLoop, _ settings: TransformSettings, _ state: LaneState, _ markers: Markers, _ member: GroupMember, _ admin: Admin,
+    logger: Logger
   ) {
-    (self.loop, self.state, self.markers, self.member, self.admin, self.topics) = (loop, state, markers, member, admin, topics)
-    self.logger = logger
+    (self.loop, self.state, self.markers, self.member, self.admin) = (loop, state, markers, member, admin)
+    (kafka, topics, self.logger) = (settings.kafka, settings.topics, logger)
   }
 
   var isUnderWay: Bool { waits > 0 }
@@ -35,11 +37,14 @@ final class RegistryRestoration {
     while state.phase.restoresRegistry(since: epoch) {
       do {
         let ends = try await admin.registryEnds(topics)
+        var silent = SilentEnds()
         while state.phase.restoresRegistry(since: epoch) {
-          if await markers.hasRegistry(upTo: ends) == true {
+          let reached = await markers.registryOffsets(of: ends.keys.sorted())
+          if let reached, ends.allSatisfy({ reached[$0.key] ?? 0 >= $0.value }) {
             owner?.perform(state.phase.registryRestored(in: epoch))
             return
           }
+          if let reached { try await wake(silent.look(reached, ends: owned(ends), at: SteadyClock.milliseconds())) }
           owner?.perform(state.phase.registryIsBehind(in: epoch))
           // The markers that are waited for are raised with what is committed.
           member.committer?.commit()
@@ -50,5 +55,19 @@ final class RegistryRestoration {
         await loop.sleep(milliseconds: 500)
       }
     }
+  }
+
+  /// Those of these partitions that this lane reads: each partition is one lane's to look after.
+  private func owned(_ ends: [Int32: Int64]) -> [Int32: Int64] {
+    let owned = member.consumer?.assignment.map(\.topicPartition).filter { $0.topic == topics.devices }.map(\.partition) ?? []
+    return ends.filter { owned.contains($0.key) }
+  }
+
+  /// Writes a record to partitions that no record brings to their ends.
+  private func wake(_ silent: [Int32]) async throws(KafkaError) {
+    guard !silent.isEmpty else { return }
+    logger.warning(
+      "no record reaches the end of devices: a tombstone is written", ["partitions": PartitionNames.text(silent)])
+    try await EndTombstone.write(to: silent.map { TopicPartition(topics.devices, $0) }, on: loop, kafka)
   }
 }

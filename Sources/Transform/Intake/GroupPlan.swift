@@ -54,7 +54,7 @@ struct GroupPlan {
   func options(_ settings: TransformSettings) -> Consumer.Options {
     var options = Consumer.Options(group: settings.group)
     options.offersPartitions = true
-    // Behind a transaction there are offsets that no record has: only the consumer knows that nothing is left to read.
+    // Behind a transaction there are offsets without a record: markers and commits reach them by the end of the partition.
     options.reportsPartitionEnd = true
     let (requests, devices) = (requestPartitions, devicePartitions)
     options.companions = { [topics = settings.topics] partition in

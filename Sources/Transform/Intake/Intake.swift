@@ -22,6 +22,8 @@ final class Intake {
   private var logged: Set<TopicPartition> = []
   /// Batches, or the rest of them, that found no slot.
   private var backlog: [(batch: RecordBatch, next: Int)] = []
+  /// Ends of partitions that were reached behind the records of the backlog, by the partitions' indexes.
+  private var ends: [Int: (partition: AssignedPartition, offset: Int64)] = [:]
 
   private struct Partition {
     var isRegistry = false
@@ -52,7 +54,7 @@ final class Intake {
 
   /// The consumer is being closed: what waits is left to the next owner.
   func detach() {
-    backlog = []
+    (backlog, ends) = ([], [:])
     groups.giveUp()
     (consumer, committer) = (nil, nil)
     restTurn()
@@ -60,7 +62,7 @@ final class Intake {
 
   /// Nothing more is begun.
   func discard() {
-    backlog = []
+    (backlog, ends) = ([], [:])
     groups.giveUp()
     restTurn()
     hold()
@@ -190,6 +192,7 @@ final class Intake {
       if committer.inFlight >= settings.inFlight / 2 { journal.flush() }
       if next < batch.count { return }
     }
+    takeEnds()
     consumer.release()
     restTurn()
   }
@@ -229,6 +232,18 @@ final class Intake {
     return (begun, next)
   }
 
+  /// Has the markers and the group's offsets reach the ends of partitions, which may have no record below them.
+  ///
+  /// A record that waits in the backlog lies below its partition's end and is not begun yet: the ends are taken after all of them.
+  private func takeEnds() {
+    guard backlog.isEmpty, let committer else { return }
+    // Records of a partition that is leaving were not begun.
+    for (index, end) in ends where !partitions[index].isLeaving {
+      committer.reachedEnd(of: end.partition, at: end.offset, timestamp: checkpoints.reachedEnd(index, at: end.offset))
+    }
+    ends = [:]
+  }
+
   // MARK: Groups
 
   /// Whether the group before is finished. While the registry is behind requests wait for registrations, and these come in groups, too.
@@ -245,6 +260,7 @@ final class Intake {
     guard crashes.takeTurn() else { return }
     let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
     let (begun, next) = begin(batch, first..<groupEnd(batch, from: first, partition), committer)
+    takeEnds()
     // The next batch holds it again, and its first group waits for this one.
     if backlog.isEmpty { consumer?.release() }
     guard let start = begun.first, let last = begun.last else {
@@ -297,6 +313,8 @@ final class Intake {
 
   /// A partition was read up to its end, as it is now.
   func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    ends[partition.index] = (partition, offset)
+    takeEnds()
     guard groups.isNeeded else { return }
     groups.reachedEnd(of: checkpoints.table.marked(partition.topicPartition), at: offset)
     madeRoom()

@@ -14,6 +14,8 @@ final class LaneLag {
     var log: Range<Int64>?
     /// Where the consumer has found nothing more.
     var reachedEnd: Int64 = -1
+    /// What lies behind that, which no reader is given.
+    var heldBack = HeldBack()
     /// Where its log began was held against where its reading was to begin: the worker may have come too late.
     var isBeginningKnown = false
   }
@@ -107,9 +109,13 @@ final class LaneLag {
     let isLeft = intake?.isEmpty != true
     let next = progress.oldest ?? (isLeft ? finished : max(finished, partition.reachedEnd))
     let stamp = progress.committable == nil ? wanted?.timestamp ?? -1 : progress.committableTimestamp
+    // What lies behind the last stable offset is given to nobody: it belongs to an open transaction, or was written behind one.
+    let end = consumer?.knownEnd(of: index) ?? next
+    let isAtEnd = next == partition.reachedEnd
+    report(partition.heldBack.observe(next, records: isAtEnd ? max(0, end - next) : 0, at: SteadyClock.milliseconds()), partition.assigned)
     partition.behind.observe(
       .init(
-        next: next, end: max(consumer?.knownEnd(of: index) ?? next, partition.log?.upperBound ?? next),
+        next: next, end: max(isAtEnd ? next : end, partition.log?.upperBound ?? next),
         oldest: progress.oldestTimestamp.flatMap { $0 >= 0 ? $0 : nil }, finished: stamp >= 0 ? stamp : nil,
         now: WallClock.milliseconds()))
     // Of a partition that nobody has worked through nothing was wanted.
@@ -128,6 +134,18 @@ final class LaneLag {
     logger.error(
       "records are gone that were not read: the log begins behind them",
       ["partition": "\(partition.topicPartition)", "first": missed.lowerBound, "last": missed.upperBound - 1])
+  }
+
+  private func report(_ change: HeldBack.Change?, _ partition: AssignedPartition) {
+    let name = "\(partition.topicPartition)"
+    switch change {
+    case .found(let offset, let records):
+      logger.warning(
+        "a transaction is open: its records, and those behind it, are read when its producer or Kafka ends it",
+        ["partition": name, "offset": offset, "records": records])
+    case .ended: logger.info("the transaction has ended", ["partition": name])
+    case nil: break
+    }
   }
 
   private func show() {

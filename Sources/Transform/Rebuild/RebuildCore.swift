@@ -39,6 +39,12 @@ final class RebuildCore: ConsumerHandler {
   private let ticker: Timer
   private var lastTick: UInt64 = 0
   private var waiting: CheckedContinuation<Void, Never>?
+  private var silence = SilentEnds()
+  /// Partitions of `devices` that are to get a record.
+  private var silent: [Int32] = []
+  private let silenceTimer: Timer
+  /// Where `devices` ended when it was read.
+  private var registryEnds: [TopicPartition: Int64] = [:]
   var onProgress: ((RebuildReport) -> Void)?
 
   /// What an event says has ended.
@@ -81,7 +87,9 @@ final class RebuildCore: ConsumerHandler {
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
       outcomes: outcomes, journal: nil, logger: logger, metrics: metrics)
     ticker = Timer(on: loop)
+    silenceTimer = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }
+    silenceTimer.handler = { [unowned self] in lookForSilence() }
     pipeline.owner = self
     shards.onDown = { [unowned self] error in fail(error) }
   }
@@ -102,7 +110,11 @@ final class RebuildCore: ConsumerHandler {
     // Requests of stopped applications came to no mailbox.
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     try await read(phase: .deadLetters, positions(of: try await partitions(settings.topics.deadLetters)))
-    try await read(phase: .registrations, registryPositions())
+    let registered = try await registryPositions()
+    registryEnds = Dictionary(registered.map { ($0.0, $0.1.upperBound) }) { first, _ in first }
+    silenceTimer.start(after: 1_000, repeating: 1_000)
+    try await read(phase: .registrations, registered)
+    silenceTimer.stop()
     let positions = try await requestPositions(committed)
     try await read(phase: .requests, positions)
     report.phase = .markers
@@ -208,14 +220,41 @@ final class RebuildCore: ConsumerHandler {
       names[partition.index] = partition.topicPartition
       step.add(partition.index, end: position.1.upperBound)
     }
-    if !isDone {
+    while !isDone {
       await withCheckedContinuation { continuation in
         if isDone { continuation.resume() } else { waiting = continuation }
       }
+      do { try await wake(silent) } catch { failure = error }
+      silent = []
     }
     self.consumer = nil
     await consumer.close()
     if let failure { throw failure }
+  }
+
+  /// Looks whether the registrations stay short of their end though nothing more comes of them.
+  private func lookForSilence() {
+    guard report.phase == .registrations, let consumer, let waiting else { return }
+    var (reached, ends): ([Int32: Int64], [Int32: Int64]) = ([:], [:])
+    for (index, name) in names {
+      guard let end = step.end(of: index) else { continue }
+      (reached[name.partition], ends[name.partition]) = (consumer.position(of: index) ?? 0, end)
+    }
+    silent = silence.look(reached, ends: ends, at: SteadyClock.milliseconds())
+    guard !silent.isEmpty else { return }
+    self.waiting = nil
+    waiting.resume()
+  }
+
+  /// Writes a record to partitions of `devices` that no record brings to their ends.
+  private func wake(_ silent: [Int32]) async throws {
+    guard !silent.isEmpty else { return }
+    if isDryRun {
+      // Nothing is written, so what is left of them counts as read.
+      for (index, name) in names where silent.contains(name.partition) { step.ended(index, at: .max) }
+    } else {
+      try await EndTombstone.write(to: silent.map { TopicPartition(settings.topics.devices, $0) }, on: loop, settings.kafka)
+    }
   }
 
   private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && endings.isEmpty && deletions == 0) }
@@ -354,14 +393,15 @@ final class RebuildCore: ConsumerHandler {
   private func finish(_ applied: [TopicPartition: Int64]) async throws {
     var all: [(MarkedPartition, Marker)] = []
     func add(_ marked: MarkedPartition, _ partition: TopicPartition, _ offset: Int64) {
-      let timestamp = lastTimestamps[partition].map { $0.offset == offset - 1 ? $0.timestamp : -1 } ?? -1
+      // The offset below may have no record, as behind a transaction: then it is the last record's.
+      let timestamp = lastTimestamps[partition].map { $0.offset < offset ? $0.timestamp : -1 } ?? -1
       all.append((marked, Marker(offset: offset, timestamp: timestamp, incarnation: incarnationOf[partition] ?? 0)))
     }
     for partition in incarnationOf.keys where partition.topic == settings.topics.requests {
       add(.requests(partition.partition), partition, applied[partition] ?? 0)
     }
     for (partition, last) in lastTimestamps where partition.topic == settings.topics.devices {
-      add(.devices(partition.partition), partition, last.offset + 1)
+      add(.devices(partition.partition), partition, max(last.offset + 1, registryEnds[partition] ?? 0))
     }
     try await rebuild.end(all)
   }
@@ -369,6 +409,7 @@ final class RebuildCore: ConsumerHandler {
   func close() async {
     (shards.onDown, shards.onRefusal) = (nil, nil)
     ticker.close()
+    silenceTimer.close()
     await consumer?.close()
     await admin.close()
     await applications.close()

@@ -33,6 +33,9 @@ struct TimeStep {
     if let end = partitions[index]?.end, offset >= end { partitions[index]?.isDone = true }
   }
 
+  /// Where a partition ends that is not read to its end yet.
+  func end(of index: Int) -> Int64? { partitions[index].flatMap { $0.isDone ? nil : $0.end } }
+
   /// Whether everything has been read.
   var isDone: Bool { partitions.values.allSatisfy(\.isDone) }
 

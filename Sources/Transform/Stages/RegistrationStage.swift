@@ -17,6 +17,10 @@ final class RegistrationStage {
   func take(_ slot: Flow.Slot) {
     let record = inFlight[slot].record
     inFlight.expect(slot)
+    if EndTombstone.matches(record) {
+      inFlight[slot].verdict = .superseded
+      return inFlight.answered(slot)
+    }
     do throws(UnreadableRegistration) {
       registrations.apply(try Registrations.Record(record)) { [self] answer in registered(slot, answer) }
     } catch {

@@ -29,6 +29,7 @@ public final class ApplicationsReader {
   private let partition: TopicPartition
   /// The next offset that is read.
   private var position: Int64 = 0
+  private var silent = SilentEnds()
   private var reading: Reading?
   private var phase = Phase.idle
   /// Those who want to know that the table is complete, and have not been asked for yet.
@@ -88,17 +89,31 @@ public final class ApplicationsReader {
   }
 
   private static let (fetchMilliseconds, embeddedFetchMilliseconds) = (5_000, 500)
+  /// How often a wait looks whether anything comes, in milliseconds.
+  private static let lookMilliseconds = 5_000
 
   /// Waits until all is read that the topic has at this moment; false when it is not in time.
   private func isRead(to admin: Admin, withinMilliseconds milliseconds: Int) async throws(KafkaError) -> Bool {
     let there = try await admin.ends(of: [partition])[partition] ?? 0..<0
     // Only a topic that was made again is shorter than what was read of it.
     if there.upperBound < position { try await readAgain() }
-    return await withCheckedContinuation { continuation in
+    let (end, deadline) = (there.isEmpty ? 0 : there.upperBound, Deadline(on: loop, after: milliseconds))
+    while phase == .open, deadline.left > 0 {
+      if await isRead(to: end, withinMilliseconds: min(deadline.left, Self.lookMilliseconds)) { return true }
+      let silent = silent.look([partition.partition: position], ends: [partition.partition: end], at: SteadyClock.milliseconds())
+      guard phase == .open, !silent.isEmpty else { continue }
+      logger.warning("no record reaches the end of the applications: a tombstone is written", ["topic": topic])
+      try await EndTombstone.write(to: [partition], on: loop, kafka)
+    }
+    return false
+  }
+
+  private func isRead(to end: Int64, withinMilliseconds milliseconds: Int) async -> Bool {
+    await withCheckedContinuation { continuation in
       guard phase == .open else { return continuation.resume(returning: false) }
       let deadline = Timer(on: loop) { [weak self] in self?.finishReading(false) }
       deadline.start(after: milliseconds)
-      reading = Reading(end: there.isEmpty ? 0 : there.upperBound, deadline: deadline, waiting: continuation)
+      reading = Reading(end: end, deadline: deadline, waiting: continuation)
       readingWent()
     }
   }
@@ -127,6 +142,7 @@ public final class ApplicationsReader {
   }
 
   private func take(_ record: RecordView) {
+    if EndTombstone.matches(record) { return }
     let change = table.take(key: record.key, value: record.value, timestamp: record.timestamp)
     func name() -> String { record.key.map { String(decoding: $0.prefix(256), as: UTF8.self) } ?? "" }
     switch change {
