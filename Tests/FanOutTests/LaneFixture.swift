@@ -163,10 +163,13 @@ actor LaneFixture {
   // MARK: Devices
 
   /// Connects one, which says hello unless told otherwise; answers its number.
+  ///
+  /// - Parameter unacknowledged: the places of the notifications that it never acknowledges; the first is 1.
   func connect(
-    _ token: String = LaneFixture.token(), user: String? = nil, credential: String? = nil, saysHello: Bool = true
+    _ token: String = LaneFixture.token(), user: String? = nil, credential: String? = nil, saysHello: Bool = true,
+    leaving unacknowledged: Set<Int> = []
   ) async throws(WebSocketClientError) -> Int {
-    let device = TestDevice(saysHello ? Self.hello(token, user, credential) : nil)
+    let device = TestDevice(saysHello ? Self.hello(token, user, credential) : nil, leaving: unacknowledged)
     devices.all.append(device)
     let number = devices.all.count - 1
     guard let client = devices.client, let address else { return number }
@@ -213,8 +216,6 @@ actor LaneFixture {
 
   func end(of device: Int) -> WebSocketEnd? { devices.all[device].end }
 
-  func stopAcknowledging(_ device: Int) { devices.all[device].acknowledges = false }
-
   /// How many devices have got a frame of this type.
   func count(_ type: String) -> Int { devices.all.count { $0.frames.contains { $0["type"]?.stringValue == type } } }
 
@@ -260,9 +261,11 @@ final class TestDevice: WebSocketHandler {
   private(set) var welcomedAt: UInt64?
   private(set) var endedAt: UInt64?
   private(set) var told: Int?
-  var acknowledges = true
+  /// The places of the notifications that it never acknowledges.
+  private let unacknowledged: Set<Int>
+  private var count = 0
 
-  init(_ hello: String?) { self.hello = hello }
+  init(_ hello: String?, leaving unacknowledged: Set<Int> = []) { (self.hello, self.unacknowledged) = (hello, unacknowledged) }
 
   func webSocketOpened(_ connection: WebSocketConnection) {
     self.connection = connection
@@ -279,7 +282,8 @@ final class TestDevice: WebSocketHandler {
     case "welcome": welcomedAt = Self.now
     case "goaway": told = frame["reconnectAfterMs"]?.integerValue.map { Int($0) }
     case "notify", "remove":
-      guard acknowledges, let delivery = frame["delivery"]?.integerValue else { return }
+      count += 1
+      guard !unacknowledged.contains(count), let delivery = frame["delivery"]?.integerValue else { return }
       connection?.send(.text(#"{"type":"ack","deliveries":[\#(delivery)]}"#))
     default: break
     }

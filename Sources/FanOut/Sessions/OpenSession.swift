@@ -18,7 +18,6 @@ final class OpenSession {
 
   /// The connection that it belongs to, which lets go of it when it has ended.
   let session: Session
-  let tokenHash: UInt64
   var registration: Registration
   let owner: Owner
   private var flow: SessionFlow
@@ -46,7 +45,6 @@ final class OpenSession {
   ///   - expiration: when its credential expires, in seconds since 1970.
   init(_ session: Session, _ registration: Registration, _ standing: Presences.Standing, expiration: Int64) {
     self.session = session
-    tokenHash = StableHash.hash(registration.device.text)
     self.registration = registration
     self.registration.since = Int64(clamping: standing.owner.since)
     owner = standing.owner
@@ -58,6 +56,9 @@ final class OpenSession {
   }
 
   var token: String { registration.device.text }
+
+  /// What receipts and links name the device by. It is not stored: there are more idle sessions than receipts.
+  var tokenHash: UInt64 { StableHash.hash(token) }
 
   private var sessions: Sessions { session.sessions }
 
@@ -87,8 +88,11 @@ final class OpenSession {
 
   var isAwaitingAcknowledgements: Bool { flow.unacknowledged > 0 }
 
-  /// When the oldest unacknowledged delivery was sent: the lane's seconds.
-  var oldestUnacknowledged: UInt32? { flow.oldestUnacknowledged }
+  /// Whether the device has left a delivery unacknowledged for too long.
+  var isOverdue: Bool {
+    guard let oldest = flow.oldestUnacknowledged else { return false }
+    return sessions.seconds - oldest > UInt32(sessions.settings.acknowledgeSeconds)
+  }
 
   /// Something may lie in the mailbox that was never routed here.
   func resync() { perform(flow.resync()) }
@@ -115,10 +119,13 @@ final class OpenSession {
     guard !sessions.expiration.isPast(entry, now: now / 1000) else { return .expired }
     let bytes = value.dropFirst(delivery.headCount)
     let live = flow.live(delivery.revision, SessionFlow.Kind(entry), now: sessions.seconds) { Self.head(of: entry, in: bytes) }
-    guard let number = live else { return .leftToMailbox }
+    guard case .send(let number) = live else {
+      if case .leave(let action) = live { perform(action) }
+      return .leftToMailbox
+    }
     if let stop = sessions.stopped.stop(of: entry) {
       ends(number, by: stop)
-      perform(flow.afterAcknowledgements())
+      perform(flow.advance())
       return .filtered
     }
     send(entry, delivery.revision, number)
@@ -214,10 +221,10 @@ final class OpenSession {
     sessions.mailboxes.remove(unreadable: fields, of: token) { [session] _ in session.open?.deleted([]) }
   }
 
-  /// Entries are gone from the mailbox.
+  /// Entries are deleted from the mailbox.
   func deleted(_ numbers: [UInt64]) {
-    for number in numbers { flow.deleted(number) }
-    perform(flow.afterDeletions())
+    flow.deleted(numbers)
+    perform(flow.advance())
   }
 
   // MARK: Acknowledgements
@@ -230,7 +237,7 @@ final class OpenSession {
       gapIsTold()
       let kind = entry.kind
       if !kind.comesAgain { sessions.metrics.acknowledged(at: now, entry.revision, entry.isLive ? .live : .mailbox) }
-      emit(kind.isRemoval ? .removed : ack.isUpdated(number) ? .updated : .delivered, of: entry, number)
+      emit(kind.isRemoval ? .removed : ack.isUpdated(number) ? .updated : .delivered, of: entry)
     }
     ack.forEachDropped { number, reason in
       guard let entry = flow.acknowledge(number) else { return }
@@ -238,12 +245,12 @@ final class OpenSession {
       sessions.metrics.dropped.increment()
       switch reason {
       // It was given it before, by an earlier session.
-      case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, number, .told("known"))
-      case .stale: emit(.collapsed, of: entry, number)
-      case .expired: emit(.expired, of: entry, number)
+      case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, .told("known"))
+      case .stale: emit(.collapsed, of: entry)
+      case .expired: emit(.expired, of: entry)
       }
     }
-    perform(flow.afterAcknowledgements())
+    perform(flow.advance())
   }
 
   /// The device has what was sent to it before an acknowledged notification, and so the frame that told it of its gap.
@@ -256,7 +263,7 @@ final class OpenSession {
   /// A notification that is not sent after all.
   private func end(_ number: UInt64, as type: EventType, _ reason: Acknowledgements.Reason? = nil) {
     guard let entry = flow.acknowledge(number) else { return }
-    emit(type, of: entry, number, reason)
+    emit(type, of: entry, reason)
   }
 
   // MARK: Stopped applications
@@ -273,7 +280,7 @@ final class OpenSession {
     let stop = entry.head.withUnsafeBytes { DeliveryEntryView($0).flatMap(sessions.stopped.stop) }
     if isComplete, let stop {
       end(number, as: .filtered, .stopped(stop.reason ?? ""))
-      perform(flow.afterAcknowledgements())
+      perform(flow.advance())
     } else {
       flow.withdraw(number)
       // What cannot be known now may be known a moment later.
@@ -282,10 +289,10 @@ final class OpenSession {
   }
 
   /// Emits what became of a delivery; when Kafka has it, its entry is deleted.
-  private func emit(_ type: EventType, of entry: SessionFlow.InFlight, _ number: UInt64, _ reason: Acknowledgements.Reason? = nil) {
+  private func emit(_ type: EventType, of entry: SessionFlow.InFlight, _ reason: Acknowledgements.Reason? = nil) {
     if type == .delivered || type == .updated || type == .removed { sessions.metrics.acknowledged.increment() }
     let acknowledgement = Acknowledgements.Acknowledgement(
-      session: session, token: token, number: number, revision: entry.revision, head: entry.head, type: type, reason: reason)
+      session: session, token: token, number: entry.number, revision: entry.revision, head: entry.head, type: type, reason: reason)
     if !sessions.acknowledgements.add(acknowledgement) { session.goAway(at: .acknowledgements) }
   }
 }

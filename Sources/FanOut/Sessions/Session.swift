@@ -134,12 +134,13 @@ final class Session: WebSocketHandler {
 
   // MARK: Time
 
-  /// Ends what has not said hello in time, and what has outlived its credential.
+  /// Ends a session that has not said hello in time, has not acknowledged in time, or has outlived its credential.
   ///
   /// - Parameter now: seconds since 1970.
   func checkDeadlines(now: Int64) {
     switch phase {
     case .greeting(let deadline) where deadline <= sessions.seconds: close(.helloTimeout)
+    case .open(let open) where open.isOverdue: close(.acknowledgementTimeout)
     case .open(let open) where open.expiration <= now && !open.isLeaving:
       open.isLeaving = true
       goAway(.credentialExpired, retryAfterAtLeast: 0)

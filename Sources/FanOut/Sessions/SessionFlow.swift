@@ -1,23 +1,25 @@
 import Notifications
 
-/// Which notifications of one session are under way, and whether new ones come live or by pages of the mailbox.
+/// Which notifications of one session are in flight, and whether new ones come live or by pages of the mailbox.
 ///
-/// A session is *live* when everything in its mailbox is under way: then delivery records are sent as they come. Otherwise it *pages*:
-/// live records are left to the mailbox, and the next page is asked for when there is room. A live record that comes while a page is
-/// being read may or may not be in that page, so the page is asked for again. So at most `window` are unacknowledged, nothing is sent
-/// twice in a session, and nothing that lies in the mailbox is forgotten.
+/// A session is *live* when everything in its mailbox is in flight: then it sends delivery records as they come. Otherwise it *pages*: it
+/// leaves live records to the mailbox, and reads the next page when it has room. A page may or may not hold a record that came while it was
+/// read, so the session reads again. It also reads the mailbox for a live record that is as old as a settled one, since a device may have
+/// acknowledged it out of a page. So at most `window` are unacknowledged, nothing in the mailbox is forgotten, and nothing is sent twice in
+/// a session, unless Redis failed to delete it. A notification that is never acknowledged takes one place in the window, and delays no other.
 struct SessionFlow {
-  /// One notification on its way: from the socket until it is gone from the mailbox.
+  /// One notification on its way: from the socket until its entry is deleted from the mailbox.
   struct InFlight {
     enum Phase {
       /// Sent, and not acknowledged.
       case sent
       /// Acknowledged; its event is on the way to Kafka, then it is deleted from the mailbox.
       case settling
-      /// Gone from the mailbox.
+      /// Deleted from the mailbox.
       case gone
     }
 
+    let number: UInt64
     let revision: Revision
     /// The entry without its payload: what the events need.
     let head: [UInt8]
@@ -49,6 +51,13 @@ struct SessionFlow {
     case page(count: Int)
   }
 
+  /// What to do with a delivery record.
+  enum LiveAction: Equatable {
+    case send(number: UInt64)
+    /// Leave it to the mailbox, and do this.
+    case leave(Action)
+  }
+
   private enum Mode: Equatable {
     case live
     /// There may be more in the mailbox; nothing is being read.
@@ -57,21 +66,24 @@ struct SessionFlow {
     case reading(missed: Bool)
   }
 
+  /// By number.
   private var entries: [InFlight] = []
-  /// The number of `entries[0]`.
-  private var base: UInt64
+  /// The number of the next delivery.
+  private var next: UInt64
+  /// The newest timestamp of a revision that is settled and deleted.
+  private var settledUpTo: UInt64 = 0
   // Narrow, since there is one for each idle device.
   private var sent: UInt16 = 0
   private let limit: UInt16
   private var mode = Mode.behind
 
-  private static let keptCapacity = 4
+  private static let keptCapacity = 2
 
   /// - Parameters:
   ///   - first: the first delivery's number: anything, so that a number of an earlier session means nothing.
   ///   - window: how many may be unacknowledged.
   init(first: UInt64, window: Int) {
-    base = first
+    next = first
     limit = UInt16(clamping: window)
   }
 
@@ -82,33 +94,36 @@ struct SessionFlow {
   /// Whether there is nothing under way.
   var isIdle: Bool { entries.isEmpty }
 
-  private func isUnderWay(_ revision: Revision) -> Bool { entries.contains { $0.revision == revision && $0.phase != .gone } }
+  private func isInFlight(_ revision: Revision) -> Bool { entries.contains { $0.revision == revision } }
 
-  /// What is acknowledged but not yet in Kafka is remembered, too, and bounded by this.
+  /// Bounds the unacknowledged, and those whose acknowledgement is not yet in Kafka.
   private var hasRoom: Bool { unacknowledged < window && entries.count < 4 * window }
 
-  /// Notes that one is sent now; answers its number.
+  /// Notes that one is sent now; returns its number.
   private mutating func send(_ revision: Revision, _ kind: Kind, _ head: [UInt8], _ now: UInt32, isLive: Bool) -> UInt64 {
-    entries.append(InFlight(revision: revision, head: head, sentAt: now, isLive: isLive, kind: kind))
+    let number = next
+    entries.append(InFlight(number: number, revision: revision, head: head, sentAt: now, isLive: isLive, kind: kind))
     sent += 1
-    return base + UInt64(entries.count - 1)
+    next += 1
+    return number
   }
 
-  /// A delivery record has come: the number to send it under, or nil when the mailbox keeps it for now.
-  mutating func live(_ revision: Revision, _ kind: Kind, now: UInt32, head: () -> [UInt8]) -> UInt64? {
+  /// A delivery record has come.
+  mutating func live(_ revision: Revision, _ kind: Kind, now: UInt32, head: () -> [UInt8]) -> LiveAction {
     switch mode {
     case .live:
-      if isUnderWay(revision) { return nil }
+      if isInFlight(revision) { return .leave(.nothing) }
+      // Its entry may have been paged, acknowledged and deleted: only the mailbox knows.
+      if revision.timestamp <= settledUpTo { return .leave(resync()) }
       guard hasRoom else {
         mode = .behind
-        return nil
+        return .leave(.nothing)
       }
-      return send(revision, kind, head(), now, isLive: true)
-    case .behind: return nil
-    case .reading:
-      mode = .reading(missed: true)
-      return nil
+      return .send(number: send(revision, kind, head(), now, isLive: true))
+    case .behind: break
+    case .reading: mode = .reading(missed: true)
     }
+    return .leave(.nothing)
   }
 
   /// Something may lie in the mailbox that was never routed here: at the start, and from time to time.
@@ -123,18 +138,20 @@ struct SessionFlow {
     return advance()
   }
 
-  /// Asks for a page when the mode wants one and there is room.
-  private mutating func advance() -> Action {
-    // Half a window, so that a page is worth its round trip.
-    guard mode == .behind, unacknowledged <= window / 2, hasRoom else { return .nothing }
+  /// After acknowledgements and deletions: the next page, if one is wanted and there is room.
+  mutating func advance() -> Action {
+    guard mode == .behind, hasRoom else { return .nothing }
+    // A page is worth its round trip when half of the window is free. Less may be free for ever, when the device never acknowledges the
+    // others: so the session also reads when all that is acknowledged is deleted.
+    guard unacknowledged <= window / 2 || unacknowledged == entries.count else { return .nothing }
     mode = .reading(missed: false)
-    // What is under way lies at the front of the mailbox until it is deleted there.
-    return .page(count: entries.count(where: { $0.phase != .gone }) + window - unacknowledged)
+    // Entries in flight lie at the front of the mailbox until they are deleted there.
+    return .page(count: entries.count + window - unacknowledged)
   }
 
   /// Whether an entry of a page is to be sent: the number to send it under.
   mutating func paged(_ revision: Revision, _ kind: Kind, now: UInt32, head: () -> [UInt8]) -> UInt64? {
-    if isUnderWay(revision) { return nil }
+    if isInFlight(revision) { return nil }
     guard hasRoom else {
       // What was being deleted when the page was asked for was gone when it was read, so it held more than there is room for.
       if case .reading = mode { mode = .reading(missed: true) }
@@ -157,7 +174,12 @@ struct SessionFlow {
 
   /// Where in `entries` the delivery of this number is; nil for a number that means nothing here, or nothing any more.
   private func place(of number: UInt64) -> Int? {
-    number >= base && number - base < UInt64(entries.count) ? Int(number - base) : nil
+    var (low, high) = (0, entries.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if entries[middle].number < number { low = middle + 1 } else { high = middle }
+    }
+    return low < entries.count && entries[low].number == number ? low : nil
   }
 
   /// The device has acknowledged a delivery: what it was, or nil for a number that means nothing here or was acknowledged before.
@@ -176,29 +198,27 @@ struct SessionFlow {
 
   /// One that was held back is not sent under this number after all, and stays in the mailbox.
   mutating func withdraw(_ number: UInt64) {
-    if acknowledge(number) != nil { deleted(number) }
-  }
-
-  /// After acknowledgements: the next page, if one is wanted.
-  mutating func afterAcknowledgements() -> Action { advance() }
-
-  /// A delivery's entry is gone from the mailbox.
-  mutating func deleted(_ number: UInt64) {
-    guard let place = place(of: number) else { return }
+    guard let place = place(of: number), entries[place].phase == .sent else { return }
+    sent -= 1
     entries[place].phase = .gone
-    var gone = 0
-    while gone < entries.count, entries[gone].phase == .gone { gone += 1 }
-    base += UInt64(gone)
-    if gone == entries.count {
-      // What a burst took is not kept by an idle session.
-      entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacity)
-    } else if gone > 0 {
-      entries.removeFirst(gone)
-    }
+    removeGone()
   }
 
-  /// After deletions: the next page, if one waited for room.
-  mutating func afterDeletions() -> Action { advance() }
+  /// The entries of these deliveries are deleted from the mailbox.
+  mutating func deleted(_ numbers: [UInt64]) {
+    for number in numbers {
+      guard let place = place(of: number) else { continue }
+      entries[place].phase = .gone
+      settledUpTo = max(settledUpTo, entries[place].revision.timestamp)
+    }
+    removeGone()
+  }
+
+  private mutating func removeGone() {
+    entries.removeAll { $0.phase == .gone }
+    // An idle session does not keep what a burst took.
+    if entries.isEmpty && entries.capacity > Self.keptCapacity { entries = [] }
+  }
 
   /// When the oldest unacknowledged delivery was sent: the lane's seconds.
   var oldestUnacknowledged: UInt32? { entries.first { $0.phase == .sent }?.sentAt }

@@ -146,11 +146,7 @@ final class Sessions {
   func resyncSoon(_ generation: UInt64) { if early.last != generation { early.append(generation) } }
 
   private func resync(_ generation: UInt64) {
-    guard let session = all[generation], let open = session.open else { return }
-    if let oldest = open.oldestUnacknowledged, seconds - oldest > UInt32(settings.acknowledgeSeconds) {
-      return session.close(.acknowledgementTimeout)
-    }
-    owner?.run(.resync(generation))
+    if all[generation]?.open != nil { owner?.run(.resync(generation)) }
   }
 
   /// Something may have been missed: every session resyncs with its mailbox, spread over a few seconds.
