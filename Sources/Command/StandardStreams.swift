@@ -102,8 +102,8 @@ enum StandardError {
   /// Whether a person reads it.
   static let isTerminal = isatty(STDERR_FILENO) == 1
 
-  /// A line that names the program, as errors and warnings do.
-  static func line(_ text: String) { plain("carillon: \(text)") }
+  /// A line that names the program, as errors and warnings do. What is not visible in it is escaped: it may repeat what somebody typed.
+  static func line(_ text: String) { plain("carillon: \(PrintedText.escaped(text))") }
 
   /// A line as it is.
   static func plain(_ text: String) {

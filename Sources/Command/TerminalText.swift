@@ -4,17 +4,7 @@ import JSON
 enum TerminalText {
   /// Without what could move a terminal's cursor, change its state, or make a line read otherwise than it is.
   static func visible(_ text: String) -> String {
-    String(String.UnicodeScalarView(text.unicodeScalars.map { isVisible($0) ? $0 : "\u{FFFD}" }))
-  }
-
-  private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.value {
-    // Controls, those with the eighth bit included.
-    case 0..<0x20, 0x7F...0x9F: false
-    // What has no width, ends a line, or turns the direction of what follows.
-    case 0x061C, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x2069, 0xFEFF: false
-    default: true
-    }
+    String(String.UnicodeScalarView(text.unicodeScalars.map { PrintedText.isVisible($0) ? $0 : "\u{FFFD}" }))
   }
 
   /// `name=value`, the value in quotes where its end would not be seen.

@@ -27,7 +27,9 @@ public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
 
   /// Reads a URL of the form `ws://HOST[:PORT][/PATH][?QUERY]`.
   public init(_ text: String) throws(Failure) {
-    func failure(_ reason: String) -> Failure { Failure(description: "'\(text.withoutLineBreaks)' is no usable URL: \(reason)") }
+    func failure(_ reason: String) -> Failure {
+      Failure(description: "'\(text.prefix(300).description.withoutLineBreaks)' is no usable URL: \(reason)")
+    }
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
       throw failure("spaces, control and non-ASCII characters must be percent-encoded")
     }

@@ -81,7 +81,7 @@ extension RedisAddress {
     switch scheme {
     case "redis": break
     case "rediss": throw RedisError(.notInThisVersion, "rediss:// (Redis over TLS) is not in this version; use redis:// or a Unix socket")
-    default: throw bad("\(scheme):// is no scheme of a Redis address; write redis://host:port/db")
+    default: throw bad("\(scheme.prefix(40)):// is no scheme of a Redis address; write redis://host:port/db")
     }
     var rest = rest
     if rest.contains("?") || rest.contains("#") {

@@ -1,5 +1,6 @@
 import EventLoop
 import Foundation
+import JSON
 import Redis
 import TestSupport
 import Testing
@@ -142,6 +143,28 @@ import Worker
       #expect(result.output.isEmpty)
       #expect(result.errors.contains(text), "it said: \(result.errors)")
       #expect(result.errors.hasPrefix("carillon: "))
+    }
+  }
+
+  /// In every kind of error: paths of files that cannot be read and names in files among them.
+  @Test(arguments: [
+    ["TEXT"], ["events", "--type", "TEXT"], ["events", "--TEXT"], ["events", "TEXT"], ["explain", "TEXT"],
+    ["dead-letters", "show", "TEXT"],
+    ["completion", "TEXT"], ["publish", "--config", "/TEXT"], ["publish", "--target", "user:ada", "--app", "a", "--payload", "/TEXT"],
+    ["publish", "--app", "a", "--lines", "/TEXT", "--dry-run"], ["extensions", "check", "/TEXT"], ["token", "key", "/no/TEXT"],
+    ["applications", "stop", "TEXT", "--kafka", "127.0.0.1:1"], ["device", "--devices", "ws://TEXT", "--token", "00", "--app", "a"],
+    ["events", "--kafka", "TEXT"], ["transform", "--kafka", "127.0.0.1:1", "--redis", "TEXT"], ["replay", "--id", "TEXT", "--from", "1h"],
+    ["events", "--config", "FILE"],
+  ])
+  func `no error writes to the terminal what was typed as it is`(_ words: [String]) async throws {
+    try await CarillonCommand.with { carillon in
+      let typed = "x\u{1B}]0;stolen\u{7}\u{9B}2J\u{202E}y\u{200B}"
+      let file = try carillon.file("carillon.conf", "\(typed) = 1\n")
+      let line = words.map { $0 == "FILE" ? file : $0.replacing("TEXT", with: typed) }
+      let result = try await carillon.run(line, withinSeconds: 60)
+      #expect(result.status == 2, "\(words): \(result.status)")
+      let shown = result.errors.replacing("\n", with: "")
+      #expect(!shown.isEmpty && shown.unicodeScalars.allSatisfy(PrintedText.isVisible), "\(words): \(PrintedText.escaped(result.errors))")
     }
   }
 

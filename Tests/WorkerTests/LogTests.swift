@@ -57,6 +57,11 @@ private final class LogPipe {
       ) != nil)
   }
 
+  @Test func `what turns a line round or has no width is escaped`() {
+    let lines = logged { $0.info("read", ["file": "a\u{202E}b", "name": "c\u{200B}", "tag": "\u{E0041}", "path": "a\\b c"]) }
+    #expect(lines.first?.hasSuffix(#" file="a\u{202e}b" name="c\u{200b}" tag="\u{e0041}" path="a\\b c""#) == true, "\(lines)")
+  }
+
   @Test(arguments: ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", ""])
   func aLineAboutARequestNamesTheTraceThatItBelongsTo(_ traceparent: String) throws {
     var header = traceparent

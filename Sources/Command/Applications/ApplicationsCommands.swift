@@ -91,7 +91,7 @@ enum ApplicationsCommands {
   private static func name(_ values: SettingValues) throws(UsageError) -> String {
     var name = values[application].first ?? ""
     guard name.withUTF8({ ApplicationStops.isApplication(UnsafeRawBufferPointer($0)) }) else {
-      throw UsageError(.wrongValue, "'\(TerminalText.visible(name))' is no application. \(ApplicationStops.nameRule)")
+      throw UsageError(.wrongValue, "'\(PrintedText.echo(name))' is no application. \(ApplicationStops.nameRule)")
     }
     return name
   }

@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Kafka
 import Notifications
 import Operations
@@ -67,7 +68,7 @@ enum DeadLetterSettings {
       } else {
         throw UsageError(
           .wrongValue,
-          "'\(TerminalText.visible(text))' is no letter: it must be PARTITION:OFFSET, such as 3:1742 ('dead-letters list --all' prints them), or an apns-id"
+          "'\(PrintedText.echo(text))' is no letter: it must be PARTITION:OFFSET, such as 3:1742 ('dead-letters list --all' prints them), or an apns-id"
         )
       }
     }
@@ -83,9 +84,10 @@ enum DeadLetterSettings {
         set: values[sets].map { ($0.name, $0.value) }, removed: values[unsets], isNew: values[asNew])
     } catch {
       switch error {
-      case .ofLetter(let name): throw UsageError(.contradiction, "\(name) is the dead letter's own, and is taken off anyway")
+      case .ofLetter(let name):
+        throw UsageError(.contradiction, "\(PrintedText.echo(name)) is the dead letter's own, and is taken off anyway")
       case .origin: throw UsageError(.contradiction, "carillon-origin is the cluster's to write: --unset takes off one that is none")
-      case .setAndRemoved(let name): throw UsageError(.contradiction, "--set and --unset cannot both be about \(name)")
+      case .setAndRemoved(let name): throw UsageError(.contradiction, "--set and --unset cannot both be about \(PrintedText.echo(name))")
       case .otherRequest(let name):
         throw UsageError(
           .contradiction, "with another \(name) it is another request: add --as-new, and it keeps nothing of its first place")

@@ -69,7 +69,9 @@ enum ExtensionsCommand {
         .answerIsNo, "no extension is called: the payload needs \"mutable-content\": 1 in aps, and an alert with a title, subtitle or body")
     }
     guard let chain = extensions.chain(application: StableHash.hash(values[app])) else {
-      throw Failure(.answerIsNo, "no extension is called: the file has none for \(values[app]) in the place \(values[place].rawValue)")
+      throw Failure(
+        .answerIsNo, "no extension is called: the file has none for \(PrintedText.echo(values[app])) in the place \(values[place].rawValue)"
+      )
     }
     let attempt = await ExtensionAttempt(
       try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, chain, locale: values[locale],

@@ -1,4 +1,5 @@
 import Extensions
+import JSON
 import Worker
 
 /// `carillon extension`, in a binary that brings service extensions along.
@@ -14,7 +15,9 @@ enum OwnExtensionCommand {
   ) { values in
     let known = Program.extensions
     guard let own = known.first(where: { $0.name == values[name][0] }) else {
-      throw Failure(.wrongUsage, "this binary has no extension \(values[name][0]); it has: \(known.map(\.name).joined(separator: ", "))")
+      throw Failure(
+        .wrongUsage,
+        "this binary has no extension \(PrintedText.echo(values[name][0])); it has: \(known.map(\.name).joined(separator: ", "))")
     }
     await ExtensionRunner(own).run()
     return .done

@@ -37,7 +37,7 @@ enum RequestLine {
     while let key = try scanner.nextKey() {
       let name = scanner.text(key) ?? ""
       let value = try scanner.skip()
-      guard seen.insert(name).inserted else { throw LineError(description: "the member '\(name)' stands twice") }
+      guard seen.insert(name).inserted else { throw LineError(description: "the member '\(PrintedText.echo(name))' stands twice") }
       guard let flag = Member(rawValue: name) else { throw unknown(name) }
       if value.kind == .null { continue }
       try take(flag, value, scanner, now, into: &draft)
@@ -51,7 +51,7 @@ enum RequestLine {
 
   private static func unknown(_ name: String) -> LineError {
     let meant = Suggestion.nearest(to: name, in: Member.allCases.map(\.rawValue))
-    return LineError(description: "no member '\(TerminalText.visible(name))' is known" + Suggestion.question(meant))
+    return LineError(description: "no member '\(PrintedText.echo(name))' is known" + Suggestion.question(meant))
   }
 
   private enum Member: String, CaseIterable {

@@ -83,14 +83,16 @@ enum ReplayOptions {
     (filter.application, filter.target, filter.collapseID) = (values[app], values[target], values[collapseID])
     if let text = values[id] {
       guard let id = NotificationID(text) else {
-        throw UsageError(.wrongValue, "--id takes a UUID: 8-4-4-4-12 hexadecimal digits, and not '\(text)'")
+        throw UsageError(.wrongValue, "--id takes a UUID: 8-4-4-4-12 hexadecimal digits, and not '\(PrintedText.echo(text))'")
       }
       filter.id = id
     }
     if let text = values[pushType] {
       guard PushType.allCases.contains(where: { $0.name.description == text }) else {
         throw UsageError(
-          .wrongValue, "--push-type takes one of \(PushType.allCases.map(\.name.description).joined(separator: ", ")), and not '\(text)'")
+          .wrongValue,
+          "--push-type takes one of \(PushType.allCases.map(\.name.description).joined(separator: ", ")), and not '\(PrintedText.echo(text))'"
+        )
       }
       filter.pushType = text
     }

@@ -78,24 +78,11 @@ public enum LogFormat: String, CaseIterable, Sendable {
   }
 
   private static func isPlain(_ text: String) -> Bool {
-    !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x22 && $0.value != 0x3D && !isControl($0) }
+    !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x22 && $0.value != 0x3D && PrintedText.isVisible($0) }
   }
 
-  /// C0, DEL and C1: what a terminal would obey.
-  private static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) }
-
-  /// In quotes, with whatever could end the line, the quotes, or command the terminal escaped.
+  /// In quotes, with escapes for quotes, backslashes and what is not visible.
   private static func quoted(_ text: String) -> String {
-    var shown = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"", "\\": shown += "\\" + String(scalar)
-      case "\n": shown += "\\n"
-      case "\t": shown += "\\t"
-      case _ where isControl(scalar): shown += "\\u{\(String(scalar.value, radix: 16))}"
-      default: shown.unicodeScalars.append(scalar)
-      }
-    }
-    return shown + "\""
+    "\"" + PrintedText.escaped(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")) + "\""
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 
 extension CommandLineProgram {
   /// The file of settings, of every command.
@@ -55,7 +56,8 @@ extension CommandLineProgram {
     if !longer.isEmpty { return UsageError(.unknownCommand, "'\(first)' needs one more word: \(longer.joined(separator: ", "))") }
     if first.hasPrefix("-") { return UsageError(.unknownCommand, "the command comes first, then its flags; 'carillon --help' lists them") }
     let near = Suggestion.nearest(to: first, in: commands.map(\.name))
-    return UsageError(.unknownCommand, "no command '\(first)'" + Suggestion.question(near) + "; 'carillon --help' lists them")
+    return UsageError(
+      .unknownCommand, "no command '\(PrintedText.echo(first))'" + Suggestion.question(near) + "; 'carillon --help' lists them")
   }
 
   private func values(of line: CommandLine, _ environment: (String) -> String?) throws(UsageError) -> SettingValues {
@@ -130,7 +132,8 @@ struct CommandLine {
       } else if word.hasPrefix("--") {
         try readFlag(String(word.dropFirst(2)), &rest)
       } else if word.hasPrefix("-"), word != "-", !word.dropFirst().allSatisfy({ $0.isNumber || $0 == "." }) {
-        throw UsageError(.unknownFlag, "no flag '\(word)': flags begin with two dashes" + Suggestion.question(nearestFlag(word)))
+        throw UsageError(
+          .unknownFlag, "no flag '\(PrintedText.echo(word))': flags begin with two dashes" + Suggestion.question(nearestFlag(word)))
       } else {
         arguments.append(word)
       }
@@ -157,7 +160,7 @@ struct CommandLine {
       passedOn[String(declaration.key.dropLast(2)), default: [:]][String(name.dropFirst(declaration.key.count - 1))] = text
       return
     }
-    throw UsageError(.unknownFlag, "'\(command.name)' has no flag '--\(name)'" + Suggestion.question(nearestFlag(name)))
+    throw UsageError(.unknownFlag, "'\(command.name)' has no flag '--\(PrintedText.echo(name))'" + Suggestion.question(nearestFlag(name)))
   }
 
   private func nearestFlag(_ name: String) -> String? {
@@ -172,7 +175,8 @@ struct CommandLine {
     guard let text = rest.first, !text.hasPrefix("--") else {
       throw UsageError(
         .missingValue,
-        "--\(name) needs a value: \(declaration.allowed)" + (rest.isEmpty ? "" : " (one that begins with -- is written --\(name)=VALUE)"))
+        "--\(PrintedText.echo(name)) needs a value: \(declaration.allowed)"
+          + (rest.isEmpty ? "" : " (one that begins with -- is written --\(PrintedText.echo(name))=VALUE)"))
     }
     rest.removeFirst()
     return text
@@ -200,7 +204,9 @@ struct CommandLine {
       bound[argument.name] = argument.count.isRepeated ? Array(rest) : [rest[rest.startIndex]]
       rest = argument.count.isRepeated ? [] : rest.dropFirst()
     }
-    if let extra = rest.first { throw UsageError(.unexpectedArgument, "'\(command.name)' does not know what to do with '\(extra)'") }
+    if let extra = rest.first {
+      throw UsageError(.unexpectedArgument, "'\(command.name)' does not know what to do with '\(PrintedText.echo(extra))'")
+    }
     return bound
   }
 }
@@ -227,7 +233,7 @@ struct FileSettings {
         passedOn[String(declaration.key.dropLast(2)), default: [:]][name] = line.value
       } else {
         let near = Suggestion.nearest(to: line.key, in: known.filter { !$0.isPassedOn }.map(\.key))
-        throw UsageError(.unknownKey, "\(source): no setting has the key '\(line.key)'" + Suggestion.question(near))
+        throw UsageError(.unknownKey, "\(source): no setting has the key '\(PrintedText.echo(line.key))'" + Suggestion.question(near))
       }
     }
   }

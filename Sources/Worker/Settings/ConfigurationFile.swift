@@ -1,3 +1,5 @@
+import JSON
+
 /// The configuration file: one `key = value` a line.
 ///
 /// A line that begins with `#` is a comment, and so is what follows a space and `#`. A value that has either at an end, or a ` #` in
@@ -18,7 +20,7 @@ struct ConfigurationFile: Sendable {
     let bytes = try InputFile(path: path, givenAt: place, limit: 1 << 20).bytes
     // Some editors begin a file with the mark.
     guard let text = String(validating: bytes.starts(with: Self.byteOrderMark) ? bytes[3...] : bytes[...], as: UTF8.self) else {
-      throw UsageError(.unreadableFile, "\(place): \(path) is not UTF-8")
+      throw UsageError(.unreadableFile, "\(place): \(PrintedText.echo(path)) is not UTF-8")
     }
     try self.init(path: path, text: text)
   }
@@ -37,7 +39,8 @@ struct ConfigurationFile: Sendable {
       }
       let key = String(line[..<equals].trimmingSpaces)
       guard let value = Self.value(line[line.index(after: equals)...].trimmingSpaces) else {
-        throw UsageError(.malformedFile, "\(path):\(index + 1): the value of '\(key)' begins with a quote and does not end with one")
+        throw UsageError(
+          .malformedFile, "\(path):\(index + 1): the value of '\(PrintedText.echo(key))' begins with a quote and does not end with one")
       }
       lines.append(Line(number: index + 1, key: key, value: value))
     }

@@ -1,4 +1,5 @@
 import Glibc
+import JSON
 
 /// A file that a setting names, as it was read: a regular one of a bounded size.
 ///
@@ -17,7 +18,7 @@ public struct InputFile: Sendable {
   ///   - place: where its path was given, to begin errors with: `--key-file`.
   ///   - limit: how many bytes it may have.
   init(path: String, givenAt place: String, limit: Int) throws(UsageError) {
-    func unreadable(_ reason: String) -> UsageError { UsageError(.unreadableFile, "\(place): \(path) \(reason)") }
+    func unreadable(_ reason: String) -> UsageError { UsageError(.unreadableFile, "\(place): \(PrintedText.echo(path)) \(reason)") }
     func failed() -> UsageError { unreadable("cannot be read: \(String(cString: strerror(errno)))") }
 
     // Without blocking, for the opening of a FIFO waits until somebody writes there.

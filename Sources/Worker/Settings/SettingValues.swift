@@ -1,3 +1,5 @@
+import JSON
+
 /// The value of each setting of one command, and its arguments.
 public struct SettingValues: Sendable {
   struct Entry: Sendable {
@@ -56,7 +58,7 @@ extension SettingDeclaration {
   /// Reads the texts of one source, or says where which of them is wrong.
   func value(of texts: [String], from source: SettingSource) throws(UsageError) -> any Sendable {
     if let value = read(texts) { return value }
-    let shown = isSecret ? Self.mask : texts.joined(separator: ",")
+    let shown = isSecret ? Self.mask : PrintedText.echo(texts.joined(separator: ","))
     throw UsageError(.wrongValue, "\(named(by: source)): '\(shown)' is not allowed: it must be \(allowed)")
   }
 

@@ -2,7 +2,7 @@
 public enum Suggestion {
   /// The word nearest to what was typed; nil when none is near enough to be worth saying.
   public static func nearest(to typed: String, in words: [String]) -> String? {
-    guard !typed.isEmpty else { return nil }
+    guard (1...longestWord).contains(typed.utf8.count) else { return nil }
     let allowed = max(1, typed.count / 3)
     let ranked = words.map { (word: $0, distance: distance(typed, $0)) }.filter { $0.distance <= allowed }
     if let best = ranked.min(by: { ($0.distance, $0.word) < ($1.distance, $1.word) }) { return best.word }
@@ -10,6 +10,9 @@ public enum Suggestion {
     let longer = typed.count >= 3 ? Set(words).filter { $0.hasPrefix(typed) || $0.hasSuffix("." + typed) } : []
     return longer.count == 1 ? longer.first : nil
   }
+
+  /// A longer text is no mistyped word. Comparing it with each word would take long.
+  private static let longestWord = 100
 
   /// The suggestion as the end of an error; empty without one.
   public static func question(_ word: String?) -> String { word.map { "; did you mean '\($0)'?" } ?? "" }

@@ -28,7 +28,7 @@ public struct UsageError: Error, Sendable, Hashable, CustomStringConvertible {
 
   /// The kind of mistake.
   public var code: Code
-  /// What is wrong and what to do, in one line; never a secret.
+  /// What is wrong and what to do, in one line; never a secret. What was typed stands in it as `PrintedText.echo` gives it.
   public var description: String
   /// The command that was to run, to point at its help.
   public var command: String?

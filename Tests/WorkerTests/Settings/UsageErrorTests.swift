@@ -82,6 +82,30 @@ import Worker
     #expect(mistake?.description == text)
   }
 
+  /// Each place where an error repeats what somebody typed.
+  @Test(arguments: [
+    "TEXT", "-TEXT", "fan-out -TEXT", "fan-out --TEXT", "fan-out --TEXT=1", "fan-out TEXT", "fan-out --window TEXT",
+    "fan-out --log-format TEXT",
+    "fan-out --kafka TEXT", "fan-out --listen TEXT", "fan-out --kafka.TEXT", "fan-out --config TEXT", "fan-out --no-json=TEXT",
+    "topics TEXT",
+    "FILE TEXT = 1", "FILE fanout.window = TEXT", "FILE TEXT = \"x", "VARIABLE TEXT",
+  ])
+  func `an error repeats what was typed escaped and not at any length`(_ line: String) throws {
+    let typed = "a\u{1B}]0;x\u{7}\u{9B}2J\u{202E}\u{200B}" + String(repeating: "z", count: 100_000)
+    let given = line.split(separator: " ", maxSplits: 1).last.map { String($0).replacing("TEXT", with: typed) } ?? ""
+    let mistake =
+      switch line.prefix(while: { $0 != " " }) {
+      case "FILE": Example.mistake("fan-out", file: given)
+      case "VARIABLE": Example.mistake("fan-out", environment: ["CARILLON_FANOUT_WINDOW": given])
+      default: Example.mistake(line.replacing("TEXT", with: typed))
+      }
+    let text = try #require(mistake).description
+    #expect(text.utf8.count < 1_500, "\(line): \(text.utf8.count) bytes")
+    #expect(
+      !text.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) || ["\u{202E}", "\u{200B}"].contains($0) },
+      "\(line)")
+  }
+
   @Test func wrongVariableIsNamed() {
     let mistake = Example.mistake("fan-out", environment: ["CARILLON_FANOUT_WINDOW": "many"])
     #expect(
