@@ -48,7 +48,7 @@ import Testing
 
   @Test(
     arguments: [
-      ("{", "line 1, column 2: "), ("[]", "This is an object."),
+      ("{", "line 1, column 2: "), ("[]", "This must be an object."),
       (#"{"aplications":{}}"#, "aplications: There is no such setting here; there are: applications."),
       (#"{"applications":{"a":[]}}"#, #"applications["a"]: The extensions of an application are a list of 1 to 8 objects."#),
       (file(#"{"use":"decrypt"}"#), #"applications["com.example.shop"][0].name: This member is required."#),
@@ -58,7 +58,7 @@ import Testing
       ),
       (
         file(#"{"name":"a","use":"none"}"#),
-        #"applications["com.example.shop"][0].use: This is one of: set-and-copy, decrypt, localize, attach, webhook, child."#
+        #"applications["com.example.shop"][0].use: This must be one of: set-and-copy, decrypt, localize, attach, webhook, child."#
       ),
       (
         file(#"{"name":"a","use":"webhook"}"#), #"applications["com.example.shop"][0].url: This member is required."#
@@ -81,6 +81,48 @@ import Testing
         #expect(result.status == 2 && result.errors.contains(error), "it said: \(result.errors)")
         #expect(result.output.isEmpty)
       }
+    }
+  }
+
+  /// The file may be named without a slash, and a program of PATH may have the same name: it must never see a payload.
+  @Test func `a program is the one in the file's folder, not one of PATH`() async throws {
+    try await TestFolder.with { folder in
+      func program(_ title: String) -> String {
+        """
+        #!/usr/bin/env python3
+        import json, sys
+        for line in sys.stdin:
+            message = json.loads(line)
+            if message["method"] == "didReceive":
+                patch = {"aps": {"alert": {"title": "\(title)"}}}
+                print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"patch": patch}}), flush=True)
+        """
+      }
+      try folder.write("here/greet", program("of the folder"), isExecutable: true)
+      try folder.write("path/greet", program("of PATH"), isExecutable: true)
+      try folder.write("here/extensions.json", Self.file(#"{"name":"greet","use":"child","program":"greet","budget":30000}"#))
+      try folder.write("here/payload.json", Self.mutable)
+      let line = "cd \(folder.path)/here && exec \(CarillonCommand.program.path) extensions try extensions.json"
+      let result = try await CarillonCommand.with { carillon in
+        try await carillon.run(
+          ["-c", "\(line) --app com.example.shop --payload payload.json"],
+          environment: ["PATH": "\(folder.path)/path:/usr/local/bin:/usr/bin:/bin"], program: URL(fileURLWithPath: "/bin/sh"))
+      }
+      #expect(result.status == 0, "it said: \(result.errors)\(result.output)")
+      #expect(result.output.contains(#""title":"of the folder""#), "it printed: \(result.output)")
+    }
+  }
+
+  @Test func `check refuses an address that try would refuse`() async throws {
+    try await CarillonCommand.with { carillon in
+      _ = try carillon.file("keys.json", #"{"keys":[{"id":"a","key":"BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc"}]}"#)
+      let webhook = #"{"name":"ask","use":"webhook","keys":"keys.json","plaintext":true,"url":"http://127.0.0.1/ask""#
+      let path = try carillon.file("extensions.json", Self.file(webhook + "}"))
+      let result = try await carillon.run(["extensions", "check", path])
+      #expect(result.status == 2, "it said: \(result.errors)")
+      #expect(result.errors.contains(#"[0].url: 127.0.0.1 must not be connected to (loopback): "networks" must admit it"#))
+      _ = try carillon.file("extensions.json", Self.file(webhook + #","networks":["127.0.0.0/8"]}"#))
+      #expect(try await carillon.run(["extensions", "check", path]).status == 0)
     }
   }
 
@@ -122,7 +164,7 @@ import Testing
       let path = try carillon.file("extensions.json", #"{"applications":7}"#)
       for command in [["transform"] + InputFileTests.worker, ["rebuild"] + InputFileTests.worker, ["up"]] {
         let result = try await carillon.run(command + ["--extensions", path], withinSeconds: 20)
-        #expect(result.status == 2 && result.errors.contains("\(path): applications: This is an object."), "it said: \(result.errors)")
+        #expect(result.status == 2 && result.errors.contains("\(path): applications: This must be an object."), "it said: \(result.errors)")
       }
     }
   }

@@ -70,7 +70,7 @@ import Testing
     let own = #"{"name":"own","use":"told"}"#
     let (status, _, errors) = try await Self.attempt("carillon", own)
     #expect(status == 2)
-    #expect(errors.contains("This is one of: set-and-copy, decrypt, localize, attach, webhook, child."), "it said: \(errors)")
+    #expect(errors.contains("This must be one of: set-and-copy, decrypt, localize, attach, webhook, child."), "it said: \(errors)")
     try await CarillonCommand.with { carillon in
       #expect(try await carillon.run(["--help"]).output.contains("Service extensions of this binary") == false)
       let help = try await carillon.run(["--help"], program: CarillonCommand.product("OwnExtensions"))

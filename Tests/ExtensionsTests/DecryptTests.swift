@@ -93,6 +93,6 @@ import Testing
     #expect(error(#","keys":"k.json""#) == #"applications["a"][0].keys: /nowhere/k.json: there is no such file"#)
     #expect(error(#","keys":"/dev/null""#) == #"applications["a"][0].keys: /dev/null: only a regular file is read"#)
     #expect(error(#","keys":"/etc/hostname""#)?.hasPrefix(#"applications["a"][0].keys: /etc/hostname: "#) == true)
-    #expect(error(#","keys":"k","fallback":"none""#) == #"applications["a"][0].fallback: This is one of: content, marked."#)
+    #expect(error(#","keys":"k","fallback":"none""#) == #"applications["a"][0].fallback: This must be one of: content, marked."#)
   }
 }

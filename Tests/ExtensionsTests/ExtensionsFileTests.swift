@@ -68,28 +68,28 @@ import Testing
     }
     #expect(throws: FieldError.self) { try file("locale", "device") }
     let error = #expect(throws: FieldError.self) { try file("person") }
-    #expect(error?.description == #"applications["a"][0].per: This is one of: request, locale, device."#)
+    #expect(error?.description == #"applications["a"][0].per: This must be one of: request, locale, device."#)
   }
 
   @Test(arguments: [
     ("", "line 1, column 1: JSON, byte 0"),
     ("{\n  \"applications\": {,}}", "line 2, column 20"),
-    ("[]", "This is an object."),
+    ("[]", "This must be an object."),
     (#"{"aplications":{}}"#, "aplications: There is no such setting here; there are: applications."),
-    (#"{"applications":[]}"#, "applications: This is an object."),
+    (#"{"applications":[]}"#, "applications: This must be an object."),
     (#"{"applications":{},"applications":{}}"#, "applications: A member stands once."),
     (#"{"applications":{"":[\#(mark)]}}"#, #"applications[""]: An application's bundle id has 1 to 255 bytes."#),
     (#"{"applications":{"a":[\#(mark)],"a":[\#(mark)]}}"#, #"applications["a"]: An application stands once."#),
     (#"{"applications":{"a":{}}}"#, #"applications["a"]: The extensions of an application are a list of 1 to 8 objects."#),
     (#"{"applications":{"a":[]}}"#, #"applications["a"]: The extensions of an application are a list of 1 to 8 objects."#),
-    (#"{"applications":{"a":[1]}}"#, #"applications["a"][0]: This is an object."#),
+    (#"{"applications":{"a":[1]}}"#, #"applications["a"][0]: This must be an object."#),
     (#"{"applications":{"a":[{"use":"set-and-copy","set":{"/x":1}}]}}"#, #"applications["a"][0].name: This member is required."#),
     (#"{"applications":{"a":[{"name":"a b","use":"set-and-copy","set":{"/x":1}}]}}"#, "visible ASCII"),
-    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","place":"moon"}]}}"#, "place: This is one of: workers, device."),
+    (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","place":"moon"}]}}"#, "place: This must be one of: workers, device."),
     (#"{"applications":{"a":[\#(mark),\#(mark)]}}"#, #"applications["a"][1].name: The extensions of an application have different names."#),
     (
       #"{"applications":{"a":[{"name":"x","use":"sed"}]}}"#,
-      #"applications["a"][0].use: This is one of: set-and-copy, decrypt, localize, attach, webhook, child."#
+      #"applications["a"][0].use: This must be one of: set-and-copy, decrypt, localize, attach, webhook, child."#
     ),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy"}]}}"#, "have 1 to 64 changes together"),
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"x":1}}]}}"#, #"set["x"]: A place is a JSON pointer"#),
@@ -99,16 +99,27 @@ import Testing
     (#"{"applications":{"a":[{"name":"x","use":"set-and-copy","set":{"/x":1},"sets":{}}]}}"#, "sets: There is no such setting here"),
     (#"{"applications":{"a":[{"name":"x","use":"child"}]}}"#, "program: This member is required."),
     (#"{"applications":{"a":[{"name":"x","use":"child","program":"/no/such"}]}}"#, "program: /no/such: No such file or directory."),
-    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/etc/passwd"}]}}"#, "This is a file that may be executed."),
-    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/tmp"}]}}"#, "This is a file that may be executed."),
-    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","arguments":["",1]}]}}"#, "arguments: This is a list"),
-    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","memory":1}]}}"#, "memory: This is a whole number from 16"),
-    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","settings":1}]}}"#, "settings: This is an object."),
+    // Not the shell of PATH.
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"sh"}]}}"#, "program: ./sh: No such file or directory."),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/etc/passwd"}]}}"#, "/etc/passwd: this user may not execute it"),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/tmp"}]}}"#, "/tmp: it is not a regular file."),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","arguments":["",1]}]}}"#, "arguments: This must be a list"),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","memory":1}]}}"#, "memory: This must be a whole number from 16"),
+    (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","settings":1}]}}"#, "settings: This must be an object."),
     (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","environment":{"A=B":"x"}}]}}"#, "environment: A variable has"),
     (#"{"applications":{"a":[{"name":"x","use":"child","program":"/bin/sh","environment":{"A":1}}]}}"#, "environment: A variable has"),
   ])
   func aWrongFileIsRefusedWithThePlaceAndTheRule(_ text: String, _ expected: String) {
     let said = error(text)
     #expect(said?.contains(expected) == true, "\(said ?? "nothing is wrong")")
+  }
+
+  @Test func `an error repeats a name of the file escaped and not at any length`() {
+    let name = "\\u001b[2J\u{202E}" + String(repeating: "b", count: 9_000)
+    for text in [#"{"\#(name)":1}"#, #"{"applications":{"\#(name)":[]}}"#, #"{"\#(name)":1,"\#(name)":1}"#] {
+      let said = error(text) ?? ""
+      #expect(said.utf8.count < 1_000 && said.contains("u{1b}[2J") && said.contains("u{202e}bbb"), "\(said.prefix(300))")
+      #expect(!said.contains("\u{202E}") && !said.contains("\u{1B}"))
+    }
   }
 }

@@ -172,32 +172,41 @@ import Testing
     }
   }
 
-  @Test func aPrivateAddressIsNotConnectedToUnlessTheFileSaysSo() async throws {
+  @Test(arguments: ["127.0.0.1", "10.1.2.3:8080", "[::1]", "[fd00::1]", "localhost", "ask.localhost", "169.254.169.254"])
+  func `a host that could never be connected to is refused with the file, unless its network is admitted`(_ host: String) async throws {
     try await Self.withKeys { folder in
-      try await ScriptedServer.with({ _ in .silence }) { server, port in
-        let file = try Self.file(folder, #""url":"http://127.0.0.1:\#(port)/","plaintext":true"#)
-        guard case .called(let definition)? = file.all.first?.steps[0].work else { throw Expectation.isCalled }
-        try await ExtensionCallsTests.Lane.with { lane in
-          let run = await lane.pass([definition])
-          #expect(run.outcomes.map(\.state) == [.failed])
-          #expect(run.outcomes[0].failure?.reason.contains("127.0.0.1") == true)
-        }
-        #expect(await server.connections == 0)
-      }
+      let url = #""url":"http://\#(host)/","plaintext":true"#
+      let error = #expect(throws: FieldError.self) { _ = try Self.file(folder, url) }
+      #expect(error?.field.hasSuffix("[0].url") == true)
+      #expect(error?.rule.contains("must not be connected to") == true, "\(error.map { "\($0)" } ?? "")")
+      #expect(error?.rule.contains(#""networks" must admit it"#) == true)
+      let networks = #""networks":["127.0.0.0/8","10.0.0.0/8","::1","fd00::/8","169.254.169.254"]"#
+      #expect(throws: Never.self) { _ = try Self.file(folder, url + "," + networks) }
+    }
+  }
+
+  @Test func `a file of certificates without a certificate is refused`() throws {
+    let keys = #"{"keys":[{"id":"a","key":"BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc"}]}"#
+    try TestFolder.with(["keys.json": keys, "ca.pem": "-----BEGIN PRIVATE KEY-----\n"]) { folder in
+      let settings = #""url":"https://e.com/","certificates":"ca.pem""#
+      let error = #expect(throws: FieldError.self) { _ = try Self.file(folder.path, settings) }
+      #expect(error?.rule == "\(folder.path)/ca.pem: it has no certificate in PEM")
+      try folder.write("ca.pem", "-----BEGIN CERTIFICATE-----\n")
+      #expect(throws: Never.self) { _ = try Self.file(folder.path, settings) }
     }
   }
 
   @Test(arguments: [
-    (#""url":"http://example.com/""#, #"[0].url: http://example.com"#), (#""url":"https://""#, "[0].url: This is a URL"),
-    (#""url":"nonsense""#, "[0].url: This is a URL"), (#""url":1"#, "[0].url: This is a text"),
+    (#""url":"http://example.com/""#, #"[0].url: http://example.com"#), (#""url":"https://""#, "[0].url: This must be a URL"),
+    (#""url":"nonsense""#, "[0].url: This must be a URL"), (#""url":1"#, "[0].url: This must be a text"),
     (#""url":"https://user:secret@example.com/""#, "[0].url:"),
-    (#""url":"https://e.com/","budget":0"#, "[0].budget: This is a whole number"),
+    (#""url":"https://e.com/","budget":0"#, "[0].budget: This must be a whole number"),
     (#""url":"https://e.com/","budget":30001"#, "[0].budget"), (#""url":"https://e.com/","concurrency":0"#, "[0].concurrency"),
     (#""url":"https://e.com/","breaker":-1"#, "[0].breaker"), (#""url":"https://e.com/","unfinished":"x""#, "[0].unfinished"),
     (#""url":"https://e.com/","timeout":"1""#, "[0].timeout"), (#""url":"https://e.com/","attempts":11"#, "[0].attempts"),
-    (#""url":"https://e.com/","networks":[]"#, "[0].networks: This is a list"),
+    (#""url":"https://e.com/","networks":[]"#, "[0].networks: This must be a list"),
     (#""url":"https://e.com/","networks":["x"]"#, "[0].networks"),
-    (#""url":"https://e.com/","plaintext":1"#, "[0].plaintext: This is true or false."),
+    (#""url":"https://e.com/","plaintext":1"#, "[0].plaintext: This must be true or false."),
     (#""url":"https://e.com/","certificates":"none.pem""#, "[0].certificates"), (#""url":"https://e.com/","retries":1"#, "no such setting"),
     (#""budget":1000"#, "[0].url: This member is required."),
   ])

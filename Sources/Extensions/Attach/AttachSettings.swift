@@ -34,12 +34,13 @@ struct AttachSettings: Sendable {
     configuration = try HTTPClientConfiguration(
       &settings, hosts: rule, plaintext: [.https, .http], connections: (all: 64, perHost: 16),
       inFlight: concurrency * NotificationAttachment.maximum)
+    do throws(HTTPClientError) { try configuration.checkHosts() } catch { throw settings.wrong("hosts", error.settingsRule) }
   }
 
   private static func places(_ settings: inout SettingsObject) throws(FieldError) -> [Place] {
     guard let value = settings.take("attachments") else { return [] }
     guard let elements = value.elements, (1...NotificationAttachment.maximum).contains(elements.count) else {
-      throw settings.wrong("attachments", "This is a list of 1 to \(NotificationAttachment.maximum) objects.")
+      throw settings.wrong("attachments", "This must be a list of 1 to \(NotificationAttachment.maximum) objects.")
     }
     var places: [Place] = []
     for (index, element) in elements.enumerated() {

@@ -4,7 +4,7 @@ import Notifications
 
 /// What the extensions' file says of a program that runs as a child of the worker.
 struct ChildSettings: Sendable {
-  /// The program's path.
+  /// The program's path, with a slash: a name alone would be looked for in `PATH`.
   let program: String
   /// Its arguments, without its own name.
   let arguments: [String]
@@ -18,12 +18,16 @@ struct ChildSettings: Sendable {
   /// Of the members `program` and `arguments`, and of those that all children have.
   init(_ object: inout SettingsObject) throws(FieldError) {
     let program = object.path(try object.requiredText("program", longest: 4_096))
-    var facts = stat()
-    guard stat(program, &facts) == 0 else { throw object.wrong("program", "\(program): \(String(cString: strerror(errno))).") }
-    guard facts.st_mode & S_IFMT == S_IFREG, access(program, X_OK) == 0 else {
-      throw object.wrong("program", "\(program): This is a file that may be executed.")
-    }
+    if let reason = Self.refusal(of: program) { throw object.wrong("program", "\(program): \(reason)") }
     try self.init(program, try object.texts("arguments", atMost: 64), &object)
+  }
+
+  /// Why a program cannot be started; nil where it can.
+  private static func refusal(of program: String) -> String? {
+    var facts = stat()
+    guard stat(program, &facts) == 0 else { return "\(String(cString: strerror(errno)))." }
+    guard facts.st_mode & S_IFMT == S_IFREG else { return "it is not a regular file." }
+    return access(program, X_OK) == 0 ? nil : "this user may not execute it; 'chmod +x' allows it."
   }
 
   /// Of the members that all children have, for an extension that this binary brings along.
@@ -38,7 +42,7 @@ struct ChildSettings: Sendable {
     environment = Self.inherited + (try Self.variables(&object))
     memoryBytes = Int(try object.integer("memory", in: 16...65_536) ?? 1_024) << 20
     settings = object.take("settings") ?? [:]
-    guard settings.members != nil else { throw object.wrong("settings", "This is an object.") }
+    guard settings.members != nil else { throw object.wrong("settings", "This must be an object.") }
   }
 
   /// What every program may need to know. The rest of the worker's environment is not the child's business: there are passwords in it.

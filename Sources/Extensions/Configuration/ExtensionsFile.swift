@@ -82,7 +82,7 @@ public struct ExtensionsFile: Sendable {
     var names: Set<String> = []
     var resources = ExtensionResources(own, media)
     for application in applications {
-      let path = "applications[\(JSONValue.string(application.key).text)]"
+      let path = "applications[\(JSONValue.string(PrintedText.echo(application.key)).text)]"
       guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
         throw FieldError(field: path, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
       }
@@ -133,7 +133,9 @@ public struct ExtensionsFile: Sendable {
       if written == .device, kind?.isCalled == true { throw object.wrong("place", "An extension of this kind runs in the workers.") }
       // What another place knows by this name need not be known here.
       guard written == place else { continue }
-      guard let kind else { throw object.wrong("use", "This is one of: \(ExtensionKind.names(resources.own).joined(separator: ", ")).") }
+      guard let kind else {
+        throw object.wrong("use", "This must be one of: \(ExtensionKind.names(resources.own).joined(separator: ", ")).")
+      }
       let work = try kind.make(&object, of: element, at: place, &resources)
       try object.finish()
       steps.append(ExtensionChain.Step(name: name, work: work))

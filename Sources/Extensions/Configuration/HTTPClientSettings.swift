@@ -21,6 +21,21 @@ extension HTTPClientConfiguration {
     if try settings.flag("plaintext") { self.schemes = schemes }
     (maximumConnections, maximumConnectionsPerHost) = connections
     maximumInFlight = inFlight
-    certificateFile = try settings.optionalFile("certificates", limit: 1 << 20)?.path
+    if let (path, bytes) = try settings.optionalFile("certificates", limit: 1 << 20) {
+      guard Self.hasCertificate(String(decoding: bytes, as: UTF8.self)) else {
+        throw settings.wrong("certificates", "\(path): it has no certificate in PEM")
+      }
+      certificateFile = path
+    }
   }
+
+  /// Whether OpenSSL would find a certificate: it reads three kinds of them.
+  private static func hasCertificate(_ text: String) -> Bool {
+    ["", "TRUSTED ", "X509 "].contains { text.contains("-----BEGIN \($0)CERTIFICATE-----") }
+  }
+}
+
+extension HTTPClientError {
+  /// The reason, and which member of the file changes it.
+  var settingsRule: String { code == .addressRefused ? "\(message): \"networks\" must admit it" : message }
 }

@@ -25,7 +25,7 @@ enum KeyFile {
 
   /// The members' names are not told: a key may have come to stand there by mistake.
   static func check(_ value: JSONValue, place: String, members names: [String]) throws(FieldError) {
-    guard let members = value.members else { throw FieldError(field: place, rule: "This is a JSON object.") }
+    guard let members = value.members else { throw FieldError(field: place, rule: "This must be a JSON object.") }
     guard members.allSatisfy({ names.contains($0.key) }), Set(members.map(\.key)).count == members.count else {
       throw FieldError(field: place, rule: "The members are \(names.joined(separator: " and ")), once each, and no others.")
     }
@@ -41,7 +41,7 @@ enum KeyFile {
     _ list: JSONValue, count: ClosedRange<Int>, lengths: ClosedRange<Int>, longestID: Int
   ) throws(FieldError) -> [(id: String, bytes: [UInt8])] {
     guard let elements = list.elements, count.contains(elements.count) else {
-      throw FieldError(field: "keys", rule: "This is an array of \(max(1, count.lowerBound)) to \(count.upperBound) keys.")
+      throw FieldError(field: "keys", rule: "This must be an array of \(max(1, count.lowerBound)) to \(count.upperBound) keys.")
     }
     var keys: [(id: String, bytes: [UInt8])] = []
     var ids: Set<[UInt8]> = []
@@ -61,7 +61,7 @@ enum KeyFile {
   private static func id(_ value: JSONValue?, place: String, longest: Int) throws(FieldError) -> String {
     guard let value else { throw FieldError(field: place, rule: "This member is required.") }
     guard let id = value.stringValue, (1...longest).contains(id.utf8.count) else {
-      throw FieldError(field: place, rule: "This is text of 1 to \(longest) bytes.")
+      throw FieldError(field: place, rule: "This must be text of 1 to \(longest) bytes.")
     }
     return id
   }
@@ -69,7 +69,7 @@ enum KeyFile {
   private static func key(_ value: JSONValue?, place: String, _ lengths: ClosedRange<Int>) throws(FieldError) -> [UInt8] {
     guard let value else { throw FieldError(field: place, rule: "This member is required.") }
     guard let bytes = value.stringValue.flatMap({ Base64.decode(url: $0) }) else {
-      throw FieldError(field: place, rule: "This is text in base64url without padding.")
+      throw FieldError(field: place, rule: "This must be text in base64url without padding.")
     }
     guard lengths.contains(bytes.count) else {
       throw FieldError(

@@ -5,15 +5,16 @@ import Notifications
 struct SettingsObject {
   /// Where it stands: `applications["com.example.shop"][0]`.
   let path: String
-  /// Where the file lies that it stands in: paths are meant from there.
+  /// The folder of the file; a relative path starts here.
   private let folder: String
   private var members: [JSONValue.Member]
   private var known: [String] = []
 
   init(_ value: JSONValue, at path: String, in folder: String) throws(FieldError) {
-    guard case .object(let members) = value else { throw FieldError(field: path, rule: "This is an object.") }
+    guard case .object(let members) = value else { throw FieldError(field: path, rule: "This must be an object.") }
     self.path = path
-    self.folder = folder
+    // A bare name would be looked for in PATH where it is a program's.
+    self.folder = folder.isEmpty ? "." : folder
     self.members = members
     var names: Set<String> = []
     for member in members where !names.insert(member.key).inserted {
@@ -27,13 +28,13 @@ struct SettingsObject {
   }
 
   /// Where a member stands.
-  func place(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
+  func place(_ name: String) -> String { (path.isEmpty ? "" : path + ".") + PrintedText.echo(name) }
 
   func wrong(_ name: String, _ rule: String) -> FieldError { FieldError(field: place(name), rule: rule) }
 
-  /// A path of the file, as the process has it.
+  /// A path of the file, as the process has it; it always has a slash.
   func path(_ written: String) -> String {
-    if written.hasPrefix("/") || folder.isEmpty { return written }
+    if written.hasPrefix("/") { return written }
     return folder.hasSuffix("/") ? folder + written : "\(folder)/\(written)"
   }
 
@@ -48,7 +49,7 @@ struct SettingsObject {
   mutating func text(_ name: String, longest: Int) throws(FieldError) -> String? {
     guard let value = take(name) else { return nil }
     guard let text = value.stringValue, (1...longest).contains(text.utf8.count) else {
-      throw wrong(name, "This is a text of 1 to \(longest) bytes.")
+      throw wrong(name, "This must be a text of 1 to \(longest) bytes.")
     }
     return text
   }
@@ -64,7 +65,7 @@ struct SettingsObject {
   where Word.RawValue == String {
     guard let value = take(name) else { return standard }
     guard let word = value.stringValue.flatMap(Word.init(rawValue:)) else {
-      throw wrong(name, "This is one of: \(Word.allCases.map(\.rawValue).joined(separator: ", ")).")
+      throw wrong(name, "This must be one of: \(Word.allCases.map(\.rawValue).joined(separator: ", ")).")
     }
     return word
   }
@@ -73,7 +74,7 @@ struct SettingsObject {
   mutating func integer(_ name: String, in range: ClosedRange<Int64>) throws(FieldError) -> Int64? {
     guard let value = take(name) else { return nil }
     guard let number = value.integerValue, range.contains(number) else {
-      throw wrong(name, "This is a whole number from \(range.lowerBound) to \(range.upperBound).")
+      throw wrong(name, "This must be a whole number from \(range.lowerBound) to \(range.upperBound).")
     }
     return number
   }
@@ -81,7 +82,7 @@ struct SettingsObject {
   /// Whether something holds; not where nothing is said.
   mutating func flag(_ name: String) throws(FieldError) -> Bool {
     guard let value = take(name) else { return false }
-    guard let flag = value.boolValue else { throw wrong(name, "This is true or false.") }
+    guard let flag = value.boolValue else { throw wrong(name, "This must be true or false.") }
     return flag
   }
 
@@ -90,7 +91,7 @@ struct SettingsObject {
     guard let value = take(name) else { return [] }
     let texts = value.elements?.compactMap(\.stringValue).filter { (1...1_024).contains($0.utf8.count) } ?? []
     guard let elements = value.elements, (1...count).contains(elements.count), texts.count == elements.count else {
-      throw wrong(name, "This is a list of 1 to \(count) texts of 1 to 1024 bytes.")
+      throw wrong(name, "This must be a list of 1 to \(count) texts of 1 to 1024 bytes.")
     }
     return texts
   }
@@ -114,7 +115,7 @@ struct SettingsObject {
   /// The members of an object by its names, in the order of the file; none where it is not there.
   mutating func entries(_ name: String) throws(FieldError) -> [JSONValue.Member] {
     guard let value = take(name) else { return [] }
-    guard let members = value.members else { throw wrong(name, "This is an object.") }
+    guard let members = value.members else { throw wrong(name, "This must be an object.") }
     return members
   }
 

@@ -97,7 +97,7 @@ extension ContentAttachment {
   /// Reads a list of them.
   static func list(_ value: JSONValue) throws(FieldError) -> [ContentAttachment] {
     guard let elements = value.elements, elements.count <= NotificationAttachment.maximum else {
-      throw FieldError(field: "attachments", rule: "This is a list of at most \(NotificationAttachment.maximum) objects.")
+      throw FieldError(field: "attachments", rule: "This must be a list of at most \(NotificationAttachment.maximum) objects.")
     }
     var list: [ContentAttachment] = []
     for (index, element) in elements.enumerated() { list.append(try ContentAttachment(element, path: "attachments[\(index)]")) }

@@ -48,13 +48,13 @@ public struct DecryptionKeys: Sendable, CustomStringConvertible, CustomReflectab
   private static func receiver(_ value: JSONValue) throws(FieldError) -> WebPushReceiver {
     try KeyFile.check(value, place: "receiver", members: ["privateKey", "authenticationSecret"])
     guard let key = value["privateKey"]?.stringValue.flatMap({ P256KeyAgreement(base64URL: $0) }) else {
-      throw FieldError(field: "receiver.privateKey", rule: "This is a private key of the curve P-256: 32 bytes in base64url.")
+      throw FieldError(field: "receiver.privateKey", rule: "This must be a private key of the curve P-256: 32 bytes in base64url.")
     }
     guard let secret = value["authenticationSecret"]?.stringValue.flatMap({ Base64.decode(url: $0) }),
       let receiver = WebPushReceiver(privateKey: key, authenticationSecret: secret)
     else {
       throw FieldError(
-        field: "receiver.authenticationSecret", rule: "This is \(WebPushReceiver.secretBytes) bytes in base64url.")
+        field: "receiver.authenticationSecret", rule: "This must be \(WebPushReceiver.secretBytes) bytes in base64url.")
     }
     return receiver
   }

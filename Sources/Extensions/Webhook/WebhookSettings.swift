@@ -30,7 +30,7 @@ struct WebhookSettings: Sendable {
     let configuration = try HTTPClientConfiguration(
       &settings, hosts: try Self.host(of: url, settings), plaintext: [.http], connections: (connections, connections), inFlight: concurrency
     )
-    do throws(HTTPClientError) { try configuration.check(url) } catch { throw settings.wrong("url", error.message) }
+    do throws(HTTPClientError) { try configuration.check(url) } catch { throw settings.wrong("url", error.settingsRule) }
     self.configuration = configuration
   }
 
@@ -39,7 +39,7 @@ struct WebhookSettings: Sendable {
     let authority = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).dropFirst(2).first ?? ""
     do throws(HTTPHostRule.Failure) {
       return try HTTPHostRule([String(authority.prefix { $0 != "?" && $0 != "#" })])
-    } catch { throw settings.wrong("url", "This is a URL: https://HOST[:PORT]/PATH.") }
+    } catch { throw settings.wrong("url", "This must be a URL: https://HOST[:PORT]/PATH.") }
   }
 
   private static func keys(_ settings: inout SettingsObject) throws(FieldError) -> [Key] {

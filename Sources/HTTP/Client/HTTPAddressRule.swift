@@ -72,6 +72,21 @@ public struct HTTPAddressRule: Sendable, Hashable {
     return address.family == .v4 || Self.globalUnicast.contains(address) ? .admitted : .refused("reserved")
   }
 
+  /// What kind of address keeps a host from ever being connected to; nil where none does, and for a name whose addresses a resolver gives.
+  func refusal(ofHost host: String) -> String? {
+    // Resolvers answer these names by themselves (RFC 6761, section 6.3).
+    let isLocal = host == "localhost" || host.hasSuffix(".localhost")
+    let addresses = IPAddress(host).map { [$0] } ?? (isLocal ? Self.localhost : [])
+    var refusal: String?
+    for address in addresses {
+      guard case .refused(let kind) = verdict(on: address) else { return nil }
+      refusal = kind
+    }
+    return refusal
+  }
+
+  private static let localhost = [IPNetwork(known: "127.0.0.1").first, IPNetwork(known: "::1").first]
+
   /// The IPv4 addresses that an IPv6 address leads to.
   private static func embedded(in address: IPAddress) -> [IPAddress] {
     guard address.family == .v6 else { return [] }

@@ -24,10 +24,20 @@ public struct HTTPClientConfiguration: Sendable {
   /// Makes the defaults for these hosts.
   public init(hosts: HTTPHostRule) { self.hosts = hosts }
 
-  /// Whether a request to this URL would be begun; the host's addresses are judged when it is.
+  /// Checks whether a request to this URL would begin. Only the connection shows a name's addresses.
   ///
-  /// - Throws: `invalidURL`, `schemeRefused` or `hostRefused`.
-  public func check(_ url: String) throws(HTTPClientError) { _ = try admit(url) }
+  /// - Throws: `invalidURL`, `schemeRefused`, `hostRefused` or `addressRefused`.
+  public func check(_ url: String) throws(HTTPClientError) { try check(host: try admit(url).host) }
+
+  /// Checks whether each host that is allowed by number could be connected to.
+  ///
+  /// - Throws: `addressRefused`.
+  public func checkHosts() throws(HTTPClientError) { for host in hosts.hosts { try check(host: host) } }
+
+  private func check(host: String) throws(HTTPClientError) {
+    guard let kind = addresses.refusal(ofHost: host) else { return }
+    throw HTTPClientError(.addressRefused, host: host, "\(host) must not be connected to (\(kind))")
+  }
 
   /// Reads a URL and judges it.
   ///

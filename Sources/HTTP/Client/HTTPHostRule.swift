@@ -51,6 +51,9 @@ public struct HTTPHostRule: Sendable, Hashable {
     return Pattern(host: isBelow ? ".\(authority.host)" : authority.host, isBelow: isBelow, port: authority.port)
   }
 
+  /// The hosts that are allowed one by one: names and numbers, as URLs have them.
+  var hosts: [String] { patterns.filter { !$0.isBelow }.map(\.host) }
+
   /// Whether requests to this URL's host and port are allowed.
   func admits(_ url: HTTPClientURL) -> Bool { patterns.contains { $0.admits(url) } }
 }

@@ -37,14 +37,14 @@ public struct AttachmentOptions: Sendable, Equatable {
     let reader = try ObjectReader(value, path: path)
     typeHint = try reader.text("typeHint", longest: Self.typeHintBytes)
     if let hidden = reader["thumbnailHidden"] {
-      guard let isHidden = hidden.boolValue else { throw reader.error("thumbnailHidden", "This is true or false.") }
+      guard let isHidden = hidden.boolValue else { throw reader.error("thumbnailHidden", "This must be true or false.") }
       isThumbnailHidden = isHidden
     }
     if let clipping = reader["thumbnailClipping"] {
       let part = try ObjectReader(clipping, path: path + ".thumbnailClipping")
       func number(_ key: String) throws(FieldError) -> Double {
         guard let number = part[key]?.doubleValue, (0...1).contains(number) else {
-          throw part.error(key, "This is a number from 0 to 1.")
+          throw part.error(key, "This must be a number from 0 to 1.")
         }
         return number
       }
@@ -52,7 +52,7 @@ public struct AttachmentOptions: Sendable, Equatable {
     }
     if let time = reader["thumbnailTime"] {
       guard let seconds = time.doubleValue, (0...Self.longestTime).contains(seconds) else {
-        throw reader.error("thumbnailTime", "This is a number of seconds, or of a frame, from 0 to \(Int(Self.longestTime)).")
+        throw reader.error("thumbnailTime", "This must be a number of seconds, or of a frame, from 0 to \(Int(Self.longestTime)).")
       }
       thumbnailTime = seconds
     }

@@ -42,10 +42,10 @@ public struct NotificationAttachment: Sendable, Equatable {
     let reader = try ObjectReader(value, path: path)
     identifier = try reader.requiredText("identifier", longest: Self.identifierBytes)
     guard let hash = MediaHash(try reader.requiredText("hash", longest: MediaHash.textCount)) else {
-      throw reader.error("hash", "This is a SHA-256: \(MediaHash.textCount) hexadecimal digits in lower case.")
+      throw reader.error("hash", "This must be a SHA-256: \(MediaHash.textCount) hexadecimal digits in lower case.")
     }
     guard let type = MediaType(name: try reader.requiredText("type", longest: FrameLimits.idBytes)) else {
-      throw reader.error("type", "This is one of: \(MediaType.allCases.map(\.name.description).joined(separator: ", ")).")
+      throw reader.error("type", "This must be one of: \(MediaType.allCases.map(\.name.description).joined(separator: ", ")).")
     }
     guard let size = try reader.integer("size", in: 0...Int64(MediaType.largestBytes)) else {
       throw reader.error("size", "This member is required.")

@@ -180,14 +180,12 @@ import Testing
       let text = #"""
         {"applications":{"a":[{"name":"photo","use":"attach","hosts":["127.0.0.1:\#(place.port)"],"plaintext":true,"attachments":[{"url":"/photo"}]}]}}
         """#
-      guard case .called(let definition) = try ExtensionsFile(parsing: Array(text.utf8), media: place.store).all[0].steps[0].work else {
-        return
-      }
-      let run = await place.pass(["photo": place.url("x")], through: definition)
-      #expect(run.outcomes[0].failure?.reason.contains("addressRefused") == true)
-      #expect(run.outcomes[0].failure?.said?.contains("must not be connected to") == true, "for whoever tries it")
+      let error = #expect(throws: FieldError.self) { try ExtensionsFile(parsing: Array(text.utf8), media: place.store) }
+      #expect(error?.field == #"applications["a"][0].hosts"#)
+      #expect(error?.rule == #"127.0.0.1 must not be connected to (loopback): "networks" must admit it"#)
       let other = await place.pass(["photo": "http://127.0.0.1:1/x"], through: try place.attach())
       #expect(other.outcomes[0].failure?.reason.contains("hostRefused") == true)
+      #expect(other.outcomes[0].failure?.said?.contains("is not among the allowed hosts") == true, "'extensions try' shows it")
       #expect(await place.server.connections == 0)
     }
   }
@@ -280,13 +278,13 @@ import Testing
   }
 
   @Test(arguments: [
-    (#""hosts":[]"#, "hosts: This is a list of 1 to 64 texts"), (#""hosts":["a b"]"#, "hosts: 'a b' is no pattern"),
+    (#""hosts":[]"#, "hosts: This must be a list of 1 to 64 texts"), (#""hosts":["a b"]"#, "hosts: 'a b' is no pattern"),
     ("", "hosts: This member is required"),
-    (#""hosts":["a"],"attachments":[]"#, "attachments: This is a list of 1 to 10 objects."),
-    (#""hosts":["a"],"attachments":[1]"#, "attachments[0]: This is an object."),
+    (#""hosts":["a"],"attachments":[]"#, "attachments: This must be a list of 1 to 10 objects."),
+    (#""hosts":["a"],"attachments":[1]"#, "attachments[0]: This must be an object."),
     (#""hosts":["a"],"attachments":[{}]"#, "attachments[0].url: This member is required."),
     (#""hosts":["a"],"attachments":[{"url":"photo"}]"#, "attachments[0].url: The place of a URL in the payload is a JSON pointer"),
-    (#""hosts":["a"],"attachments":[{"url":"/x","identifier":7}]"#, "attachments[0].identifier: This is a text"),
+    (#""hosts":["a"],"attachments":[{"url":"/x","identifier":7}]"#, "attachments[0].identifier: This must be a text"),
     (#""hosts":["a"],"attachments":[{"url":"/x","identifier":"a\u0000b"}]"#, "attachments[0].identifier: An identifier is text"),
     (
       #""hosts":["a"],"attachments":[{"url":"/x"},{"url":"/y/x"}]"#,
@@ -294,11 +292,11 @@ import Testing
     ),
     (
       #""hosts":["a"],"attachments":[{"url":"/x","options":{"thumbnailTime":"now"}}]"#,
-      "attachments[0].options.thumbnailTime: This is a number"
+      "attachments[0].options.thumbnailTime: This must be a number"
     ),
     (#""hosts":["a"],"attachments":[{"url":"/x","type":"png"}]"#, "attachments[0].type: There is no such setting here"),
-    (#""hosts":["a"],"timeout":0"#, "timeout: This is a whole number from 1 to 30000."),
-    (#""hosts":["a"],"reuse":-1"#, "reuse: This is a whole number"),
+    (#""hosts":["a"],"timeout":0"#, "timeout: This must be a whole number from 1 to 30000."),
+    (#""hosts":["a"],"reuse":-1"#, "reuse: This must be a whole number"),
     (#""hosts":["a"],"networks":["10.0.0.0/99"]"#, "networks: "), (#""hosts":["a"],"certificates":"/no/such"#, "certificates: /no/such"),
     (#""hosts":["a"],"place":"device"#, "place: An extension of this kind runs in the workers."),
   ])

@@ -66,46 +66,47 @@ import Testing
     ("", "", "The file is one JSON object by RFC 8259 (byte 0)."),
     (#"{"keys": []"#, "", "The file is one JSON object by RFC 8259 (byte 11)."),
     (#"{"keys": [{"id": "a", "key": "\#(key)"}]} x"#, "", "The file is one JSON object by RFC 8259 (byte 57)."),
-    (#"[]"#, "", "This is a JSON object."),
-    (#"{}"#, "keys", "This is an array of 1 to 1000 keys."),
-    (#"{"keys": {"a": "\#(key)"}}"#, "keys", "This is an array of 1 to 1000 keys."),
-    (#"{"keys": []}"#, "keys", "This is an array of 1 to 1000 keys."),
+    (#"[]"#, "", "This must be a JSON object."),
+    (#"{}"#, "keys", "This must be an array of 1 to 1000 keys."),
+    (#"{"keys": {"a": "\#(key)"}}"#, "keys", "This must be an array of 1 to 1000 keys."),
+    (#"{"keys": []}"#, "keys", "This must be an array of 1 to 1000 keys."),
     (#"{"keys": [{"id": "a", "key": "\#(key)"}], "old": []}"#, "", "The members are keys and receiver, once each, and no others."),
     (#"{"keys": [], "keys": [{"id": "a", "key": "\#(key)"}]}"#, "", "The members are keys and receiver, once each, and no others."),
     (
       #"{"keys": [], "receiver": {"privateKey": "\#(receiver)", "authenticationSecret": "\#(key)"}}"#, "keys",
-      "This is an array of 1 to 1000 keys."
+      "This must be an array of 1 to 1000 keys."
     ),
-    (#"{"receiver": 1}"#, "receiver", "This is a JSON object."),
-    (#"{"receiver": {"privateKey": "\#(receiver)"}}"#, "receiver.authenticationSecret", "This is 16 bytes in base64url."),
+    (#"{"receiver": 1}"#, "receiver", "This must be a JSON object."),
+    (#"{"receiver": {"privateKey": "\#(receiver)"}}"#, "receiver.authenticationSecret", "This must be 16 bytes in base64url."),
     (
       #"{"receiver": {"privateKey": "\#(key)", "authenticationSecret": "\#(key)"}}"#, "receiver.privateKey",
-      "This is a private key of the curve P-256: 32 bytes in base64url."
+      "This must be a private key of the curve P-256: 32 bytes in base64url."
     ),
     (
       #"{"receiver": {"privateKey": "\#(receiver)", "authenticationSecret": "\#(receiver)"}}"#, "receiver.authenticationSecret",
-      "This is 16 bytes in base64url."
+      "This must be 16 bytes in base64url."
     ),
-    (#"{"keys": ["\#(key)"]}"#, "keys[0]", "This is a JSON object."),
+    (#"{"keys": ["\#(key)"]}"#, "keys[0]", "This must be a JSON object."),
     (#"{"keys": [{"\#(key)": "a"}]}"#, "keys[0]", "The members are id and key, once each, and no others."),
     (
       #"{"keys": [{"id": "a", "key": "\#(key)", "expires": 1}]}"#, "keys[0]", "The members are id and key, once each, and no others."
     ),
     (#"{"keys": [{"id": "a", "key": "\#(key)", "key": ""}]}"#, "keys[0]", "The members are id and key, once each, and no others."),
     (#"{"keys": [{"key": "\#(key)"}]}"#, "keys[0].id", "This member is required."),
-    (#"{"keys": [{"id": 1, "key": "\#(key)"}]}"#, "keys[0].id", "This is text of 1 to 255 bytes."),
-    (#"{"keys": [{"id": "", "key": "\#(key)"}]}"#, "keys[0].id", "This is text of 1 to 255 bytes."),
+    (#"{"keys": [{"id": 1, "key": "\#(key)"}]}"#, "keys[0].id", "This must be text of 1 to 255 bytes."),
+    (#"{"keys": [{"id": "", "key": "\#(key)"}]}"#, "keys[0].id", "This must be text of 1 to 255 bytes."),
     (
-      #"{"keys": [{"id": "\#(String(repeating: "ä", count: 128))", "key": "\#(key)"}]}"#, "keys[0].id", "This is text of 1 to 255 bytes."
+      #"{"keys": [{"id": "\#(String(repeating: "ä", count: 128))", "key": "\#(key)"}]}"#, "keys[0].id",
+      "This must be text of 1 to 255 bytes."
     ),
     (
       #"{"keys": [{"id": "a", "key": "\#(key)"}, {"id": "b", "key": "\#(key)"}, {"id": "\u0061", "key": "\#(key)"}]}"#, "keys[2].id",
       "The ids of a file's keys differ."
     ),
     (#"{"keys": [{"id": "a", "key": "\#(key)"}, {"id": "b"}]}"#, "keys[1].key", "This member is required."),
-    (#"{"keys": [{"id": "a", "key": null}]}"#, "keys[0].key", "This is text in base64url without padding."),
-    (#"{"keys": [{"id": "a", "key": "\#(key)=="}]}"#, "keys[0].key", "This is text in base64url without padding."),
-    (#"{"keys": [{"id": "a", "key": "yqdlZ+tYemfogSmv7Ws5PQ"}]}"#, "keys[0].key", "This is text in base64url without padding."),
+    (#"{"keys": [{"id": "a", "key": null}]}"#, "keys[0].key", "This must be text in base64url without padding."),
+    (#"{"keys": [{"id": "a", "key": "\#(key)=="}]}"#, "keys[0].key", "This must be text in base64url without padding."),
+    (#"{"keys": [{"id": "a", "key": "yqdlZ+tYemfogSmv7Ws5PQ"}]}"#, "keys[0].key", "This must be text in base64url without padding."),
     (#"{"keys": [{"id": "a", "key": ""}]}"#, "keys[0].key", "A key has 16 to 64 bytes; this one has 0."),
     (#"{"keys": [{"id": "a", "key": "AAAAAAAAAAAAAAAAAAAA"}]}"#, "keys[0].key", "A key has 16 to 64 bytes; this one has 15."),
     (
@@ -119,7 +120,7 @@ import Testing
   }
 
   @Test func tooMuchIsRefused() {
-    #expect(throws: FieldError(field: "keys", rule: "This is an array of 1 to 1000 keys.")) {
+    #expect(throws: FieldError(field: "keys", rule: "This must be an array of 1 to 1000 keys.")) {
       try parse(file((0..<1_001).map { entry("\($0)") }))
     }
     #expect(throws: FieldError(field: "", rule: "The file has at most 1048576 bytes.")) {
