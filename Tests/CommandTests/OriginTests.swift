@@ -12,8 +12,8 @@ import Testing
     return Int(try socket.read(through: "\r\n").split(separator: " ").dropFirst().first ?? "")
   }
 
-  private func upgrade(_ fields: String) -> String {
-    "GET /v1/device HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+  private func upgrade(_ fields: String, host: String = "localhost") -> String {
+    "GET /v1/device HTTP/1.1\r\nHost: \(host)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
       + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: carillon.v1\r\n\(fields)\r\n"
   }
 
@@ -35,12 +35,19 @@ import Testing
         #expect(try status(devices, upgrade("Origin: https://evil.example\r\n")) == 403)
         #expect(try status(devices, upgrade("Origin: http://localhost:3001\r\n")) == 403)
         #expect(try status(devices, upgrade("Origin: null\r\n")) == 403)
+        for host in ["localhost:\(devices)", "127.0.0.1:\(devices)"] {
+          #expect(try status(devices, upgrade("Origin: http://\(host)\r\n", host: host)) == 101, "the server's own")
+        }
+        let refused = try RawSocket(port: devices)
+        try refused.send(upgrade("Origin: http://rebound.example\r\nConnection: close\r\n", host: "rebound.example"))
+        let answer = String(decoding: try refused.readToEnd(), as: UTF8.self)
+        #expect(answer.hasPrefix("HTTP/1.1 403 ") && answer.contains("--allowed-origins http://rebound.example admits it"), "\(answer)")
         #expect(try status(devices, upgrade("Origin: https://app.example.com\r\nOrigin: https://evil.example\r\n")) == 403)
         #expect(try status(admin, "GET /metrics HTTP/1.1\r\nHost: evil.example:\(admin)\r\n\r\n") == 403)
         let socket = try RawSocket(port: admin)
         try socket.send("GET /metrics HTTP/1.1\r\nHost: localhost:\(admin)\r\nConnection: close\r\n\r\n")
         let metrics = String(decoding: try socket.readToEnd(), as: UTF8.self)
-        #expect(metrics.contains("carillon_fanout_limited_total{limit=\"origins\"} 4\n"))
+        #expect(metrics.contains("carillon_fanout_limited_total{limit=\"origins\"} 5\n"))
         #expect(metrics.contains("carillon_admin_refused_total{field=\"host\"} 1\n"))
       }
       try await up.stop()

@@ -23,7 +23,7 @@ enum FanOutOptions {
   )
   static let allowedOrigins = Setting(
     "fanout.allowed-origins", .repeated(.origin), default: [],
-    "Web pages that may open the device socket, by their origin; * for any. A browser names the origin of its page, and one that is not listed is answered with 403; devices name none."
+    "Origins that may open the device socket; * for any. A browser names its page's origin, and some native clients, such as React Native's, the server's. One that is not listed is answered with 403, unless it is the address, or localhost, that the client has connected to."
   )
   static let window = Setting(
     "fanout.window", .integer(1...1024), default: FanOutSettings.Defaults.window,
@@ -106,7 +106,7 @@ extension FanOutSettings {
 }
 
 extension SettingKind where Value == String {
-  /// What a browser says in `Origin` (RFC 6454, section 6.2), in lower case.
+  /// What a client says in `Origin` (RFC 6454, section 6.2), in lower case.
   fileprivate static var origin: SettingKind {
     SettingKind(
       placeholder: "ORIGIN,…", allowed: "*, or SCHEME://HOST[:PORT] without a path, such as https://app.example.com",

@@ -60,10 +60,10 @@ final class Admission {
 
   /// Why an upgrade is refused, before there is a session; nil: it may connect.
   func refusal(of request: HTTPRequest) -> WebSocketAdmission? {
-    // Browsers name the page that connects, and devices none: a page must not speak for whoever looks at it.
-    guard settings.allowedOrigins.contains("*") || request.headers.values(of: "Origin").allSatisfy(isAllowed) else {
+    let origins = OriginRule(allowed: settings.allowedOrigins)
+    if let refusal = origins.refusal(of: request.headers.values(of: "Origin"), host: request.headers["Host"]) {
       metrics.limited(.origins)
-      return .refuse(.forbidden, "Pages of this origin may not connect: --allowed-origins does not list it.\n")
+      return .refuse(.forbidden, refusal)
     }
     switch phase {
     case .draining: return refusal(retryAfter(atLeast: 1000))
@@ -74,8 +74,6 @@ final class Admission {
     case .open: return nil
     }
   }
-
-  private func isAllowed(_ origin: String) -> Bool { settings.allowedOrigins.contains(origin.lowercased()) }
 
   private func refusal(_ milliseconds: Int) -> WebSocketAdmission {
     .refuse(.serviceUnavailable, "Retry later.\n", retryAfterSeconds: (milliseconds + 999) / 1000)

@@ -81,7 +81,7 @@ public struct FanOutSettings: Sendable {
   public var connections = Defaults.connections
   /// Connections at most of one address; 0 for no bound, as it must be behind a proxy.
   public var connectionsPerAddress = Defaults.connectionsPerAddress
-  /// The origins of web pages that may open the device socket, in lower case; `*` for any.
+  /// The origins that may open the device socket beside the server's own address, in lower case; `*` for any.
   public var allowedOrigins: Set<String> = []
   /// Frames of any kind that a device may send in a second, besides one for each that it was sent; a hundred in all before its hello.
   public var framesPerSecond = Defaults.framesPerSecond
