@@ -78,6 +78,34 @@ import Testing
     }
   }
 
+  @Test func `a folder that somebody else has made first keeps nobody from it, and the tools find it all the same`() async throws {
+    try await CarillonCommand.with { carillon in
+      let home = carillon.folder.appendingPathComponent("home").path
+      for name in ["home", "tmp"] {
+        try FileManager.default.createDirectory(at: carillon.folder.appendingPathComponent(name), withIntermediateDirectories: true)
+      }
+      for place in ["carillon", "tmp/carillon-\(getuid())"] {
+        try FileManager.default.createSymbolicLink(
+          at: carillon.folder.appendingPathComponent(place), withDestinationURL: URL(fileURLWithPath: "/"))
+      }
+      let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+      let publish = ["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"]
+      let up = try carillon.start(flags, environment: ["HOME": home])
+      _ = try await up.firstLine()
+      #expect(try await carillon.run(publish, environment: ["HOME": home]).status == 0)
+      #expect(try await carillon.run(["up"], environment: ["HOME": home]).errors.contains("runs already, as process \(up.pid)"))
+
+      // Where there is no place at all it runs, and says that the tools need flags.
+      let lost = try carillon.start(flags, environment: ["HOME": "/no/where"])
+      let places = try JSONValue(parsing: try await lost.firstLine())
+      #expect(lost.errorsSoFar.contains("the tools do not find this one without --kafka and --devices"), "it said: \(lost.errorsSoFar)")
+      let kafka = try #require(places["kafka"]?.stringValue)
+      #expect(try await carillon.run(publish + ["--kafka", kafka], environment: ["HOME": "/no/where"]).status == 0)
+      try await lost.stop()
+      try await up.stop()
+    }
+  }
+
   @Test func kafkaAndRedisAreAtThePortsThatAreAskedFor() async throws {
     try await CarillonCommand.with { carillon in
       let loop = EventLoop(name: "ports")

@@ -5,8 +5,8 @@ import Worker
 
 /// What a running `carillon up` leaves for the tools on the same machine: where its parts are.
 ///
-/// It is the file `up.json` in a folder that only its user can enter: `$XDG_RUNTIME_DIR/carillon`, else `/tmp/carillon-UID`. It is
-/// written whole or not at all, and believed only while the process that wrote it lives.
+/// It is the file `up.json` in a ``RuntimeFolder``. It is written whole or not at all, and believed only while the process that wrote it
+/// lives.
 struct RunningCluster: Sendable {
   /// The process that runs it.
   var pid: Int32
@@ -39,14 +39,17 @@ struct RunningCluster: Sendable {
 
   /// The one that runs on this machine for this user; nil when none does.
   static func find() -> RunningCluster? {
-    guard let file, let bytes = try? Descriptor.contents(of: file, limit: 65_536),
-      let running = RunningCluster(bytes), running.isAlive
-    else { return nil }
+    guard let bytes = folder?.contents(of: fileName, limit: 65_536), let running = RunningCluster(bytes), running.isAlive else {
+      return nil
+    }
     return running
   }
 
-  /// Its file; nil when there is no folder for it.
-  static var file: String? { (try? RuntimeFolder.open(creating: false)).map { $0 + "/up.json" } }
+  /// The path of its file; nil when there is no folder for it.
+  static var file: String? { folder.map { "\($0.path)/\(fileName)" } }
+
+  fileprivate static let fileName = "up.json"
+  private static var folder: RuntimeFolder? { (try? RuntimeFolder.open(creating: false)) ?? nil }
 
   private var isAlive: Bool { Self.beginning(of: pid) == began }
 
@@ -78,37 +81,18 @@ struct RunningCluster: Sendable {
   }
 }
 
-/// The folder where a running `carillon up` leaves its file.
-enum RuntimeFolder {
-  /// Its path; made when it is missing.
-  ///
-  /// A folder that belongs to somebody else, or that others may write to, is refused: what it says would be theirs.
-  static func open(creating: Bool) throws(Failure) -> String {
-    let runtime = getenv("XDG_RUNTIME_DIR").map { String(cString: $0) } ?? ""
-    let parent = runtime.hasPrefix("/") && access(runtime, W_OK | X_OK) == 0 ? runtime : nil
-    let path = parent.map { $0 + "/carillon" } ?? "/tmp/carillon-\(getuid())"
-    if creating, mkdir(path, 0o700) != 0, errno != EEXIST {
-      throw Failure(.wrongUsage, "the folder \(path) cannot be made: \(String(cString: strerror(errno)))")
-    }
-    var facts = stat()
-    guard lstat(path, &facts) == 0 else { throw Failure(.dependencyMissing, "there is no folder \(path)") }
-    guard facts.st_mode & S_IFMT == S_IFDIR, facts.st_uid == getuid(), facts.st_mode & 0o077 == 0 else {
-      throw Failure(.wrongUsage, "\(path) is not a folder of your own with mode 0700: remove it")
-    }
-    return path
-  }
-}
-
 /// The right of one `carillon up` to be the one that the tools find, held from its start to its end.
 struct UpClaim: Sendable {
-  private let folder: String
+  private let folder: RuntimeFolder
   private let lock: Int32
 
   /// Takes it; nil when another process has it.
+  ///
+  /// - Throws: why there is no folder for it.
   static func take() throws(Failure) -> UpClaim? {
-    let folder = try RuntimeFolder.open(creating: true)
-    let lock = open(folder + "/up.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard lock >= 0 else { throw Failure(.wrongUsage, "\(folder)/up.lock cannot be opened: \(String(cString: strerror(errno)))") }
+    guard let folder = try RuntimeFolder.open(creating: true) else { return nil }
+    let lock = folder.open("up.lock", O_RDWR | O_CREAT)
+    guard lock >= 0 else { throw Failure(.wrongUsage, "\(folder.path)/up.lock cannot be opened: \(String(cString: strerror(errno)))") }
     guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
       close(lock)
       return nil
@@ -116,28 +100,33 @@ struct UpClaim: Sendable {
     return UpClaim(folder: folder, lock: lock)
   }
 
-  private init(folder: String, lock: Int32) {
+  private init(folder: RuntimeFolder, lock: Int32) {
     self.folder = folder
     self.lock = lock
   }
 
   /// Tells the tools where everything is.
   func publish(_ running: RunningCluster) throws(Failure) {
-    let draft = folder + "/up.json.\(getpid())"
-    let file = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    guard file >= 0 else { throw Failure(.wrongUsage, "\(draft) cannot be written: \(String(cString: strerror(errno)))") }
+    func failed(_ name: String) -> Failure {
+      Failure(.wrongUsage, "\(folder.path)/\(name) cannot be written: \(String(cString: strerror(errno)))")
+    }
+    let draft = "\(RunningCluster.fileName).\(getpid())"
+    // Nobody else writes here: one that is there already was left by a process of the same id.
+    folder.remove(draft)
+    let file = folder.open(draft, O_WRONLY | O_CREAT | O_EXCL)
+    guard file >= 0 else { throw failed(draft) }
     let text = Array(running.text.utf8)
     let count = text.withUnsafeBytes { Descriptor.write($0, to: file) }
     close(file)
-    guard count == text.count, rename(draft, folder + "/up.json") == 0 else {
-      unlink(draft)
-      throw Failure(.wrongUsage, "\(folder)/up.json cannot be written: \(String(cString: strerror(errno)))")
+    guard count == text.count, folder.rename(draft, to: RunningCluster.fileName) else {
+      defer { folder.remove(draft) }
+      throw failed(RunningCluster.fileName)
     }
   }
 
   /// Gives it back, once, and takes the file away. The lock's file stays: without it two processes could hold two locks of one name.
   func release() {
-    unlink(folder + "/up.json")
+    folder.remove(RunningCluster.fileName)
     close(lock)
   }
 }

@@ -1,0 +1,88 @@
+import Glibc
+import Worker
+
+/// The folder where a running `carillon up` leaves its file: one that only its user can enter.
+///
+/// It is judged and held open by a descriptor, and its files are opened in it: a path could lead elsewhere a moment later.
+final class RuntimeFolder: Sendable {
+  /// Where it is, for messages.
+  let path: String
+  private let descriptor: Int32
+
+  /// Opens the folder that `carillon up` and the tools of this user agree on: the first place that nobody else has taken.
+  ///
+  /// - Parameters:
+  ///   - places: where it may lie, the best place first.
+  ///   - creating: whether it is made when it is missing.
+  /// - Returns: nil when it is missing and not made.
+  /// - Throws: why each place is refused.
+  static func open(in places: [String] = places(), creating: Bool) throws(Failure) -> RuntimeFolder? {
+    var refusals: [String] = []
+    for path in places {
+      if creating, mkdir(path, 0o700) != 0, errno != EEXIST {
+        refusals.append("\(path) cannot be made: \(String(cString: strerror(errno)))")
+        continue
+      }
+      let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      if descriptor < 0, errno == ENOENT, !creating { return nil }
+      let folder = descriptor < 0 ? nil : RuntimeFolder(path, descriptor)
+      guard let folder, folder.isPrivate else {
+        refusals.append("\(path) is not a folder of your own with mode 0700: remove it")
+        continue
+      }
+      return folder
+    }
+    let none = "neither XDG_RUNTIME_DIR nor /tmp nor HOME is a folder to write to"
+    throw Failure(.wrongUsage, refusals.isEmpty ? none : refusals.joined(separator: "; "))
+  }
+
+  /// `$XDG_RUNTIME_DIR/carillon`, `/tmp/carillon-UID` (in `$TMPDIR` where that is set), and `~/.carillon`, where nobody else can be first.
+  static func places(_ variable: (String) -> String? = CommandLineProgram.processEnvironment) -> [String] {
+    func folder(_ name: String, isOwn: Bool) -> String? {
+      var facts = stat()
+      guard let path = variable(name), path.hasPrefix("/"), stat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFDIR else { return nil }
+      return (!isOwn || facts.st_uid == getuid()) && access(path, W_OK | X_OK) == 0 ? path : nil
+    }
+    let temporary = folder("TMPDIR", isOwn: false) ?? (access("/tmp", W_OK | X_OK) == 0 ? "/tmp" : nil)
+    return [
+      folder("XDG_RUNTIME_DIR", isOwn: true).map { $0 + "/carillon" }, temporary.map { $0 + "/carillon-\(getuid())" },
+      folder("HOME", isOwn: true).map { $0 + "/.carillon" },
+    ].compactMap(\.self)
+  }
+
+  private init(_ path: String, _ descriptor: Int32) { (self.path, self.descriptor) = (path, descriptor) }
+
+  deinit { close(descriptor) }
+
+  /// Whether nobody else can write here, and so nobody else has.
+  private var isPrivate: Bool {
+    var facts = stat()
+    return fstat(descriptor, &facts) == 0 && facts.st_uid == getuid() && facts.st_mode & 0o077 == 0
+  }
+
+  /// Opens a file in it; -1 with `errno` when that fails.
+  func open(_ name: String, _ flags: Int32) -> Int32 { openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC, 0o600 as mode_t) }
+
+  /// The bytes of a file in it, `limit` at most; nil when there is none, or somebody else has written it.
+  func contents(of name: String, limit: Int) -> [UInt8]? {
+    let file = open(name, O_RDONLY | O_NONBLOCK)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var facts = stat()
+    guard fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG, facts.st_uid == getuid(), facts.st_mode & 0o022 == 0 else {
+      return nil
+    }
+    var bytes: [UInt8] = []
+    while bytes.count <= limit {
+      let count = Descriptor.read(file, into: &bytes, limit: 1 << 16)
+      if count <= 0 { return count == 0 ? bytes : nil }
+    }
+    return nil
+  }
+
+  /// Gives a file in it another name; false with `errno` when that fails.
+  func rename(_ name: String, to other: String) -> Bool { renameat(descriptor, name, descriptor, other) == 0 }
+
+  /// Removes a file in it.
+  func remove(_ name: String) { unlinkat(descriptor, name, 0) }
+}
