@@ -55,7 +55,7 @@ let package = Package(
     module("Cryptography", ["COpenSSL"]),
 
     module("HTTP", ["EventLoop", "Cryptography", "CHTTPParser", "CWslay", "CCurl"]),
-    module("Kafka", ["EventLoop", "CRdKafka"]),
+    module("Kafka", ["EventLoop", "Cryptography", "CRdKafka"]),
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
     module("Notifications", ["JSON"], exclude: ["Contract"]),
 
@@ -79,9 +79,10 @@ let package = Package(
     sample("EncryptedMessage", ["Command", "Extensions", "Cryptography", "JSON"]),
     sample("MyAttachment", ["Command", "Extensions", "JSON"]),
 
+    .target(name: "ThreadsLeft", path: "Tests/ThreadsLeft"),
     .target(
-      name: "TestSupport", dependencies: ["EventLoop", "Kafka", "JSON", "HTTP", "Redis"], path: "Tests/TestSupport", swiftSettings: settings
-    ),
+      name: "TestSupport", dependencies: ["ThreadsLeft", "EventLoop", "Kafka", "JSON", "HTTP", "Redis"], path: "Tests/TestSupport",
+      swiftSettings: settings),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),
     tests("JSONTests", ["JSON", "TestSupport"]),
     tests("CryptographyTests", ["Cryptography"]),
@@ -111,6 +112,8 @@ let package = Package(
         "Command", "carillon", "EncryptedMessage", "MyAttachment", "OwnExtensions", "Operations", "Worker", "TestSupport", "EventLoop",
         "JSON", "Cryptography", "Kafka", "Notifications", "Redis",
       ]),
+    // What only processes of their own can show. They are apart, since a process that is being started keeps listeners of the others open.
+    tests("ProcessTests", ["Command", "Worker", "HTTP", "Kafka", "Cryptography", "EventLoop", "ThreadsLeft"]),
     tests(
       "ClusterTests", ["TestSupport", "DeviceClient", "Notifications", "Kafka", "EventLoop", "JSON"],
       exclude: ["Clients", "README.md", "mutations", "nemesis"]),

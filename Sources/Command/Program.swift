@@ -19,7 +19,11 @@ public enum Program {
     StandardStreams.prepare()
     precondition(Set(extensions.map(\.name)).count == extensions.count, "two extensions have the same name")
     let arguments = Array(CommandLine.arguments.dropFirst())
-    exit(await Self.$extensions.withValue(extensions) { await run(arguments) }.rawValue)
+    let code = await Self.$extensions.withValue(extensions) { await run(arguments) }
+    // What an extension of a team has printed may still be in C's buffer.
+    fflush(nil)
+    // `exit` would end C libraries under the threads that still run, such as one for a call of Kafka that hangs.
+    _exit(code.rawValue)
   }
 
   static var commandLine: CommandLineProgram {

@@ -16,6 +16,7 @@ public final class AES128GCM {
 
   /// Prepares a key of exactly `keyBytes`.
   public init(_ key: UnsafeRawBufferPointer) {
+    OpenSSL.prepare()
     precondition(key.count == Self.keyBytes, "a key of AES-128 has 16 bytes")
     guard let context = EVP_CIPHER_CTX_new(), EVP_CipherInit_ex(context, EVP_aes_128_gcm(), nil, Self.address(key), nil, 1) == 1 else {
       preconditionFailure("OpenSSL has AES-128-GCM, and memory for its state")

@@ -4,7 +4,8 @@ import COpenSSL
 public enum Digest {
   /// SHA-1, 20 bytes: only where a protocol asks for it (RFC 6455's accept key, the names of Redis scripts).
   public static func sha1(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
+    OpenSSL.prepare()
+    return [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
       let digest = SHA1(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
       precondition(digest != nil, "OpenSSL has SHA-1, and memory for its state")
       count = 20
@@ -19,7 +20,8 @@ public enum Digest {
 
   /// SHA-256, 32 bytes.
   public static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
+    OpenSSL.prepare()
+    return [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
       let digest = SHA256(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
       precondition(digest != nil, "OpenSSL has SHA-256, and memory for its state")
       count = 32

@@ -11,6 +11,7 @@ public final class HMACKey {
 
   /// Prepares a key of any length; at least 32 bytes are as strong as the hash.
   public init(_ key: [UInt8]) {
+    OpenSSL.prepare()
     let block = 64
     let short = key.count > block ? key.withUnsafeBytes { Digest.sha256($0) } : key
     let padded = short + [UInt8](repeating: 0, count: block - short.count)

@@ -29,6 +29,7 @@ public final class P256KeyAgreement: @unchecked Sendable {
 
   /// The key of a number from 1 to the curve's order less 1, in 32 bytes; nil for other bytes.
   public init?(privateKey bytes: [UInt8]) {
+    OpenSSL.prepare()
     guard bytes.count == Self.privateKeyBytes else { return nil }
     guard let group = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1), let number = BN_secure_new(), let point = EC_POINT_new(group),
       BN_bin2bn(bytes, Int32(bytes.count), number) != nil

@@ -4,7 +4,8 @@ import COpenSSL
 public enum RandomBytes {
   /// So many bytes.
   public static func make(count: Int) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+    OpenSSL.prepare()
+    return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
       precondition(RAND_bytes(buffer.baseAddress, Int32(count)) == 1, "the system gives no randomness: nothing secret can be made")
       initialized = count
     }

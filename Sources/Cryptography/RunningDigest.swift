@@ -6,6 +6,7 @@ public final class RunningDigest {
 
   /// Of no bytes so far.
   public init() {
+    OpenSSL.prepare()
     guard let state = EVP_MD_CTX_new(), EVP_DigestInit_ex(state, EVP_sha256(), nil) == 1 else {
       preconditionFailure("OpenSSL has SHA-256, and memory for its state")
     }

@@ -47,23 +47,12 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
     async.pointee.data = nil
     loopAddress = UInt(bitPattern: loop)
     asyncAddress = UInt(bitPattern: async)
-    let started = Unmanaged.passRetained(self)
-    var id = pthread_t()
-    let created = pthread_create(
-      &id, nil,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<EventLoop>.fromOpaque(argument).takeRetainedValue().main()
-        return nil
-      }, started.toOpaque())
-    precondition(created == 0, "no thread can be started for an event loop")
-    pthread_detach(id)
+    NamedThread.start(name) { [self] in main() }
   }
 
   private static let ignoreBrokenPipes: Void = { _ = signal(SIGPIPE, SIG_IGN) }()
 
   private func main() {
-    pthread_setname_np(pthread_self(), String(name.prefix(15)))
     thread.store(UInt(pthread_self()), ordering: .releasing)
     let core = LoopCore(self, uv)
     withExtendedLifetime(core) {

@@ -1,4 +1,5 @@
 import CRdKafka
+import Cryptography
 
 /// Where Kafka is, and how its clients are set.
 public struct KafkaConfiguration: Sendable {
@@ -59,7 +60,11 @@ public struct KafkaConfiguration: Sendable {
 final class ConfigurationObject {
   private(set) var pointer: OpaquePointer?
 
-  init() { pointer = rd_kafka_conf_new() }
+  init() {
+    // Every client and every broker needs a configuration first.
+    OpenSSL.prepare()
+    pointer = rd_kafka_conf_new()
+  }
 
   /// librdkafka has taken the object over.
   func release() { pointer = nil }

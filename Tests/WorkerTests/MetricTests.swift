@@ -164,7 +164,9 @@ private func read(_ text: String) throws -> [String: Double] {
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool"))) func promtoolHasNoObjection() throws {
     let registry = MetricRegistry()
-    registry.showProcess(version: "1", role: "up", log: LogWriter(descriptor: -1))
+    let log = LogWriter(descriptor: -1)
+    defer { log.close() }
+    registry.showProcess(version: "1", role: "up", log: log)
     registry.make(Self.latency).observe(1)
     let tool = Process()
     tool.executableURL = URL(fileURLWithPath: "/usr/bin/promtool")

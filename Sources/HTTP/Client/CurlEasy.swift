@@ -1,8 +1,10 @@
 import CCurl
+import Cryptography
 
 /// One easy handle of libcurl, to be set for one request after the other. Loop-confined.
 final class CurlEasy {
   private static let prepared: Void = {
+    OpenSSL.prepare()
     // Needed once in a process; this version of libcurl takes a lock for it.
     precondition(curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK, "libcurl cannot be initialized")
   }()

@@ -56,17 +56,7 @@ public final class LogWriter: Sendable {
     self.bound = bound
     isColored = TerminalStyle.isWanted(on: descriptor)
     queue = Mutex(Queue(limit: RepeatLimit(burst: repeats, interval: Int64(interval.wholeMilliseconds))))
-    var thread = pthread_t()
-    let own = Unmanaged.passRetained(self)
-    let result = pthread_create(
-      &thread, nil,
-      { argument in
-        guard let argument else { return nil }
-        Unmanaged<LogWriter>.fromOpaque(argument).takeRetainedValue().main()
-        return nil
-      }, own.toOpaque())
-    precondition(result == 0, "no thread can be started for the log")
-    pthread_detach(thread)
+    NamedThread.start("log") { [self] in main() }
   }
 
   private init() {
@@ -135,7 +125,6 @@ public final class LogWriter: Sendable {
   }
 
   private func main() {
-    Self.nameThread("log")
     while true {
       let (items, drops, summaries, isClosed) = queue.withLock { queue in
         defer {
@@ -203,14 +192,5 @@ public final class LogWriter: Sendable {
         }
       }
     }
-  }
-
-  /// Names this thread for `ps` and debuggers.
-  private static func nameThread(_ name: String) {
-    // By way of the file system, because Glibc's module has no `pthread_setname_np`.
-    let file = open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-    guard file >= 0 else { return }
-    _ = name.withCString { Glibc.write(file, $0, strlen($0)) }
-    Glibc.close(file)
   }
 }
