@@ -2,12 +2,12 @@ import Glibc
 
 /// The process' limit of open descriptors: every connection takes one.
 public enum DescriptorLimit {
-  /// Raises the limit to what the system allows this process, and answers it.
+  /// Raises the limit to what the system allows this process, and returns it; the largest number where the system does not tell it.
   @discardableResult
   public static func raise() -> Int {
     var limit = rlimit()
     let resource = __rlimit_resource_t(UInt32(RLIMIT_NOFILE.rawValue))
-    guard getrlimit(resource, &limit) == 0 else { return 0 }
+    guard getrlimit(resource, &limit) == 0 else { return .max }
     if limit.rlim_cur < limit.rlim_max {
       limit.rlim_cur = limit.rlim_max
       setrlimit(resource, &limit)

@@ -22,15 +22,16 @@ public struct Readiness: OptionSet, Sendable {
 public final class DescriptorWatch: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_poll_t>
-  private var handler: ((Readiness) -> Void)?
+  private var isClosed = false
   private var interest: Readiness = []
+  /// Called on the loop with what the descriptor is ready for; an error of the descriptor counts as all of the interest. An owner that
+  /// makes its watch before it is complete itself sets it afterwards.
+  public var handler: ((Readiness) -> Void)?
 
   /// Makes a watch that does not watch yet.
   ///
-  /// - Parameters:
-  ///   - descriptor: open until `close` has returned; it becomes non-blocking.
-  ///   - handler: called on the loop with what the descriptor is ready for; an error of the descriptor counts as all of the interest.
-  public init(on loop: EventLoop, descriptor: Int32, _ handler: @escaping (Readiness) -> Void) throws(EventLoopError) {
+  /// - Parameter descriptor: open until `close` has returned; it becomes non-blocking.
+  public init(on loop: EventLoop, descriptor: Int32, _ handler: ((Readiness) -> Void)? = nil) throws(EventLoopError) {
     loop.preconditionOnLoop()
     self.loop = loop
     self.handler = handler
@@ -41,7 +42,7 @@ public final class DescriptorWatch: HandleOwner {
   /// Watches for these from now on; nothing for an empty set.
   public func watch(_ interest: Readiness) {
     loop.preconditionOnLoop()
-    guard handler != nil, interest != self.interest else { return }
+    guard !isClosed, interest != self.interest else { return }
     self.interest = interest
     if interest.isEmpty {
       uv_poll_stop(handle.pointer)
@@ -56,11 +57,15 @@ public final class DescriptorWatch: HandleOwner {
   /// Ends it; afterwards the descriptor's owner may close it.
   public func close() {
     loop.preconditionOnLoop()
-    guard handler != nil else { return }
+    guard !isClosed else { return }
+    isClosed = true
     handler = nil
     uv_poll_stop(handle.pointer)
     handle.close()
   }
 
-  func handleClosed() { handler = nil }
+  func handleClosed() {
+    isClosed = true
+    handler = nil
+  }
 }

@@ -2,12 +2,19 @@ import CUV
 import Glibc
 
 /// A listening TCP socket: loop-confined.
-public final class Listener: HandleOwner {
+///
+/// It accepts by itself and not by libuv, which would accept for ever in one turn while the process has no descriptor left.
+public final class Listener {
+  /// Connections accepted in one turn of the loop, so that a flood of them does not delay the connected peers.
+  private static let maximumPerTurn = 256
+  /// How long it waits when the process or the system has no descriptor or memory for a connection.
+  private static let exhaustedMilliseconds = 100
+
   private let loop: EventLoop
-  private let handle: Handle<uv_tcp_t>
+  private let descriptor: Int32
+  private let watch: DescriptorWatch
+  private let retry: Timer
   private var accept: ((Stream) -> Void)?
-  private var isPaused = false
-  private var waiting = 0
 
   /// The address it listens at, with the port that was taken for 0.
   public let localAddress: SocketAddress
@@ -23,61 +30,81 @@ public final class Listener: HandleOwner {
     on loop: EventLoop, at address: SocketAddress, backlog: Int = 4096, reusePort: Bool = false, accept: @escaping (Stream) -> Void
   ) throws(EventLoopError) {
     loop.preconditionOnLoop()
-    let operation = "listen at \(address)"
-    let family = address.host.contains(":") ? AF_INET6 : AF_INET
-    let handle = try Handle<uv_tcp_t>(operation) { uv_tcp_init_ex(loop.uv, $0, UInt32(family)) }
+    let descriptor = try Self.open(address, backlog: backlog, reusePort: reusePort, "listen at \(address)")
     do throws(EventLoopError) {
-      if reusePort { try Self.shareport(handle, operation) }
-      guard let bound = address.withNumeric({ uv_tcp_bind(handle.pointer, $0, 0) }) else {
-        throw EventLoopError(code: .addressNotAvailable, operation: operation, message: "the host must be a numeric address")
-      }
-      try check(bound, operation)
-      let callback: uv_connection_cb = { handle, status in owner(handle, as: Listener.self)?.arrived(status) }
-      try check(uv_listen(handle.stream, Int32(clamping: backlog), callback), operation)
-      guard let local = socketAddress(handle.pointer, uv_tcp_getsockname) else {
-        throw EventLoopError(code: .other, operation: operation, message: "the socket has no address")
+      guard let local = socketAddress(of: descriptor) else {
+        throw EventLoopError(code: .other, operation: "listen at \(address)", message: "the socket has no address")
       }
       localAddress = local
+      watch = try DescriptorWatch(on: loop, descriptor: descriptor)
     } catch {
-      handle.close()
+      Glibc.close(descriptor)
       throw error
     }
     self.loop = loop
-    self.handle = handle
+    self.descriptor = descriptor
     self.accept = accept
-    handle.adopt(by: self)
+    retry = Timer(on: loop)
+    // The watch holds the listener until one of them is closed: an accepting socket needs no other owner.
+    watch.handler = { [self] _ in acceptWaiting() }
+    retry.handler = { [watch] in watch.watch(.readable) }
+    watch.watch(.readable)
   }
 
-  private static func shareport(_ handle: Handle<uv_tcp_t>, _ operation: String) throws(EventLoopError) {
-    var descriptor: uv_os_fd_t = -1
-    try check(uv_fileno(handle.base, &descriptor), operation)
+  /// Makes, binds and opens the socket.
+  private static func open(
+    _ address: SocketAddress, backlog: Int, reusePort: Bool, _ operation: String
+  ) throws(EventLoopError) -> Int32 {
+    let family = address.host.contains(":") ? AF_INET6 : AF_INET
+    let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = socket(family, flags, 0)
+    guard descriptor >= 0 else { throw EventLoopError(-errno, operation) }
     var on: Int32 = 1
-    if setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, socklen_t(MemoryLayout<Int32>.size)) != 0 {
-      throw EventLoopError(code: .other, operation: operation, message: String(cString: strerror(errno)))
+    let size = socklen_t(MemoryLayout<Int32>.size)
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
+    let length = socklen_t(family == AF_INET6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size)
+    var failure: Int32 = 0
+    if reusePort, setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, size) != 0 { failure = errno }
+    if failure == 0 {
+      guard let bound = address.withNumeric({ bind(descriptor, $0, length) }) else {
+        Glibc.close(descriptor)
+        throw EventLoopError(code: .addressNotAvailable, operation: operation, message: "the host must be a numeric address")
+      }
+      if bound != 0 || listen(descriptor, Int32(clamping: backlog)) != 0 { failure = errno }
+    }
+    guard failure == 0 else {
+      Glibc.close(descriptor)
+      throw EventLoopError(-failure, operation)
+    }
+    return descriptor
+  }
+
+  private func acceptWaiting() {
+    for _ in 0..<Self.maximumPerTurn {
+      // `accept` may close the listener.
+      guard let accept else { return }
+      let connection = accept4(descriptor, nil, nil, Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
+      guard connection < 0 else {
+        take(connection, accept)
+        continue
+      }
+      switch errno {
+      case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+        // The connections stay with the kernel, which would report the socket as readable in every turn.
+        watch.watch([])
+        return retry.start(after: Self.exhaustedMilliseconds)
+      // No connection is left, or one broke before it was accepted: the next turn accepts the others.
+      default: return
+      }
     }
   }
 
-  private func arrived(_ status: Int32) {
-    guard status == 0, accept != nil else { return }
-    // libuv does not accept on while a connection is not taken: pausing is leaving it there.
-    if isPaused { waiting += 1 } else { take() }
-  }
-
-  private func take() {
-    guard let stream = try? Stream(on: loop) else { return }
-    if stream.accept(from: handle.stream) { accept?(stream) } else { stream.close() }
-  }
-
-  /// Takes no more connections; the kernel keeps up to the backlog of them.
-  public func pause() { isPaused = true }
-
-  /// Takes connections again, the waiting ones first.
-  public func resume() {
-    guard isPaused else { return }
-    isPaused = false
-    guard accept != nil, waiting > 0 else { return }
-    waiting = 0
-    take()
+  private func take(_ connection: Int32, _ accept: (Stream) -> Void) {
+    guard let stream = try? Stream(on: loop) else {
+      Glibc.close(connection)
+      return
+    }
+    if stream.take(connection) { accept(stream) } else { stream.close() }
   }
 
   /// Ends listening; accepted connections stay.
@@ -85,8 +112,24 @@ public final class Listener: HandleOwner {
     loop.preconditionOnLoop()
     guard accept != nil else { return }
     accept = nil
-    handle.close()
+    retry.close()
+    watch.close()
+    Glibc.close(descriptor)
   }
 
-  func handleClosed() { accept = nil }
+  deinit {
+    // The loop has ended before anybody closed the listener.
+    if accept != nil { Glibc.close(descriptor) }
+  }
+}
+
+/// The address that a socket is bound to.
+private func socketAddress(of descriptor: Int32) -> SocketAddress? {
+  var storage = sockaddr_storage()
+  var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+  return withUnsafeMutablePointer(to: &storage) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
+      getsockname(descriptor, raw, &size) == 0 ? SocketAddress(raw) : nil
+    }
+  }
 }

@@ -141,9 +141,12 @@ public final class Stream: HandleOwner {
     return (stream, ends.1)
   }
 
-  /// Takes the next connection of a listener.
-  func accept(from listener: UnsafeMutablePointer<uv_stream_t>) -> Bool {
-    guard uv_accept(listener, handle.stream) == 0 else { return false }
+  /// Takes an accepted connection over; false, and the descriptor is closed, where that fails.
+  func take(_ connection: Int32) -> Bool {
+    guard uv_tcp_open(handle.pointer, connection) == 0 else {
+      Glibc.close(connection)
+      return false
+    }
     uv_tcp_nodelay(handle.pointer, 1)
     boundUnsent()
     return true
@@ -154,13 +157,21 @@ public final class Stream: HandleOwner {
 
   /// Where it does not work the stream works as well, with more memory of the kernel.
   private func boundUnsent() {
-    var descriptor: uv_os_fd_t = -1
-    guard uv_fileno(handle.base, &descriptor) == 0 else { return }
+    guard let descriptor else { return }
     var bytes = Self.unsentBytes
     _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &bytes, socklen_t(MemoryLayout<Int32>.size))
   }
 
   /// The peer's address, as long as the connection stands.
+  /// The number of the stream's descriptor, as long as the connection stands.
+  ///
+  /// The system gives the lowest number that is free. So the process has at least as many descriptors open at that moment.
+  public var descriptor: Int32? {
+    guard !isGone, !handle.isClosing else { return nil }
+    var descriptor: uv_os_fd_t = -1
+    return uv_fileno(handle.base, &descriptor) == 0 ? descriptor : nil
+  }
+
   public var peerAddress: SocketAddress? {
     guard !isGone, !handle.isClosing else { return nil }
     return socketAddress(handle.pointer, uv_tcp_getpeername)

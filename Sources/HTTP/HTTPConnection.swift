@@ -61,6 +61,14 @@ final class HTTPConnection: StreamHandler, SweepMember {
     finish(with: response)
   }
 
+  /// Whether the client owes a request, or the rest of its head.
+  var isSilent: Bool {
+    switch phase {
+    case .idle, .head: true
+    case .body, .handling, .streaming, .congested, .closing, .ended: false
+    }
+  }
+
   var awaitsResponse: Bool { if case .handling = phase { true } else { false } }
 
   /// Whether a request may begin or go on.
@@ -216,7 +224,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     setDeadline(after: server.configuration.writeMilliseconds)
   }
 
-  /// Closes in the middle of a response.
+  /// Closes at once, also in the middle of a response.
   private func cut() {
     if case .streaming(let body) = phase { body.close() }
     phase = .closing
@@ -306,8 +314,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     stream.finish(withinMilliseconds: server.configuration.lingerMilliseconds)
   }
 
-  /// Closes at once.
-  func abort() { stream.close() }
+  func abort() { cut() }
 
   func streamDrained() {
     switch phase {

@@ -72,8 +72,11 @@ public final class HTTPServer {
   private func accepted(_ stream: Stream) {
     statistics.accepted += 1
     let network = configuration.maximumConnectionsPerAddress > 0 ? stream.peerNetwork : nil
-    if statistics.open - refusing >= configuration.maximumConnections {
+    if statistics.open - refusing >= configuration.maximumConnections, !replaceSilent() {
       statistics.overLimit += 1
+      refuse(stream, .serviceUnavailable, "There are too many connections.\n")
+    } else if let descriptor = stream.descriptor, descriptor >= configuration.maximumDescriptor {
+      statistics.overDescriptors += 1
       refuse(stream, .serviceUnavailable, "There are too many connections.\n")
     } else if let network, !addresses.add(network) {
       statistics.overAddressLimit += 1
@@ -82,6 +85,14 @@ public final class HTTPServer {
       statistics.open += 1
       HTTPConnection(self, stream, of: network).start()
     }
+  }
+
+  /// Closes the connection that has owed a request for longest; false where all of them have one.
+  private func replaceSilent() -> Bool {
+    guard configuration.replacesSilent else { return false }
+    let silent = sweep.earliest { ($0 as? HTTPConnection)?.isSilent ?? false }
+    silent?.abort()
+    return silent != nil
   }
 
   /// Says why, unless too many are being told that already.

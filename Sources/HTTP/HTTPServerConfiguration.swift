@@ -11,6 +11,11 @@ public struct HTTPServerConfiguration: Sendable {
   /// Connections at once of one address (of IPv6: of one /64); beyond it 429. 0: no bound, as it must be behind a proxy, from whose
   /// address all connections come: what it says of its clients (`X-Forwarded-For`) anybody could say, and is not listened to.
   public var maximumConnectionsPerAddress = 0
+  /// Connections whose descriptor has this number or a higher one get 503: the process has opened so many that it needs the rest for itself.
+  public var maximumDescriptor = Int32.max
+  /// At the bound of connections, whether the one that has owed a request for longest is closed for a new one, which is then served.
+  /// Otherwise connections that send nothing would keep everybody out.
+  public var replacesSilent = false
   /// From a request's first byte, or the accepting of its connection, to the end of its head; then 408.
   public var headMilliseconds = 10_000
   /// From the end of the head to the end of the body; then 408.

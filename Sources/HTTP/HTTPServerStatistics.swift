@@ -6,6 +6,8 @@ public struct HTTPServerStatistics: Sendable {
   public var open = 0
   /// Connections answered with 503 because there were too many.
   public var overLimit = 0
+  /// Connections answered with 503 because the process has few descriptors left.
+  public var overDescriptors = 0
   /// Connections answered with 429 because there were too many of their address.
   public var overAddressLimit = 0
   /// Whole requests handed to a route, upgrades included.

@@ -69,6 +69,15 @@ final class Sweep {
     }
   }
 
+  /// The member with the earliest deadline among those that `isWanted` accepts. It looks at all of them.
+  func earliest(where isWanted: (any SweepMember) -> Bool) -> (any SweepMember)? {
+    var found: Int?
+    for slot in deadlines.indices where found.map({ deadlines[slot] < deadlines[$0] }) ?? true {
+      if isWanted(members[slot]) { found = slot }
+    }
+    return found.map { members[$0] }
+  }
+
   /// Every member; the array is a copy, so members may leave meanwhile.
   var all: [any SweepMember] { members }
 

@@ -19,6 +19,9 @@ public actor AdminServer {
   private var server: HTTPServer?
   private var pulse: Timer?
 
+  /// Connections at once.
+  public static let maximumConnections = 64
+
   /// The server's loop runs everything of it.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -48,7 +51,8 @@ public actor AdminServer {
 
   private func listen() throws(EventLoopError) {
     var configuration = HTTPServerConfiguration()
-    configuration.maximumConnections = 64
+    configuration.maximumConnections = Self.maximumConnections
+    configuration.replacesSilent = true
     configuration.maximumBodyBytes = 0
     let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes())
     self.server = server

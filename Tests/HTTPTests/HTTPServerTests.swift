@@ -319,6 +319,38 @@ private let upgradeRequest = [
     }
   }
 
+  @Test func `a connection beyond the descriptors for clients is told to come later`() async throws {
+    var configuration = ServerFixture.quick()
+    // Standard input, output and error are open.
+    configuration.maximumDescriptor = 3
+    try await ServerFixture.with(configuration) { fixture, port in
+      let refusal = String(decoding: try RawSocket(port: port).readToEnd(), as: UTF8.self)
+      #expect(status(refusal) == 503)
+      #expect((5...10).contains(retryAfter(refusal)))
+      #expect(await fixture.statistics.overDescriptors == 1)
+    }
+  }
+
+  @Test func `silent connections make room for one with a request`() async throws {
+    var configuration = ServerFixture.quick()
+    configuration.maximumConnections = 4
+    configuration.replacesSilent = true
+    try await ServerFixture.with(configuration) { fixture, port in
+      let held = try (0..<3).map { _ in try RawSocket(port: port) }
+      for socket in held { try socket.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n") }
+      #expect(await fixture.wait { $0.heldCount == 3 })
+      let silent = try RawSocket(port: port)
+      #expect(await fixture.wait { $0.statistics.open == 4 })
+      let fourth = try RawSocket(port: port)
+      try fourth.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+      #expect(await fixture.wait { $0.heldCount == 4 })
+      #expect(try silent.readToEnd().isEmpty)
+      #expect(status(String(decoding: try RawSocket(port: port).readToEnd(), as: UTF8.self)) == 503)
+      await fixture.release("here")
+      for socket in held + [fourth] { #expect(try socket.read(through: "here").hasPrefix("HTTP/1.1 200 ")) }
+    }
+  }
+
   @Test func refusingManyAtOnceTakesNoMoreThanABoundOfThem() async throws {
     var configuration = ServerFixture.quick()
     configuration.maximumConnections = 1

@@ -56,6 +56,22 @@ import Worker
     await admin.close()
   }
 
+  @Test func `silent connections do not keep those out who ask`() async throws {
+    let admin = try await AdminServer.start(at: SocketAddress(host: "127.0.0.1", port: 0), health: Health(), metrics: MetricRegistry())
+    let port = await admin.address.port
+    try await withTaskExecutorPreference(BlockingThreads.shared) {
+      var silent: [RawSocket] = []
+      for path in ["/livez", "/readyz", "/metrics"] {
+        for _ in 0...AdminServer.maximumConnections { silent.append(try RawSocket(port: port)) }
+        let socket = try RawSocket(port: port)
+        try socket.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        #expect(String(decoding: try socket.readToEnd(), as: UTF8.self).hasPrefix("HTTP/1.1 200 "), "\(path)")
+      }
+      for socket in silent { socket.close() }
+    }
+    await admin.close()
+  }
+
   @Test(arguments: [
     ("127.0.0.1", "Host: localhost", 200), ("127.0.0.1", "Host: LOCALHOST:7172", 200), ("127.0.0.1", "Host: 127.0.0.2:1", 200),
     ("127.0.0.1", "Host: [::1]:7172", 200), ("127.0.0.1", "Host: evil.example:7172", 403), ("127.0.0.1", "Host: 127.evil.example", 403),

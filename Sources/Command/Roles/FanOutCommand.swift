@@ -21,12 +21,13 @@ enum FanOutCommand {
   ) { values in
     let place = try ClusterPlace(values, client: "carillon-fan-out")
     let key = try FanOutOptions.key(values)
-    let process = RoleProcess("fan-out", values)
+    let process = RoleProcess(
+      "fan-out", values, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
     if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
     if key == nil { process.logger.warning("any device may connect, for no --key-file is given: this is for development") }
     let media = try await values.listening(by: MediaOptions.listen) {
       try await MediaOptions.serve(
-        values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.logger, process.metrics)
+        values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.descriptors, process.logger, process.metrics)
     }
     return try await process.run(
       place, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
@@ -38,6 +39,7 @@ enum FanOutCommand {
           process.values, place, listen: lane.address ?? first ?? process.values[FanOutOptions.listen], key: key?.bytes,
           worker: process.worker(number))
         settings.media = media?.links
+        settings.maximumDescriptor = process.descriptors.maximum
         settings.sharesPort = process.values[RoleSettings.lanes] > 1
         return FanOutLane(
           settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: metrics, onFatal: lane.onFatal)

@@ -18,12 +18,16 @@ struct RoleProcess: Sendable {
   let logger: Logger
   let health = Health()
   let metrics = MetricRegistry()
+  let descriptors: DescriptorPlan
   private let control: EventLoop
   private let signals: StopSignals
 
-  init(_ role: String, _ values: SettingValues) {
+  /// - Parameter connections: devices of one lane at most.
+  init(_ role: String, _ values: SettingValues, connections: Int = 0, servesMedia: Bool = false) {
     self.role = role
     self.values = values
+    let lanes = values[RoleSettings.lanes]
+    descriptors = DescriptorPlan(raisingFor: lanes, connections: lanes * connections, servesMedia: servesMedia)
     log = LogSettings.writer(values)
     logger = Logger(log, component: role)
     control = EventLoop(name: "control")
@@ -60,7 +64,6 @@ struct RoleProcess: Sendable {
   ) async throws -> ExitCode {
     defer { log.close() }
     StandardOutput.whenItFails(.ignore)
-    DescriptorLimit.raise()
     Allocator.returnMemoryWhenIdle()
     // Whoever reads the first line of the log may send a signal.
     try await signals.watch(reload: reload)
@@ -69,6 +72,7 @@ struct RoleProcess: Sendable {
     logger.info(
       "starting",
       ["version": Program.version, "pid": Int(getpid()), "kafka": place.kafka.servers, "redis": "\(place.store)"])
+    descriptors.warn(logger)
     for (key, text, source) in values.given { logger.info("setting", ["key": key, "value": text, "from": source.description]) }
 
     let admin = try await values.listening(by: RoleSettings.admin) {

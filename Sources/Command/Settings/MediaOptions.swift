@@ -53,12 +53,15 @@ enum MediaOptions {
   ///   - address: where it listens.
   ///   - key: the cluster's; nil lets any device in.
   ///   - cluster: the cluster's name.
+  ///   - descriptors: what the process has for its devices.
   static func serve(
-    _ values: SettingValues, at address: SocketAddress, key: [UInt8]?, cluster: String, _ logger: Logger, _ metrics: MetricRegistry
+    _ values: SettingValues, at address: SocketAddress, key: [UInt8]?, cluster: String, _ descriptors: DescriptorPlan, _ logger: Logger,
+    _ metrics: MetricRegistry
   ) async throws(EventLoopError) -> (server: MediaServer, links: MediaLinkSettings)? {
     guard let folder = values[folder] else { return nil }
     let key = DerivedKey.media.bytes(of: key, cluster: cluster)
-    let server = try await MediaServer.start(at: address, MediaFolder(folder), key: key, logger: logger, metrics: metrics)
+    let server = try await MediaServer.start(
+      at: address, MediaFolder(folder), key: key, maximumDescriptor: descriptors.maximum, logger: logger, metrics: metrics)
     // It may be there later.
     do throws(MediaError) { try MediaFolder(folder).check() } catch {
       logger.warning("no device gets media as long as this lasts", ["error": "\(error)"])

@@ -28,7 +28,10 @@ struct UpProcess: Sendable {
   private let logger: Logger
   private let health = Health()
   private let metrics = MetricRegistry()
+  private let descriptors: DescriptorPlan
 
+  /// A transform lane and a fan-out lane.
+  private static let lanes = 2
   /// Enough for some workers of each role beside it; the embedded broker keeps 5 MiB of each.
   private static let partitions = 8
   private static let drainMilliseconds = 5000
@@ -41,6 +44,8 @@ struct UpProcess: Sendable {
     self.places = places
     self.key = key
     self.claim = claim
+    descriptors = DescriptorPlan(
+      raisingFor: Self.lanes, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
     // On a terminal the banner is what counts.
     log = LogSettings.writer(values, defaultLevel: .warning)
     logger = Logger(log, component: "up")
@@ -50,10 +55,10 @@ struct UpProcess: Sendable {
   func run() async throws -> ExitCode {
     defer { log.close() }
     StandardOutput.whenItFails(.ignore)
-    DescriptorLimit.raise()
     Allocator.returnMemoryWhenIdle()
     metrics.showProcess(version: Program.version, role: "up", log: log)
     metrics.show(health)
+    descriptors.warn(logger)
     if let file = key?.exposedFile { logger.warning(ClusterKey.exposure, ["file": file]) }
     let control = EventLoop(name: "control")
     let signals = StopSignals(on: control)
@@ -109,7 +114,7 @@ struct UpProcess: Sendable {
       topics: topics, kafka: broker.configuration, store: StoreConfiguration(redis.address), name: ClusterSettings.defaultName)
     let media = try await values.listening(by: MediaOptions.listen) {
       try await places.media.listening {
-        try await MediaOptions.serve(values, at: $0, key: key?.bytes, cluster: place.name, logger, metrics)
+        try await MediaOptions.serve(values, at: $0, key: key?.bytes, cluster: place.name, descriptors, logger, metrics)
       }
     }
     if let media {
@@ -119,7 +124,7 @@ struct UpProcess: Sendable {
     let reporter = WorkerReporter(
       on: control, place.store, "up", roles: ["transform", "fan-out"], admin: await admin.address, health: health, metrics: metrics)
     try await parts.keep(reporter)
-    await reporter.start(lanes: 2)
+    await reporter.start(lanes: Self.lanes)
     let failures = LaneFailures(drainMilliseconds: Self.drainMilliseconds, restarts: metrics.make(MetricNames.laneRestarts)) { error in
       Task { await signals.end(.failure(error)) }
     }
@@ -147,7 +152,7 @@ struct UpProcess: Sendable {
   private func startLanes(
     _ place: ClusterPlace, _ media: MediaLinkSettings?, _ parts: UpParts, _ failures: LaneFailures, _ extensions: ExtensionsSource
   ) async throws -> SocketAddress {
-    let (values, key, listen, turns) = (values, key, places.listen, CrashLoopTurns())
+    let (values, key, listen, turns, descriptors) = (values, key, places.listen, CrashLoopTurns(), descriptors)
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(metrics), FanOutMetrics(metrics))
     let transform = LaneHost("transform-0", logger: logger.with(component: "transform"), health: health, failures: failures) { lane in
       TransformLane(
@@ -160,6 +165,7 @@ struct UpProcess: Sendable {
       var settings = FanOutSettings(values, place, listen: lane.address ?? listen.wanted, key: key?.bytes, worker: "up/fan-out")
       settings.takesAnotherPort = lane.address == nil && !listen.isFixed
       settings.media = media
+      settings.maximumDescriptor = descriptors.maximum
       return FanOutLane(
         settings, on: lane.loop, logger: lane.logger, health: lane.health, metrics: fanOutMetrics, onFatal: lane.onFatal)
     }

@@ -4,7 +4,8 @@ public import Notifications
 
 /// A file of the media store that is being read. All calls block.
 public final class MediaFile {
-  private let descriptor: Int32
+  /// The number of its descriptor.
+  public let descriptor: Int32
   /// Its bytes.
   public let size: Int
   /// What it is.

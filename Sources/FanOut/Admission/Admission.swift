@@ -87,6 +87,7 @@ final class Admission {
   /// What the server refused by itself since the last call.
   func count(_ statistics: HTTPServerStatistics) {
     metrics.limited(.connections, by: statistics.overLimit - counted.overLimit)
+    metrics.limited(.descriptors, by: statistics.overDescriptors - counted.overDescriptors)
     metrics.limited(.addressConnections, by: statistics.overAddressLimit - counted.overAddressLimit)
     counted = statistics
   }

@@ -2,6 +2,8 @@
 enum Limit: String, CaseIterable {
   /// Connections of the lane: 503.
   case connections
+  /// Descriptors that the process has for devices: 503.
+  case descriptors
   /// Connections of one address: 429.
   case addressConnections = "connections_of_address"
   /// Web pages of origins that are not allowed: 403.

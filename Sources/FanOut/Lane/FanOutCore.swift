@@ -138,6 +138,7 @@ final class FanOutCore {
     var configuration = HTTPServerConfiguration()
     configuration.maximumConnections = settings.connections
     configuration.maximumConnectionsPerAddress = settings.connectionsPerAddress
+    configuration.maximumDescriptor = settings.maximumDescriptor
     configuration.reusePort = settings.sharesPort
     var routes = HTTPRoutes()
     routes.addWebSocket(DeviceProtocol.path, settings.webSocket) { [unowned self] request in

@@ -79,6 +79,8 @@ public struct FanOutSettings: Sendable {
   public var frameBytes = Defaults.frameBytes
   /// Connections at most.
   public var connections = Defaults.connections
+  /// Devices are refused on a descriptor of this number or a higher one: the process keeps the rest for itself.
+  public var maximumDescriptor = Int32.max
   /// Connections at most of one address; 0 for no bound, as it must be behind a proxy.
   public var connectionsPerAddress = Defaults.connectionsPerAddress
   /// The origins that may open the device socket beside the server's own address, in lower case; `*` for any.

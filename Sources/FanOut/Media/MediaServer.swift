@@ -14,10 +14,12 @@ public import Worker
 /// | 403 | the link is none of this cluster's, or has expired |
 /// | 404 | the file is not there, or not any more |
 /// | 500 | the folder cannot be read |
+/// | 503 | there are too many connections, or the process has few descriptors left |
 public actor MediaServer {
   private nonisolated let loop: EventLoop
   private nonisolated let folder: MediaFolder
   private nonisolated let key: [UInt8]
+  private nonisolated let maximumDescriptor: Int32
   private nonisolated let logger: Logger
   private nonisolated let metrics: MetricRegistry
   private var server: HTTPServer?
@@ -25,17 +27,23 @@ public actor MediaServer {
   /// The server's loop runs everything of it.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
+  /// Connections at once. Each may have a file open, too.
+  public static let maximumConnections = 4_096
+
   /// Where it listens, with the port that was taken for 0.
   public private(set) var address: SocketAddress
 
   /// Starts its loop and listens.
   ///
-  /// - Parameter key: what links are signed with.
+  /// - Parameters:
+  ///   - key: what links are signed with.
+  ///   - maximumDescriptor: devices are refused on a descriptor of this number or a higher one: the process keeps the rest for itself.
   /// - Throws: when the address is in use or is none of this machine's; nothing is left running then.
   public static func start(
-    at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], logger: Logger, metrics: MetricRegistry
+    at address: SocketAddress, _ folder: MediaFolder, key: [UInt8], maximumDescriptor: Int32 = .max, logger: Logger,
+    metrics: MetricRegistry
   ) async throws(EventLoopError) -> MediaServer {
-    let server = MediaServer(address, folder, key, logger, metrics)
+    let server = MediaServer(address, folder, key, maximumDescriptor, logger, metrics)
     do {
       try await server.listen()
     } catch {
@@ -45,17 +53,22 @@ public actor MediaServer {
     return server
   }
 
-  private init(_ address: SocketAddress, _ folder: MediaFolder, _ key: [UInt8], _ logger: Logger, _ metrics: MetricRegistry) {
+  private init(
+    _ address: SocketAddress, _ folder: MediaFolder, _ key: [UInt8], _ maximumDescriptor: Int32, _ logger: Logger,
+    _ metrics: MetricRegistry
+  ) {
     loop = EventLoop(name: "media")
     (self.address, self.folder, self.key, self.logger, self.metrics) = (address, folder, key, logger, metrics)
+    self.maximumDescriptor = maximumDescriptor
   }
 
   private func listen() throws(EventLoopError) {
     var configuration = HTTPServerConfiguration()
-    configuration.maximumConnections = 4_096
+    configuration.maximumConnections = Self.maximumConnections
+    configuration.maximumDescriptor = maximumDescriptor
     configuration.maximumBodyBytes = 0
     var routes = HTTPRoutes()
-    let media = MediaResponses(folder, MediaLinks(key: key), logger, metrics)
+    let media = MediaResponses(folder, MediaLinks(key: key), maximumDescriptor, logger, metrics)
     routes.add(.get, prefix: MediaLinks.path) { request, responder in responder.respond(media.response(to: request)) }
     let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes)
     self.server = server
@@ -79,13 +92,14 @@ public actor MediaServer {
 private final class MediaResponses {
   private let folder: MediaFolder
   private let links: MediaLinks
+  private let maximumDescriptor: Int32
   private let logger: Logger
   private let metrics: MetricRegistry
   private let bytes: Counter
   private var answers: [Int: Counter] = [:]
 
-  init(_ folder: MediaFolder, _ links: MediaLinks, _ logger: Logger, _ metrics: MetricRegistry) {
-    (self.folder, self.links, self.logger, self.metrics) = (folder, links, logger, metrics)
+  init(_ folder: MediaFolder, _ links: MediaLinks, _ maximumDescriptor: Int32, _ logger: Logger, _ metrics: MetricRegistry) {
+    (self.folder, self.links, self.maximumDescriptor, self.logger, self.metrics) = (folder, links, maximumDescriptor, logger, metrics)
     bytes = metrics.make(MetricNames.mediaServedBytes)
   }
 
@@ -112,6 +126,9 @@ private final class MediaResponses {
       do throws(MediaError) {
         guard let file = try folder.open(hash) else {
           return HTTPResponse(.notFound, text: "The cluster does not have this file any more.\n")
+        }
+        guard file.descriptor < maximumDescriptor else {
+          return HTTPResponse(.serviceUnavailable, text: "Too many files are being read.\n", headers: [("Retry-After", "5")])
         }
         return response(to: request, hash, file, seconds: seconds)
       } catch {

@@ -8,6 +8,7 @@
 extern int pthread_setname_np(pthread_t, const char *);
 
 // prlimit(2) with RLIMIT_DATA and a struct rlimit64, by its number: <sys/resource.h> belongs to Glibc's module.
+extern int accept4(int, struct sockaddr *, socklen_t *, int);
 extern long syscall(long, ...);
 static inline long carillon_limit_data(pid_t process, unsigned long long bytes) {
   unsigned long long limit[2] = {bytes, bytes};
