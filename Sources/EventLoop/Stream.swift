@@ -43,7 +43,8 @@ public final class Stream: HandleOwner {
   /// Bytes that a write request holds: at most one is under way.
   private var requested = 0
   private var end = StreamEnd.closed
-  private var deadline: Timer?
+  /// Set by `finish`.
+  private var finishing: Finishing?
 
   /// Who is told what happens; held until the end.
   public var handler: (any StreamHandler)?
@@ -162,7 +163,6 @@ public final class Stream: HandleOwner {
     _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &bytes, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// The peer's address, as long as the connection stands.
   /// The number of the stream's descriptor, as long as the connection stands.
   ///
   /// The system gives the lowest number that is free. So the process has at least as many descriptors open at that moment.
@@ -172,6 +172,7 @@ public final class Stream: HandleOwner {
     return uv_fileno(handle.base, &descriptor) == 0 ? descriptor : nil
   }
 
+  /// The peer's address, as long as the connection stands.
   public var peerAddress: SocketAddress? {
     guard !isGone, !handle.isClosing else { return nil }
     return socketAddress(handle.pointer, uv_tcp_getpeername)
@@ -197,7 +198,8 @@ public final class Stream: HandleOwner {
         guard let stream = owner(handle, as: Stream.self), let buffer, stream.readTurn != stream.loop.turns else { return }
         stream.readTurn = stream.loop.turns
         let shared = stream.core.readBuffer
-        buffer.pointee = uv_buf_t(base: shared.baseAddress?.assumingMemoryBound(to: CChar.self), len: shared.count)
+        let count = min(shared.count, stream.finishing?.unread ?? .max)
+        buffer.pointee = uv_buf_t(base: shared.baseAddress?.assumingMemoryBound(to: CChar.self), len: count)
       },
       { handle, count, _ in owner(handle, as: Stream.self)?.received(count) })
   }
@@ -212,8 +214,12 @@ public final class Stream: HandleOwner {
   private func received(_ count: Int) {
     if count == Int(UV_ENOBUFS.rawValue) { return }
     if count > 0 {
-      // What comes after `finish` is of no interest; it is read so that the peer's end is seen.
-      if phase == .open { handler?.streamReceived(UnsafeRawBufferPointer(rebasing: core.readBuffer[..<count])) }
+      if let finishing {
+        finishing.unread -= count
+        if finishing.isExhausted { leaveUnread(finishing) }
+      } else if phase == .open {
+        handler?.streamReceived(UnsafeRawBufferPointer(rebasing: core.readBuffer[..<count]))
+      }
     } else if count == Int(UV_EOF.rawValue) {
       peerHasClosed = true
       stopReading()
@@ -308,15 +314,36 @@ public final class Stream: HandleOwner {
 
   // MARK: Ending
 
+  /// What a stream still reads after `finish`, and until when it stands.
+  private final class Finishing {
+    let deadline: Timer
+    let end: UInt64
+    /// Bytes of the peer that may still be read.
+    var unread: Int
+
+    init(_ deadline: Timer, end: UInt64, unread: Int) { (self.deadline, self.end, self.unread) = (deadline, end, unread) }
+
+    var isExhausted: Bool { unread <= 0 }
+  }
+
+  /// How long a peer that sends too much after `finish` is left unread before its connection is reset.
+  private static let unreadMilliseconds: UInt64 = 1_000
+
   /// Writes out all that is queued, closes this half, waits for the peer's end, then closes.
   ///
-  /// - Parameter withinMilliseconds: after this long it is closed all the same.
-  public func finish(withinMilliseconds: Int) {
+  /// Until then it reads and drops what the peer sends. A socket that is closed with unread bytes is reset, and with some systems a reset
+  /// takes the last bytes away from a peer that has not read them yet.
+  ///
+  /// - Parameters:
+  ///   - milliseconds: after this long it is closed all the same.
+  ///   - maximum: bytes of the peer that it reads at most. The connection of a peer that sends more is reset a second later, or when the
+  ///     peer's system has all that was written.
+  public func finish(withinMilliseconds milliseconds: Int, readingAtMost maximum: Int = .max) {
     guard phase == .open, !handle.isClosing else { return }
     phase = .finishing
-    let timer = Timer(on: loop) { [unowned self] in close() }
-    timer.start(after: withinMilliseconds)
-    deadline = timer
+    let timer = Timer(on: loop) { [unowned self] in finishingEnded() }
+    timer.start(after: milliseconds)
+    finishing = Finishing(timer, end: loop.milliseconds() + UInt64(max(0, milliseconds)), unread: maximum)
     if pendingBytes == 0 { halfClose() }
   }
 
@@ -329,11 +356,39 @@ public final class Stream: HandleOwner {
       request.deallocate()
       return shut()
     }
+    if let finishing, finishing.isExhausted { return leaveUnread(finishing) }
     if !isReading {
       phase = .open
       startReading()
       phase = .finishing
     }
+  }
+
+  /// Stops reading; once all is written, the peer has little time left.
+  private func leaveUnread(_ finishing: Finishing) {
+    stopReading()
+    if pendingBytes == 0 { waitUnread(finishing) }
+  }
+
+  private func waitUnread(_ finishing: Finishing) {
+    let now = loop.milliseconds()
+    finishing.deadline.start(after: Int(min(Self.unreadMilliseconds, finishing.end - min(now, finishing.end))))
+  }
+
+  private func finishingEnded() {
+    guard let finishing, finishing.isExhausted else { return close() }
+    // A reset drops what is on its way to a slow peer.
+    let isOnItsWay = descriptor.map { carillon_unacknowledged($0) > 0 } ?? false
+    if isOnItsWay, loop.milliseconds() < finishing.end { waitUnread(finishing) } else { reset() }
+  }
+
+  /// Closes at once and tells the peer by a reset, so that the kernel keeps nothing of the connection.
+  private func reset() {
+    if let descriptor {
+      var option = linger(l_onoff: 1, l_linger: 0)
+      setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+    close()
   }
 
   /// Closes at once; what is queued is dropped.
@@ -353,16 +408,16 @@ public final class Stream: HandleOwner {
     phase = .closing
     isReading = false
     pending = PendingWrites()
-    deadline?.close()
-    deadline = nil
+    finishing?.deadline.close()
+    finishing = nil
     if !isGone { handle.close() }
   }
 
   func handleClosed() {
     isGone = true
     phase = .closing
-    deadline?.close()
-    deadline = nil
+    finishing?.deadline.close()
+    finishing = nil
     let handler = self.handler
     self.handler = nil
     handler?.streamEnded(end)

@@ -215,7 +215,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
   /// The last response is queued: closes when it has gone out.
   private func finishResponse() {
     phase = .closing
-    stream.finish(withinMilliseconds: server.configuration.writeMilliseconds)
+    finishStream(withinMilliseconds: server.configuration.writeMilliseconds)
   }
 
   /// The response is queued: waits until the client has taken it.
@@ -251,7 +251,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     finish(with: response)
   }
 
-  /// Says a last word and closes, reading on for a while so that a client in the midst of its request still sees it.
+  /// Sends an error response and closes, reading on a little so that a client in the midst of its request still sees it.
   private func finish(with response: HTTPResponse) {
     if let parser {
       self.parser = nil
@@ -260,7 +260,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
     phase = .closing
     stream.write(response.head(date: server.date(), .closed))
     if case .bytes(let bytes) = response.body, !isHead { stream.write(bytes) }
-    stream.finish(withinMilliseconds: server.configuration.lingerMilliseconds)
+    finishStream(withinMilliseconds: server.configuration.lingerMilliseconds)
   }
 
   private func upgrade(_ request: HTTPRequest, _ route: WebSocketRoute, isAsked: Bool) -> WebSocketTransport? {
@@ -311,7 +311,11 @@ final class HTTPConnection: StreamHandler, SweepMember {
 
   private func finishIdle() {
     phase = .closing
-    stream.finish(withinMilliseconds: server.configuration.lingerMilliseconds)
+    finishStream(withinMilliseconds: server.configuration.lingerMilliseconds)
+  }
+
+  private func finishStream(withinMilliseconds milliseconds: Int) {
+    stream.finish(withinMilliseconds: milliseconds, readingAtMost: server.configuration.lingerBytes)
   }
 
   func abort() { cut() }

@@ -26,6 +26,8 @@ public struct HTTPServerConfiguration: Sendable {
   public var writeMilliseconds = 30_000
   /// How long an erring client is read on after its error response, so that it can still see it.
   public var lingerMilliseconds = 2_000
+  /// Bytes that are read, and dropped, of a client after its last response. One that sends more is reset a second later.
+  public var lingerBytes = 16_384
   /// Between two looks at all deadlines.
   public var sweepMilliseconds = 1_000
   /// What `Retry-After` says with 503 and 429 when there are too many connections, in seconds: up to twice this, by lot, so that those

@@ -22,6 +22,9 @@ public struct WebSocketConfiguration: Sendable {
   public var pongMilliseconds = 10_000
   /// How long a peer may take to answer a close frame, and to close the connection after it.
   public var closeMilliseconds = 5_000
+  /// Bytes that are read, and dropped, of a peer after both close frames, or after an error. One that sends more is reset a second later.
+  /// While its close frame is awaited one message more is read, for a peer that was in the midst of it.
+  public var closeBytes = 16_384
 
   /// The defaults.
   public init() {}

@@ -37,6 +37,8 @@ public class WebSocketConnection {
   private var closeCode = WebSocketCloseCode.abnormal
   private var assembly = MessageAssembly()
   var sweepSlot: Int32 = -1
+  /// Bytes received while the peer's close frame is awaited.
+  private var closingBytes: Int32 = 0
   private var reader: FrameReader?
   private var lastHeard: UInt64 = 0
   private var lastPong: WebSocketFrame?
@@ -126,7 +128,7 @@ public class WebSocketConnection {
       switch reader.next() {
       case .needsMore:
         if reader.isBetweenFrames { endpoint.giveBack(reader) } else { self.reader = reader }
-        return
+        return countWhileClosing(bytes.count)
       case .broken: return fail(WebSocketEnd(.protocolViolation, .protocolError, "a frame that is none"))
       case .chunk(let chunk):
         take(chunk)
@@ -134,6 +136,15 @@ public class WebSocketConnection {
         guard phase == .open || phase == .closing else { return }
       }
     }
+  }
+
+  /// A peer that is told to close and sends on and on is not read for as long as it may take.
+  private func countWhileClosing(_ bytes: Int) {
+    guard phase == .closing else { return }
+    closingBytes += Int32(bytes)
+    guard closingBytes > endpoint.configuration.maximumMessageBytes + endpoint.configuration.closeBytes else { return }
+    report(WebSocketEnd(.closeUnanswered, closeCode, closeReason))
+    finish()
   }
 
   private func take(_ chunk: FrameReader.Chunk) {
@@ -194,7 +205,7 @@ public class WebSocketConnection {
     phase = .finishing
     reader = nil
     endpoint.sweep.set(Sweep.never, for: self)
-    stream.finish(withinMilliseconds: endpoint.configuration.closeMilliseconds)
+    stream.finish(withinMilliseconds: endpoint.configuration.closeMilliseconds, readingAtMost: endpoint.configuration.closeBytes)
   }
 
   private func discardPending() {
