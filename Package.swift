@@ -91,7 +91,7 @@ let package = Package(
     tests("RedisTests", ["Redis", "EventLoop", "TestSupport"]),
     tests("NotificationsTests", ["Notifications", "JSON", "TestSupport"]),
     tests("StoreTests", ["Store", "Redis", "EventLoop", "JSON", "Notifications", "TestSupport"]),
-    tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "Notifications", "TestSupport"]),
+    tests("WorkerTests", ["Worker", "EventLoop", "HTTP", "Kafka", "Notifications", "TestSupport"]),
     tests("ExtensionsTests", ["Extensions", "Cryptography", "EventLoop", "HTTP", "JSON", "Notifications", "TestSupport"]),
     tests(
       "TransformTests",

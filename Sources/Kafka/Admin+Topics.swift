@@ -33,6 +33,8 @@ public struct TopicDescription: Sendable, Hashable {
     public var replicas: Int
     /// How many of them are in step.
     public var inSync: Int
+    /// The brokers that have those.
+    public var inSyncBrokers: [Int32] = []
   }
 
   /// Its name.
@@ -120,6 +122,29 @@ extension Admin {
     try await settings(RD_KAFKA_RESOURCE_BROKER, String(id), "describe the settings of broker \(id)")
   }
 
+  /// Whether a broker answers at all, within three seconds; nil where it does, and refuses to be asked.
+  public func answers(broker id: Int32) async -> Bool? {
+    let operation = "ask broker \(id) for an answer"
+    do throws(KafkaError) {
+      return try await call(operation) { client throws(KafkaError) in
+        var resource = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, String(id))
+        defer { rd_kafka_ConfigResource_destroy(resource) }
+        // One setting is the smallest answer.
+        rd_kafka_ConfigResource_set_config(resource, "broker.id", "")
+        return try Self.request(
+          client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, operation, 3_000,
+          send: { queue, options in rd_kafka_DescribeConfigs(client, &resource, 1, options, queue) },
+          take: { event -> Bool? in
+            var count = 0
+            let resources = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &count)
+            return rd_kafka_ConfigResource_error(resources?[0]) == RD_KAFKA_RESP_ERR_NO_ERROR ? true : nil
+          })
+      }
+    } catch {
+      return [.clusterNotAuthorized, .topicNotAuthorized, .unsupported].contains(error.code) ? nil : false
+    }
+  }
+
   private func settings(_ kind: rd_kafka_ResourceType_t, _ name: String, _ operation: String) async throws(KafkaError) -> [String: String] {
     try await ask(operation) { client, timeout throws(KafkaError) in
       var resource = rd_kafka_ConfigResource_new(kind, name)
@@ -171,7 +196,8 @@ extension Admin {
       let partitions = (0..<Int(topic.partition_cnt)).map { number in
         let partition = topic.partitions[number]
         return TopicDescription.Partition(
-          id: partition.id, leader: partition.leader, replicas: Int(partition.replica_cnt), inSync: Int(partition.isr_cnt))
+          id: partition.id, leader: partition.leader, replicas: Int(partition.replica_cnt), inSync: Int(partition.isr_cnt),
+          inSyncBrokers: (0..<Int(partition.isr_cnt)).map { partition.isrs[$0] })
       }
       let name = String(cString: topic.topic)
       cluster.topics[name] = TopicDescription(name: name, partitions: partitions.sorted { $0.id < $1.id })

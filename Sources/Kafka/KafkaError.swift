@@ -35,7 +35,13 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let topicExists = Code(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
     /// The broker does not know this request.
     public static let unsupported = Code(RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
-    /// The record is larger than the broker or the configuration allows.
+    /// This client may not do that with the topic.
+    public static let topicNotAuthorized = Code(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
+    /// This client may not do that with the cluster.
+    public static let clusterNotAuthorized = Code(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
+    /// Fewer copies of the partition are in step than `min.insync.replicas` asks for: nothing can be written to it.
+    public static let notEnoughReplicas = Code(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS)
+    /// The record, or the batch that it was sent in, is larger than the broker or the configuration allows.
     public static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     /// The record was thrown away before it was sent, by `Producer.close`.
     public static let purged = Code(RD_KAFKA_RESP_ERR__PURGE_QUEUE)
@@ -124,7 +130,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     case .unknownTopicOrPartition, .unknownTopic, .unknownPartition: "create the topic, or correct its name or partition"
     case .topicExists: "nothing need be done, unless its partitions differ from those wanted"
     case .queueFull: "wait until records have been delivered, then try again"
-    case .messageTooLarge: "make the record smaller, or raise message.max.bytes here and on the broker"
+    case .messageTooLarge: "make the record smaller, or raise max.message.bytes of the topic and message.max.bytes here"
     case .unconfirmed: "the record may be in the topic or not; look for it, or try again"
     case .illegalGeneration, .unknownMember, .notOwned:
       "another member may have the partition; what was not committed is read again there"

@@ -27,8 +27,13 @@ public final class Producer {
     /// number of requests may wait for a broker's answer (five otherwise, of one partition each), and the client has no fatal errors.
     public var isIdempotent = true
     /// Whether what is `unconfirmed` is given again, behind what came after it, where it may then be twice: for records of which neither the
-    /// order nor the number matters. It never is for what `send` waits for, nor while it closes.
+    /// order nor the number matters. It never is for what `send` waits for, nor while it closes. A record that a broker refused with a batch
+    /// that was too large is given again in the same way, alone: it is reported as `messageTooLarge` only when it is refused alone.
     public var givesAgain = false
+    /// What the brokers take as one batch of the topics that it is for, in bytes; see `WriteLimits`.
+    public var batchBytes = WriteLimits.standardBatchBytes
+    /// Whether each batch has one record.
+    var isAlone = false
     /// How long sending is tried before the report says `messageTimedOut`, in milliseconds.
     public var messageTimeoutMilliseconds = 60_000
     /// Records that may be in flight; `produce` says `full` beyond.
@@ -82,6 +87,7 @@ public final class Producer {
   private static let awaitedBit: UInt64 = 1 << 63
 
   private let client: ClientHandle
+  private let configuration: KafkaConfiguration
   private let options: Options
   private var handler: (any ProducerHandler)?
   private let events: OpaquePointer
@@ -94,10 +100,18 @@ public final class Producer {
   private var reports: [DeliveryReport] = []
   private var owesRoom = false
   private var topics: [String: ProducerTopic] = [:]
-  private var awaited: [UInt64: CheckedContinuation<Result<DeliveryReport, KafkaError>, Never>] = [:]
+  private var awaited: [UInt64: Awaited] = [:]
+  /// Made when a broker refuses a batch that is too large.
+  private var alone: SingleRecordSender?
   private var lastAwaited: UInt64 = 0
   private var flushing: [CheckedContinuation<Void, Never>] = []
   private let ended = Latch()
+
+  /// What `send` waits for.
+  private struct Awaited {
+    let continuation: CheckedContinuation<Result<DeliveryReport, KafkaError>, Never>
+    let mayGoAlone: Bool
+  }
 
   /// Makes a producer.
   ///
@@ -107,6 +121,7 @@ public final class Producer {
   {
     loop.preconditionOnLoop()
     self.loop = loop
+    self.configuration = configuration
     self.options = options
     let object = try configuration.object(
       defaults: [
@@ -117,6 +132,7 @@ public final class Producer {
         "linger.ms": String(options.lingerMilliseconds),
         "message.timeout.ms": String(options.messageTimeoutMilliseconds),
         "batch.num.messages": "10000",
+        "batch.size": String(Self.batchSize(options.batchBytes)),
         "partitioner": "murmur2_random",
         "socket.nagle.disable": "true",
         // The bounds are kept here, so that `full` is said before headers are given away; librdkafka's lie beyond.
@@ -149,6 +165,10 @@ public final class Producer {
     fields.deallocate()
     scratch.deallocate()
   }
+
+  /// What a batch may have before compression, so that no broker refuses one of several records: librdkafka counts the request around it,
+  /// too, and sends no batch compressed that gets larger by it.
+  private static func batchSize(_ limit: Int) -> Int { min(1_000_000, max(1, limit - 512)) }
 
   /// The handle of a topic; the same name gives the same one. It asks no broker whether the topic exists.
   public func topic(_ name: String) throws(KafkaError) -> ProducerTopic {
@@ -266,10 +286,13 @@ public final class Producer {
 
   /// Produces one record and waits for its report: for cold paths.
   ///
+  /// - Parameter mayGoAlone: whether it is sent once more, alone, when a broker refuses it with its batch, and behind what was produced
+  ///   meanwhile.
   /// - Returns: the record's partition and offset.
   /// - Throws: the failure; `queueFull` when there is no room.
   public func send(
-    _ topic: ProducerTopic, partition: Int32? = nil, key: [UInt8]?, value: [UInt8]?, headers: RecordHeaders? = nil, timestamp: Int64? = nil
+    _ topic: ProducerTopic, partition: Int32? = nil, key: [UInt8]?, value: [UInt8]?, headers: RecordHeaders? = nil,
+    timestamp: Int64? = nil, mayGoAlone: Bool = false
   ) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
     loop.preconditionOnLoop()
     let result: Result<DeliveryReport, KafkaError> = await withCheckedContinuation { continuation in
@@ -282,7 +305,7 @@ public final class Producer {
           withOptionalBytes(value) { value in give(topic, partition, key, value, headers, timestamp, opaque) }
         } : .full
       switch outcome {
-      case .taken: awaited[opaque] = continuation
+      case .taken: awaited[opaque] = Awaited(continuation: continuation, mayGoAlone: mayGoAlone)
       case .full: continuation.resume(returning: .failure(KafkaError(.queueFull, "produce to \(topic.name)")))
       case .refused(let error): continuation.resume(returning: .failure(error))
       }
@@ -309,6 +332,10 @@ public final class Producer {
         break
       }
     }
+    tellOfRoom()
+  }
+
+  private func tellOfRoom() {
     if owesRoom, state == .open, inFlight <= options.maximumRecords / 2, bytesInFlight <= options.maximumBytes / 2 {
       owesRoom = false
       handler?.producerHasRoom()
@@ -340,17 +367,52 @@ public final class Producer {
           failure = isGivenAgain ? giveAgain(pointer) : .unconfirmed
           if failure == nil { continue }
         }
-        reported += 1
-        inFlight -= 1
-        bytesInFlight -= message.len + message.key_len
-        let report = DeliveryReport(opaque: opaque, partition: message.partition, offset: message.offset, failure: failure)
-        if !isAwaited {
-          reports.append(report)
-        } else {
-          awaited.removeValue(forKey: report.opaque)?.resume(returning: .success(report))
+        if failure == .messageTooLarge, isAwaited ? awaited[opaque]?.mayGoAlone == true : options.givesAgain, !options.isAlone {
+          failure = sendAlone(pointer)
+          if failure == nil { continue }
         }
+        conclude(
+          DeliveryReport(opaque: opaque, partition: message.partition, offset: message.offset, failure: failure),
+          bytes: message.len + message.key_len)
       }
       if !reports.isEmpty { handler?.producerDelivered(reports) }
+    }
+  }
+
+  /// Notes a report for the handler, or gives it to the caller of `send`.
+  private func conclude(_ report: DeliveryReport, bytes: Int) {
+    reported += 1
+    inFlight -= 1
+    bytesInFlight -= bytes
+    if report.opaque & Self.awaitedBit == 0 {
+      reports.append(report)
+    } else {
+      awaited.removeValue(forKey: report.opaque)?.continuation.resume(returning: .success(report))
+    }
+  }
+
+  /// Sends a record once more in a batch of its own, also while it closes.
+  ///
+  /// - Returns: why it was not taken, which is no word on its size; nil when it was, and its report is still to come.
+  private func sendAlone(_ message: UnsafePointer<rd_kafka_message_t>) -> KafkaError.Code? {
+    do throws(KafkaError) {
+      if alone == nil { alone = try makeAlone() }
+      return alone?.send(message)?.code
+    } catch { return error.code }
+  }
+
+  private func makeAlone() throws(KafkaError) -> SingleRecordSender {
+    onLog?(
+      KafkaLogLine(
+        severity: 4, facility: "BATCHSIZE",
+        message: "a batch was larger than the topic's max.message.bytes; its records are sent once more, each alone"))
+    return try SingleRecordSender(on: loop, configuration, options, onLog: onLog) { [unowned self] in
+      handler?.producerFailed($0)
+    } onReports: { [unowned self] sent in
+      reports.removeAll(keepingCapacity: true)
+      for (report, bytes) in sent { conclude(report, bytes: bytes) }
+      if !reports.isEmpty { handler?.producerDelivered(reports) }
+      tellOfRoom()
     }
   }
 
@@ -358,6 +420,17 @@ public final class Producer {
   private func tell(unconfirmed count: Int) {
     let text = "\(count) records were acknowledged by nothing but a later one's success, which is not believed"
     onLog?(KafkaLogLine(severity: 4, facility: "IMPLICITACK", message: text))
+  }
+
+  /// Asks how many partitions the topics have now, for `produce` refuses those that the client has not heard of.
+  public func refresh() async throws(KafkaError) {
+    loop.preconditionOnLoop()
+    try await client.ask("ask for the topics' partitions", for: 5_000) { client, timeout throws(KafkaError) in
+      var metadata: UnsafePointer<rd_kafka_metadata>?
+      // Without a topic it asks for all that the client uses.
+      try check(rd_kafka_metadata(client, 0, nil, &metadata, timeout), "ask for the topics' partitions")
+      if let metadata { rd_kafka_metadata_destroy(metadata) }
+    }
   }
 
   // MARK: Flushing and closing
@@ -389,6 +462,7 @@ public final class Producer {
     loop.preconditionOnLoop()
     guard state != .closed else { return }
     rd_kafka_purge(client.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)
+    alone?.purge()
   }
 
   /// Sends what is in flight, gives all reports, purges what remains, and frees everything off the loop; call it from the loop's actor.
@@ -406,11 +480,13 @@ public final class Producer {
       isComplete = await flush(withinMilliseconds: 1_000) && false
     }
     serve()
+    await alone?.close(withinMilliseconds: 1_000)
+    alone = nil
     state = .closed
     let unreported = awaited
     awaited = [:]
-    for (opaque, continuation) in unreported {
-      continuation.resume(returning: .success(DeliveryReport(opaque: opaque, partition: -1, offset: -1, failure: .purgedInFlight)))
+    for (opaque, awaited) in unreported {
+      awaited.continuation.resume(returning: .success(DeliveryReport(opaque: opaque, partition: -1, offset: -1, failure: .purgedInFlight)))
     }
     for topic in topics.values {
       if let pointer = topic.pointer { rd_kafka_topic_destroy(pointer) }

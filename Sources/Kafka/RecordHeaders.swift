@@ -50,10 +50,13 @@ public final class RecordHeaders {
   }
 
   /// Starts with all headers of a consumed record, in place of those here.
-  public func copy(from record: RecordView) {
+  public func copy(from record: RecordView) { copy(from: record.message) }
+
+  /// Starts with all headers of a message of librdkafka, in place of those here.
+  func copy(from message: UnsafePointer<rd_kafka_message_t>) {
     removeAll()
     var headers: OpaquePointer?
-    guard rd_kafka_message_headers(record.message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
+    guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return }
     pointer = rd_kafka_headers_copy(headers)
     count = rd_kafka_header_cnt(headers)
   }

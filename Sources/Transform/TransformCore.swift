@@ -42,7 +42,7 @@ final class TransformCore: TransformTaskRunner {
     markers = Markers(shards)
     crashes = CrashLoopDetector(on: loop, CrashLoops(shards), settings.turns, healthyMilliseconds: settings.healthyMilliseconds)
     checkpoints = Checkpoints(markers, crashes, settings.topics)
-    lag = LaneLag(on: loop, settings, checkpoints, logger: logger, metrics: metrics)
+    lag = LaneLag(on: loop, settings, checkpoints, logger: logger, health: health, metrics: metrics)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
     crashes.owner = self
     lag.owner = self
@@ -54,13 +54,19 @@ final class TransformCore: TransformTaskRunner {
     applications.owner = self
     watch.start()
     health.set("kafka", ready: false, GroupMember.waitsForPartitions)
-    // A delivery may come twice, and late: the mailbox knows better.
-    let producers = try await LaneProducers(on: loop, settings.kafka, promptMayRepeat: true, handler: self) { [logger] in logger.log($0) }
-    self.producers = producers
-    lag.producers = producers
     let admin = try Admin(settings.kafka)
     self.admin = admin
-    let journal = try Journal(on: loop, settings, producer: producers.patient, metrics: metrics)
+    let names = settings.topics
+    let (prompt, patient) = ([names.deliveries], [names.events, names.journal, names.deadLetters])
+    let limits = try await admin.writeLimits(of: prompt + patient, logger: logger)
+    // A delivery record may arrive twice or late. The device's mailbox decides what is shown.
+    let producers = try await LaneProducers(
+      on: loop, settings.kafka, limits, topics: (prompt, patient), promptMayRepeat: true, handler: self
+    ) { [logger] in logger.log($0) }
+    self.producers = producers
+    lag.producers = producers
+    let journal = try Journal(
+      on: loop, settings, producer: producers.patient, limit: limits.batchBytes(of: names.journal), metrics: metrics)
     self.journal = journal
     journal.owner = self
     let outcomes = try Outcomes(
@@ -79,7 +85,7 @@ final class TransformCore: TransformTaskRunner {
     plan.show(settings, in: metrics)
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     let member = GroupMember(
-      on: loop, settings, plan, state: state, checkpoints: checkpoints, health: health, logger: logger, metrics: metrics.clients)
+      on: loop, settings, plan, state: state, checkpoints: checkpoints, health: health, logger: logger, metrics: metrics)
     member.owner = self
     self.member = member
     let comparison = MarkerComparison(on: loop, checkpoints, state, member, admin, settings.topics, logger: logger)
@@ -131,6 +137,8 @@ final class TransformCore: TransformTaskRunner {
     case .inspectRedis: await watch.inspect()
     case .askForApplications: if let admin { await applications.ask(admin) }
     case .askForLogs: if let admin { await lag.ask(admin) }
+    case .askForPartitions:
+      if let admin, let producers { await member?.askForPartitions(admin, journal: producers.patient) }
     case .askForMembers: if let admin { await member?.askForMembers(admin) }
     case .takeTurn: intake?.turnCame()
     }
@@ -310,6 +318,7 @@ extension TransformCore: JournalOwner {
 
   /// Without a journal no request is finished, so intake stops by itself when all slots are taken.
   func journalFailed(_ error: KafkaError.Code?) {
+    let error = error.map { KafkaError($0, "write to \(settings.topics.journal)") }
     health.set("journal", ready: error == nil, error.map { "Kafka does not take the journal: \($0)" } ?? "")
     if let error { logger.warning("Kafka does not take the journal; it is sent again", ["error": "\(error)"]) }
   }
@@ -321,6 +330,8 @@ extension TransformCore: ProducerHandler {
     for report in reports {
       switch OutcomePurpose(opaque: report.opaque) {
       case .record(let slot): pipeline?.reported(slot, failure: report.failure)
+      case .letter(let slot): pipeline?.letterReported(slot, failure: report.failure)
+      case .letterEvent(let slot): pipeline?.letterEventReported(slot, failure: report.failure)
       case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
       case .journal(let number): journal?.reported(number, failure: report.failure)
       case nil: if report.failure != nil { metrics.deliveriesLost.increment() }
@@ -345,7 +356,8 @@ extension TransformCore: ConsumerHandler {
   func consumerAssigned(_ assigned: [AssignedPartition]) {
     member?.committer?.assigned(assigned)
     health.set("kafka", ready: true)
-    intake?.assigned(assigned)
+    intake?.assigned(assigned, unjournaled: member?.unjournaled(among: assigned) ?? [])
+    member?.tellUnjournaled()
   }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
@@ -372,6 +384,7 @@ extension TransformCore: ConsumerHandler {
   /// Partitions have gone, not before what was in flight of them is finished, or nobody waits for it any more: over that the process may end.
   private func left(_ partitions: [AssignedPartition], isLost: Bool) {
     intake?.left(partitions, isLost: isLost)
+    member?.tellUnjournaled()
     checkpoints.left(partitions)
     pipeline?.dropEndedSoon()
   }

@@ -25,6 +25,7 @@ public final class TransformMetrics: Sendable {
   let inFlightLimit: Gauge
   let inFlightBytes: Gauge
   let inFlightBytesLimit: Gauge
+  let unjournaledPartitions: Gauge
   let missed: Counter
   let partitions: Gauge
   let clients: ClientMetrics
@@ -66,6 +67,7 @@ public final class TransformMetrics: Sendable {
     missed = registry.make(MetricNames.missed)
     // Each lane knows the same of them.
     partitions = registry.shared(MetricNames.partitions)
+    unjournaledPartitions = registry.shared(MetricNames.unjournaledPartitions)
     self.registry = registry
     clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
     transformed = registry.make(MetricNames.transformed)

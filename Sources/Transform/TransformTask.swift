@@ -14,6 +14,8 @@ enum TransformTask: Sendable {
   case askForApplications
   /// Brokers are asked where logs begin and end.
   case askForLogs
+  /// The brokers are asked how many partitions the topics have.
+  case askForPartitions
   /// The brokers are asked who has which partition.
   case askForMembers
   /// The lane's turn with a group of records that may end the process has come.

@@ -19,6 +19,9 @@ public import Kafka
 /// readers drop repeats, as they must after a worker's end; the journal is read as a union; a dead letter that is redriven twice is judged once.
 /// So `patient` is no idempotent producer, of which librdkafka lets no more than five requests, each of one partition, wait for a broker's
 /// answer: with 200 ms to Kafka and back those are 25 requests a second, whatever waits for them.
+///
+/// A batch of either is no larger than the smallest `max.message.bytes` of the topics that it writes to. Where that was lowered since, or is
+/// not known, a refused batch is sent once more record by record: see `Producer.Options.givesAgain`.
 public struct LaneProducers {
   /// Records that each of the two has in flight at most: four for each of a transform lane's unfinished requests.
   public static let maximumRecords = 400_000
@@ -31,11 +34,13 @@ public struct LaneProducers {
   /// Makes both, or none.
   ///
   /// - Parameters:
+  ///   - limits: what the brokers take as one batch.
+  ///   - topics: those that each of the two writes to.
   ///   - promptMayRepeat: what goes by the prompt one may come twice or change its order, too.
   ///   - handler: gets the reports of both.
   public init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, promptMayRepeat: Bool = false, handler: any ProducerHandler,
-    onLog: @escaping (KafkaLogLine) -> Void
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ limits: WriteLimits, topics: (prompt: [String], patient: [String]),
+    promptMayRepeat: Bool = false, handler: any ProducerHandler, onLog: @escaping (KafkaLogLine) -> Void
   ) async throws(KafkaError) {
     var options = Producer.Options()
     options.lingerMilliseconds = 5
@@ -43,9 +48,11 @@ public struct LaneProducers {
     // Responses have the ids that their devices gave them, and a takeover the generation that it ends.
     options.givesAgain = true
     options.maximumRecords = Self.maximumRecords
+    options.batchBytes = limits.batchBytes(ofEach: topics.prompt)
     prompt = try Producer(on: loop, kafka, options, handler: handler)
     options.lingerMilliseconds = 50
     options.isIdempotent = false
+    options.batchBytes = limits.batchBytes(ofEach: topics.patient)
     do throws(KafkaError) {
       patient = try Producer(on: loop, kafka, options, handler: handler)
     } catch {
@@ -55,11 +62,21 @@ public struct LaneProducers {
     for producer in [prompt, patient] { producer.onLog = onLog }
   }
 
-  /// Shows how full they are; to be called from time to time.
-  public func show(in metrics: ClientMetrics) {
-    metrics.prompt.show(prompt)
-    metrics.patient.show(patient)
+  /// Shows how full they are, and whether Kafka acknowledges what they send; to be called once a second.
+  public func show(in metrics: ClientMetrics, _ health: Health) {
+    let now = SteadyClock.milliseconds()
+    let ages = [(prompt, metrics.prompt), (patient, metrics.patient)].map { producer, cells in
+      let age = producer.oldestInFlight(at: now)
+      cells.show(producer, age: age)
+      return age
+    }
+    let age = ages.max() ?? 0
+    health.set(
+      "kafka-writes", ready: age < Self.slowMilliseconds, "Kafka has not acknowledged a record for \(age / 1000) s; it is sent again")
   }
+
+  /// How long Kafka may take with a record, in milliseconds. Brokers that start again, and elections, take less.
+  private static let slowMilliseconds: Int64 = 20_000
 
   /// Waits until nothing is in flight, or the time has passed; call it from the loop's actor.
   public func flush(withinMilliseconds milliseconds: Int) async {

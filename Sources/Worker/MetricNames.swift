@@ -171,6 +171,10 @@ public enum MetricNames {
   /// Partitions that there are.
   public static let partitions = Metric<Gauge>(
     "carillon_transform_partitions", "Partitions of requests and devices that there are, for all workers together.")
+  /// Partitions of requests that wait for the journal.
+  public static let unjournaledPartitions = Metric<Gauge>(
+    "carillon_transform_partitions_without_journal",
+    "Partitions of requests that wait, since the journal has no partition of their number.")
   /// How long a topic keeps its records.
   public static let retention = Metric<Gauge>(
     "carillon_topic_retention_seconds",

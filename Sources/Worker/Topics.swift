@@ -32,6 +32,11 @@ public struct Topics: Sendable, Hashable {
   /// All of them.
   public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications] }
 
+  /// What transform workers write to.
+  public var ofTransformWorkers: [String] { [deliveries, events, journal, deadLetters] }
+  /// What fan-out workers write to.
+  public var ofFanOutWorkers: [String] { [deliveries, events, devices] }
+
   /// How many partitions a topic is created with, where most have so many.
   ///
   /// The stops of applications have one order, and a worker makes sure with one question that it knows all of them.
@@ -55,10 +60,15 @@ public struct Topics: Sendable, Hashable {
 
   /// How the settings of a topic differ from what it would be created with; what the broker does not tell is left out.
   public func differences(of topic: String, settings: [String: String]) -> [String] {
-    configuration(of: topic).sorted { $0.key < $1.key }.compactMap { name, wanted in
+    var differences = configuration(of: topic).sorted { $0.key < $1.key }.compactMap { name, wanted -> String? in
       guard let actual = settings[name], !Self.suffices(name, actual, for: wanted) else { return nil }
       return "has \(name)=\(actual), not \(wanted)"
     }
+    // What producers may publish is the operator's own choice.
+    if topic != requests, let bytes = settings["max.message.bytes"].flatMap({ Int($0) }), bytes < Self.neededBatchBytes {
+      differences.append("has max.message.bytes=\(bytes), and one record may need \(Self.neededBatchBytes)")
+    }
+    return differences
   }
 
   /// To keep records longer than is needed is the operator's own choice.

@@ -5,13 +5,13 @@ import TestSupport
 import Testing
 
 extension ClusterTests {
-  /// Kafka or Redis is gone for a while, or Redis has no memory left, `CARILLON_AWAY_SECONDS` long (3 by default).
+  /// Kafka or Redis is gone for a while, or takes no writes, `CARILLON_AWAY_SECONDS` long (3 by default).
   @Suite(
     .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
     .enabled(
       if: ClusterFixture.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER"))
   struct DependencyTests {
-    @Test(arguments: ["kafka-killed", "kafka-hangs", "redis-killed", "redis-hangs", "redis-full"])
+    @Test(arguments: ["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full"])
     func workPausesIsNotReadyAndResumesByItself(_ part: String) async throws {
       let seconds = ProcessInfo.processInfo.environment["CARILLON_AWAY_SECONDS"].flatMap { Int($0) } ?? 3
       try await ClusterFixture.with(.embedded) { cluster in

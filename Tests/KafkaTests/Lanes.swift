@@ -260,10 +260,13 @@ actor ProducerLane {
     try opaques.map { if case .taken = try produce(topic, "x", opaque: $0) { true } else { false } }
   }
 
-  func send(_ topic: String, key: String?, _ text: String?, partition: Int32? = nil) async throws -> (partition: Int32, offset: Int64)? {
+  func send(
+    _ topic: String, key: String?, _ text: String?, partition: Int32? = nil, mayGoAlone: Bool = false
+  ) async throws -> (partition: Int32, offset: Int64)? {
     guard let producer = core?.producer else { return nil }
     return try await producer.send(
-      producer.topic(topic), partition: partition, key: key.map { Array($0.utf8) }, value: text.map { Array($0.utf8) })
+      producer.topic(topic), partition: partition, key: key.map { Array($0.utf8) }, value: text.map { Array($0.utf8) },
+      mayGoAlone: mayGoAlone)
   }
 
   func flush() async -> Bool { await core?.producer?.flush(withinMilliseconds: 30_000) ?? true }

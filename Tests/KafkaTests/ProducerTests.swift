@@ -215,6 +215,75 @@ import Testing
     }
   }
 
+  /// A topic whose limit many companies set, and a producer that knows it, or takes it for the default.
+  private func withSmallLimit(
+    known: Bool, givingAgain: Bool, _ body: @Sendable (_ kafka: KafkaFixture, _ lane: ProducerLane, _ topic: String) async throws -> Void
+  ) async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic(settings: ["max.message.bytes": "65536"])
+      let limits = try await kafka.admin.writeLimits(of: [topic])
+      try #require(limits.batchBytes == [topic: 65_536])
+      let lane = ProducerLane()
+      var options = Producer.Options()
+      options.lingerMilliseconds = 200
+      options.givesAgain = givingAgain
+      if known { options.batchBytes = limits.batchBytes(ofEach: [topic]) }
+      try await lane.open(kafka.configuration, options)
+      do { try await body(kafka, lane, topic) } catch {
+        await lane.end()
+        throw error
+      }
+      await lane.end()
+    }
+  }
+
+  private static let sound = String(repeating: "x", count: 300)
+
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  func `no batch of sound records is larger than its topic takes`() async throws {
+    try await withSmallLimit(known: true, givingAgain: false) { _, lane, topic in
+      for number in 0..<4_000 { _ = try await lane.produce(topic, Self.sound, opaque: UInt64(number)) }
+      #expect(await lane.flush())
+      #expect(await lane.reports.count { $0.failure == nil && $0.offset >= 0 } == 4_000)
+    }
+  }
+
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  func `a refused batch blames only the record that is refused alone`() async throws {
+    try await withSmallLimit(known: false, givingAgain: true) { kafka, lane, topic in
+      for number in 0..<1_000 {
+        let text = number == 500 ? String(repeating: "x", count: 100_000) : "\(number) \(Self.sound)"
+        _ = try await lane.produce(topic, text, opaque: UInt64(number))
+      }
+      #expect(await lane.flush())
+      let reports = await lane.reports
+      #expect(reports.map(\.opaque).sorted() == Array(0..<1_000), "each record has one report")
+      #expect(reports.filter { $0.failure != nil }.map { [$0.opaque, UInt64($0.failure?.rawValue ?? 0)] } == [[500, 10]])
+      let numbers = try await kafka.records(of: topic, count: 999).compactMap { $0.text.split(separator: " ").first.flatMap { Int($0) } }
+      #expect(numbers.sorted() == (0..<1_000).filter { $0 != 500 })
+      #expect(await lane.inFlight == 0)
+      #expect(await lane.close())
+    }
+  }
+
+  @Test func `an awaited record that its batch was refused for goes alone only where its sender allows that`() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let topic = try await kafka.topic()
+      let lane = ProducerLane()
+      try await lane.open(kafka.configuration)
+      try kafka.embedded?.failNext(.produce, with: [.messageTooLarge])
+      let error = await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "stays behind") }
+      #expect(error?.code == .messageTooLarge)
+      try kafka.embedded?.failNext(.produce, with: [.messageTooLarge])
+      #expect(try await lane.send(topic, key: nil, "goes alone", mayGoAlone: true) != nil)
+      try kafka.embedded?.failNext(.produce, with: [.messageTooLarge, .messageTooLarge])
+      let blame = await #expect(throws: KafkaError.self) { try await lane.send(topic, key: nil, "is too large", mayGoAlone: true) }
+      #expect(blame?.code == .messageTooLarge)
+      await lane.end()
+      #expect(try await kafka.records(of: topic, count: 1).map(\.text) == ["goes alone"])
+    }
+  }
+
   @Test func closingDoesNotHangWithRecordsInFlight() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let topic = try await kafka.topic()

@@ -38,6 +38,7 @@ import Testing
     }
     #expect(members("deadLetterHeaders") == Set(DeadLetterHeader.allCases.map(\.rawValue)))
     #expect(members("deadLetterStateHeaders") == Set(LetterStateHeader.allCases.map(\.rawValue)))
+    #expect(members("deadLetterClaimHeaders") == Set(LetterClaimHeader.allCases.map(\.rawValue)))
     let states = document["components", "schemas", "deadLetterStateHeaders", "properties", "carillon-dead-letter-state", "enum"]
     #expect(states?.elements?.compactMap(\.stringValue) == LetterState.Kind.allCases.map(\.rawValue))
     #expect(members("eventHeaders") == Set(EventHeader.allCases.map(\.rawValue)))
@@ -54,6 +55,15 @@ import Testing
     ] {
       let headers = JSONValue.object(state.headers.map { JSONValue.Member(key: $0.name, value: .string($0.value)) })
       #expect(document.faults(of: headers, as: "deadLetterStateHeaders").isEmpty)
+    }
+  }
+
+  @Test func `every claim on the dead letters fits its schema`() {
+    for kind in [LetterClaim.Kind.begins(after: nil), .begins(after: 17), .goesOn, .ends] {
+      let claim = LetterClaim(kind, run: "ab12", by: "ada@shop", at: 1_700_000_000_123)
+      #expect(LetterClaim(headers: claim.headers) == claim)
+      let headers = JSONValue.object(claim.headers.map { JSONValue.Member(key: $0.name, value: .string($0.value)) })
+      #expect(document.faults(of: headers, as: "deadLetterClaimHeaders").isEmpty)
     }
   }
 

@@ -77,9 +77,18 @@ import Worker
     #expect(
       report.problems == [
         .leaderless("t.requests", [1]), .replicasBehind("t.devices", [2]), .topicDiffers("t.events", ["has retention.ms=1, not 2"]),
-        .topicDiffers("t.journal", ["has 3 partitions, and t.requests has 4"]),
+        .lag(.unjournaled(topic: "t.requests", partitions: [3], journal: "t.journal", count: 3)),
       ])
     #expect(report.notes == [.settingsUnknown("not allowed")])
+  }
+
+  @Test func `partitions with fewer copies in step than the topic asks for cannot be written`() {
+    let report = report { kafka, _ in
+      kafka.cluster.topics[Self.topics.events]?.partitions[2].inSync = 1
+      kafka.minimumInSync = [Self.topics.events: 2]
+    }
+    let fault = WriteFault("t.events", [2], .tooFewInSync(minimum: 2))
+    #expect(report.problems == [.replicasBehind("t.events", [2]), .unwritable(fault)])
   }
 
   @Test func whatIsWrongWithTheGroupIsWrongHereToo() {

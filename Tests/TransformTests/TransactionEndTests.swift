@@ -34,7 +34,7 @@ struct TransactionEndTests {
     try await TransformFixture.with(
       before: { lane in
         try await TransactionalWriter.write([try Self.registration(tokens[0], for: "ada")], to: lane.topics.devices, on: lane.kafka)
-      }, isReal: true
+      }, real: { _ in [:] }
     ) { lane in
       try await lane.request("user:ada")
       await lane.eventually("the person's request is judged") { lane.count(.addressed) == 1 }
@@ -49,7 +49,7 @@ struct TransactionEndTests {
 
   @Test func `a rebuilt Redis has the ends of transactions in its markers`() async throws {
     let tokens = TransformFixture.tokens(in: [(0, 2)])
-    try await TransformFixture.with(isReal: true) { lane in
+    try await TransformFixture.with(real: { _ in [:] }) { lane in
       for end in [TransactionalWriter.End.committed, .aborted] {
         let registrations = try tokens.map { try Self.registration($0, for: "ada") }
         try await TransactionalWriter.write(registrations, to: lane.topics.devices, on: lane.kafka, end)
@@ -81,7 +81,7 @@ struct TransactionEndTests {
         let stop = TestRecord(key: TransformFixture.application, String(decoding: value, as: UTF8.self), partition: 0)
         try await TransactionalWriter.write([stop], to: lane.topics.applications, on: lane.kafka)
         try await TransactionalWriter.write([stop], to: lane.topics.applications, on: lane.kafka, .aborted)
-      }, isReal: true
+      }, real: { _ in [:] }
     ) { lane in
       try await lane.request("device:" + String(repeating: "a", count: 64))
       await lane.eventually("the request is filtered") { lane.count(.filtered) == 1 }
@@ -93,7 +93,7 @@ struct TransactionEndTests {
     try await TransformFixture.with(
       before: { lane in
         try await TransactionalWriter.write([try Self.registration(token, for: "ada")], to: lane.topics.devices, on: lane.kafka, .open)
-      }, isReal: true
+      }, real: { _ in [:] }
     ) { lane in
       try await lane.request("user:ada")
       await lane.eventually("the request is judged") { lane.count(.unregistered) == 1 }
@@ -106,7 +106,7 @@ struct TransactionEndTests {
   }
 
   @Test func `requests written in a transaction leave no lag`() async throws {
-    try await TransformFixture.with(isReal: true) { lane in
+    try await TransformFixture.with(real: { _ in [:] }) { lane in
       try await TransactionalWriter.write(Array(repeating: Self.request("user:nobody"), count: 3), to: lane.topics.requests, on: lane.kafka)
       try await TransactionalWriter.write([Self.request("user:nobody")], to: lane.topics.requests, on: lane.kafka, .aborted)
       await lane.eventually("the requests are judged") { lane.count(.unregistered) == 3 }

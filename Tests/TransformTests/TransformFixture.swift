@@ -51,25 +51,25 @@ actor TransformFixture {
   ///   - change: other settings than the defaults.
   ///   - before: what is done to Redis before the lane starts.
   ///   - partitions: of each topic.
+  ///   - awaitsReadiness: whether the lane is ready when `body` begins.
+  ///   - real: makes the topics on the real Kafka, with these settings by topic.
   ///   - sessionMilliseconds: about so long the embedded broker takes to give a partition to another lane, which few tests want.
-  ///   - isReal: whether it runs on the real Kafka, where there is one.
   static func with(
     _ change: @escaping @Sendable (inout TransformSettings) -> Void = { _ in },
     before: @Sendable (TransformFixture) async throws -> Void = { _ in }, partitions: Int32 = 1, sessionMilliseconds: Int = 60_000,
-    isReal: Bool = false, _ body: @Sendable (TransformFixture) async throws -> Void
+    real: (@Sendable (Topics) -> [String: [String: String]])? = nil, awaitsReadiness: Bool = true,
+    _ body: @Sendable (TransformFixture) async throws -> Void
   ) async throws {
-    try await KafkaFixture.with(embeddedOnly: !isReal) { kafka in
+    try await KafkaFixture.with(embeddedOnly: real == nil) { kafka in
       try await withRedis { redis in
         try await RedisProbe.with(redis.address) { probe in
           let fixture = try TransformFixture(
             kafka, redis, probe, partitions: partitions, sessionMilliseconds: sessionMilliseconds, change)
           var failure: (any Error)?
           do {
-            if isReal {
-              try await kafka.admin.ensureTopics(fixture.topics.all.map { TopicSpecification($0, partitions: partitions) })
-            }
+            if let real { try await fixture.makeTopics(partitions: partitions, real(fixture.topics)) }
             try await before(fixture)
-            try await fixture.start()
+            try await fixture.start(awaitsReadiness: awaitsReadiness)
             try await body(fixture)
           } catch { failure = error }
           await fixture.drain(withinMilliseconds: 0)
@@ -80,10 +80,19 @@ actor TransformFixture {
     }
   }
 
-  private func start() async throws {
+  private func makeTopics(partitions: Int32, _ settings: [String: [String: String]]) async throws {
+    try await kafka.admin.ensureTopics(
+      topics.all.map {
+        TopicSpecification(
+          $0, partitions: topics.partitions(of: $0, most: Int(partitions)) == 1 ? 1 : partitions,
+          settings: topics.configuration(of: $0).merging(settings[$0] ?? [:]) { $1 })
+      })
+  }
+
+  private func start(awaitsReadiness: Bool) async throws {
     let lane = lane
     try await Task(executorPreference: lane.loop) { try await lane.start() }.value
-    await eventually("the lane is ready") { self.health.isReady }
+    if awaitsReadiness { await eventually("the lane is ready") { self.health.isReady } }
   }
 
   /// Runs `body` beside further lanes of the same group, and gives it how they are.

@@ -76,6 +76,7 @@ enum RedriveCommand {
     if case .redrive(let edits) = action, !edits.isNew { try await check(values[ClusterSettings.name], kafka, topics) }
     var order = LetterOrder(
       action, filter, by: Machine.person, cluster: isDiscard ? ClusterSettings.defaultName : values[ClusterSettings.name])
+    order.limits = try await Admin.with(kafka) { try await $0.writeLimits(of: [topics.requests, topics.deadLetters], at: kafka) }
     order.isAgain = values[Settings.again]
     order.isDryRun = values[isDiscard ? Settings.discardsDryRun : Settings.dryRun]
     order.note = values[Settings.note]
@@ -123,11 +124,17 @@ enum RedriveCommand {
     let wayOn = order.isDryRun ? nil : "the same line goes on where it was\(order.promise)"
     return try await ReadingLog.with(kafka, loop: "dead-letters", wayOn: wayOn) { loop, log in
       let watch = OutcomeWatch(on: loop, kafka, rules)
+      let waited = Mutex(Set<String>())
       if waits != nil { try await watch.begin() }
       let redriver = DeadLetterRedriver(on: loop, kafka, rules, order) {
         log.report($0)
       } onResult: { result in
         if isJSON { StandardOutput.json(printer.json(result).text) } else { StandardOutput.line(printer.line(result)) }
+      } onWaiting: { other in
+        let isFirst = waited.withLock { $0.insert(other.run).inserted }
+        if isFirst {
+          StandardError.line("\(TerminalText.visible(other.by)) is at work on the dead letters; this line goes on when that is done")
+        }
       }
       let stopping = Task {
         guard case .signal = await signals.ending() else { return }

@@ -166,6 +166,11 @@ enum LagJSON {
     case .noLane: return [member("problem", .string("no-lane")), sentence]
     case .laneStands(let topic, let lag):
       return [member("problem", .string("lane-stands-still")), member("topic", .string(topic))] + Self.lag(lag) + [sentence]
+    case .unjournaled(let topic, let partitions, let journal, let count):
+      return [
+        member("problem", .string("without-journal")), member("topic", .string(topic)), member("partitions", numbers(partitions)),
+        member("journal", .string(journal)), member("journalPartitions", .integer(Int64(count))), sentence,
+      ]
     case .unread(let topic, let partitions):
       return [
         member("problem", .string("unread-deliveries")), member("topic", .string(topic)), member("partitions", numbers(partitions)),

@@ -18,6 +18,8 @@ enum LagWords {
     case .noLane: "no fan-out lane is alive: no device can be connected"
     case .laneStands(let topic, let lag):
       "\(topic)/\(lag.partition): lane \(TerminalText.visible(lag.lane)) of \(TerminalText.visible(lag.worker)) stands still\(lag.behind.map { " for " + TerminalText.duration($0) } ?? "") and has not taken \(TerminalText.count(Int(clamping: lag.records), "record")): its devices get nothing; look at its log, and start the worker again"
+    case .unjournaled(let topic, let partitions, let journal, let count):
+      "\(topic): \(numbers(partitions)) wait\(partitions.count == 1 ? "s" : ""), for \(journal) has only \(TerminalText.count(count, "partition")): give it as many as \(topic) has (kafka-topics --alter --partitions)"
     case .unread(let topic, let partitions):
       "\(topic): records come to \(numbers(partitions)), which no lane reads; devices find them in their mailboxes when they connect again"
     }

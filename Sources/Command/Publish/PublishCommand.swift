@@ -38,11 +38,14 @@ enum PublishCommand {
     StandardOutput.whenItFails(.useStandardError)
     let timeout = values[PublishSettings.timeout].wholeMilliseconds
     let first = min(Admin.firstAnswerMilliseconds, Int32(timeout))
-    _ = try await Admin.with(kafka, timeoutMilliseconds: first) { try await $0.partitions(of: topic, at: kafka) }
+    let batches = try await Admin.with(kafka, timeoutMilliseconds: first) { admin in
+      _ = try await admin.partitions(of: topic, at: kafka)
+      return try await admin.writeLimits(of: [topic], at: kafka)
+    }
 
     let loop = EventLoop(name: "publish")
     let lane = PublishLane(on: loop, topic: topic, isJSON: values[AnswerSettings.json])
-    try await lane.start(kafka, timeoutMilliseconds: timeout)
+    try await lane.start(kafka, batchBytes: batches.batchBytes(of: topic), timeoutMilliseconds: timeout)
     var refused = 0
     if let given {
       await lane.publish(given)

@@ -26,8 +26,10 @@ actor PublishLane {
   }
 
   /// Makes the producer.
-  func start(_ kafka: KafkaConfiguration, timeoutMilliseconds: Int) throws {
-    core = try PublishCore(on: loop, kafka, topic: topic, isJSON: isJSON, timeoutMilliseconds)
+  ///
+  /// - Parameter batchBytes: what the brokers take as one batch of the topic.
+  func start(_ kafka: KafkaConfiguration, batchBytes: Int, timeoutMilliseconds: Int) throws {
+    core = try PublishCore(on: loop, kafka, topic: topic, isJSON: isJSON, batchBytes, timeoutMilliseconds)
   }
 
   /// Gives requests to Kafka; waits while too many are unacknowledged.
@@ -62,9 +64,12 @@ private final class PublishCore: ProducerHandler {
   private var whenRoom: CheckedContinuation<Void, Never>?
   private var json = JSONWriter()
 
-  init(on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, isJSON: Bool, _ timeout: Int) throws(KafkaError) {
+  init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, isJSON: Bool, _ batchBytes: Int, _ timeout: Int
+  ) throws(KafkaError) {
     self.isJSON = isJSON
     var options = Producer.Options()
+    options.batchBytes = batchBytes
     options.maximumRecords = 10_000
     options.maximumBytes = 64 << 20
     options.messageTimeoutMilliseconds = timeout

@@ -27,7 +27,7 @@ enum ReplayCommand {
       throw UsageError(.contradiction, "--topic \(values[ReplayOptions.topic].rawValue) is not replayed: \(refusal)")
     }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-replay")
-    let settings = ReplaySettings(values)
+    var settings = ReplaySettings(values)
     let printer = ReplayPrinter(isJSON: values[AnswerSettings.json], isDryRun: settings.isDryRun)
     let (file, plan, isResumed) = try await begin(values, kafka)
     if isResumed, plan.isComplete {
@@ -35,6 +35,7 @@ enum ReplayCommand {
       printer.complete(plan)
       return .done
     }
+    settings.limits = try await Admin.with(kafka) { try await $0.writeLimits(of: [plan.destination], at: kafka) }
     printer.begins(plan, file: file?.path)
     let loop = EventLoop(name: "replay")
     let signals = StopSignals(on: loop)

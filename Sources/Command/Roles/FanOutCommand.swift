@@ -30,7 +30,7 @@ enum FanOutCommand {
         values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.descriptors, process.logger, process.metrics)
     }
     return try await process.run(
-      place, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
+      place, writing: place.topics.ofFanOutWorkers, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
       whenEnding: { await media?.server.close(withinMilliseconds: $0) }
     ) { process, number, first in
       let metrics = FanOutMetrics(process.metrics, lane: "fan-out-\(number)")

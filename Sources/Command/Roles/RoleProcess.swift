@@ -52,13 +52,15 @@ struct RoleProcess: Sendable {
   /// Runs the process.
   ///
   /// - Parameters:
+  ///   - written: the topics that its lanes write to.
   ///   - listen: says where devices connect; nil where none do.
   ///   - unreadyFor: how long its lanes go on as before when it is told to end, though it is not ready any more.
   ///   - reload: reads again what SIGHUP is to have read again; nil where that signal ends the process.
   ///   - whenEnding: ends what runs beside the lanes while they end, within so many milliseconds.
   ///   - makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
   func run(
-    _ place: ClusterPlace, listen: Setting<SocketAddress>? = nil, unreadyFor: Duration = .zero, reload: (@Sendable () -> Void)? = nil,
+    _ place: ClusterPlace, writing written: [String], listen: Setting<SocketAddress>? = nil, unreadyFor: Duration = .zero,
+    reload: (@Sendable () -> Void)? = nil,
     whenEnding: (@Sendable (Int) async -> Void)? = nil,
     makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
@@ -81,7 +83,7 @@ struct RoleProcess: Sendable {
     let adminURL = "http://\(await admin.address)"
     logger.info("operators may ask", ["admin": adminURL])
 
-    let kafka = KafkaWatch(kafka: place.kafka, logger: logger, health: health)
+    let kafka = KafkaWatch(kafka: place.kafka, topics: written, logger: logger, health: health)
     let watching = Task { await kafka.run() }
     let redis = RedisWait(on: control)
     let lanes = Lanes()

@@ -142,6 +142,8 @@ enum StatusJSON {
       return named("without-leader", member("topic", .string(topic)), member("partitions", numbers(partitions)))
     case .replicasBehind(let topic, let partitions):
       return named("replicas-behind", member("topic", .string(topic)), member("partitions", numbers(partitions)))
+    case .unwritable(let fault):
+      return named("cannot-be-written", member("topic", .string(fault.topic)), member("partitions", numbers(fault.partitions)))
     case .lag(let problem): return LagJSON.problem(problem)
     case .unreadable(let part, _): return named("redis-unreadable", member("part", .string(part.rawValue)))
     case .redisUnsuitable: return named("redis-unsuitable")

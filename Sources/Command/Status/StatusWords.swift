@@ -15,6 +15,7 @@ enum StatusWords {
       return "\(topic): \(LagWords.numbers(partitions)) can neither be read nor written, for no broker leads: is a broker away?"
     case .replicasBehind(let topic, let partitions):
       return "\(topic): not all copies of \(LagWords.numbers(partitions)) are in step: is a broker away?"
+    case .unwritable(let fault): return "nothing can be written to \(fault): are brokers away?"
     case .lag(let problem): return LagWords.problem(problem)
     case .unreadable(let part, let reason):
       let what =

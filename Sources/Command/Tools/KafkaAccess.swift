@@ -17,6 +17,19 @@ extension Admin {
       throw configuration.failure(error)
     }
   }
+
+  /// What the brokers take of those who write to these topics; says what they do not tell.
+  func writeLimits(of topics: [String], at configuration: KafkaConfiguration) async throws(Failure) -> WriteLimits {
+    do throws(KafkaError) {
+      let limits = try await writeLimits(of: topics)
+      for (topic, error) in limits.unknown.sorted(by: { $0.key < $1.key }) where error.code != .unknownTopicOrPartition {
+        StandardError.line("max.message.bytes of \(topic) is not known (\(error.message)): 1 MiB is assumed")
+      }
+      return limits
+    } catch {
+      throw configuration.failure(error)
+    }
+  }
 }
 
 extension KafkaConfiguration {

@@ -27,6 +27,8 @@ final class EventProducer {
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 64)
+  /// The registrations that wait for the one before them, by device; an entry for each device whose registration is on its way.
+  private var publishing: [String: [CheckedContinuation<Void, Never>]] = [:]
 
   init(on loop: EventLoop, _ settings: FanOutSettings, metrics: FanOutMetrics) {
     self.loop = loop
@@ -38,8 +40,13 @@ final class EventProducer {
   /// Makes Kafka's producers.
   ///
   /// - Parameter handler: gets the reports.
-  func open(handler: any ProducerHandler, logger: Logger) async throws(KafkaError) {
-    let producers = try await LaneProducers(on: loop, settings.kafka, handler: handler) { logger.log($0) }
+  func open(_ admin: Admin, handler: any ProducerHandler, logger: Logger) async throws(KafkaError) {
+    let names = settings.topics
+    let (prompt, patient) = ([names.events, names.deliveries, names.devices], [names.events])
+    let limits = try await admin.writeLimits(of: prompt, logger: logger)
+    let producers = try await LaneProducers(on: loop, settings.kafka, limits, topics: (prompt, patient), handler: handler) {
+      logger.log($0)
+    }
     do throws(KafkaError) {
       phase = .open(
         producers,
@@ -92,13 +99,36 @@ final class EventProducer {
   }
 
   /// Publishes a device's registration, or its end, and waits until Kafka has it.
+  ///
+  /// A registration whose batch was refused is sent once more. So that it never lands behind a newer one of its device, each registration
+  /// waits until the one before it has its answer.
   func publish(_ registration: [UInt8]?, of token: String) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
+    await turn(of: token)
+    defer { endTurn(of: token) }
     guard case .open(let producers, let topics) = phase else { throw KafkaError(.closed, "publish a registration") }
-    return try await producers.prompt.send(topics.devices, key: Array(token.utf8), value: registration)
+    return try await producers.prompt.send(topics.devices, key: Array(token.utf8), value: registration, mayGoAlone: true)
   }
 
-  /// Shows how full the producers are; to be called from time to time.
-  func showQueues() { if case .open(let producers, _) = phase { producers.show(in: metrics.clients) } }
+  private func turn(of token: String) async {
+    guard publishing[token] != nil else { return publishing[token] = [] }
+    await withCheckedContinuation { continuation in
+      // Asked here, for the loop may turn between a question and an await.
+      if publishing[token] == nil {
+        publishing[token] = []
+        continuation.resume()
+      } else {
+        publishing[token]?.append(continuation)
+      }
+    }
+  }
+
+  private func endTurn(of token: String) {
+    guard publishing[token]?.isEmpty == false else { return publishing[token] = nil }
+    publishing[token]?.removeFirst().resume()
+  }
+
+  /// Shows how full the producers are, and whether Kafka acknowledges what they send; to be called once a second.
+  func showQueues(_ health: Health) { if case .open(let producers, _) = phase { producers.show(in: metrics.clients, health) } }
 
   /// Waits until Kafka has all that was emitted, or the time has passed.
   func flush(withinMilliseconds milliseconds: Int) async {

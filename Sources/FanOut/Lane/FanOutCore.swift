@@ -75,7 +75,7 @@ final class FanOutCore {
   /// Connects, takes a partition, reads it from its end, and only then lets devices in; answers where they connect.
   func start() async throws -> SocketAddress {
     watchRedis()
-    try await events.open(handler: self, logger: logger)
+    try await events.open(admin, handler: self, logger: logger)
     var options = Consumer.Options()
     // For company, as in the transform stage; shorter, since takeovers come this way, too, and a delivery has waited before. An idle lane
     // fetches as often, which is most of what it does.
@@ -157,7 +157,7 @@ final class FanOutCore {
 
   private func tick() {
     sessions.tick()
-    events.showQueues()
+    events.showQueues(health)
     if let consumer, let deliveries {
       let next = [consumer.position(of: deliveries), reachedEnd].compactMap { $0 }.max()
       lag.told(next: next, taken: consumer.timestamp(of: deliveries), at: WallClock.milliseconds())

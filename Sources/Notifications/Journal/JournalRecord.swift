@@ -48,6 +48,34 @@ public struct JournalRecord: Sendable, Hashable {
     }
   }
 
+  /// Splits the value of a record into the values of two records that say the same together, each with about half of the entries.
+  ///
+  /// - Parameters:
+  ///   - value: the record's value, as a writer has made it.
+  ///   - partition: the partition that the record lies in.
+  /// - Returns: nil where there is only one entry, with no more than one device.
+  public static func split(_ value: UnsafeRawBufferPointer, partition: Int32, incarnation: UInt32) -> (first: [UInt8], second: [UInt8])? {
+    var reader = ByteReader(value)
+    guard let judgedAt = reader.varint().map({ Int64(clamping: $0) }) else { return nil }
+    let record = JournalRecord(worker: "", incarnation: incarnation, judgedAt: judgedAt)
+    var entries: [JournalEntry] = []
+    guard (try? record.forEachEntry(in: value, partition: partition, { entries.append($0) })) != nil else { return nil }
+    if entries.count == 1, case .page(let page) = entries[0].content, page.devices.count > 1 {
+      let half = page.devices.count / 2
+      var second = entries[0]
+      entries[0].content = .page(.init(devices: Array(page.devices.prefix(half))))
+      second.content = .page(.init(devices: Array(page.devices.dropFirst(half)), closing: page.closing))
+      entries.append(second)
+    }
+    guard entries.count > 1 else { return nil }
+    func written(_ entries: ArraySlice<JournalEntry>) -> [UInt8] {
+      var writer = JournalWriter(partition: partition, incarnation: incarnation)
+      for entry in entries { writer.append(entry, now: judgedAt) }
+      return writer.withValue { Array($0) }
+    }
+    return (written(entries.prefix(entries.count / 2)), written(entries.dropFirst(entries.count / 2)))
+  }
+
   private static func broken(_ field: String) -> FieldError {
     FieldError(field: field, rule: "The value of a journal record has the bytes of its layout.")
   }

@@ -85,6 +85,26 @@ public struct JournalWriter: ~Copyable {
     bytes.append(passed)
   }
 
+  /// Notes an entry that was read.
+  public mutating func append(_ entry: JournalEntry, now: Int64) {
+    switch entry.content {
+    case .request(let judgement): append(offset: entry.offset, timestamp: entry.timestamp, judgement, now: now)
+    case .page(let page):
+      append(
+        offset: entry.offset, timestamp: entry.timestamp, count: page.devices.count, closing: page.closing, now: now
+      ) { number, then in
+        var token = page.devices[number].token.text
+        token.withUTF8 { then(UnsafeRawBufferPointer($0), page.devices[number].judgement) }
+      }
+    case .extensions(let passed):
+      var encoded = ByteBuffer(capacity: 256)
+      for each in passed { each.append(to: &encoded) }
+      encoded.withUnsafeBytes {
+        append(offset: entry.offset, timestamp: entry.timestamp, extensions: $0, count: passed.count, now: now)
+      }
+    }
+  }
+
   private mutating func begin(_ offset: Int64, _ timestamp: Int64, _ now: Int64) {
     guard bytes.count == 0 else { return }
     bytes.append(varint: UInt64(clamping: now))

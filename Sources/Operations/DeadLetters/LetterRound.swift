@@ -24,8 +24,10 @@ final class LetterRound {
   {
     by = order.by
     note = order.note
-    republisher = try Republisher(on: loop, kafka, cluster: order.cluster, topic: topics.requests)
-    states = try LetterStateWriter(on: loop, kafka, topic: topics.deadLetters)
+    republisher = try Republisher(
+      on: loop, kafka, cluster: order.cluster, topic: topics.requests, batchBytes: order.limits.batchBytes(of: topics.requests))
+    states = try LetterStateWriter(
+      on: loop, kafka, topic: topics.deadLetters, batchBytes: order.limits.batchBytes(of: topics.deadLetters))
     republisher.onWritten = { [unowned self] in written($0) }
     republisher.onRoom = { [unowned self] in
       isFull = false

@@ -14,10 +14,15 @@ final class LetterStateWriter {
   private let topic: ProducerTopic
   private let headers = RecordHeaders()
 
-  /// - Parameter topic: the dead letters.
-  init(on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String) throws(KafkaError) {
+  /// - Parameters:
+  ///   - topic: the dead letters.
+  ///   - batchBytes: what the brokers take as one batch of that topic.
+  init(on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, batchBytes: Int) throws(KafkaError) {
     var options = Producer.Options()
     options.lingerMilliseconds = 20
+    options.batchBytes = batchBytes
+    // The order of states and their number do not matter.
+    options.givesAgain = true
     let reports = Reports()
     producer = try Producer(on: loop, kafka, options, handler: reports)
     self.topic = try producer.topic(topic)

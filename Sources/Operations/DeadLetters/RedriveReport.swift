@@ -1,3 +1,4 @@
+public import Kafka
 public import Notifications
 
 /// What is done with dead letters.
@@ -28,6 +29,10 @@ public struct LetterOrder: Sendable {
   public var note: String?
   /// The cluster's name, for origins.
   public var cluster: String
+  /// What the brokers take as one batch of the requests and of the dead letters.
+  public var limits = WriteLimits()
+  /// How long another run may say nothing before its letters are taken over, in milliseconds.
+  public var silenceMilliseconds: Int64 = 20_000
   /// How many of the redriven ones are to be followed; see ``OutcomeWatch``.
   public var followed = 0
 

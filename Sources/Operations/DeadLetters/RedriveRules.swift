@@ -76,9 +76,11 @@ struct RedriveRules: Sendable {
   let logs: [Int32: RequestsLog]
   /// Milliseconds since 1970.
   let now: Int64
+  /// What a record of the requests may have at most, in bytes.
+  var maximumBytes = RedriveRules.standardBytes
 
   /// What brokers take by default, less what a batch needs around a record; see `Producer`.
-  static let maximumBytes = 1_048_000
+  static let standardBytes = 1_048_000
   /// What an origin takes at most, but for an odd name of a cluster.
   private static let originBytes = 700
 
@@ -128,7 +130,7 @@ struct RedriveRules: Sendable {
     }
     if before.target == after.target, logs[source.position.partition] != nil { request.partition = source.position.partition }
     let bytes = request.record.byteCount + Self.originBytes
-    if bytes > Self.maximumBytes { throw .tooLarge(bytes: bytes) }
+    if bytes > maximumBytes { throw .tooLarge(bytes: bytes) }
     return request
   }
 

@@ -16,6 +16,7 @@ final class RedriveRun {
   private let rules: RequestRules
   private let order: LetterOrder
   private let onResult: (LetterResult) -> Void
+  private let onWaiting: (LetterClaim) -> Void
   private var search = SupersededSearch()
   private var isStopped = false
   /// Whether a letter was taken that ended workers.
@@ -23,27 +24,57 @@ final class RedriveRun {
   private var letters: [StoredLetter] = []
   private var bytes = 0
 
-  /// - Parameter onResult: told of each letter when it is done.
-  init(_ rules: RequestRules, _ order: LetterOrder, _ onResult: @escaping (LetterResult) -> Void) {
+  /// - Parameters:
+  ///   - onResult: told of each letter when it is done.
+  ///   - onWaiting: told of another run that this one waits for.
+  init(
+    _ rules: RequestRules, _ order: LetterOrder, _ onResult: @escaping (LetterResult) -> Void,
+    onWaiting: @escaping (LetterClaim) -> Void
+  ) {
     self.rules = rules
     self.order = order
     self.onResult = onResult
+    self.onWaiting = onWaiting
   }
 
   /// Ends it after what is under way.
   func stop() { isStopped = true }
 
-  /// Carries it out.
+  /// Carries it out, when no other run is at work on the letters any more.
   func carryOut(on loop: EventLoop, _ kafka: KafkaConfiguration, _ reader: TopicReader, _ admin: Admin) async throws {
+    guard !order.isDryRun else { return try await carryOut(nil, on: loop, kafka, reader, admin) }
+    let claimant = try LetterClaimant(
+      on: loop, kafka, topic: rules.topics.deadLetters, by: order.by, silence: order.silenceMilliseconds, admin, reader)
+    claimant.isStopped = { [unowned self] in isStopped }
+    claimant.onWaiting = onWaiting
+    do {
+      if try await claimant.claim() {
+        try await carryOut(claimant, on: loop, kafka, reader, admin)
+      } else {
+        report.isInterrupted = true
+      }
+    } catch {
+      await claimant.close()
+      throw error
+    }
+    await claimant.close()
+  }
+
+  /// - Parameter claimant: has the letters for this run; nil where nothing is written.
+  private func carryOut(
+    _ claimant: LetterClaimant?, on loop: EventLoop, _ kafka: KafkaConfiguration, _ reader: TopicReader, _ admin: Admin
+  ) async throws {
+    // Behind the claim, so that it finds all that earlier runs have done.
     let reading = try await LetterReading(rules, from: order.filter.time.from, admin, reader)
     let redriving = try await redriving(on: loop, kafka, admin)
-    let round = order.isDryRun ? nil : try LetterRound(on: loop, kafka, (rules.topics.requests, rules.topics.deadLetters), order)
+    let round = claimant == nil ? nil : try LetterRound(on: loop, kafka, (rules.topics.requests, rules.topics.deadLetters), order)
     round?.onDone = { [unowned self] in done($0) }
     do {
       while !reading.isAtEnd, !isStopped {
         try await reading.read(until: { [self] in isStopped || letters.count >= Self.roundLetters || bytes >= Self.roundBytes }) {
           [self] in take($0, redriving)
         }
+        if !letters.isEmpty { try await claimant?.check() }
         try await carryOut(round, redriving, reader, admin)
       }
     } catch {
@@ -71,7 +102,10 @@ final class RedriveRun {
       logs.all[$0.partition]?.since = $0.timestamp
     }
     return RedriveRules(
-      rules: rules, edits: edits, isUnchecked: order.isUnchecked, isForced: order.isForced, logs: logs.all, now: WallClock.milliseconds())
+      rules: rules, edits: edits, isUnchecked: order.isUnchecked, isForced: order.isForced, logs: logs.all,
+      now: WallClock.milliseconds(),
+      maximumBytes: min(
+        RedriveRules.standardBytes, order.limits.batchBytes(of: rules.topics.requests) - Republisher.batchOverhead))
   }
 
   /// The partitions of the requests, while they are read. Loop-confined.

@@ -60,6 +60,8 @@ public struct LagHistory: Sendable {
     let still = lanes.map { LaneLag.still(last.laneLags, living: $0, lifetimeMilliseconds: laneLifetime) } ?? []
     report.problems = Self.problems(report, deliveries: topics.deliveries, still)
     report.problems += last.openTransactions.filter { last.time - $0.since >= Self.transactionMilliseconds }.map { .openTransaction($0) }
+    let requests = last.lags.map(\.partition).filter { $0.topic == topics.requests }.map(\.partition)
+    if let problem = LagProblem(topics, requests: requests, journal: last.journalPartitions) { report.problems.append(problem) }
     return report
   }
 
@@ -105,14 +107,16 @@ public struct LagHistory: Sendable {
 
   /// The owners of the group's partitions; nil where nobody can tell.
   ///
-  /// The group gives out the requests alone: a partition of devices goes with the requests of the same number, modulo their count.
+  /// The group gives out the requests alone: a partition of devices goes with the requests of the same number, modulo the number of those
+  /// that the journal has a partition for.
   private func owners(_ sample: LagSample) -> [TopicPartition: GroupMembers.Member]? {
     guard let members = sample.members, !members.isForming else { return nil }
     var owners: [TopicPartition: GroupMembers.Member] = [:]
     for member in members.members {
       for partition in member.partitions { owners[partition] = member }
     }
-    let requests = sample.lags.count { $0.partition.topic == topics.requests }
+    let all = sample.lags.count { $0.partition.topic == topics.requests }
+    let requests = min(all, max(1, sample.journalPartitions ?? all))
     for lag in sample.lags where lag.partition.topic == topics.devices && requests > 0 {
       owners[lag.partition] = owners[TopicPartition(topics.requests, lag.partition.partition % Int32(requests))]
     }

@@ -72,6 +72,7 @@ public actor LagReader {
     if !cluster.isEmbedded {
       sample.openTransactions = try await openTransactions(in: (topics.ofGroup + [topics.applications]).flatMap { partitions($0) })
     }
+    sample.journalPartitions = cluster.topics[topics.journal]?.partitions.count
     sample.gaps = gaps
     return sample
   }

@@ -1,5 +1,6 @@
 public import Kafka
 public import Store
+import Worker
 
 /// How far a cluster is behind, as one or more samples show it.
 public struct LagReport: Sendable {
@@ -171,6 +172,22 @@ public enum LagProblem: Sendable, Hashable {
   case noLane
   /// A fan-out lane takes nothing of its partition of this topic any more, though its process runs.
   case laneStands(topic: String, LaneLag)
+  /// Partitions of the requests wait, since the journal has no partition of their number.
+  case unjournaled(topic: String, partitions: [Int32], journal: String, count: Int)
   /// Records come to partitions of deliveries that no lane reads.
   case unread(topic: String, partitions: [Int32])
+}
+
+extension LagProblem {
+  /// That the journal is too small for the requests; nil where it is not, or is missing.
+  ///
+  /// - Parameters:
+  ///   - requests: the partitions of the requests.
+  ///   - journal: how many partitions the journal has.
+  init?(_ topics: Topics, requests: [Int32], journal: Int?) {
+    guard let journal else { return nil }
+    let waiting = requests.filter { Int($0) >= journal }.sorted()
+    guard !waiting.isEmpty else { return nil }
+    self = .unjournaled(topic: topics.requests, partitions: waiting, journal: topics.journal, count: journal)
+  }
 }

@@ -48,6 +48,8 @@ public struct LagSample: Sendable {
   public var members: GroupMembers?
   /// The fan-out lanes; nil where that cannot be told.
   public var lanes: [Lanes.Listing]?
+  /// How many partitions the journal has; nil where it is missing.
+  public var journalPartitions: Int?
   /// How far those are behind whose workers tell.
   public var laneLags: [LaneLag] = []
   /// Transactions that are open.

@@ -1,6 +1,6 @@
 import EventLoop
 import Glibc
-import Kafka
+public import Kafka
 import Notifications
 
 /// How fast a replay may be.
@@ -15,6 +15,8 @@ public struct ReplaySettings: Sendable {
   public var group = "carillon-transform"
   /// Nothing is written.
   public var isDryRun = false
+  /// What the brokers take as one batch of the topic that is written to.
+  public var limits = WriteLimits()
   /// A request so young is under way, and not unfinished, in milliseconds.
   public var grace: Int64 = 30_000
   /// Where facts are put that do not fit into memory, to find out what has not come to its end.

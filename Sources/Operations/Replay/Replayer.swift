@@ -101,7 +101,10 @@ public actor Replayer {
     if isStopped { return .stopped(plan) }
     let republisher =
       settings.isDryRun
-      ? nil : try Republisher(on: loop, kafka, cluster: plan.cluster, topic: plan.destination, maximumBytes: 1 << 30)
+      ? nil
+      : try Republisher(
+        on: loop, kafka, cluster: plan.cluster, topic: plan.destination, batchBytes: settings.limits.batchBytes(of: plan.destination),
+        maximumBytes: 1 << 30)
     let run = ReplayRun(on: loop, plan, settings, rules, only: only, republisher)
     self.run = run
     if isStopped { run.stop() }

@@ -20,6 +20,9 @@ final class Republisher {
   /// The headers of the record that is written next, emptied by `write`.
   let headers = RecordHeaders()
 
+  /// What a batch and librdkafka's estimate have around one record, in bytes.
+  static let batchOverhead = 588
+
   private let cluster: String
   private let producer: Producer
   private let topic: ProducerTopic
@@ -29,17 +32,22 @@ final class Republisher {
   /// - Parameters:
   ///   - cluster: the name of the cluster, which the origins give.
   ///   - topic: where to: the requests, with an origin; other topics without.
+  ///   - batchBytes: what the brokers take as one batch of the topic.
   ///   - maximumBytes: of keys and values that may be on their way to Kafka.
   init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String, maximumBytes: Int = 64 << 20
+    on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String, batchBytes: Int = WriteLimits.standardBatchBytes,
+    maximumBytes: Int = 64 << 20
   ) throws(KafkaError) {
     self.cluster = cluster
     var options = Producer.Options()
     options.lingerMilliseconds = 20
     options.maximumRecords = 1_000_000
     options.maximumBytes = maximumBytes
+    options.batchBytes = batchBytes
     let reports = Reports()
-    let inOrder = ["enable.gapless.guarantee": "true", "max.in.flight.requests.per.connection": "1"]
+    var inOrder = ["enable.gapless.guarantee": "true", "max.in.flight.requests.per.connection": "1"]
+    // A record that the broker refuses would end the writing, and again when it goes on. So it is refused here.
+    if let largest = kafka.largestRecord(batchBytes: batchBytes) { inOrder["message.max.bytes"] = String(largest) }
     producer = try Producer(on: loop, kafka.merging(inOrder), options, handler: reports)
     self.topic = try producer.topic(topic)
     reports.owner = self
@@ -114,5 +122,16 @@ final class Republisher {
     guard failure == nil else { return }
     failure = error
     onFailure?(error)
+  }
+}
+
+extension KafkaConfiguration {
+  /// The largest record that a topic takes, in bytes; nil where that is not known before it is sent, since it is compressed, or where the
+  /// user has set it.
+  fileprivate func largestRecord(batchBytes: Int) -> Int? {
+    let isCompressed = ["compression.codec", "compression.type"].contains { properties[$0] ?? "none" != "none" }
+    guard !isCompressed, properties["message.max.bytes"] == nil, batchBytes < WriteLimits.standardBatchBytes else { return nil }
+    // librdkafka takes no smaller one.
+    return max(1_000, batchBytes - Republisher.batchOverhead)
   }
 }

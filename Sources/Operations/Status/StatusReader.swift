@@ -21,7 +21,13 @@ public actor StatusReader {
 
   /// What a look has begun that takes longer than one may: the next waits for it, instead of asking the same again.
   private var lagLook: Task<Found<LagReport>, Never>?
-  private var settingsLook: Task<Found<[String: [String]]>, Never>?
+  private var settingsLook: Task<Found<TopicSettings>, Never>?
+
+  /// What the settings of the topics say, by topic.
+  private struct TopicSettings {
+    var differences: [String: [String]] = [:]
+    var minimumInSync: [String: Int] = [:]
+  }
 
   /// How long Kafka and Redis may take for an answer, in milliseconds.
   private static let (kafkaMilliseconds, redisMilliseconds) = (4_000, 3_000)
@@ -84,7 +90,7 @@ public actor StatusReader {
     async let settings = settings(of: cluster, by: end, moment)
     var state = KafkaState(cluster: cluster, lag: await lag)
     switch await settings {
-    case .found(let differences): state.differences = differences
+    case .found(let found): (state.differences, state.minimumInSync) = (found.differences, found.minimumInSync)
     case .unknown(let reason): state.settingsUnknown = reason
     }
     return .found(state)
@@ -109,26 +115,28 @@ public actor StatusReader {
     }
   }
 
-  /// How the topics' settings differ from what they should be.
+  /// What the topics' settings say.
   private func settings(
     of cluster: ClusterDescription, by end: ContinuousClock.Instant, _ moment: Int64
-  ) async -> Found<[String: [String]]> {
-    guard !cluster.isEmbedded else { return .found([:]) }
-    let look = settingsLook ?? Task { await differences(of: topics.all.filter { cluster.topics[$0] != nil }, by: moment) }
+  ) async -> Found<TopicSettings> {
+    guard !cluster.isEmbedded else { return .found(TopicSettings()) }
+    let look = settingsLook ?? Task { await settings(of: topics.all.filter { cluster.topics[$0] != nil }, by: moment) }
     settingsLook = look
     let found = await look.value(by: end)
     if found != nil { settingsLook = nil }
     return found ?? Self.tooSlow()
   }
 
-  private func differences(of names: [String], by moment: Int64) async -> Found<[String: [String]]> {
-    var differences: [String: [String]] = [:]
+  private func settings(of names: [String], by moment: Int64) async -> Found<TopicSettings> {
+    var found = TopicSettings()
     do throws(KafkaError) {
       for topic in names {
         guard SteadyClock.milliseconds() < moment else { return Self.tooSlow() }
-        differences[topic] = topics.differences(of: topic, settings: try await admin.settings(ofTopic: topic))
+        let settings = try await admin.settings(ofTopic: topic)
+        found.differences[topic] = topics.differences(of: topic, settings: settings)
+        found.minimumInSync[topic] = settings["min.insync.replicas"].flatMap { Int($0) }
       }
-      return .found(differences)
+      return .found(found)
     } catch {
       return .unknown("\(error)")
     }

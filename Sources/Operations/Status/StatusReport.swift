@@ -72,19 +72,20 @@ public struct StatusReport: Sendable {
       let behind = found.partitions.filter { $0.leader >= 0 && $0.inSync < $0.replicas }.map(\.id)
       if !behind.isEmpty { problems.append(.replicasBehind(topic, behind)) }
     }
-    if let requests = kafka.cluster.topics[topics.requests], let journal = kafka.cluster.topics[topics.journal],
-      journal.partitions.count < requests.partitions.count
-    {
-      problems.append(
-        .topicDiffers(
-          topics.journal, ["has \(journal.partitions.count) partitions, and \(topics.requests) has \(requests.partitions.count)"])
-      )
+    let limits = WriteLimits(minimumInSync: kafka.minimumInSync)
+    for fault in WriteFault.faults(of: topics.all, in: kafka.cluster, limits) {
+      // Those without a leader are told of above.
+      if case .tooFewInSync = fault.cause { problems.append(.unwritable(fault)) }
     }
+    let journal = LagProblem(
+      topics, requests: kafka.cluster.topics[topics.requests]?.partitions.map(\.id) ?? [],
+      journal: kafka.cluster.topics[topics.journal]?.partitions.count)
+    if let journal { problems.append(.lag(journal)) }
     if let reason = kafka.settingsUnknown { notes.append(.settingsUnknown(reason)) }
     switch kafka.lag {
     case .found(let lag):
       // Without its lanes: those are judged here.
-      problems += lag.problems.map { .lag($0) }
+      problems += lag.problems.filter { $0 != journal }.map { .lag($0) }
       notes += lag.gaps.compactMap { gap in
         switch gap {
         case .topicMissing, .redisNotGiven, .redisAway, .redisFull: nil
@@ -220,6 +221,8 @@ public enum StatusProblem: Sendable, Hashable {
   case leaderless(String, [Int32])
   /// Partitions some of whose copies are not in step.
   case replicasBehind(String, [Int32])
+  /// Partitions that nothing can be written to, for too few copies are in step.
+  case unwritable(WriteFault)
   /// What is wrong with the group and what it works through.
   case lag(LagProblem)
   /// What Redis has of something cannot be read, though it answers.

@@ -35,6 +35,8 @@ public struct KafkaState: Sendable {
   public var cluster: ClusterDescription
   /// How the settings of topics differ from what they should be, by topic; those that cannot be told are left out.
   public var differences: [String: [String]] = [:]
+  /// How many copies must be in step so that a topic can be written, by topic; those that cannot be told are left out.
+  public var minimumInSync: [String: Int] = [:]
   /// Why the settings are not known; nil where they are, and on an embedded broker, which has none.
   public var settingsUnknown: String?
   /// The group, and how far it is behind.

@@ -63,13 +63,36 @@ struct Flow {
     var hasFailed = false
     /// How often it was started again.
     var attempts: Int32 = 0
-    /// How often something went wrong that no waiting mends, and how often Kafka has found what was emitted of it too large.
+    /// How often something went wrong that no waiting mends.
     var faults: Int32 = 0
-    var refusals: Int32 = 0
+    var letter = LetterProgress()
     /// It goes to the dead letters.
     var isDeadLetter = false
     /// The hash of its target.
     var target: UInt64 = 0
+  }
+
+  /// What Kafka does not have yet of a dead letter and the event that belongs to it.
+  struct MissingLetter {
+    var letter: Bool
+    var event: Bool
+    /// How often Kafka has found the letter too large.
+    var refusals: Int
+  }
+
+  /// What Kafka has of a record's letter and its event. Neither is written twice for one fault.
+  private struct LetterProgress {
+    enum State { case missing, underWay, done }
+
+    var letter = State.missing
+    var event = State.missing
+    var refusals: Int32 = 0
+
+    /// The record is started again: what was on its way was answered.
+    mutating func restart() {
+      if letter == .underWay { letter = .missing }
+      if event == .underWay { event = .missing }
+    }
   }
 
   /// Faults after which a record is dead-lettered.
@@ -101,9 +124,8 @@ struct Flow {
     return slot
   }
 
-  /// Whether a record goes to the dead letters, and how much of it Kafka has refused so far.
+  /// Whether a record goes to the dead letters since it cannot be processed.
   func isDeadLetter(_ slot: Slot) -> Bool { records[Int(slot)].isDeadLetter }
-  func refusals(_ slot: Slot) -> Int { Int(records[Int(slot)].refusals) }
   func faults(_ slot: Slot) -> Int { Int(records[Int(slot)].faults) }
   func attempts(_ slot: Slot) -> Int { Int(records[Int(slot)].attempts) }
   func hasFailed(_ slot: Slot) -> Bool { records[Int(slot)].hasFailed }
@@ -185,12 +207,27 @@ struct Flow {
     records[Int(slot)].faults += 1
     guard records[Int(slot)].faults >= tries, !records[Int(slot)].isDeadLetter else { return false }
     records[Int(slot)].isDeadLetter = true
-    records[Int(slot)].refusals = 0
+    records[Int(slot)].letter = LetterProgress()
     return true
   }
 
-  /// Kafka has found a record of its outcome too large: what comes in its place is smaller.
-  mutating func refused(_ slot: Slot) { records[Int(slot)].refusals += 1 }
+  /// A record's letter and its event are about to be written: what Kafka does not have of them.
+  mutating func beginLetter(_ slot: Slot) -> MissingLetter {
+    let progress = records[Int(slot)].letter
+    if progress.letter == .missing { records[Int(slot)].letter.letter = .underWay }
+    if progress.event == .missing { records[Int(slot)].letter.event = .underWay }
+    return MissingLetter(
+      letter: progress.letter == .missing, event: progress.event == .missing, refusals: Int(progress.refusals))
+  }
+
+  /// Kafka has found a record's letter too large: what comes in its place is smaller.
+  mutating func letterRefused(_ slot: Slot) { records[Int(slot)].letter.refusals += 1 }
+
+  /// Kafka has a record's letter.
+  mutating func letterWritten(_ slot: Slot) { records[Int(slot)].letter.letter = .done }
+
+  /// Kafka has the event that belongs to a record's letter, or has refused it by itself as too large: the letter then speaks alone.
+  mutating func letterEventDone(_ slot: Slot) { records[Int(slot)].letter.event = .done }
 
   /// One outstanding answer has come.
   mutating func answered(_ slot: Slot) -> Step {
@@ -228,6 +265,7 @@ struct Flow {
       records[Int(slot)].state = .reading
       records[Int(slot)].pending = 1
       records[Int(slot)].hasFailed = false
+      records[Int(slot)].letter.restart()
       records[Int(slot)].attempts += 1
     }
     return slots

@@ -174,15 +174,27 @@ final class Pipeline {
 
   // MARK: Out
 
-  /// A record to Kafka that belongs to a record in flight is durable, or is not; `askWaiting` follows when all reports are told.
+  /// An event of a record in flight is durable, or is not; `askWaiting` follows when all reports are told.
+  ///
+  /// Kafka finds a record too large only after it has refused it alone: see `Producer.Options.givesAgain`.
   func reported(_ slot: Flow.Slot, failure: KafkaError.Code?) {
     if let failure {
-      if failure == .messageTooLarge {
-        inFlight.flow.refused(slot)
-        if !inFlight.flow.isDeadLetter(slot) { inFlight.fault(slot, "an event of it is too large for Kafka") }
-      }
+      if failure == .messageTooLarge { inFlight.fault(slot, "an event of it is too large for Kafka") }
       inFlight.flow.fail(slot)
     }
+    inFlight.answered(slot)
+  }
+
+  /// The dead letter that a record in flight becomes is durable, or is not.
+  func letterReported(_ slot: Flow.Slot, failure: KafkaError.Code?) {
+    if failure == nil { inFlight.flow.letterWritten(slot) } else { inFlight.flow.fail(slot) }
+    if failure == .messageTooLarge { inFlight.flow.letterRefused(slot) }
+    inFlight.answered(slot)
+  }
+
+  /// The event that belongs to a dead letter is durable, or is not. One that is too large makes no further letter.
+  func letterEventReported(_ slot: Flow.Slot, failure: KafkaError.Code?) {
+    if failure == nil || failure == .messageTooLarge { inFlight.flow.letterEventDone(slot) } else { inFlight.flow.fail(slot) }
     inFlight.answered(slot)
   }
 

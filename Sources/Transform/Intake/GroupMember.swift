@@ -17,13 +17,16 @@ protocol GroupMemberOwner: ConsumerHandler, TransformTaskRunner {
 final class GroupMember {
   private let loop: EventLoop
   private let settings: TransformSettings
-  private let plan: GroupPlan
+  private var plan: GroupPlan
   private let state: LaneState
   private let checkpoints: Checkpoints
   private let watch: GroupWatch
   private let health: Health
   private let logger: Logger
-  private let metrics: ClientMetrics
+  private let metrics: TransformMetrics
+  private let timer: Timer
+  /// The partitions of the lane that wait for the journal.
+  private var unjournaled: [Int32] = []
   /// It leaves, to join again, or has left and joins again until that is done.
   private(set) var isJoiningAgain = false
   /// What the lane reads by; nil while it is outside the group.
@@ -34,12 +37,18 @@ final class GroupMember {
 
   init(
     on loop: EventLoop, _ settings: TransformSettings, _ plan: GroupPlan, state: LaneState, checkpoints: Checkpoints, health: Health,
-    logger: Logger, metrics: ClientMetrics
+    logger: Logger, metrics: TransformMetrics
   ) {
     (self.loop, self.settings, self.plan, self.state, self.checkpoints) = (loop, settings, plan, state, checkpoints)
     (self.health, self.logger, self.metrics) = (health, logger, metrics)
     watch = GroupWatch(on: loop, settings)
+    timer = Timer(on: loop)
+    timer.handler = { [unowned self] in owner?.run(.askForPartitions) }
+    timer.start(after: Self.questionMilliseconds, repeating: Self.questionMilliseconds)
   }
+
+  /// How often a lane asks how many partitions the topics have.
+  private static let questionMilliseconds = 10_000
 
   /// Makes a consumer, and joins the group.
   func join() throws(KafkaError) {
@@ -49,7 +58,7 @@ final class GroupMember {
     // A Redis that is rebuilt has to know it: revisions have it in them.
     consumer.commitNote = { [checkpoints] in Marker.note(incarnation: checkpoints.table.incarnation($0)) }
     let committer = OffsetCommitter(on: loop, consumer, limit: settings.inFlight) { [logger, metrics] in
-      metrics.kafkaFailed($0.code)
+      metrics.clients.kafkaFailed($0.code)
       logger.warning("an offset was not committed; it is tried again", ["error": "\($0)"])
     }
     committer.prepare = { [weak self] offsets, prepared in
@@ -94,6 +103,62 @@ final class GroupMember {
     (self.consumer, committer) = (nil, nil)
   }
 
+  // MARK: The partitions
+
+  /// Of partitions of the consumer, those that wait for the journal, by index.
+  func unjournaled(among assigned: [AssignedPartition]) -> Set<Int> {
+    let waiting = assigned.filter { isUnjournaled($0.topicPartition) }
+    // Both topics may have got partitions since they were counted.
+    if !waiting.isEmpty { owner?.run(.askForPartitions) }
+    return Set(waiting.map(\.index))
+  }
+
+  private func isUnjournaled(_ partition: TopicPartition) -> Bool {
+    partition.topic == settings.topics.requests && Int(partition.partition) >= plan.partitions.journaled
+  }
+
+  /// Says which partitions of the lane wait for the journal.
+  func tellUnjournaled() {
+    let waiting = (consumer?.assignment ?? []).map(\.topicPartition).filter(isUnjournaled).map(\.partition).sorted()
+    guard waiting != unjournaled else { return }
+    unjournaled = waiting
+    guard !waiting.isEmpty else {
+      health.remove("partitions")
+      return logger.info("no partition waits for the journal any more")
+    }
+    let (requests, journal) = (settings.topics.requests, settings.topics.journal)
+    health.set(
+      "partitions", ready: false,
+      "\(requests) \(PartitionNames.text(waiting)) wait: \(journal) has only \(plan.partitions.journal) partitions; give it as many as \(requests) has (kafka-topics --alter)"
+    )
+    logger.error(
+      "partitions wait, since the journal has none of their number: give it as many partitions as the requests have",
+      ["topic": requests, "partitions": PartitionNames.text(waiting), "journal": journal, "count": plan.partitions.journal])
+  }
+
+  /// Asks how many partitions the topics have; when others belong together by now the lane joins the group again.
+  func askForPartitions(_ admin: Admin, journal producer: Producer) async {
+    guard !isJoiningAgain, !state.phase.isEnding, let cluster = try? await admin.describeCluster(),
+      let found = try? TopicPartitions(settings.topics, cluster), found != plan.partitions
+    else { return }
+    let before = plan.partitions
+    plan = plan.with(found)
+    plan.show(settings, in: metrics)
+    logger.info(
+      "partitions were added",
+      ["requests": found.requests, "journal": found.journal, "devices": found.devices])
+    if found.journal != before.journal {
+      // Else its client would refuse the new partitions for minutes.
+      do throws(KafkaError) { try await producer.refresh() } catch {
+        logger.warning("the journal's partitions could not be asked for", ["error": "\(error)"])
+      }
+    }
+    guard found.journaled != before.journaled || found.devices != before.devices, !state.phase.isEnding else {
+      return tellUnjournaled()
+    }
+    await joinAgain()
+  }
+
   /// Joins the group again when it has partitions for the lane that nobody has.
   func askForMembers(_ admin: Admin) async {
     let partitions = await watch.ask(admin)
@@ -108,6 +173,7 @@ final class GroupMember {
   func close(withinMilliseconds milliseconds: Int) async {
     await consumer?.close(withinMilliseconds: milliseconds)
     watch.close()
+    timer.close()
     committer?.close()
     // Who is just leaving lets go of them.
     if !isJoiningAgain { (consumer, committer) = (nil, nil) }

@@ -3,8 +3,7 @@ import Worker
 
 /// How the lane takes part in its group: what was found out of the topics and the brokers before it joins.
 struct GroupPlan {
-  private let requestPartitions: Int
-  private let devicePartitions: Int
+  private(set) var partitions: TopicPartitions
   private let sessionMilliseconds: Int
   private let retentionMilliseconds: Int?
 
@@ -13,24 +12,27 @@ struct GroupPlan {
 
   /// Asks the brokers.
   ///
-  /// - Throws: when they do not answer, or when the journal has fewer partitions than the requests.
+  /// - Throws: when they do not answer, or when a topic is missing.
   init(_ settings: TransformSettings, _ admin: Admin, _ logger: Logger) async throws {
     let cluster = try await admin.describeCluster()
     sessionMilliseconds = await Self.sessionTimeout(settings.sessionMilliseconds, cluster, admin, logger)
-    requestPartitions = try await admin.describe(topic: settings.topics.requests).partitions.count
-    devicePartitions = try await admin.describe(topic: settings.topics.devices).partitions.count
+    partitions = try TopicPartitions(settings.topics, cluster)
     // The embedded broker keeps no settings.
     let kept = cluster.isEmbedded ? nil : try? await admin.settings(ofTopic: settings.topics.requests)["retention.ms"]
     retentionMilliseconds = kept.flatMap { Int($0) }
-    let journalPartitions = try await admin.describe(topic: settings.topics.journal).partitions.count
-    guard journalPartitions >= requestPartitions else {
-      throw TooFewPartitions(topic: settings.topics.journal, count: journalPartitions, needed: requestPartitions)
-    }
+  }
+
+  /// The same lane with the partitions that there are now.
+  func with(_ partitions: TopicPartitions) -> GroupPlan {
+    var plan = self
+    plan.partitions = partitions
+    return plan
   }
 
   /// Shows what was found out of the topics.
   func show(_ settings: TransformSettings, in metrics: TransformMetrics) {
-    metrics.partitions.set(requestPartitions + devicePartitions)
+    metrics.partitions.set(partitions.requests + partitions.devices)
+    metrics.unjournaledPartitions.set(partitions.unjournaled.count)
     metrics.show(retentionMilliseconds: max(0, retentionMilliseconds ?? 0), of: settings.topics.requests)
   }
 
@@ -49,17 +51,16 @@ struct GroupPlan {
     return shortest
   }
 
-  /// A partition of `devices` belongs to the owner of the partition of requests with the same number, modulo their count: the group's
-  /// strategy would balance both topics as if their partitions were alike.
+  /// A partition of `devices` belongs to the owner of the partition of requests with the same number, modulo the number of those that the
+  /// journal has a partition for: the group's strategy would balance both topics as if their partitions were alike.
   func options(_ settings: TransformSettings) -> Consumer.Options {
     var options = Consumer.Options(group: settings.group)
     options.offersPartitions = true
     // Behind a transaction there are offsets without a record: markers and commits reach them by the end of the partition.
     options.reportsPartitionEnd = true
-    let (requests, devices) = (requestPartitions, devicePartitions)
-    options.companions = { [topics = settings.topics] partition in
+    options.companions = { [topics = settings.topics, partitions] partition in
       guard partition.topic == topics.requests else { return [] }
-      return stride(from: Int(partition.partition), to: devices, by: max(requests, 1)).map { TopicPartition(topics.devices, Int32($0)) }
+      return partitions.devices(of: partition.partition).map { TopicPartition(topics.devices, $0) }
     }
     options.sessionTimeoutMilliseconds = sessionMilliseconds
     // Like a record to be sent, one that is read waits a little for company: with three thousand a second each would come by a fetch of

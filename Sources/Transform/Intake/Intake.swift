@@ -27,6 +27,8 @@ final class Intake {
 
   private struct Partition {
     var isRegistry = false
+    /// The journal has no partition of its number: it stays paused.
+    var isUnjournaled = false
     var incarnation: UInt32 = 0
     /// It is going: nothing more of it is begun.
     var isLeaving = false
@@ -80,12 +82,17 @@ final class Intake {
   // MARK: Partitions
 
   /// Partitions have come; those that have to wait are paused.
-  func assigned(_ assigned: [AssignedPartition]) {
+  ///
+  /// - Parameter unjournaled: those that the journal has no partition for, by index.
+  func assigned(_ assigned: [AssignedPartition], unjournaled: Set<Int>) {
     for partition in assigned {
       while partitions.count <= partition.index { partitions.append(Partition()) }
       partitions[partition.index].isLeaving = false
       partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
+      partitions[partition.index].isUnjournaled = unjournaled.contains(partition.index)
     }
+    // Nothing of a partition was given yet, so it is read from where it begins when it comes again.
+    consumer?.pause(unjournaled)
     if state.phase.isRegistryBehind { pauseRequests() }
   }
 
@@ -93,7 +100,7 @@ final class Intake {
   func pauseRequests() { consumer?.pause(owned { !partitions[$0].isRegistry }) }
 
   /// Requests flow again.
-  func resumeRequests() { consumer?.resume(owned { _ in true }) }
+  func resumeRequests() { consumer?.resume(owned { !partitions[$0].isUnjournaled }) }
 
   private func owned(_ isWanted: (_ index: Int) -> Bool) -> [Int] { consumer?.assignment.map(\.index).filter(isWanted) ?? [] }
 

@@ -22,6 +22,7 @@ final class LaneLag {
 
   private let checkpoints: Checkpoints
   private let logger: Logger
+  private let health: Health
   private let metrics: TransformMetrics
   private let timer: Timer
   private var partitions: [Int: Partition] = [:]
@@ -38,8 +39,11 @@ final class LaneLag {
   /// How often the brokers are asked, in seconds, and of which partitions: those that are so far behind, in milliseconds.
   private static let (questionSeconds, questionMilliseconds): (Int, Int64) = (5, 2_000)
 
-  init(on loop: EventLoop, _ settings: TransformSettings, _ checkpoints: Checkpoints, logger: Logger, metrics: TransformMetrics) {
-    (self.checkpoints, self.logger, self.metrics) = (checkpoints, logger, metrics)
+  init(
+    on loop: EventLoop, _ settings: TransformSettings, _ checkpoints: Checkpoints, logger: Logger, health: Health,
+    metrics: TransformMetrics
+  ) {
+    (self.checkpoints, self.logger, self.health, self.metrics) = (checkpoints, logger, health, metrics)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in tick() }
     metrics.inFlightLimit.set(settings.inFlight)
@@ -160,7 +164,7 @@ final class LaneLag {
     metrics.assignedPartitions.set(partitions.count)
     metrics.inFlight.set(committer?.inFlight ?? 0)
     metrics.inFlightBytes.set(intake?.bytesInFlight ?? 0)
-    producers?.show(in: metrics.clients)
+    producers?.show(in: metrics.clients, health)
   }
 
   // MARK: What the brokers know

@@ -28,21 +28,30 @@ final class Journal {
   /// The partitions of records that were sent, or are to be sent, by their numbers.
   private var numbered: [UInt32: PartitionJournal] = [:]
   private var lastNumber: UInt32 = 0
-  private var isFailing = false
+  /// The records that Kafka has not taken, by their numbers.
+  private var failed: [UInt32: KafkaError.Code] = [:]
   private let loop: EventLoop
   private let timer: Timer
   private var isTimed = false
   private var hurriedUntil: UInt64 = 0
 
-  /// An open record is sent when it is this large: well below what a batch takes.
-  private static let fullBytes = 64 << 10
+  /// An open record is sent when it is this large: well below what the topic takes.
+  private var fullBytes: Int
+  /// The bounds of that: the first is for topics that take large batches. Below the second records are too many.
+  private static let (largestFullBytes, smallestFullBytes) = (64 << 10, 1 << 10)
+  /// What the last entry of a record may have: the verdicts on a page of a person's devices.
+  private static let entryBytes = 24 << 10
   /// Verdicts on a million devices, or so.
   private static let busyBytes = 32 << 20
   /// How long an open record waits for further requests, in milliseconds; and where somebody waits for the requests to be finished.
   private static let (lingerMilliseconds, hurriedMilliseconds) = (100, 5)
 
-  init(on loop: EventLoop, _ settings: TransformSettings, producer: Producer, metrics: TransformMetrics) throws(KafkaError) {
+  /// - Parameter limit: what the brokers take as one batch of the topic, in bytes.
+  init(
+    on loop: EventLoop, _ settings: TransformSettings, producer: Producer, limit: Int, metrics: TransformMetrics
+  ) throws(KafkaError) {
     self.loop = loop
+    fullBytes = min(Self.largestFullBytes, max(Self.smallestFullBytes, limit - Self.entryBytes))
     self.producer = producer
     self.metrics = metrics
     topic = try producer.topic(settings.topics.journal)
@@ -92,16 +101,28 @@ final class Journal {
   /// A record of the journal is in Kafka, or is not.
   func reported(_ number: UInt32, failure: KafkaError.Code?) {
     guard let journal = numbered[number] else { return }
+    if failure == .messageTooLarge, split(number, of: journal) { return }
     let finished = journal.reported(number, isDurable: failure == nil)
     if failure == nil { numbered[number] = nil } else { lingers() }
-    failing(failure)
+    note(number, failure)
     if !finished.isEmpty { owner?.journaled(finished) }
   }
 
-  private func failing(_ failure: KafkaError.Code?) {
-    guard isFailing != (failure != nil) else { return }
-    isFailing = failure != nil
-    owner?.journalFailed(failure)
+  /// The topic takes less than it did, or than could be found out: a record that was refused is sent as two, and the next ones are smaller.
+  private func split(_ number: UInt32, of journal: PartitionJournal) -> Bool {
+    guard let bytes = journal.split(number, lastNumber &+ 1) else { return false }
+    self.number(journal)
+    fullBytes = min(fullBytes, max(Self.smallestFullBytes, bytes / 2))
+    note(number, nil)
+    send(journal)
+    return true
+  }
+
+  /// Notes whether Kafka has taken a record; the owner is told of the first one that it has not taken, and when there is none any more.
+  private func note(_ number: UInt32, _ failure: KafkaError.Code?) {
+    let wasFailing = !failed.isEmpty
+    failed[number] = failure
+    if wasFailing != !failed.isEmpty { owner?.journalFailed(failure) }
   }
 
   /// What it retains until Kafka has it.
@@ -131,7 +152,7 @@ final class Journal {
   }
 
   private func written(_ journal: PartitionJournal) {
-    guard journal.openBytes < Self.fullBytes else {
+    guard journal.openBytes < fullBytes else {
       seal(journal)
       return send(journal)
     }
@@ -169,7 +190,7 @@ final class Journal {
           topic, partition: journal.partition, key: nil, value: $0, headers: headers, opaque: OutcomePurpose.journal(number).opaque)
       }
       guard case .taken = outcome else {
-        if case .refused(let error) = outcome { failing(error.code) }
+        if case .refused(let error) = outcome { note(number, error.code) }
         headers.removeAll()
         lingers()
         return false

@@ -6,7 +6,12 @@ import Worker
 
 /// What a record to Kafka belongs to: it comes back with the delivery report.
 enum OutcomePurpose {
+  /// An event of a record in flight.
   case record(Flow.Slot)
+  /// The dead letter that a record in flight becomes.
+  case letter(Flow.Slot)
+  /// The event that says so.
+  case letterEvent(Flow.Slot)
   case eviction(Int)
   case journal(UInt32)
 
@@ -15,6 +20,8 @@ enum OutcomePurpose {
     case 1: self = .record(Flow.Slot(truncatingIfNeeded: opaque))
     case 2: self = .eviction(Int(opaque & 0xFFFF_FFFF))
     case 3: self = .journal(UInt32(truncatingIfNeeded: opaque))
+    case 4: self = .letter(Flow.Slot(truncatingIfNeeded: opaque))
+    case 5: self = .letterEvent(Flow.Slot(truncatingIfNeeded: opaque))
     default: return nil
     }
   }
@@ -25,6 +32,8 @@ enum OutcomePurpose {
     case .record(let slot): 1 << 32 | UInt64(UInt32(bitPattern: slot))
     case .eviction(let number): 2 << 32 | UInt64(number)
     case .journal(let number): 3 << 32 | UInt64(number)
+    case .letter(let slot): 4 << 32 | UInt64(UInt32(bitPattern: slot))
+    case .letterEvent(let slot): 5 << 32 | UInt64(UInt32(bitPattern: slot))
     }
   }
 }
@@ -149,32 +158,35 @@ final class Outcomes {
 
   /// A record breaks a rule: an event is emitted, and the record goes to the dead letters as it was.
   ///
-  /// - Parameter refusals: how often Kafka has found a record of this outcome too large.
-  func reject(_ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, refusals: Int, slot: Flow.Slot)
-    -> Produced
-  {
+  /// - Parameter missing: what Kafka does not have of both.
+  func reject(
+    _ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, missing: Flow.MissingLetter, slot: Flow.Slot
+  ) -> Produced {
     if isSilent { return Produced() }
-    var facts = EventFacts(.rejected, of: envelope)
-    facts.details = .rejected(rejection)
-    let event = produce(facts, key: envelope.target, .record(slot))
-    return event + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), refusals: refusals, slot)
+    var event = Produced()
+    if missing.event {
+      var facts = EventFacts(.rejected, of: envelope)
+      facts.details = .rejected(rejection)
+      event = produce(facts, key: envelope.target, .letterEvent(slot))
+    }
+    return event + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), missing, slot)
   }
 
   /// A record cannot be processed: an event is emitted, and the record goes to the dead letters as it was.
-  func deadLetter(_ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, refusals: Int, slot: Flow.Slot)
-    -> Produced
-  {
+  func deadLetter(
+    _ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, missing: Flow.MissingLetter, slot: Flow.Slot
+  ) -> Produced {
     if isSilent { return Produced() }
     var event = Produced()
-    if let envelope {
+    if let envelope, missing.event {
       var facts = EventFacts(.rejected, of: envelope)
       facts.details = .rejected(
         Rejection(
           .internalServerError, field: "record", rule: "The cluster could not process the record; the dead letters have it, and say why.")
       )
-      event = produce(facts, key: envelope.target, .record(slot))
+      event = produce(facts, key: envelope.target, .letterEvent(slot))
     }
-    return event + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), refusals: refusals, slot)
+    return event + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), missing, slot)
   }
 
   /// How much of a record there is in its dead letter.
@@ -182,12 +194,13 @@ final class Outcomes {
     case complete, withoutValue, bare
   }
 
-  /// Puts a record into the dead letters as it was.
+  /// Puts a record into the dead letters as it was, once.
   ///
   /// One that has no room there, since the letter's headers come to its own, goes without its value, and when that is not enough without
   /// its key and its headers, too: the coordinates say where they lie.
-  private func put(_ record: RecordView, _ letter: DeadLetter, refusals: Int, _ slot: Flow.Slot) -> Produced {
-    for form in LetterForm.allCases.dropFirst(min(refusals, LetterForm.allCases.count - 1)) {
+  private func put(_ record: RecordView, _ letter: DeadLetter, _ missing: Flow.MissingLetter, _ slot: Flow.Slot) -> Produced {
+    if !missing.letter { return Produced() }
+    for form in LetterForm.allCases.dropFirst(min(missing.refusals, LetterForm.allCases.count - 1)) {
       var letter = letter
       if form != .complete {
         letter.error = letter.error.map { "\($0); \(DeadLetter.liesElsewhere)" } ?? DeadLetter.liesElsewhere
@@ -196,7 +209,7 @@ final class Outcomes {
       letter.forEachHeader { header, value in headers.append(header.name, value) }
       let outcome = producers.events.produce(
         deadLetters, key: form == .bare ? nil : record.key, value: form == .complete ? record.value : nil, headers: headers,
-        opaque: OutcomePurpose.record(slot).opaque)
+        opaque: OutcomePurpose.letter(slot).opaque)
       if case .refused(let error) = outcome, error.code == .messageTooLarge, form != .bare {
         headers.removeAll()
         continue

@@ -11,7 +11,7 @@ final class PartitionJournal {
   private struct Sealed {
     let number: UInt32
     let incarnation: UInt32
-    let value: [UInt8]
+    var value: [UInt8]
     var tickets: [RecordTicket]
     var state: State
 
@@ -97,6 +97,23 @@ final class PartitionJournal {
       guard take(sealed[index].number, sealed[index].incarnation, sealed[index].value) else { return }
       sealed[index].state = .sent
     }
+  }
+
+  /// Splits a record that is too large for Kafka by itself: its first half becomes a record of its own, in front of it.
+  ///
+  /// - Parameter first: the number of that record.
+  /// - Returns: how many bytes the record had; nil where there is nothing to split.
+  func split(_ number: UInt32, _ first: UInt32) -> Int? {
+    guard let index = sealed.firstIndex(where: { $0.number == number }) else { return nil }
+    let (record, incarnation) = (sealed[index], sealed[index].incarnation)
+    guard
+      let halves = record.value.withUnsafeBytes({ JournalRecord.split($0, partition: partition, incarnation: incarnation) })
+    else { return nil }
+    sealedBytes += halves.first.count + halves.second.count - record.value.count
+    (sealed[index].value, sealed[index].state) = (halves.second, .unsent)
+    // The tickets stay with the second half, which comes back when Kafka has both.
+    sealed.insert(Sealed(number: first, incarnation: incarnation, value: halves.first, tickets: [], state: .unsent), at: index)
+    return record.value.count
   }
 
   /// Kafka has a record, or does not, and it is to be sent again: the tickets that go back.

@@ -43,10 +43,10 @@ final class Rejections {
   }
 
   private func emit(_ slot: Flow.Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) {
-    let (attempts, refusals) = (inFlight.flow.attempts(slot), inFlight.flow.refusals(slot))
-    settle(
-      slot, outcomes.reject(inFlight[slot].record, rejection, envelope, tries: attempts + 1, refusals: refusals, slot: slot),
-      reason: rejection.reason.rawValue)
+    settle(slot, reason: rejection.reason.rawValue) { missing in
+      outcomes.reject(
+        inFlight[slot].record, rejection, envelope, tries: inFlight.flow.attempts(slot) + 1, missing: missing, slot: slot)
+    }
   }
 
   /// A record cannot be processed; nothing of it is looked at but its headers.
@@ -55,17 +55,19 @@ final class Rejections {
     inFlight[slot].verdict = .poison
     inFlight[slot].judgement = JournalJudgement(.deadLettered, revision: inFlight[slot].source.impliedRevision)
     reader.readEnvelope(record) { envelope in
-      settle(
-        slot,
+      settle(slot, reason: DeadLetter.poison) { missing in
         outcomes.deadLetter(
           record, inFlight[slot].isRegistration ? nil : envelope, error: inFlight[slot].reason, tries: inFlight.flow.faults(slot),
-          refusals: inFlight.flow.refusals(slot), slot: slot),
-        reason: DeadLetter.poison)
+          missing: missing, slot: slot)
+      }
     }
   }
 
-  private func settle(_ slot: Flow.Slot, _ produced: Outcomes.Produced, reason: String) {
-    if produced.isComplete { metrics.deadLettered(reason) }
+  /// Emits what Kafka does not have yet of a letter and its event.
+  private func settle(_ slot: Flow.Slot, reason: String, _ emit: (Flow.MissingLetter) -> Outcomes.Produced) {
+    let missing = inFlight.flow.beginLetter(slot)
+    let produced = emit(missing)
+    if missing.letter, produced.isComplete { metrics.deadLettered(reason) }
     inFlight.settle(slot, produced)
   }
 }

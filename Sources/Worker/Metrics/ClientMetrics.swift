@@ -63,12 +63,13 @@ struct ProducerMetrics: Sendable {
     bytesLimit = registry.make(MetricNames.producerBytesLimit, lane, producer)
   }
 
-  func show(_ producer: Producer) {
+  /// - Parameter age: of the oldest record in flight, in milliseconds.
+  func show(_ producer: Producer, age: Int64) {
     records.set(producer.inFlight)
     bytes.set(producer.bytesInFlight)
     recordsLimit.set(producer.maximumInFlight)
     bytesLimit.set(producer.maximumBytesInFlight)
-    seconds.set(Double(producer.oldestInFlight(at: SteadyClock.milliseconds())) / 1000)
+    seconds.set(Double(age) / 1000)
   }
 }
 

@@ -1,0 +1,79 @@
+import CRdKafka
+import EventLoop
+
+/// Sends records once more that a broker refused with their batch, each in a batch of its own. Loop-confined.
+///
+/// Kafka's limit (`max.message.bytes`) is for a batch. Only a record that is refused alone is too large itself.
+final class SingleRecordSender {
+  private let producer: Producer
+  private let headers = RecordHeaders()
+  private var records: [UInt64: (opaque: UInt64, bytes: Int)] = [:]
+  private var lastNumber: UInt64 = 0
+
+  /// - Parameters:
+  ///   - options: those of the producer whose records it sends.
+  ///   - onReports: gets the reports with the opaques of that producer, and the bytes of each record.
+  init(
+    on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Producer.Options, onLog: ((KafkaLogLine) -> Void)?,
+    onFailure: @escaping (KafkaError) -> Void, onReports: @escaping ([(report: DeliveryReport, bytes: Int)]) -> Void
+  ) throws(KafkaError) {
+    var options = options
+    // The other producer counts these records, too, so its bounds hold.
+    (options.maximumRecords, options.maximumBytes) = (.max, .max)
+    options.isAlone = true
+    let reports = Reports(onFailure)
+    producer = try Producer(
+      on: loop, configuration.merging(["batch.num.messages": "1", "linger.ms": "0"]), options, handler: reports)
+    producer.onLog = onLog
+    reports.onReports = { [unowned self] in onReports(own($0)) }
+  }
+
+  private final class Reports: ProducerHandler {
+    var onReports: (([DeliveryReport]) -> Void)?
+    private let onFailure: (KafkaError) -> Void
+
+    init(_ onFailure: @escaping (KafkaError) -> Void) { self.onFailure = onFailure }
+
+    func producerDelivered(_ reports: [DeliveryReport]) { onReports?(reports) }
+    func producerHasRoom() {}
+    func producerFailed(_ error: KafkaError) { onFailure(error) }
+  }
+
+  /// Copies a record and sends it with its timestamp of the first time.
+  ///
+  /// - Returns: why it was not taken; nil when it was, and its report is still to come.
+  func send(_ message: UnsafePointer<rd_kafka_message_t>) -> KafkaError? {
+    let record = message.pointee
+    headers.copy(from: message)
+    var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
+    let timestamp = rd_kafka_message_timestamp(message, &kind)
+    let topic: ProducerTopic
+    do throws(KafkaError) { topic = try producer.topic(String(cString: rd_kafka_topic_name(record.rkt))) } catch { return error }
+    lastNumber += 1
+    let outcome = producer.produce(
+      topic, partition: record.partition, key: record.key.map { UnsafeRawBufferPointer(start: $0, count: record.key_len) },
+      value: record.payload.map { UnsafeRawBufferPointer(start: $0, count: record.len) }, headers: headers, timestamp: timestamp,
+      opaque: lastNumber)
+    switch outcome {
+    case .taken:
+      records[lastNumber] = (UInt64(UInt(bitPattern: record._private)), record.len + record.key_len)
+      return nil
+    case .full: return KafkaError(.queueFull, "produce to \(topic.name)")
+    case .refused(let error): return error
+    }
+  }
+
+  private func own(_ reports: [DeliveryReport]) -> [(report: DeliveryReport, bytes: Int)] {
+    reports.compactMap { report in
+      guard let record = records.removeValue(forKey: report.opaque) else { return nil }
+      let own = DeliveryReport(opaque: record.opaque, partition: report.partition, offset: report.offset, failure: report.failure)
+      return (own, record.bytes)
+    }
+  }
+
+  /// Throws away what has not been acknowledged.
+  func purge() { producer.purge() }
+
+  /// Ends it, when the other producer has no record in flight.
+  func close(withinMilliseconds milliseconds: Int) async { await producer.close(withinMilliseconds: milliseconds) }
+}

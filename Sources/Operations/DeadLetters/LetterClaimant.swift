@@ -1,0 +1,132 @@
+import EventLoop
+import Kafka
+import Notifications
+
+/// Another run has the letters by now, since this one was silent for too long.
+public struct LetterClaimLost: Error, Sendable, CustomStringConvertible {
+  /// Who runs it.
+  public var by: String
+
+  /// What has happened.
+  public var description: String { "\(by) has taken the dead letters over, since this run had said nothing for too long" }
+}
+
+/// Claims the dead letters for one run at a time. Loop-confined.
+///
+/// Without it two runs would both write what is pending, and say so. It lies in Kafka beside what was done with the letters. A run that was
+/// killed says nothing any more, and the next one takes the letters over after `silence` of its own clock. A run that only stood still may
+/// write a round of letters beside its successor; the cluster judges what was written twice as a repeat.
+final class LetterClaimant {
+  /// Told of the run that this one waits for.
+  var onWaiting: ((LetterClaim) -> Void)?
+  /// Whether to wait no longer.
+  var isStopped: () -> Bool = { false }
+
+  private let loop: EventLoop
+  private let admin: Admin
+  private let reader: TopicReader
+  private let producer: Producer
+  private let topic: ProducerTopic
+  private let headers = RecordHeaders()
+  private let run = String(UInt64.random(in: 1...(.max)), radix: 16)
+  private let by: String
+  private let silence: Int64
+  private var claims = LetterClaims()
+  /// The next offset to be read; nil before the first look.
+  private var position: Int64?
+  private let timer: Timer
+
+  /// How far back claims are looked for, and how often a run says that it is at work and others look for that, in milliseconds.
+  private static let (windowMilliseconds, renewalMilliseconds, lookMilliseconds): (Int64, Int, Int) = (60 * 60 * 1000, 3_000, 500)
+  /// Of a claim that is so old nobody waits for a sign of life: two machines' clocks are not that far apart.
+  private static let oldMilliseconds: Int64 = 5 * 60 * 1000
+
+  /// - Parameter silence: how long a run may say nothing before the next one takes the letters over, in milliseconds.
+  init(
+    on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, by: String, silence: Int64, _ admin: Admin, _ reader: TopicReader
+  ) throws(KafkaError) {
+    (self.loop, self.by, self.silence, self.admin, self.reader) = (loop, by, silence, admin, reader)
+    var options = Producer.Options()
+    options.lingerMilliseconds = 0
+    producer = try Producer(on: loop, kafka, options, handler: SilentProducerHandler())
+    self.topic = try producer.topic(topic)
+    timer = Timer(on: loop)
+    timer.handler = { [unowned self] in renew() }
+  }
+
+  /// Waits until this run has the letters; false where it was stopped before.
+  func claim() async throws(KafkaError) -> Bool {
+    var (waitsFor, since): (Int64?, Int64) = (nil, SteadyClock.milliseconds())
+    while !isStopped() {
+      try await look()
+      if claims.newest != waitsFor { (waitsFor, since) = (claims.newest, SteadyClock.milliseconds()) }
+      if let holder = claims.holder, SteadyClock.milliseconds() - since < silence,
+        WallClock.milliseconds() - holder.at < Self.oldMilliseconds
+      {
+        onWaiting?(holder)
+        await loop.sleep(milliseconds: Self.lookMilliseconds)
+        continue
+      }
+      try await look(through: try await say(.begins(after: claims.newest)))
+      guard claims.holder?.run == run else { continue }
+      timer.start(after: Self.renewalMilliseconds, repeating: Self.renewalMilliseconds)
+      return true
+    }
+    return false
+  }
+
+  /// Makes sure that this run still has the letters.
+  func check() async throws {
+    try await look(through: try await say(.goesOn))
+    if let holder = claims.holder, holder.run == run { return }
+    throw LetterClaimLost(by: claims.holder?.by ?? "another run")
+  }
+
+  /// Leaves the letters to the next run, and ends.
+  func close() async {
+    timer.close()
+    if claims.holder?.run == run { _ = try? await say(.ends) }
+    await producer.close(withinMilliseconds: 1_000)
+  }
+
+  /// Says that the run is at work; `check` finds out whether that counts.
+  private func renew() {
+    fill(.goesOn)
+    _ = producer.produce(topic, partition: LetterClaim.partition, key: nil, value: nil, headers: headers, opaque: 0)
+  }
+
+  private func fill(_ kind: LetterClaim.Kind) {
+    headers.removeAll()
+    for (name, value) in LetterClaim(kind, run: run, by: by, at: WallClock.milliseconds()).headers { headers.append(name, value) }
+  }
+
+  /// Writes a claim; answers its offset.
+  private func say(_ kind: LetterClaim.Kind) async throws(KafkaError) -> Int64 {
+    fill(kind)
+    return try await producer.send(topic, partition: LetterClaim.partition, key: nil, value: nil, headers: headers).offset
+  }
+
+  /// Reads the claims that were written since, at least up to this offset.
+  private func look(through offset: Int64? = nil) async throws(KafkaError) {
+    let partition = TopicPartition(topic.name, LetterClaim.partition)
+    let first: Int64
+    if let position {
+      first = position
+    } else {
+      let from = TimeRange(from: WallClock.milliseconds() - Self.windowMilliseconds)
+      let stretches = try await admin.stretches(of: topic.name, from)
+      first = stretches.first { $0.partition == partition }?.offsets.lowerBound ?? 0
+    }
+    let end = max(try await admin.ends(of: [partition])[partition]?.upperBound ?? 0, offset.map { $0 + 1 } ?? 0)
+    let found = Found(claims)
+    try await reader.read([TopicStretch(partition, first, end)], "who works on dead letters") { record in
+      if let claim = LetterClaim(headers: record.texts) { found.claims.take(claim, at: record.offset) }
+    }
+    (claims, position) = (found.claims, max(first, end))
+  }
+
+  private final class Found {
+    var claims: LetterClaims
+    init(_ claims: LetterClaims) { self.claims = claims }
+  }
+}
