@@ -58,10 +58,14 @@ public struct RecordView {
   public var offset: Int64 { message.pointee.offset }
 
   /// Milliseconds since 1970, by the producer's or the broker's clock as the topic is set; -1 when the record has none.
+  ///
+  /// A producer may write any number. One outside 1970 to 9999 counts as -1 or as the end of 9999, so that times can be added up.
   public var timestamp: Int64 {
     var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
-    return rd_kafka_message_timestamp(message, &type)
+    return min(max(rd_kafka_message_timestamp(message, &type), -1), Self.latestTimestamp)
   }
+
+  private static var latestTimestamp: Int64 { 253_402_300_799_999 }
 
   /// Whether the broker's clock gave the timestamp (`message.timestamp.type=LogAppendTime`).
   public var isTimestampOfBroker: Bool {

@@ -43,8 +43,8 @@ enum LagWords {
   /// A rate with one decimal where it is small.
   static func rate(_ rate: Double?) -> String {
     guard let rate else { return "-" }
-    if rate >= 100 || rate == 0 { return String(Int64(rate.rounded())) }
-    let tenths = Int64((rate * 10).rounded())
+    if rate >= 100 || rate == 0 { return String(Int64(saturating: rate.rounded())) }
+    let tenths = Int64(saturating: (rate * 10).rounded())
     return tenths == 0 ? "<0.1" : "\(tenths / 10).\(tenths % 10)"
   }
 

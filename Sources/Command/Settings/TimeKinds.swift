@@ -42,7 +42,7 @@ extension Moment {
   func before(now: Int64) -> Int64 {
     switch self {
     case .at(let milliseconds): milliseconds
-    case .away(let duration): now - Int64(duration.wholeMilliseconds)
+    case .away(let duration): now - Timestamp.bounded(Int64(duration.wholeMilliseconds))
     }
   }
 
@@ -50,7 +50,7 @@ extension Moment {
   func secondsAfter(now: Int64) -> Int64 {
     switch self {
     case .at(let milliseconds): milliseconds / 1000
-    case .away(let duration): (now + Int64(duration.wholeMilliseconds)) / 1000
+    case .away(let duration): (now + Timestamp.bounded(Int64(duration.wholeMilliseconds))) / 1000
     }
   }
 

@@ -175,10 +175,11 @@ public struct NotificationStore: Sendable {
   }
 
   private mutating func forget(_ now: Int64) {
-    let (span, overflow) = rememberSeconds.multipliedReportingOverflow(by: 1000)
+    let (span, overflow) = max(0, rememberSeconds).multipliedReportingOverflow(by: 1000)
     guard !overflow else { return }
-    ids.forget(before: now - span)
-    revisions.forget(before: now - span)
+    let earliest = Timestamp.bounded(now) - span
+    ids.forget(before: earliest)
+    revisions.forget(before: earliest)
   }
 }
 

@@ -29,7 +29,7 @@ enum StateRecord: Equatable {
 
   /// Reads a line's object; nil when it is none of these, as a later version's may be.
   init?(_ value: JSONValue) {
-    let at = value["at"]?.integerValue
+    let at = value["at"]?.integerValue.map { Timestamp.bounded($0) }
     if let device = value["device"]?.stringValue, let application = value["application"]?.stringValue {
       self = .owner(device: device, application: application)
     } else if let frame = Self.notification(value["took"]), let at {

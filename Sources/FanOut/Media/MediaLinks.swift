@@ -65,6 +65,6 @@ final class MediaLinks {
       Array("\(hash) \(device) \(expires)".utf8).withUnsafeBytes { key.verify(tag, of: $0) }
     }
     guard isGenuine else { return .wrong }
-    return end + Self.leewaySeconds > now ? .good(seconds: max(0, end - now)) : .expired
+    return end > now - Self.leewaySeconds ? .good(seconds: max(0, end - now)) : .expired
   }
 }

@@ -112,7 +112,7 @@ public struct ApplicationStops: Sendable, Equatable {
       stops.append(
         try ApplicationStop(
           element, at: "stops[\(index)]", after: previous, isLast: index == elements.count - 1, isStopped: isStopped,
-          recordedAt: max(0, timestamp)))
+          recordedAt: Timestamp.bounded(timestamp)))
     }
   }
 }
@@ -139,7 +139,7 @@ extension ApplicationStop {
     let reader = try ObjectReader(value, path: path)
     func time(_ name: String, atLeast least: Int64) throws(FieldError) -> Int64? {
       guard let member = reader[name] else { return nil }
-      guard let given = member.integerValue, given >= least, given <= Self.latest else {
+      guard let given = member.integerValue, given >= least, given <= Timestamp.latest else {
         throw reader.error(name, "A time is in milliseconds since 1970, and not before the one that it follows.")
       }
       // Nothing began or ended later than the record that tells of it, by more than two brokers' clocks differ.
@@ -164,6 +164,4 @@ extension ApplicationStop {
 
   /// How much two brokers' clocks may differ, in milliseconds.
   private static var clockDifference: Int64 { 60_000 }
-  /// The last millisecond of the year 9999.
-  private static var latest: Int64 { 253_402_300_799_999 }
 }

@@ -60,13 +60,15 @@ public struct DeliveryEntryView {
       let kind = DeliveryEntry.Kind(rawValue: form & (DeliveryEntry.publishedBit - 1)),
       let flags = reader.byte(), let priority = reader.byte(), let pushType = reader.byte().flatMap(PushType.init(rawValue:)),
       let expiration = reader.integer(Int64.self), expiration >= 0, let partition = reader.integer(Int32.self), partition >= 0,
-      let offset = reader.integer(Int64.self), offset >= 0, let timestamp = reader.integer(Int64.self), timestamp >= 0,
+      let offset = reader.integer(Int64.self), offset >= 0, let timestamp = reader.integer(Int64.self),
+      (0...Timestamp.latest).contains(timestamp),
       let userHash = reader.integer(UInt64.self), let payloadChecksum = reader.integer(UInt32.self),
       reader.integer(UInt32.self) != nil, let collapseID = reader.shortField(), let application = reader.shortField(),
       let sourceTopic = reader.shortField(), let traceparent = reader.shortField(), let category = reader.longField(),
       let trigger = reader.longField(), let extensions = reader.shortField(),
       let attachments = reader.longField(),
-      let published = form & DeliveryEntry.publishedBit == 0 ? timestamp : reader.integer(Int64.self), published >= 0,
+      let published = form & DeliveryEntry.publishedBit == 0 ? timestamp : reader.integer(Int64.self),
+      (0...Timestamp.latest).contains(published),
       traceparent.isEmpty || traceparent.count == TraceParent.textCount
     else { return nil }
     (self.id, self.kind, self.flags, self.priority, self.pushType) = (id, kind, PayloadFlags(rawValue: flags), priority, pushType)

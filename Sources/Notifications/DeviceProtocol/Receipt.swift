@@ -44,7 +44,7 @@ public struct ReceiptView {
     var reader = ByteReader(bytes)
     guard reader.byte() == Self.version, let id = reader.bytes(NotificationID.byteCount).flatMap(NotificationID.init(bytes:)),
       let partition = reader.integer(Int32.self), partition >= 0, let offset = reader.integer(Int64.self), offset >= 0,
-      let timestamp = reader.integer(Int64.self), timestamp >= 0,
+      let timestamp = reader.integer(Int64.self), (0...Timestamp.latest).contains(timestamp),
       let revision = reader.bytes(Revision.byteCount).flatMap(Revision.init(bytes:)), let userHash = reader.integer(UInt64.self),
       let deviceHash = reader.integer(UInt64.self), let collapseID = reader.shortField(), let application = reader.shortField(),
       let sourceTopic = reader.shortField(), let traceparent = reader.shortField(),

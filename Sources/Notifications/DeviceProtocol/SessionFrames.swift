@@ -42,6 +42,7 @@ public struct WelcomeFrame: Sendable, Equatable {
   init(_ reader: ObjectReader) throws(FieldError) {
     session = try reader.requiredText("session", longest: FrameLimits.idBytes)
     now = try reader.requiredInteger("now")
+    guard now <= Timestamp.latest else { throw reader.error("now", "A time is in milliseconds since 1970, and not after the year 9999.") }
     pingSeconds = Int(try reader.requiredInteger("pingSeconds"))
     window = Int(try reader.requiredInteger("window"))
     rememberSeconds = try reader.requiredInteger("rememberSeconds")

@@ -7,11 +7,11 @@ public struct SourcePosition: Hashable, Sendable {
   /// The record's time, in milliseconds since 1970.
   public var timestamp: Int64
 
-  /// A position; what Kafka gives as -1 (unknown) counts as 0.
+  /// A position; what Kafka gives as -1 (unknown) counts as 0, and a time after the year 9999 as the end of that year.
   public init(partition: Int32, offset: Int64, timestamp: Int64) {
     self.partition = max(partition, 0)
     self.offset = max(offset, 0)
-    self.timestamp = max(timestamp, 0)
+    self.timestamp = Timestamp.bounded(timestamp)
   }
 }
 

@@ -123,7 +123,7 @@ public struct Timeline: Sendable {
       guard let device = entry.step.device, open.contains(device), let identifier = entry.identifier, identifier != id.description,
         let revision = entry.revision, let time = entry.step.time, newest[device].map({ $0.revision < revision }) ?? true
       else { continue }
-      newest[device] = Waiting(device: device, identifier: identifier, revision: revision, since: time)
+      newest[device] = Waiting(device: device, identifier: identifier, revision: revision, since: Timestamp.bounded(time))
     }
     return Array(newest.values)
   }
@@ -165,7 +165,7 @@ public struct Timeline: Sendable {
     return ordered.map { _, entry in
       var step = entry.step
       if let eventID = entry.eventID { step.isRepeat = !told.insert(eventID).inserted }
-      if let time = step.time {
+      if let time = step.time.map(Timestamp.bounded) {
         step.sincePrevious = last.map { time - $0 }
         step.sincePublication = published.map { time - $0 }
         last = time

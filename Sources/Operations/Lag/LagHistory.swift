@@ -100,7 +100,7 @@ public struct LagHistory: Sendable {
     if behind < steadyMilliseconds { return .keepsUp }
     guard let rates else { return .unknown }
     guard rates.out > rates.in else { return .never }
-    return .after(milliseconds: Int64((Double(lag.records) / (rates.out - rates.in) * 1000).rounded(.up)))
+    return .after(milliseconds: Int64(saturating: (Double(lag.records) / (rates.out - rates.in) * 1000).rounded(.up)))
   }
 
   // MARK: Owners

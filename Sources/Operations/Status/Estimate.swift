@@ -38,13 +38,13 @@ struct KindSample: Sendable {
   /// Where a share is 0 or 1 in the sample, the sample's variance would be 0: two of each kind are added for it (Agresti and Coull).
   func total(keys: Double, scanned: Double) -> Estimate {
     let isExact = scanned >= keys && read == seen
-    guard scanned > 0, read > 0 || seen == 0 else { return Estimate(value: 0, margin: Int64(keys), isExact: keys == 0) }
+    guard scanned > 0, read > 0 || seen == 0 else { return Estimate(value: 0, margin: Int64(saturating: keys), isExact: keys == 0) }
     let mean = read == 0 ? 0 : sum / Double(read)
     let share = Double(seen) / scanned
     let value = keys * share * mean
-    if isExact { return .counted(Int64(sum.rounded())) }
+    if isExact { return .counted(Int64(saturating: sum.rounded())) }
     // Of what is not among so many there are at most three times as many parts of the whole, 95 times of 100.
-    if seen == 0 { return Estimate(value: 0, margin: Int64((3 * keys / scanned).rounded(.up)), isExact: false) }
+    if seen == 0 { return Estimate(value: 0, margin: Int64(saturating: (3 * keys / scanned).rounded(.up)), isExact: false) }
     let count = Double(read)
     var variance = read > 1 ? max(0, squares - sum * mean) / (count - 1) : mean * mean
     var spread = mean
@@ -57,6 +57,6 @@ struct KindSample: Sendable {
       (1 - min(1, scanned / keys)) * max(0, smoothed * (variance + spread * spread) - smoothed * smoothed * spread * spread) / scanned
     let second = seen > read && read > 0 ? share * share * (1 - count / Double(seen)) * variance / count : 0
     let margin = Self.quantile * keys * (first + second).squareRoot()
-    return Estimate(value: Int64(value.rounded()), margin: Int64(margin.rounded(.up)), isExact: false)
+    return Estimate(value: Int64(saturating: value.rounded()), margin: Int64(saturating: margin.rounded(.up)), isExact: false)
   }
 }

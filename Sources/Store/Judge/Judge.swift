@@ -213,7 +213,9 @@ public struct JudgeAnswer {
   /// Hands out what mailboxes have too much, each with the index of the request that has found it.
   public func forEachOverflow(_ body: (_ request: Int, _ entries: MailboxEntries) -> Void) {
     for place in stride(from: 1, to: reply.count - 1, by: 2) {
-      guard let number = reply[place]?.integer, verdicts.indices.contains(Int(number) - 1), let entries = reply[place + 1] else { continue }
+      guard let number = reply[place]?.integer, verdicts.indices.contains(Int(number) &- 1), let entries = reply[place + 1] else {
+        continue
+      }
       body(Int(number) - 1, MailboxEntries(entries))
     }
   }

@@ -121,7 +121,8 @@ public final class CrashLoops {
     let answer = try await shards.common.answer(Self.beginScript, keys: [.text(Keys.tries)], arguments: arguments)
     if answer.array?.last?.integer == 1 { shards.onMended?(Keys.tries) }
     return (answer.array ?? []).prefix(starts.count).map { known in
-      let numbers = known.array?.compactMap(\.integer) ?? []
+      // No offset and no count is greater; sums of them stay within 64 bits.
+      let numbers = (known.array?.compactMap(\.integer) ?? []).map { min(max(0, $0), 1 << 60) }
       guard numbers.count >= 3, numbers.count % 2 == 1 else { return nil }
       let ends = stride(from: 3, to: numbers.count, by: 2).map { (offset: numbers[$0], processes: numbers[$0 + 1]) }
       return Counts(begins: numbers[0], group: numbers[2] > 0 ? (numbers[1], numbers[2]) : nil, ends: ends)

@@ -1,3 +1,4 @@
+import Notifications
 import Redis
 
 /// How fan-out lanes share the partitions of `deliveries` among themselves: a sorted set of lanes and their last heartbeats, by Redis' clock.
@@ -99,7 +100,7 @@ public final class Lanes {
       // For how long it has said nothing is not known: longer than any lane may.
       let isSilent = silent <= -Self.aheadMilliseconds
       lanes.append(
-        Listing(partition: partition, name: String(parts[1]), silentMilliseconds: isSilent ? Int64(Int32.max) : max(0, silent)))
+        Listing(partition: partition, name: String(parts[1]), silentMilliseconds: isSilent ? Int64(Int32.max) : Timestamp.bounded(silent)))
     }
     return lanes.sorted { ($0.partition, $0.name) < ($1.partition, $1.name) }
   }

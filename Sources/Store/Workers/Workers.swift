@@ -1,3 +1,4 @@
+import Notifications
 import Redis
 
 /// The workers' reports of themselves, each with its last heartbeat by Redis' clock. Loop-confined.
@@ -138,7 +139,8 @@ public final class Workers {
       let isAhead = silent <= -Self.silentMilliseconds
       workers.append(
         Listing(
-          name: WorkerReport.cut(name, WorkerReport.longText), silentMilliseconds: isAhead ? Self.silentMilliseconds : max(0, silent),
+          name: WorkerReport.cut(name, WorkerReport.longText),
+          silentMilliseconds: isAhead ? Self.silentMilliseconds : Timestamp.bounded(silent),
           report: WorkerReport(bytes)))
     }
     return workers.sorted { $0.name < $1.name }

@@ -82,7 +82,7 @@ struct CheckpointTable {
     let markers = zip(offers, found).map { offer, found in
       let lowest = Self.lowest(found)
       guard madeAgain[offer.topicPartition] == lowest else { return lowest }
-      return Marker(offset: 0, timestamp: -1, incarnation: (found.compactMap { $0?.incarnation }.max() ?? 0) + 1)
+      return Marker(offset: 0, timestamp: -1, incarnation: (found.compactMap { $0?.incarnation }.max() ?? 0) &+ 1)
     }
     var changes: [Int: [MarkerChange]] = [:]
     for (place, offer) in offers.enumerated() {

@@ -37,6 +37,6 @@ struct TopicIncarnations {
   ///   - offsets: what lies in the partition.
   func incarnation(of partition: Int32, there: Int64?, offsets: Range<Int64>) -> UInt32? {
     guard let last = lastRequests[partition] else { return nil }
-    return there == last.timestamp || offsets.lowerBound > last.offset ? last.incarnation : last.incarnation + 1
+    return there == last.timestamp || offsets.lowerBound > last.offset ? last.incarnation : last.incarnation &+ 1
   }
 }
