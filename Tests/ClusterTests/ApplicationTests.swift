@@ -4,8 +4,10 @@ import Testing
 extension ClusterTests {
   /// Applications that are stopped and started again, with real processes that are really killed.
   @Suite(
-    .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
-    .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
   struct ApplicationTests {
     private let applications = Script("applications.py", withinSeconds: 400)
 

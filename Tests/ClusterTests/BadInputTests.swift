@@ -4,7 +4,10 @@ import TestSupport
 import Testing
 
 extension ClusterTests {
-  @Suite(.serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"))
+  @Suite(
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
   struct BadInputTests {
     @Test(arguments: ClusterKafka.available)
     func badRecordsAreAnsweredAndGoodOnesDelivered(_ broker: ClusterKafka) async throws {

@@ -4,7 +4,10 @@ import TestSupport
 import Testing
 
 extension ClusterTests {
-  @Suite(.serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"))
+  @Suite(
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
   struct CrowdTests {
     @Test func aCrowdEndsAsItShould() async throws {
       try await ClusterFixture.with(.embedded) { cluster in
@@ -16,7 +19,7 @@ extension ClusterTests {
       }
     }
 
-    @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka: the embedded one has no rebalance"))
+    @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
     func killedWorkersLoseAndRepeatNothing() async throws {
       try await ClusterFixture.with(.real) { cluster in
         let transforms = [try await cluster.transform(), try await cluster.transform()]

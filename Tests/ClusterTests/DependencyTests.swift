@@ -7,9 +7,11 @@ import Testing
 extension ClusterTests {
   /// Kafka or Redis is gone for a while, or takes no writes, `CARILLON_AWAY_SECONDS` long (3 by default).
   @Suite(
-    .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
+    .serialized,
     .enabled(
-      if: ClusterFixture.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER"))
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+    .enabled(
+      if: ClusterFixture.kafkaFolder != nil, "\(KafkaFixture.howToGetOne)"))
   struct DependencyTests {
     @Test(arguments: ["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full"])
     func workPausesIsNotReadyAndResumesByItself(_ part: String) async throws {

@@ -5,8 +5,10 @@ import Testing
 extension ClusterTests {
   /// Mutable notifications on their way through their application's service extensions, encrypted and read by clients in Python.
   @Suite(
-    .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
-    .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
   struct ExtensionTests {
     private let extensions = Script(
       "extensions.py", withinSeconds: 300,

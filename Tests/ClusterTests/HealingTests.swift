@@ -4,8 +4,10 @@ import Testing
 extension ClusterTests {
   /// What Redis loses comes back out of Kafka, and a record that no worker survives goes to the dead letters.
   @Suite(
-    .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
-    .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
   struct HealingTests {
     private let healing = Script("healing.py", withinSeconds: 180)
 

@@ -5,8 +5,10 @@ import Testing
 extension ClusterTests {
   /// Dead letters, redriven when their cause is mended, with real processes that are really killed.
   @Suite(
-    .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
-    .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
   struct LetterTests {
     private let letters = Script(
       "letters.py", withinSeconds: 300,
@@ -26,7 +28,7 @@ extension ClusterTests {
 
     @Test(
       .enabled(
-        if: ClusterFixture.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER"))
+        if: ClusterFixture.kafkaFolder != nil, "\(KafkaFixture.howToGetOne)"))
     func aRedrivingThatLosesItsOnlyBrokerGoesOnWhereItWasAndEachArrivesOnce() async throws { try await letters.holds("broker") }
   }
 }

@@ -4,8 +4,10 @@ import Testing
 extension ClusterTests {
   /// `carillon replay` brings what was lost, and does no harm, however often it is interrupted.
   @Suite(
-    .serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"),
-    .enabled(if: ClusterKafka.available.contains(.real), "CARILLON_TEST_KAFKA must name a real Kafka"))
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"),
+    .enabled(if: ClusterKafka.available.contains(.real), "\(KafkaFixture.howToGetOne)"))
   struct ReplayTests {
     private let replay = Script("replay.py", withinSeconds: 180, ClusterFixture.kafkaFolder.map { ["--kafka-folder", $0] } ?? [])
 
@@ -15,7 +17,7 @@ extension ClusterTests {
 
     @Test(
       .enabled(
-        if: ClusterFixture.kafkaFolder != nil, "a real Kafka must be in ../shared/kafka beside the clone, or in CARILLON_KAFKA_FOLDER"))
+        if: ClusterFixture.kafkaFolder != nil, "\(KafkaFixture.howToGetOne)"))
     func aReplayThatLosesItsOnlyBrokerSaysHowToGoOnAndIsResumedExactly() async throws { try await replay.holds("broker") }
 
     @Test func whatIsGoneOrWasMadeAgainOrIsNotThereEndsWithTheWayOn() async throws { try await replay.holds("gone") }

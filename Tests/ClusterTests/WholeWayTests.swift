@@ -33,7 +33,10 @@ extension ClusterTests {
     }
   }
 
-  @Suite(.serialized, .enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"))
+  @Suite(
+    .serialized,
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
   struct WholeWayTests {
     @Test(arguments: ClusterKafka.available)
     func thirdPartyClientsGoTheWholeWay(_ broker: ClusterKafka) async throws {

@@ -176,7 +176,7 @@ import Worker
   }
 
   /// The embedded broker tells nobody's members.
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
   func aGroupWhoseWorkersHaveNotCommittedYetIsNotRefused() async throws {
     try await WorkerPair.with(transform: ["--session-timeout", "5m"]) { pair in
       // It is a member, and stands still before its first commit.

@@ -71,7 +71,8 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: zsh))) func zshUnderstandsItsScript() async throws {
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: zsh), "zsh is not installed")) func zshUnderstandsItsScript() async throws
+  {
     try await CarillonCommand.with { carillon in
       let script = try carillon.file("_carillon", try await carillon.run(["completion", "zsh"]).output)
       let line = #"zsh -fn "$1" && autoload -Uz compinit && compinit -u -D && source "$1" && print $_comps[carillon]"#

@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: KafkaFixture.realServers != nil && ClusterFixture.python != nil, "no record of the embedded broker can be deleted"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil && ClusterFixture.python != nil, "\(KafkaFixture.howToGetOne)"))
   func recordsThatAreGoneUnfinishedAreCountedAndTheirRangeIsTold() async throws {
     try await with { place in
       try await place.kafka.publish((0..<20).map { TestRecord("\($0)", partition: 0) }, to: place.requests)

@@ -98,7 +98,9 @@ import Testing
   /// The flags in a text; a property of librdkafka counts as that of any.
   private static func flags(of text: String) -> Set<String> { Set(text.matches(of: /(?:^|[^\w-])(--[a-z][a-z-]*)/).map { String($0.1) }) }
 
-  @Test(.enabled(if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt"))
+  @Test(
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
   func itsExamplesPutATargetWhereTheCommandPutsIt() async throws {
     let python = try example(from: "```python\n", to: "```\n")
     let kcat = FileManager.default.isExecutableFile(atPath: "/usr/bin/kcat") ? try example(from: "    echo", to: "\n\n") : nil

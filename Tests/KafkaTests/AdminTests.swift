@@ -67,7 +67,7 @@ import Testing
     await admin.close()
   }
 
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "the embedded broker has no settings, times or groups"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
   func settingsTimesAndGroupsAreTold() async throws {
     try await KafkaFixture.with { kafka in
       let topic = try await kafka.topic(partitions: 2, settings: ["cleanup.policy": "compact"])
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "the embedded broker tells no members"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
   func membersAreToldWithTheirPartitions() async throws {
     try await KafkaFixture.with { kafka in
       let (group, topic) = (KafkaFixture.unique("group"), try await kafka.topic(partitions: 3))

@@ -127,7 +127,7 @@ import Worker
     }
   }
 
-  @Test(.enabled(if: KafkaFixture.realServers != nil, "the embedded broker tells no members"))
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
   func ownersAreTheGroupsMembers() async throws {
     try await with { place in
       #expect(try await place.look().problems.contains(.ownerless(topic: place.topics.requests, partitions: [0, 1])))

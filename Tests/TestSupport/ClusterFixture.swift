@@ -43,12 +43,13 @@ public actor ClusterFixture {
 
   /// The Python that runs the clients of the tests; nil without one.
   public static let python: String? = getenv("CARILLON_TEST_PYTHON").map { String(cString: $0) }
-  /// The folder with the script `kafka`, which starts a real Kafka: `CARILLON_KAFKA_FOLDER`, else ../shared/kafka beside the clone; nil
+  /// The folder of the Kafka that `Deploy/kafka` starts brokers from: `CARILLON_KAFKA_FOLDER`, else ../shared/kafka beside the clone; nil
   /// without one.
   public static let kafkaFolder: String? = {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
     let folder = getenv("CARILLON_KAFKA_FOLDER").map { String(cString: $0) } ?? root.appendingPathComponent("../shared/kafka").path
-    return FileManager.default.isExecutableFile(atPath: folder + "/kafka") ? folder : nil
+    return ["kafka", "bin/kafka-server-start.sh"].contains { FileManager.default.isExecutableFile(atPath: "\(folder)/\($0)") }
+      ? folder : nil
   }()
   private static let topics = ["requests", "deliveries", "devices", "events", "dead-letters", "applications"]
 

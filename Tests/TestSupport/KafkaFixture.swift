@@ -85,6 +85,9 @@ public final class KafkaFixture: Sendable {
     String(cString: $0).split(separator: ",").map(String.init)
   }
 
+  /// What a test that needs one says where it is skipped.
+  public static let howToGetOne = "it needs a real Kafka: Deploy/test --kafka FOLDER, an unpacked Apache Kafka 4.0 or newer"
+
   private static let announcement: Void = {
     print("Kafka tests run on \(realServers.map { "the real Kafka at " + $0.joined(separator: ",") } ?? "embedded brokers")")
   }()

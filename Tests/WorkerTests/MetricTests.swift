@@ -162,7 +162,8 @@ private func read(_ text: String) throws -> [String: Double] {
     #expect(try read(registry.text).count == 2)
   }
 
-  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool"))) func promtoolHasNoObjection() throws {
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/promtool"), "promtool is missing: Deploy/install --tests"))
+  func promtoolHasNoObjection() throws {
     let registry = MetricRegistry()
     let log = LogWriter(descriptor: -1)
     defer { log.close() }

@@ -19,6 +19,7 @@ import confluent_kafka.admin
 
 from clients import Device, Failed, Producer, expect, say, until
 from healing import Cluster, Redis, bodies, ready
+from machine import kafka_script
 
 
 # What --drain gives the workers, and what they may take besides, in seconds.
@@ -76,7 +77,7 @@ class Kafka:
 @contextlib.asynccontextmanager
 async def own_kafka(arguments, folder, *settings):
     """A broker with topics of this test's own, which the arguments name while it is there."""
-    kafka, loop = Kafka(os.path.join(arguments.kafka_folder, "kafka"), os.path.join(folder, "kafka")), asyncio.get_running_loop()
+    kafka, loop = Kafka(kafka_script(arguments.kafka_folder), os.path.join(folder, "kafka")), asyncio.get_running_loop()
     try:
         arguments.kafka = await loop.run_in_executor(None, lambda: kafka.start(*settings))
         subprocess.run(
@@ -116,7 +117,7 @@ async def ends(worker, name, stillness):
 async def run(arguments, folder):
     stillness = Stillness()
     sampling = asyncio.create_task(stillness.run())
-    kafka = Kafka(os.path.join(arguments.kafka_folder, "kafka"), os.path.join(folder, "kafka"))
+    kafka = Kafka(kafka_script(arguments.kafka_folder), os.path.join(folder, "kafka"))
     redis = Redis(folder)
     # With two of three brokers away no topic has the two copies in step that min.insync.replicas asks for.
     brokers = ["--brokers", "3", "--heap", "256m"] if arguments.part == "kafka-too-few" else []

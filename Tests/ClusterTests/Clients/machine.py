@@ -14,6 +14,12 @@ def free_port():
             return port
 
 
+def kafka_script(folder):
+    """The script that starts brokers, from the Kafka in this folder."""
+    os.environ["CARILLON_KAFKA_FOLDER"] = os.path.abspath(folder)
+    return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Deploy/kafka"))
+
+
 def has_stopped(pid):
     """Whether each thread of a process has: on a busy machine a signal reaches them only when they get a turn."""
     tasks = "/proc/%d/task" % pid

@@ -53,7 +53,7 @@ def arguments():
     add("--binary", default=os.environ.get("CARILLON_BINARY") or os.path.join(ROOT, ".build/release/carillon"),
         help="the program (default: CARILLON_BINARY, else .build/release/carillon)")
     add("--kafka-folder", default=os.environ.get("CARILLON_KAFKA_FOLDER") or os.path.join(ROOT, "../shared/kafka"),
-        help="where the script 'kafka' is (default: CARILLON_KAFKA_FOLDER, else ../shared/kafka beside the clone)")
+        help="an unpacked Apache Kafka, 4.0 or newer (default: CARILLON_KAFKA_FOLDER, else ../shared/kafka beside the clone)")
     add("--worker-flags", type=str.split, default=[], metavar="'--FLAG VALUE …'", help="further flags for all workers")
     given = parser.parse_args()
     possible = [kind for kind in schedule.KINDS if given.brokers == 3 or kind not in schedule.THREE_BROKERS]

@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 
 import confluent_kafka.admin
-from machine import free_port, has_stopped
+from machine import free_port, has_stopped, kafka_script
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # A worker that crashes says where.
@@ -176,7 +176,7 @@ class Worker(Child):
 
 
 class Kafka:
-    """Brokers of the Kafka folder."""
+    """Brokers of this run's own."""
 
     def __init__(self, script, folder, brokers):
         self.script, self.folder, self.brokers = script, os.path.join(folder, "kafka"), brokers
@@ -320,7 +320,7 @@ class Cluster:
     def __init__(self, arguments, folder, say):
         self.arguments, self.folder, self.say = arguments, folder, say
         self.prefix, self.crashes, self.workers = "nemesis.", [], collections.OrderedDict()
-        self.kafka = Kafka(os.path.join(arguments.kafka_folder, "kafka"), folder, arguments.brokers)
+        self.kafka = Kafka(kafka_script(arguments.kafka_folder), folder, arguments.brokers)
         self.proxy = Proxy("proxy", folder)
         self.redis, self.redis_lock, self.redis_servers = None, asyncio.Lock(), 0
         self.crowd = Child("devices", folder)
