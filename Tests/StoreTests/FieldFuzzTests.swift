@@ -1,3 +1,5 @@
+import JSON
+import Notifications
 import TestSupport
 import Testing
 
@@ -19,5 +21,23 @@ import Testing
       return nil
     }
     #expect(failures.isEmpty, "\(failures)")
+  }
+
+  @Test func `no number in Redis ends who reads a marker or a worker's report`() throws {
+    for number in ExtremeNumbers.integers {
+      for incarnation in [0, .max] as [UInt32] {
+        let bytes = Marker(offset: number, timestamp: number, incarnation: incarnation).bytes
+        let marker = bytes.withUnsafeBytes { Marker($0) }
+        #expect(marker.map { ($0.readingOffset ?? 0) >= 0 } ?? (number < 0))
+      }
+    }
+    var report = WorkerReport(name: "w", roles: ["fan-out"], version: "1", started: 5, written: 6)
+    report.laneLags = [.init(lane: "l", partition: 7, records: 8, milliseconds: 9)]
+    (report.unready, report.unreadyCount) = ([.init(name: "redis", lane: "l", reason: "r", since: 7)], 1)
+    for variant in try ExtremeNumbers.variants(of: String(decoding: report.bytes, as: UTF8.self)) {
+      guard let read = WorkerReport(Array(variant.text.utf8)) else { continue }
+      #expect([read.started, read.written].allSatisfy { Timestamp.bounded($0) == $0 })
+      #expect(read.laneLags.allSatisfy { $0.records >= 0 && $0.partition >= 0 })
+    }
   }
 }
