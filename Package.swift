@@ -77,7 +77,7 @@ let package = Package(
       ]),
     .executableTarget(name: "carillon", dependencies: ["Command"], swiftSettings: settings),
     sample("EncryptedMessage", ["Command", "Extensions", "Cryptography", "JSON"]),
-    sample("MyAttachment", ["Command", "Extensions", "JSON"]),
+    sample("MyAttachment", ["Command", "Extensions", "JSON", "Notifications"]),
 
     .target(name: "ThreadsLeft", path: "Tests/ThreadsLeft"),
     .target(

@@ -1,4 +1,5 @@
 import JSON
+import Notifications
 
 /// Texts of devices and producers, as they may stand in a line for a person.
 enum TerminalText {
@@ -7,11 +8,17 @@ enum TerminalText {
     String(String.UnicodeScalarView(text.unicodeScalars.map { PrintedText.isVisible($0) ? $0 : "\u{FFFD}" }))
   }
 
+  /// The same of a name.
+  static func visible(_ name: Name) -> String { visible(name.text) }
+
   /// `name=value`, the value in quotes where its end would not be seen.
   static func word(_ name: String, _ value: String) -> String {
     let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }
     return "\(name)=" + (isPlain ? value : JSONValue.string(visible(value)).text)
   }
+
+  /// The same of a name.
+  static func word(_ name: String, _ value: Name) -> String { word(name, value.text) }
 
   /// A device's token by both its ends.
   static func device(_ token: String) -> String {

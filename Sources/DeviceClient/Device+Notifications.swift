@@ -21,7 +21,7 @@ extension Device {
   ///
   /// - Returns: the response's id, which the events `accepted` and `refused` name.
   @discardableResult
-  public func open(_ identifier: String) throws(DeviceError) -> String {
+  public func open(_ identifier: Name) throws(DeviceError) -> String {
     try respond(to: identifier, action: NotificationAction.defaultIdentifier)
   }
 
@@ -30,7 +30,7 @@ extension Device {
   /// Throws when there is no such notification, category or action, the text does not fit, or too many responses wait.
   /// - Returns: the response's id.
   @discardableResult
-  public func respond(to identifier: String, action: String, userText: String? = nil) throws(DeviceError) -> String {
+  public func respond(to identifier: Name, action: Name, userText: String? = nil) throws(DeviceError) -> String {
     let (connection, notification) = try delivered(identifier)
     try judge(action, userText, notification, connection)
     return try send(action, userText, notification, connection)
@@ -40,7 +40,7 @@ extension Device {
   ///
   /// - Returns: the response's id; nil when the category does not ask for dismissals.
   @discardableResult
-  public func dismiss(_ identifier: String) throws(DeviceError) -> String? {
+  public func dismiss(_ identifier: Name) throws(DeviceError) -> String? {
     let (connection, notification) = try delivered(identifier)
     let category = notification.content.categoryIdentifier
     let asks = connection.hello.categories?.first { $0.identifier == category }?.options.contains(.customDismissAction) == true
@@ -68,7 +68,7 @@ extension Device {
   ///
   /// - Returns: those that were in the list.
   @discardableResult
-  public func remove(_ identifiers: [String]) -> [DeliveredNotification] {
+  public func remove(_ identifiers: [Name]) -> [DeliveredNotification] {
     guard let connection else { return [] }
     return connection.clear(identifiers)
   }
@@ -87,14 +87,14 @@ extension Device {
 
   /// The device is where a waiting notification's trigger says: it is shown; false when none of this identifier waits.
   @discardableResult
-  public func fire(_ identifier: String) -> Bool { connection?.fire(identifier) ?? false }
+  public func fire(_ identifier: Name) -> Bool { connection?.fire(identifier) ?? false }
 
   /// Asks for new links to the attachments of a delivered notification: those that it came with are good for a while.
   ///
   /// Nothing of it is remembered: where the connection is lost before the answers come, they are asked for again.
   /// - Returns: of each attachment the request's id, which the events `linked` and `refused` name.
   @discardableResult
-  public func renewLinks(of identifier: String) throws(DeviceError) -> [String] {
+  public func renewLinks(of identifier: Name) throws(DeviceError) -> [String] {
     let (connection, notification) = try delivered(identifier)
     guard !notification.attachments.isEmpty else {
       throw DeviceError(.noAttachments, "the notification '\(identifier)' has no attachments")
@@ -111,7 +111,7 @@ extension Device {
     return connection
   }
 
-  private func delivered(_ identifier: String) throws(DeviceError) -> (DeviceConnection, DeliveredNotification) {
+  private func delivered(_ identifier: Name) throws(DeviceError) -> (DeviceConnection, DeliveredNotification) {
     let connection = try running()
     guard let notification = connection.memory.store.notification(identifier) else {
       throw DeviceError(.noSuchNotification, "no delivered notification has the identifier '\(identifier)'")
@@ -121,7 +121,7 @@ extension Device {
 
   /// The cluster's own rules, so that a response it would refuse is refused where the person still sees why.
   private func judge(
-    _ action: String, _ userText: String?, _ notification: DeliveredNotification, _ connection: DeviceConnection
+    _ action: Name, _ userText: String?, _ notification: DeliveredNotification, _ connection: DeviceConnection
   ) throws(DeviceError) {
     let category = notification.content.categoryIdentifier
     let verdict = connection.hello.registration(since: 0).judge(category: category, action: action, userText: userText)
@@ -134,9 +134,9 @@ extension Device {
         category.map { "its category '\($0)' is not registered by this device: register it, or open the notification" }
           ?? "the notification has no category, so it offers no actions: publish it with one that the device registers, or open it")
     case .unknownAction:
-      let names = actions.map(\.identifier).joined(separator: ", ")
+      let names = actions.map(\.identifier.text).joined(separator: ", ")
       throw DeviceError(
-        .noSuchAction, "its category '\(category ?? "")' has no action '\(action)'; it has: \(names.isEmpty ? "none" : names)")
+        .noSuchAction, "its category '\(category?.text ?? "")' has no action '\(action)'; it has: \(names.isEmpty ? "none" : names)")
     case .missingUserText: throw DeviceError(.wrongText, "the action '\(action)' takes text: say which")
     case .unexpectedUserText: throw DeviceError(.wrongText, "the action '\(action)' takes no text")
     case .userTextTooLong: throw DeviceError(.wrongText, "the text has more than \(Registration.userTextBytes) bytes")
@@ -145,7 +145,7 @@ extension Device {
   }
 
   private func send(
-    _ action: String, _ userText: String?, _ notification: DeliveredNotification, _ connection: DeviceConnection
+    _ action: Name, _ userText: String?, _ notification: DeliveredNotification, _ connection: DeviceConnection
   ) throws(DeviceError) -> String {
     let response = ResponseFrame(
       response: Self.uniqueID(), receipt: notification.frame.receipt, identifier: notification.identifier, action: action,

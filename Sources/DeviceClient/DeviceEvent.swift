@@ -27,9 +27,9 @@ public enum DeviceEvent: Sendable {
   /// A notification waits until the device is somewhere.
   case held(DeliveredNotification)
   /// A notification or a removal was not taken.
-  case dropped(delivery: UInt64?, id: String?, identifiers: [String], DropReason)
+  case dropped(delivery: UInt64?, id: String?, identifiers: [Name], DropReason)
   /// The cluster took identifiers away, and these were in the list.
-  case removed(identifiers: [String], [DeliveredNotification])
+  case removed(identifiers: [Name], [DeliveredNotification])
   /// A response or a request was accepted.
   case accepted(FrameSubject)
   /// A response or a request was refused, and is not sent again.

@@ -1,5 +1,5 @@
 /// A place in a JSON value, by RFC 6901: `/aps/alert/title`.
-public struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
+public struct JSONPointer: Sendable, CustomStringConvertible {
   /// The names and indexes on the way, escapes resolved; none for the whole value.
   public let tokens: [String]
 
@@ -40,7 +40,19 @@ public struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
 
   /// The pointer as text.
   public var description: String {
-    tokens.map { "/" + $0.split(separator: "~", omittingEmptySubsequences: false).joined(separator: "~0").escapingSlashes }.joined()
+    var text = ""
+    for token in tokens {
+      text.append("/")
+      // By scalars, as the pointer was read.
+      for scalar in token.unicodeScalars {
+        switch scalar {
+        case "~": text.append("~0")
+        case "/": text.append("~1")
+        default: text.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    return text
   }
 
   /// The number that a token is as an index of an array: digits without a leading zero.
@@ -53,8 +65,9 @@ public struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-extension String {
-  fileprivate var escapingSlashes: String { split(separator: "/", omittingEmptySubsequences: false).joined(separator: "~1") }
+extension JSONPointer: Equatable {
+  /// Whether both lead through the same names, byte for byte.
+  public static func == (left: JSONPointer, right: JSONPointer) -> Bool { left.tokens.elementsEqual(right.tokens) { $0.hasBytes(of: $1) } }
 }
 
 extension JSONValue {

@@ -9,7 +9,7 @@ extension JSONValue {
     guard case .object(var members) = self else { return nil }
     self = .null
     defer { self = .object(members) }
-    guard let place = members.lastIndex(where: { $0.key == key }) else {
+    guard let place = members.lastIndex(where: { $0.key.hasBytes(of: key) }) else {
       var value: JSONValue?
       let result = body(&value)
       if let value { members.append(Member(key: key, value: value)) }
@@ -18,7 +18,7 @@ extension JSONValue {
     var value: JSONValue? = members[place].value
     members[place].value = .null
     let result = body(&value)
-    if let value { members[place].value = value } else { members.removeAll { $0.key == key } }
+    if let value { members[place].value = value } else { members.removeAll { $0.key.hasBytes(of: key) } }
     return result
   }
 

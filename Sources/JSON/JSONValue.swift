@@ -1,7 +1,9 @@
 /// A JSON text as a tree, for where a person waits: tools, settings, tests. The hot path reads with `JSONScanner`.
 ///
 /// It loses nothing but white space and the way strings are escaped: members keep their order and their repetitions, numbers their text.
-public enum JSONValue: Sendable, Equatable {
+///
+/// Values are equal when their names, characters and numbers have the same bytes, as those who read JSON without Unicode's tables compare.
+public enum JSONValue: Sendable {
   /// Members in the order of the text, repeated names included.
   case object([Member])
   /// Elements.
@@ -16,7 +18,7 @@ public enum JSONValue: Sendable, Equatable {
   case null
 
   /// A member of an object.
-  public struct Member: Sendable, Equatable {
+  public struct Member: Sendable {
     /// Its name.
     public var key: String
     /// Its value.
@@ -35,7 +37,7 @@ public enum JSONValue: Sendable, Equatable {
   /// The value of the member with this name, the last one if there are several; `nil` when there is none, or this is no object.
   public subscript(key: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
-    return members.last { $0.key == key }?.value
+    return members.last { $0.key.hasBytes(of: key) }?.value
   }
 
   /// The element at this place; `nil` when there is none, or this is no array.
@@ -92,6 +94,34 @@ public enum JSONValue: Sendable, Equatable {
     guard let span = try? scanner.skip(), span.kind == .number, span.count == bytes.count else { return nil }
     return span
   }
+}
+
+// MARK: Comparison
+
+extension JSONValue: Equatable {
+  /// Whether both are written alike: the same kind, with the same bytes, members in the same order.
+  public static func == (left: JSONValue, right: JSONValue) -> Bool {
+    switch (left, right) {
+    case (.object(let left), .object(let right)): left == right
+    case (.array(let left), .array(let right)): left == right
+    case (.string(let left), .string(let right)), (.number(let left), .number(let right)): left.hasBytes(of: right)
+    case (.bool(let left), .bool(let right)): left == right
+    case (.null, .null): true
+    default: false
+    }
+  }
+}
+
+extension JSONValue.Member: Equatable {
+  /// Whether both have the same name, byte for byte, and the same value.
+  public static func == (left: JSONValue.Member, right: JSONValue.Member) -> Bool {
+    left.key.hasBytes(of: right.key) && left.value == right.value
+  }
+}
+
+extension String {
+  /// Whether both have the same bytes; `==` takes texts for one that Unicode calls equivalent.
+  func hasBytes(of other: String) -> Bool { utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8) }
 }
 
 // MARK: Text

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// Takes fields off the front of borrowed bytes; every step answers `nil` where the bytes end too early.
 public struct ByteReader {
   /// What was not taken yet.
@@ -59,7 +61,11 @@ extension UnsafeRawBufferPointer {
   func dropping(_ length: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[Swift.min(length, count)...]) }
 
   /// Byte for byte the same.
-  func equals(_ other: UnsafeRawBufferPointer) -> Bool { count == other.count && elementsEqual(other) }
+  func equals(_ other: UnsafeRawBufferPointer) -> Bool {
+    guard count == other.count else { return false }
+    guard let bytes = baseAddress, let others = other.baseAddress else { return true }
+    return memcmp(bytes, others, count) == 0
+  }
 
   /// A copy as text; bytes that are no UTF-8 become U+FFFD.
   var text: String { String(decoding: self, as: UTF8.self) }

@@ -85,7 +85,7 @@ struct Keys: Sendable {
   func mailbox(_ token: String) -> String { "m{\(bucket(of: token))}\(token)" }
 
   /// The devices of a person for an application.
-  func recipients(user: String, application: String) -> String { "u{\(bucket(of: user))}\(application)/\(user)" }
+  func recipients(user: Name, application: Name) -> String { "u{\(user.withBytes(bucket))}\(application)/\(user)" }
 
   /// The markers of a bucket.
   func markers(_ bucket: Int) -> String { "k{\(bucket)}" }

@@ -1,6 +1,6 @@
 public import Extensions
 public import Kafka
-import Notifications
+public import Notifications
 public import Store
 public import Worker
 
@@ -66,10 +66,10 @@ public struct TransformSettings: Sendable {
   /// What events call the place they come from: `/carillon/NAME`.
   public var cluster: String
   /// What events call the worker.
-  public var worker: String
+  public var worker: Name
 
   /// Settings with their defaults.
-  public init(topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, cluster: String, worker: String) {
+  public init(topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, cluster: String, worker: Name) {
     (self.topics, self.kafka, self.store, self.cluster, self.worker) = (topics, kafka, store, cluster, worker)
   }
 

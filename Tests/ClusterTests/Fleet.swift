@@ -57,7 +57,7 @@ final class Fleet: Sendable {
       log.ends.append((SteadyClock.milliseconds(), code))
       log.isConnected = false
     case .unreachable(let reason, _): log.unreachable.append(reason)
-    case .shown(let notification), .updated(let notification): log.shown[notification.identifier, default: 0] += 1
+    case .shown(let notification), .updated(let notification): log.shown[notification.identifier.text, default: 0] += 1
     case .dropped(_, _, _, .known): log.knownAgain += 1
     default: break
     }

@@ -71,7 +71,7 @@ import Testing
       await device.expect("shown one 1", "shown two 2", "refused UnknownMedia")
       let links = device.events.compactMap { event -> LinkedFrame? in if case .linked(let frame) = event { frame } else { nil } }
       #expect(links.map(\.request) == [requests[0]] && links.first?.link.url == "http://127.0.0.1/y")
-      for (identifier, code) in [("two", DeviceError.Code.noAttachments), ("three", .noSuchNotification)] {
+      for (identifier, code) in [("two", .noAttachments), ("three", .noSuchNotification)] as [(Name, DeviceError.Code)] {
         let error = await #expect(throws: DeviceError.self) { try await device.device.renewLinks(of: identifier) }
         #expect(error?.code == code)
       }

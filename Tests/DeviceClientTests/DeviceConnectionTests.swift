@@ -172,7 +172,7 @@ import Testing
         notify(1, id: "plain", revision: "1"), notify(2, id: "reply", revision: "1", category: "reply"),
         notify(3, id: "other", revision: "1", category: "other"))
       await device.expect("shown plain 1", "shown reply 1", "shown other 1")
-      func code(_ identifier: String, _ action: String, _ text: String? = nil) async -> DeviceError.Code? {
+      func code(_ identifier: Name, _ action: Name, _ text: String? = nil) async -> DeviceError.Code? {
         do throws(DeviceError) {
           try await device.device.respond(to: identifier, action: action, userText: text)
           return nil
@@ -203,7 +203,7 @@ import Testing
       #expect(try await device.device.dismiss("asks") != nil)
       let responses = await cluster.expect("response")
       #expect(responses.map { $0["identifier"]?.stringValue } == ["asks"])
-      #expect(responses.first?["action"]?.stringValue == NotificationAction.dismissIdentifier)
+      #expect(responses.first?["action"]?.nameValue == NotificationAction.dismissIdentifier)
       #expect(await device.device.delivered.isEmpty)
       await device.close()
     }

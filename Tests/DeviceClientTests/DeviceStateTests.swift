@@ -71,7 +71,7 @@ import Testing
   @Test func stateFileHasOneDeviceAndOneProcess() async throws {
     try await Self.withFile { path in
       try await ScriptedCluster.with { cluster, url in
-        func failure(_ path: String, _ application: String = "com.example.shop") async -> DeviceError.Code? {
+        func failure(_ path: String, _ application: Name = "com.example.shop") async -> DeviceError.Code? {
           let other = DeviceUnderTest(url) {
             $0.stateFile = path
             $0.hello.application = application

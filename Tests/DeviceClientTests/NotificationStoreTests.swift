@@ -33,12 +33,12 @@ import TestSupport
     var store = NotificationStore()
     var lines: [UInt8] = []
     var shownIDs: [String: Int] = [:]
-    var lastShown: [String: String] = [:]
-    var newestSeen: [String: String] = [:]
+    var lastShown: [Name: String] = [:]
+    var newestSeen: [Name: String] = [:]
     var now = Self.now
     for step in 0..<200 {
       now += Int64.random(in: 0...2_000, using: &random)
-      let identifier = "thread-\(Int.random(in: 0..<6, using: &random))"
+      let identifier: Name = "thread-\(Int.random(in: 0..<6, using: &random))"
       let number = Int.random(in: 0..<40, using: &random)
       let revision = Self.revision(number)
       switch Int.random(in: 0..<10, using: &random) {
@@ -56,7 +56,7 @@ import TestSupport
         // An id may be published again as a newer revision: that is no other notification.
         let id = "\(identifier)-\(number % 25)"
         let expiration = Int.random(in: 0..<4, using: &random) == 0 ? now / 1000 + Int64.random(in: -3...3, using: &random) : 0
-        let frame = try notifyFrame(notify(1, id: id, identifier, revision: revision, expiration: expiration))
+        let frame = try notifyFrame(notify(1, id: id, identifier.text, revision: revision, expiration: expiration))
         let outcome = store.take(frame, now: now)
         switch outcome {
         case .shown, .updated:
@@ -87,6 +87,32 @@ import TestSupport
     guard case .updated = outcome else { return #expect(Bool(false), "\(outcome)") }
     #expect(store.delivered.map(\.identifier) == ["a", "c", "b"])
     #expect(store.delivered.first?.content.body == Self.revision(9))
+  }
+
+  @Test func `two collapse ids that only look alike are two notifications`() throws {
+    var store = NotificationStore()
+    let (short, long) = ("é", "e\u{301}")
+    _ = store.take(try notifyFrame(notify(1, id: "one", short, revision: Self.revision(1))), now: Self.now)
+    let second = store.take(try notifyFrame(notify(2, id: "two", long, revision: Self.revision(2))), now: Self.now)
+    guard case .shown = second else { return #expect(Bool(false), "\(second)") }
+    #expect(store.delivered.map(\.identifier) == [Name(long), Name(short)])
+    // The older revision of the other one is not stale.
+    let third = store.take(try notifyFrame(notify(3, id: "three", long, revision: Self.revision(9))), now: Self.now)
+    guard case .updated = third else { return #expect(Bool(false), "\(third)") }
+    let fourth = store.take(try notifyFrame(notify(4, id: "four", short, revision: Self.revision(3))), now: Self.now)
+    guard case .updated = fourth else { return #expect(Bool(false), "\(fourth)") }
+    guard case .removed(let gone) = store.remove([Name(long)], revision: Self.revision(10), now: Self.now) else {
+      return #expect(Bool(false))
+    }
+    #expect(gone.map(\.identifier) == [Name(long)] && store.delivered.map(\.identifier) == [Name(short)])
+    // And so they are after a restart.
+    var lines: [UInt8] = []
+    StateLines.append(.noted(identifier: Name(short), revision: Self.revision(3), at: Self.now), to: &lines)
+    StateLines.append(.noted(identifier: Name(long), revision: Self.revision(10), at: Self.now), to: &lines)
+    var restored = NotificationStore()
+    for record in StateLines.read(lines).records { Self.apply(record, to: &restored) }
+    let fifth = restored.take(try notifyFrame(notify(5, id: "five", short, revision: Self.revision(4))), now: Self.now)
+    guard case .shown = fifth else { return #expect(Bool(false), "\(fifth)") }
   }
 
   @Test func dismissedAndRemovedOnesStayAway() throws {
@@ -137,16 +163,16 @@ import TestSupport
 
   @Test func agedTableForgetsTheOldestWhateverIsSetAnew() {
     var table = AgedTable<Int>(limit: 3)
-    for round in 0..<1000 { for name in ["a", "b", "c"] { table.set(round, for: name, at: Int64(round)) } }
+    for round in 0..<1000 { for name: Name in ["a", "b", "c"] { table.set(round, for: name, at: Int64(round)) } }
     table.set(0, for: "a", at: 2000)
     table.set(0, for: "d", at: 2000)
-    var names: [String] = []
+    var names: [Name] = []
     table.forEach { name, _, _ in names.append(name) }
     #expect(names == ["c", "a", "d"])
     table.forget(before: 2000)
     #expect(table["c"] == nil && table["a"] == 0 && table.count == 2)
     var small = AgedTable<Int>(limit: 2)
-    for name in ["a", "b", "a", "c"] { small.set(0, for: name, at: 0) }
+    for name: Name in ["a", "b", "a", "c"] { small.set(0, for: name, at: 0) }
     #expect(small["a"] != nil && small["b"] == nil, "set anew, it is not the oldest any more")
   }
 

@@ -1,10 +1,13 @@
 import Extensions
+import Notifications
 import TestSupport
 import Testing
 
 @Suite struct StringsFileTests {
   private static func texts(_ text: String) throws -> [String: String] { try texts(Array(text.utf8)) }
-  private static func texts(_ bytes: [UInt8]) throws -> [String: String] { try StringsFile(bytes).entries.mapValues(\.value) }
+  private static func texts(_ bytes: [UInt8]) throws -> [String: String] {
+    Dictionary(uniqueKeysWithValues: try StringsFile(bytes).entries.map { ($0.key.text, $0.value.value) })
+  }
 
   /// What is wrong with a file; "nothing" when it is read.
   private static func wrong(_ bytes: [UInt8]) -> String {
@@ -70,6 +73,11 @@ import Testing
     #expect(try Self.texts([0xEF, 0xBB, 0xBF] + Array(text.utf8)) == expected)
     #expect(try Self.texts(Self.utf16(text, isBig: true)) == expected)
     #expect(try Self.texts(Self.utf16(text, isBig: false)) == expected)
+  }
+
+  @Test func `keys that only look alike are two`() throws {
+    let entries = try StringsFile(Array("\"é\" = \"one\"; \"e\u{301}\" = \"two\";".utf8)).entries
+    #expect(entries["é"]?.value == "one" && entries["e\u{301}"]?.value == "two")
   }
 
   /// Whatever ends a line, a line is counted once.
@@ -181,11 +189,11 @@ import Testing
   }
 
   /// Entries with every character escaped.
-  private static func written(_ entries: [String: StringsFile.Entry]) -> [UInt8] {
+  private static func written(_ entries: [Name: StringsFile.Entry]) -> [UInt8] {
     func quoted(_ text: String) -> String {
       "\"" + text.utf16.map { "\\U" + String($0, radix: 16).padded(to: 4) }.joined() + "\""
     }
-    return Array(entries.map { "\(quoted($0.key)) = \(quoted($0.value.value));" }.joined(separator: "\n").utf8)
+    return Array(entries.map { "\(quoted($0.key.text)) = \(quoted($0.value.value));" }.joined(separator: "\n").utf8)
   }
 }
 

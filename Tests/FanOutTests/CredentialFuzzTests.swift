@@ -1,3 +1,4 @@
+import Notifications
 import TestSupport
 import Testing
 

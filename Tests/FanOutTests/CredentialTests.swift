@@ -2,6 +2,7 @@ import Cryptography
 import EventLoop
 import HTTP
 import JSON
+import Notifications
 import TestSupport
 import Testing
 
@@ -50,6 +51,20 @@ import Testing
         #expect(end?.code.rawValue == 4003, "\(words)")
         for word in words { #expect(end?.reason.contains(word) == true, "'\(end?.reason ?? "")' does not say '\(word)'") }
       }
+    }
+  }
+
+  /// To Kafka and Redis they are two people.
+  @Test func `a credential for a name that only looks alike lets nobody in`() async throws {
+    try await LaneFixture.with({ $0.admission = .credential(key: Self.key) }) { lane in
+      for (claim, user) in [("\u{212A}im", "Kim"), ("Kim", "\u{212A}im"), ("Jose\u{301}", "José"), ("José", "Jose\u{301}")] {
+        let device = try await lane.connect(Self.token, user: user, credential: Self.ada(["user": #""\#(claim)""#]))
+        await lane.eventually("it is refused") { $0.end(of: device)?.code.rawValue == 4003 }
+        #expect(await lane.end(of: device)?.reason.contains("another user") == true)
+      }
+      #expect(await lane.count("welcome") == 0)
+      let device = try await lane.connect(Self.token, user: "\u{212A}im", credential: Self.ada(["user": #""\u212aim""#]))
+      await lane.eventually("the same bytes are welcomed") { !$0.frames("welcome", at: device).isEmpty }
     }
   }
 

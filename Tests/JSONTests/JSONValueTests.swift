@@ -15,6 +15,19 @@ import Testing
     #expect(value.text == #"{"b":1,"a":[true,null,"x"],"b":2.50}"#)
   }
 
+  @Test func `members whose names only look alike are two`() throws {
+    var value = try JSONValue(parsing: #"{"é":1,"e\u0301":2,"userKey":3}"#)
+    #expect(value["é"] == 1 && value["e\u{301}"] == 2 && value["user\u{212A}ey"] == nil)
+    value.set("é", 4)
+    value.set("e\u{301}", nil)
+    value.merge(["user\u{212A}ey": 5])
+    #expect(value.text == #"{"é":4,"userKey":3,"user\#u{212A}ey":5}"#)
+    #expect(JSONValue.string("K") != "\u{212A}" && (["é": 1] as JSONValue) != ["e\u{301}": 1])
+    let (short, long) = (try #require(JSONPointer("/é")), try #require(JSONPointer("/e\u{301}")))
+    #expect(short != long && value[short] == 4 && value[long] == nil)
+    #expect(JSONPointer("/~0\u{301}/~1\u{301}")?.description == "/~0\u{301}/~1\u{301}")
+  }
+
   @Test func literalsSpellValues() throws {
     let value: JSONValue = ["a": 1, "b": [true, nil, "x", 1.5], "c": [:]]
     #expect(value.text == #"{"a":1,"b":[true,null,"x",1.5],"c":{}}"#)

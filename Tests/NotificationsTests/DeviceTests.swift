@@ -119,8 +119,8 @@ import Testing
       ("PLAIN", "ACCEPT", nil, .refused(.unknownAction, field: "action")),
       (nil, "ACCEPT", nil, .refused(.unknownCategory, field: "action")),
       ("other", "ACCEPT", nil, .refused(.unknownCategory, field: "action")),
-    ] as [(String?, String, String?, ResponseVerdict)])
-  func aResponseIsJudgedByItsCategory(_ category: String?, _ action: String, _ userText: String?, _ verdict: ResponseVerdict) {
+    ] as [(Name?, Name, String?, ResponseVerdict)])
+  func aResponseIsJudgedByItsCategory(_ category: Name?, _ action: Name, _ userText: String?, _ verdict: ResponseVerdict) {
     #expect(Self.registration.judge(category: category, action: action, userText: userText) == verdict)
   }
 

@@ -26,7 +26,7 @@ import Testing
       ("r-1" as StaticString).bytes, action: ("REPLY" as StaticString).bytes, userText: ("Hi" as StaticString).bytes, at: 1_700_000_000_000)
     let event = try self.told(told)
     #expect(event.type == .response && event.typeName == "carillon.response.v1" && event.cluster == "/carillon/test")
-    #expect(event.subject == told.id?.description && event.id == told.id && event.identifier == told.id?.description)
+    #expect(event.subject == told.id?.description && event.id == told.id && event.identifier == told.id.map { Name($0.description) })
     #expect(event.time == 1_700_000_001_234 && event.traceparent == DeliveryTests.trace)
     #expect(event.device == RequestFixture.token && event.target == nil && event.user == "ada" && event.application == "com.example.shop")
     #expect(event.source == SourceCoordinates(topic: "notifications.requests", partition: 3, offset: 42, timestamp: 1_700_000_000_123))

@@ -24,7 +24,7 @@ struct AuditHistory {
   struct Entry {
     var offset: Int64
     var time: Int64
-    var worker = "t"
+    var worker: Name = "t"
     var incarnation: UInt16 = 0
     var record: Int64?
     var verdict = JournalVerdict.duplicate
@@ -113,7 +113,7 @@ struct AuditHistory {
   ///
   /// - Parameter all: with the last page, the devices of all pages.
   mutating func page(
-    _ id: Int, _ devices: [(UInt64, JournalVerdict)], of all: [UInt64]? = nil, at time: Int64, worker: String = "t"
+    _ id: Int, _ devices: [(UInt64, JournalVerdict)], of all: [UInt64]? = nil, at time: Int64, worker: Name = "t"
   ) {
     write(Entry(offset: Int64(id), time: time, worker: worker, devices: devices, isPage: true, all: all))
   }

@@ -122,7 +122,7 @@ import Worker
     }
   }
 
-  private static func mending(_ set: [(name: String, value: String)] = [("apns-topic", "com.example")]) throws -> LetterOrder.Action {
+  private static func mending(_ set: [(name: Name, value: String)] = [("apns-topic", "com.example")]) throws -> LetterOrder.Action {
     .redrive(try RequestEdits(set: set, removed: [], isNew: false))
   }
 

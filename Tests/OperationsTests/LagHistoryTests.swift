@@ -1,4 +1,5 @@
 import Kafka
+import Notifications
 import Store
 import TestSupport
 import Testing

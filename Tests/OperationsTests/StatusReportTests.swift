@@ -1,3 +1,4 @@
+import Notifications
 import Store
 import Testing
 import Worker
@@ -17,7 +18,7 @@ import Worker
     return server
   }
 
-  private static func worker(_ name: String, _ role: String, silent: Int64 = 100, _ change: (inout WorkerReport) -> Void = { _ in })
+  private static func worker(_ name: Name, _ role: String, silent: Int64 = 100, _ change: (inout WorkerReport) -> Void = { _ in })
     -> Workers.Listing
   {
     var report = WorkerReport(name: name, roles: [role], version: "1", started: 1_000, written: 61_000)
@@ -190,7 +191,7 @@ import Worker
   @Test func aLaneIsItsOwnWorkersAndNoOtherWhoseNameBeginsLikeIt() {
     let report = report { _, redis in
       redis.workers = .found([Self.worker("x", "fan-out"), Self.worker("x/fan-out/y", "fan-out"), Self.worker("x/y", "fan-out")])
-      let names = ["x/0", "x/fan-out", "x/y/2", "x/y/fan-out", "x/fan-out/y/4", "x/fan-out/", "x/-1", "x/"]
+      let names: [Name] = ["x/0", "x/fan-out", "x/y/2", "x/y/fan-out", "x/fan-out/y/4", "x/fan-out/", "x/-1", "x/"]
       redis.lanes = .found(names.enumerated().map { Lanes.Listing(partition: Int32($0), name: $1, silentMilliseconds: 1) })
     }
     #expect(report.workers.map { report.partitions(of: $0) } == [[0, 1], [4], [2, 3]])

@@ -1,3 +1,4 @@
+import Notifications
 import TestSupport
 import Testing
 
@@ -34,7 +35,7 @@ import Testing
   @Test(arguments: ["\u{0}", "\"", "\\", "a", "é", "𐍈", "\u{7F}\u{1B}[2J"]) func aReportIsNeverLargerThanItsBound(character: String) {
     let long = String(repeating: character, count: 9_000)
     var report = WorkerReport(
-      name: long, roles: Array(repeating: long, count: 99), version: long, started: .max, written: .min)
+      name: Name(long), roles: Array(repeating: long, count: 99), version: long, started: .max, written: .min)
     (report.admin, report.devices) = (long, Array(repeating: long, count: 99))
     (report.lanes, report.connections, report.partitions, report.unreadyCount) = (.max, .max, .max, 5_000)
     report.unready = Array(repeating: .init(name: long, lane: long, reason: long, since: .max), count: 5_000)
@@ -43,7 +44,7 @@ import Testing
     let read = WorkerReport(report.bytes)
     #expect(read?.unreadyCount == 5_000 && read?.unready.count == WorkerReport.maximumConditions)
     #expect(read?.laneLags.count == WorkerReport.maximumLanes)
-    #expect(read?.name.isEmpty == false && long.hasPrefix(read?.name ?? "-"))
+    #expect(read.map { !$0.name.text.isEmpty && long.utf8.starts(with: $0.name.utf8) } == true)
     #expect(WorkerReport(Array(repeating: UInt8(ascii: " "), count: WorkerReport.maximumByteCount) + Self.full.bytes) == nil)
   }
 
@@ -53,7 +54,7 @@ import Testing
       tokens: ["\"unready\":-1", "null", "[[[[", "1e999", "\"conditions\":[{}]", "\"lags\":[{}]", "\"worker\""]
     ).run { bytes, _ in
       guard let report = WorkerReport(Array(bytes)) else { return nil }
-      if report.name.isEmpty { return "it has no name" }
+      if report.name.text.isEmpty { return "it has no name" }
       if report.bytes.count > WorkerReport.maximumByteCount { return "it is too large" }
       if report.laneLags.contains(where: { $0.records < 0 || $0.partition < 0 || $0.milliseconds ?? 0 < 0 }) {
         return "its lags do not fit"

@@ -1,4 +1,5 @@
 import EventLoop
+import Notifications
 import Redis
 import TestSupport
 import Testing
@@ -50,11 +51,11 @@ import Testing
 
     private func some() throws -> Shards { try #require(shards) }
 
-    func beat(_ name: String, started: Int64 = 1) async throws {
+    func beat(_ name: Name, started: Int64 = 1) async throws {
       try await Workers(some()).beat(WorkerReport(name: name, roles: ["transform"], version: "1", started: started, written: 2))
     }
-    func leave(_ name: String, started: Int64 = 1) async throws { try await Workers(some()).leave(name, started: started) }
-    func claim(_ name: String) async throws -> Int32 {
+    func leave(_ name: Name, started: Int64 = 1) async throws { try await Workers(some()).leave(name, started: started) }
+    func claim(_ name: Name) async throws -> Int32 {
       try await Lanes(some()).claim(name: name, lifetimeMilliseconds: 600_000, partitions: 2).partition
     }
     func lanes() async throws -> [Lanes.Listing] { try await Lanes(some()).list() }
@@ -215,7 +216,7 @@ import Testing
 
   @Test func aHeartbeatFromTheFutureIsSilentAndIsForgottenByTheNext() async throws {
     try await with { place in
-      for name in ["near", "ahead", "endless"] { try await place.beat(name) }
+      for name: Name in ["near", "ahead", "endless"] { try await place.beat(name) }
       try await place.redis.command("ZINCRBY", "workers", "10000", "near")
       try await place.redis.command("ZINCRBY", "workers", "77000", "ahead")
       try await place.redis.command("ZADD", "workers", "inf", "endless")

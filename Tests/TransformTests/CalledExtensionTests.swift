@@ -56,7 +56,7 @@ import Worker
   private static func source(_ work: Marking, _ more: [ExtensionChain.Step] = []) -> ExtensionsSource { source([step(work)] + more) }
 
   private static func source(_ steps: [ExtensionChain.Step]) -> ExtensionsSource {
-    ExtensionsSource(ExtensionsFile([ExtensionChain(application: TransformFixture.application, steps: steps)]))
+    ExtensionsSource(ExtensionsFile([ExtensionChain(application: Name(TransformFixture.application), steps: steps)]))
   }
 
   private static func step(

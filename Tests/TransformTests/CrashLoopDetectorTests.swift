@@ -1,4 +1,5 @@
 import EventLoop
+import Notifications
 import Redis
 import TestSupport
 import Testing
@@ -186,7 +187,7 @@ import Testing
   /// While Redis misses a registration the requests are held back: a request that ends workers has not been read.
   @Test(.timeLimit(.minutes(2))) func aPartitionStaysSuspectedWhileItsRequestsAreHeldBack() async throws {
     let token = TransformFixture.tokens(in: [(0, 1)])[0]
-    let set = TransformFixture.keys.recipients(user: "ada", application: TransformFixture.application)
+    let set = TransformFixture.keys.recipients(user: "ada", application: Name(TransformFixture.application))
     try await TransformFixture.with(
       {
         $0.healthyMilliseconds = 10

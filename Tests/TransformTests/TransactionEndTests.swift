@@ -15,7 +15,7 @@ struct TransactionEndTests {
   private static func registration(_ token: String, for user: String) throws -> TestRecord {
     var json = JSONWriter(capacity: 256)
     let device = try #require(DeviceToken(token))
-    Registration(device: device, application: TransformFixture.application, user: user, since: 1).write(to: &json)
+    Registration(device: device, application: Name(TransformFixture.application), user: Name(user), since: 1).write(to: &json)
     return TestRecord(key: token, json.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, partition: 0)
   }
 

@@ -174,7 +174,7 @@ actor TransformFixture {
     let records = try tokens.map { token in
       let device = try #require(DeviceToken(token))
       var json = JSONWriter(capacity: 256)
-      Registration(device: device, application: Self.application, user: user, since: 1, locale: locales[token]).write(to: &json)
+      Registration(device: device, application: Name(Self.application), user: Name(user), since: 1, locale: locales[token]).write(to: &json)
       return TestRecord(key: token, json.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }, partition: 0)
     }
     try await kafka.publish(records, to: topics.devices)

@@ -8,7 +8,7 @@ struct ApplicationPrinter {
   let now: Int64
 
   /// How it stands with an application.
-  func line(_ application: String, _ stops: ApplicationStops) -> String {
+  func line(_ application: Name, _ stops: ApplicationStops) -> String {
     guard let last = stops.stops.last else { return "\(application)  was never stopped" }
     return "\(application)  \(text(last))"
   }
@@ -32,11 +32,11 @@ struct ApplicationPrinter {
   private func duration(_ milliseconds: Int64) -> String { TimelinePrinter.duration(max(0, milliseconds)) }
 
   /// An application with its stops, or with the one that goes on.
-  func json(_ application: String, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false)
+  func json(_ application: Name, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false)
     -> JSONValue
   {
     var members: [JSONValue.Member] = [
-      .init(key: "application", value: .string(application)),
+      .init(key: "application", value: .string(application.text)),
       .init(key: "state", value: .string(stops.open == nil ? "started" : "stopped")),
     ]
     if let changed { members.append(.init(key: "changed", value: .bool(changed))) }

@@ -88,10 +88,10 @@ enum ApplicationsCommands {
     return isDryRun || (outcome.stops.open != nil) == change.isStop ? .done : .answerIsNo
   }
 
-  private static func name(_ values: SettingValues) throws(UsageError) -> String {
-    var name = values[application].first ?? ""
-    guard name.withUTF8({ ApplicationStops.isApplication(UnsafeRawBufferPointer($0)) }) else {
-      throw UsageError(.wrongValue, "'\(PrintedText.echo(name))' is no application. \(ApplicationStops.nameRule)")
+  private static func name(_ values: SettingValues) throws(UsageError) -> Name {
+    let name = Name(values[application].first ?? "")
+    guard name.withBytes(ApplicationStops.isApplication) else {
+      throw UsageError(.wrongValue, "'\(PrintedText.echo(name.text))' is no application. \(ApplicationStops.nameRule)")
     }
     return name
   }

@@ -11,11 +11,11 @@ enum DeadLetterSettings {
     "LETTER",
     "Letters by where they lie in the dead letters (PARTITION:OFFSET, as 'list --all' prints it), or by apns-id. Absent: all that the filter lets through.",
     count: .any)
-  static let reasons = Setting<[String]>(
-    "dead-letters.reason", .repeated(.string("REASON,…")), default: [],
+  static let reasons = Setting<[Name]>(
+    "dead-letters.reason", .repeated(.name("REASON,…")), default: [],
     "Letters of these reasons only: an APNs reason such as BadTopic, or Poison for what could not be processed.")
-  static let apps = Setting<[String]>(
-    "dead-letters.app", .repeated(.string("BUNDLE-ID,…")), default: [], "Letters of these applications only.")
+  static let apps = Setting<[Name]>(
+    "dead-letters.app", .repeated(.name("BUNDLE-ID,…")), default: [], "Letters of these applications only.")
   static let from = Setting<Moment?>("dead-letters.from", .past, "Letters written from this time on; nothing older is read.")
   static let to = Setting<Moment?>("dead-letters.to", .past, "Letters written before this time.")
   static let state = Setting(
@@ -31,8 +31,8 @@ enum DeadLetterSettings {
   static let sets = Setting<[HeaderEdit]>(
     "dead-letters.set", .repeated(.headerEdit, splitsAtCommas: false), default: [],
     "A header and its value, in place of what the letter has. A target or a valid apns-id only with --as-new.")
-  static let unsets = Setting<[String]>(
-    "dead-letters.unset", .repeated(.string("HEADER,…")), default: [], "A header to take off, such as an apns-id that is none.")
+  static let unsets = Setting<[Name]>(
+    "dead-letters.unset", .repeated(.name("HEADER,…")), default: [], "A header to take off, such as an apns-id that is none.")
   static let asNew = Setting(
     "dead-letters.as-new", .boolean, default: false,
     "Makes requests of their own: without the first place, so newer than all before, and with another target or apns-id if --set says so.")
@@ -85,9 +85,9 @@ enum DeadLetterSettings {
     } catch {
       switch error {
       case .ofLetter(let name):
-        throw UsageError(.contradiction, "\(PrintedText.echo(name)) is the dead letter's own, and is taken off anyway")
+        throw UsageError(.contradiction, "\(PrintedText.echo(name.text)) is the dead letter's own, and is taken off anyway")
       case .origin: throw UsageError(.contradiction, "carillon-origin is the cluster's to write: --unset takes off one that is none")
-      case .setAndRemoved(let name): throw UsageError(.contradiction, "--set and --unset cannot both be about \(PrintedText.echo(name))")
+      case .setAndRemoved(let name): throw UsageError(.contradiction, "--set and --unset cannot both be about \(PrintedText.echo(name.text))")
       case .otherRequest(let name):
         throw UsageError(
           .contradiction, "with another \(name) it is another request: add --as-new, and it keeps nothing of its first place")
@@ -110,13 +110,13 @@ enum ShownStanding: String, CaseIterable, Sendable {
 
 /// A header and the value that it gets.
 struct HeaderEdit: Sendable, Equatable {
-  let name: String
+  let name: Name
   let value: String
 
   /// Reads `NAME=VALUE`; nil when there is no name.
   init?(_ text: String) {
     guard let equals = text.firstIndex(of: "="), equals > text.startIndex, !text.utf8.contains(0) else { return nil }
-    (name, value) = (String(text[..<equals]), String(text[text.index(after: equals)...]))
+    (name, value) = (Name(String(text[..<equals])), String(text[text.index(after: equals)...]))
   }
 }
 

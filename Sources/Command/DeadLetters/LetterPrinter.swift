@@ -18,7 +18,7 @@ struct LetterPrinter {
     let head = ["reason", "application", "letters", "pending", "redriven", "discarded", "again", "oldest", "newest"]
     let rows = groups.map { group in
       let counts = LetterStanding.allCases.map { group.counts[$0] ?? 0 }
-      return [TerminalText.visible(group.reason), group.application.map(TerminalText.visible) ?? "-", "\(group.count)"]
+      return [TerminalText.visible(group.reason), group.application.map { TerminalText.visible($0) } ?? "-", "\(group.count)"]
         + counts.map(String.init) + ["\(group.again)", age(group.oldest), age(group.newest)]
     }
     return TerminalTable(heading: head, words: [1], alignsLast: true).lines(rows, width: nil)
@@ -29,7 +29,8 @@ struct LetterPrinter {
 
   func json(_ group: LetterGroup) -> JSONValue {
     var members: [JSONValue.Member] = [
-      .init(key: "reason", value: .string(group.reason)), .init(key: "application", value: group.application.map { .string($0) } ?? .null),
+      .init(key: "reason", value: .string(group.reason)),
+      .init(key: "application", value: group.application.map { .string($0.text) } ?? .null),
       .init(key: "letters", value: .integer(Int64(group.count))),
     ]
     for standing in LetterStanding.allCases {
@@ -79,8 +80,8 @@ struct LetterPrinter {
     members.append(.init(key: "source", value: json(dead.source)))
     if facts.hasOrigin { members.append(.init(key: "first", value: json(facts.first))) }
     add("apnsId", facts.id.description)
-    add("application", facts.application)
-    add("target", facts.target)
+    add("application", facts.application?.text)
+    add("target", facts.target?.text)
     return members
   }
 
@@ -118,9 +119,9 @@ struct LetterPrinter {
     add("source", "\(place(dead.source)) at \(Timestamp.text(dead.source.position.timestamp))")
     if facts.hasOrigin { add("first", "\(place(facts.first)) at \(Timestamp.text(facts.first.position.timestamp))") }
     add("apns-id", facts.id.description + (facts.isDerivedID ? " (derived from where the request lies)" : ""))
-    add("application", facts.application)
+    add("application", facts.application?.text)
     add("key", letter.record.key.map { String(decoding: $0, as: UTF8.self) } ?? "(none)")
-    for header in letter.record.headers { add("header", "\(header.text): \(value(header, showsAll))") }
+    for header in letter.record.headers { add("header", "\(header.key): \(value(header, showsAll))") }
     add("payload", payload(letter, showsAll))
     return lines
   }
@@ -136,11 +137,11 @@ struct LetterPrinter {
     return "\(topic)/\(source.position.partition)@\(source.position.offset)"
   }
 
-  private static let known = Set(RequestHeader.allCases.map { $0.name.description })
+  private static let known = Set(RequestHeader.allCases.map { Name($0) })
 
   private func value(_ header: StoredRecord.Header, _ showsAll: Bool) -> String {
     guard let value = header.value else { return "(no value)" }
-    guard showsAll || Self.known.contains(header.text) else { return "(\(value.count) bytes; --payload shows them)" }
+    guard showsAll || Self.known.contains(header.key) else { return "(\(value.count) bytes; --payload shows them)" }
     return String(decoding: value, as: UTF8.self)
   }
 
@@ -173,8 +174,8 @@ struct LetterPrinter {
         key: "headers",
         value: .array(
           letter.record.headers.map { header in
-            var members: [JSONValue.Member] = [.init(key: "name", value: .string(header.text))]
-            if let value = header.value, showsAll || Self.known.contains(header.text) {
+            var members: [JSONValue.Member] = [.init(key: "name", value: .string(header.key.text))]
+            if let value = header.value, showsAll || Self.known.contains(header.key) {
               members.append(.init(key: "value", value: .string(String(decoding: value, as: UTF8.self))))
             }
             members.append(.init(key: "bytes", value: header.value.map { .integer(Int64($0.count)) } ?? .null))

@@ -36,14 +36,14 @@ extension DeviceEvent {
         "dropped",
         [
           ("delivery", delivery.flatMap { Int64(exactly: $0) }.map { .integer($0) }), ("id", id.map { .string($0) }),
-          ("identifiers", .array(identifiers.map { .string($0) })), ("reason", .string(reason.rawValue)),
+          ("identifiers", .array(identifiers.map { .string($0.text) })), ("reason", .string(reason.rawValue)),
         ])
     case .removed(let identifiers, let notifications):
       Self.event(
         "removed",
         [
-          ("identifiers", .array(identifiers.map { .string($0) })),
-          ("wereListed", .array(notifications.map { .string($0.identifier) })),
+          ("identifiers", .array(identifiers.map { .string($0.text) })),
+          ("wereListed", .array(notifications.map { .string($0.identifier.text) })),
         ])
     case .accepted(let subject): Self.event("accepted", [subject.member])
     case .refused(let frame):
@@ -54,7 +54,7 @@ extension DeviceEvent {
       Self.event(
         "linked", [("request", .string(frame.request)), ("url", .string(frame.link.url)), ("expires", .integer(frame.link.expires))])
     case .gap(let gap):
-      Self.event("gap", [("channel", gap.channel.map { .string($0) }), ("from", .string(gap.from)), ("to", .string(gap.to))])
+      Self.event("gap", [("channel", gap.channel.map { .string($0.text) }), ("from", .string(gap.from)), ("to", .string(gap.to))])
     case .goaway(let goaway):
       Self.event(
         "goaway",
@@ -80,11 +80,12 @@ extension DeliveredNotification {
   var members: [(String, JSONValue?)] {
     func text(_ value: String) -> JSONValue? { value.isEmpty ? nil : .string(value) }
     return [
-      ("id", .string(id)), ("identifier", .string(identifier)), ("revision", .string(frame.revision)),
+      ("id", .string(id)), ("identifier", .string(identifier.text)), ("revision", .string(frame.revision)),
       ("delivery", Int64(exactly: frame.delivery).map { .integer($0) }), ("title", text(content.title)),
       ("subtitle", text(content.subtitle)),
       ("body", text(content.body)), ("badge", content.badge.map { .integer(Int64($0)) }), ("sound", content.sound.map { .string($0) }),
-      ("category", content.categoryIdentifier.map { .string($0) }), ("threadIdentifier", content.threadIdentifier.map { .string($0) }),
+      ("category", content.categoryIdentifier.map { .string($0.text) }),
+      ("threadIdentifier", content.threadIdentifier.map { .string($0.text) }),
       ("pushType", .string(frame.pushType)), ("priority", .integer(Int64(frame.priority))), ("expiration", .integer(frame.expiration)),
       ("traceparent", frame.traceparent.map { .string($0) }), ("presentation", .array(presentation.names.map { .string($0) })),
       ("at", .integer(takenAt)), ("payload", content.payload),

@@ -8,7 +8,7 @@ enum DeviceInstruction: Sendable, Equatable {
     /// By the number that it was shown with.
     case number(Int)
     /// By its identifier.
-    case identifier(String)
+    case identifier(Name)
   }
 
   /// A change of what the person lets notifications do.
@@ -21,7 +21,7 @@ enum DeviceInstruction: Sendable, Equatable {
 
   case list
   case open(Reference)
-  case act(Reference, action: String, userText: String?)
+  case act(Reference, action: Name, userText: String?)
   /// With the first action of the category that takes text.
   case reply(Reference, text: String)
   case dismiss(Reference)
@@ -60,7 +60,7 @@ extension DeviceInstruction {
     case "act":
       let reference = try reference("act N ACTION [TEXT]")
       guard rest.count > 1 else { throw InstructionError(description: "say which action: act N ACTION [TEXT]") }
-      self = .act(reference, action: rest[1], userText: Self.text(line, after: 3))
+      self = .act(reference, action: Name(rest[1]), userText: Self.text(line, after: 3))
     case "reply":
       let reference = try reference("reply N TEXT")
       guard let text = Self.text(line, after: 2) else { throw InstructionError(description: "say what: reply N TEXT") }
@@ -108,7 +108,7 @@ extension DeviceInstruction {
 
 extension DeviceInstruction.Reference {
   /// A number, or else an identifier.
-  init(_ word: String) { self = Int(word).map { .number($0) } ?? .identifier(word) }
+  init(_ word: String) { self = Int(word).map { .number($0) } ?? .identifier(Name(word)) }
 }
 
 extension DeviceInstruction {
@@ -116,14 +116,16 @@ extension DeviceInstruction {
   init(json value: JSONValue) throws(InstructionError) {
     func text(_ key: String) -> String? { value[key]?.stringValue }
     func identifier() throws(InstructionError) -> Reference {
-      guard let identifier = text("identifier") else { throw InstructionError(description: "identifier: which notification is meant?") }
+      guard let identifier = value["identifier"]?.nameValue else {
+        throw InstructionError(description: "identifier: which notification is meant?")
+      }
       return .identifier(identifier)
     }
     switch text("command") {
     case "list": self = .list
     case "open": self = .open(try identifier())
     case "act":
-      guard let action = text("action") else { throw InstructionError(description: "action: which one?") }
+      guard let action = value["action"]?.nameValue else { throw InstructionError(description: "action: which one?") }
       self = .act(try identifier(), action: action, userText: text("userText"))
     case "reply":
       guard let userText = text("userText") ?? text("text") else { throw InstructionError(description: "userText: what is the answer?") }
@@ -134,7 +136,7 @@ extension DeviceInstruction {
         self = .remove([try identifier()])
         return
       }
-      self = .remove(identifiers.compactMap(\.stringValue).map { .identifier($0) })
+      self = .remove(identifiers.compactMap(\.nameValue).map { .identifier($0) })
     case "remove-all": self = .removeAll
     case "fire": self = .fire(try identifier())
     case "links": self = .links(try identifier())

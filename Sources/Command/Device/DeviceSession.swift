@@ -187,7 +187,7 @@ actor DeviceSession {
     case .fire(let reference):
       let identifier = try identifier(reference)
       guard await device.fire(identifier) else { throw InstructionError(description: "no notification '\(identifier)' waits for a place") }
-      return [("identifier", .string(identifier))]
+      return [("identifier", .string(identifier.text))]
     case .links(let reference):
       return [("requests", .array(try await device.renewLinks(of: try identifier(reference)).map { .string($0) }))]
     case .settings(let settings): return [("requests", .array(try await change(settings, device).map { .string($0) }))]
@@ -206,7 +206,7 @@ actor DeviceSession {
     return nil
   }
 
-  private func identifier(_ reference: DeviceInstruction.Reference) throws -> String {
+  private func identifier(_ reference: DeviceInstruction.Reference) throws -> Name {
     switch reference {
     case .identifier(let identifier): return identifier
     case .number(let number):
@@ -218,7 +218,7 @@ actor DeviceSession {
   }
 
   /// Takes the first action of the notification's category that takes text.
-  private func reply(_ identifier: String, _ userText: String, _ device: Device) async throws -> String {
+  private func reply(_ identifier: Name, _ userText: String, _ device: Device) async throws -> String {
     let category = await device.delivered.first { $0.identifier == identifier }?.content.categoryIdentifier
     let known = await device.categories.first { $0.identifier == category }
     if let known, !known.actions.contains(where: { $0.textInput != nil }) {
@@ -252,7 +252,7 @@ actor DeviceSession {
 
   private func removed(_ notifications: [DeliveredNotification]) -> [(String, JSONValue?)] {
     if !behaviour.isJSON { StandardOutput.line("-- \(notifications.count) taken off the list") }
-    return [("identifiers", .array(notifications.map { .string($0.identifier) }))]
+    return [("identifiers", .array(notifications.map { .string($0.identifier.text) }))]
   }
 
   private func list(_ device: Device) async {

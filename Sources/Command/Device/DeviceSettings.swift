@@ -12,8 +12,8 @@ enum DeviceSettings {
     "Where devices connect: ws://HOST:PORT/v1/device; the next is tried when one drains or fails. Absent: that of a 'carillon up' on this machine."
   )
   static let token = Setting<DeviceToken>.required("device.token", .deviceToken, "The device's token.")
-  static let app = Setting<String>.required("device.app", .string("BUNDLE-ID"), "The application.")
-  static let user = Setting<String?>("device.user", .string("ID"), "The person who is signed in. Absent: nobody.")
+  static let app = Setting<Name>.required("device.app", .name("BUNDLE-ID"), "The application.")
+  static let user = Setting<Name?>("device.user", .name("ID"), "The person who is signed in. Absent: nobody.")
   static let credential = Setting<String?>(
     "device.credential", .string("TEXT"), isSecret: true,
     "What proves that the device may: see 'carillon token'. Better given by the environment or --credential-file, where others cannot see it."

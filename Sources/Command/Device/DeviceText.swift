@@ -11,7 +11,7 @@ struct DeviceText {
   /// Whether to write titles in bold.
   let isStyled = TerminalStyle.isWanted(on: STDOUT_FILENO)
   /// The numbers that people name notifications by: a number stays with its identifier as long as that is in the list.
-  private var numbers: [String: Int] = [:]
+  private var numbers: [Name: Int] = [:]
   private var lastNumber = 0
 
   static let help = """
@@ -33,7 +33,7 @@ struct DeviceText {
   // MARK: Numbers
 
   /// The number of an identifier, given now if it has none.
-  mutating func number(of identifier: String) -> Int {
+  mutating func number(of identifier: Name) -> Int {
     if let number = numbers[identifier] { return number }
     lastNumber += 1
     numbers[identifier] = lastNumber
@@ -41,7 +41,7 @@ struct DeviceText {
   }
 
   /// The identifier of a number that was given.
-  func identifier(_ number: Int) -> String? { numbers.first { $0.value == number }?.key }
+  func identifier(_ number: Int) -> Name? { numbers.first { $0.value == number }?.key }
 
   /// Forgets the numbers of what is not in the list any more.
   mutating func keep(_ listed: [DeliveredNotification]) {
@@ -78,11 +78,11 @@ struct DeviceText {
       + (linked.link.map { ": \(plain($0.url))" } ?? "")
   }
 
-  private func actions(_ category: String, _ categories: [NotificationCategory]) -> String {
+  private func actions(_ category: Name, _ categories: [NotificationCategory]) -> String {
     guard let known = categories.first(where: { $0.identifier == category }) else {
       return "category \(Self.plain(category)) (not registered)"
     }
-    let actions = known.actions.map { Self.plain($0.textInput == nil ? $0.identifier : "\($0.identifier) TEXT") }
+    let actions = known.actions.map { Self.plain($0.textInput == nil ? $0.identifier.text : "\($0.identifier) TEXT") }
     return "\(Self.plain(category)): \(actions.isEmpty ? "no actions" : actions.joined(separator: ", "))"
   }
 
@@ -102,9 +102,9 @@ struct DeviceText {
     case .held(let notification):
       "notification \(Self.plain(notification.identifier)) waits for its place; 'fire \(Self.plain(notification.identifier))' says that the device is there"
     case .dropped(_, let id, let identifiers, let reason):
-      "not taken (\(reason.rawValue)): \(Self.plain(identifiers.joined(separator: ", ")))\(id.map { " \(Self.plain($0))" } ?? "")"
+      "not taken (\(reason.rawValue)): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))\(id.map { " \(Self.plain($0))" } ?? "")"
     case .removed(let identifiers, let notifications):
-      "removed by the cluster: \(Self.plain(identifiers.joined(separator: ", ")))\(notifications.isEmpty ? " (not in the list)" : "")"
+      "removed by the cluster: \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))\(notifications.isEmpty ? " (not in the list)" : "")"
     case .accepted(.response): "the cluster has the response"
     case .accepted(.request): "the cluster has the change"
     case .refused(let frame):
@@ -125,6 +125,9 @@ struct DeviceText {
     guard let wait else { return "; it does not reconnect by itself (connect)" }
     return "; it reconnects in \(wait < 1000 ? "\(wait) ms" : "\((wait + 500) / 1000) s")"
   }
+
+  /// A name of others without what a terminal would obey.
+  static func plain(_ name: Name) -> String { plain(name.text) }
 
   /// Text of others without what a terminal would obey.
   static func plain(_ text: String) -> String {

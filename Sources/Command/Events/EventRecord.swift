@@ -70,6 +70,9 @@ struct EventRecord {
 
   /// The characters of a member that is a string.
   func text(_ name: String) -> String? { members?.first { $0.name == name }?.text }
+
+  /// The same as a name.
+  func name(_ name: String) -> Name? { text(name).map { Name($0) } }
 }
 
 /// Which events are wanted.
@@ -81,9 +84,9 @@ struct EventFilter: Sendable {
   /// The request's apns-id.
   var id: String?
   /// The application's bundle id.
-  var application: String?
+  var application: Name?
   /// The person, and the devices that are registered for it.
-  var person: (user: String, devices: PersonDevices)?
+  var person: (user: Name, devices: PersonDevices)?
   /// The earliest time of an event, in milliseconds since 1970.
   var since: Int64?
 
@@ -93,7 +96,7 @@ struct EventFilter: Sendable {
     if !types.isEmpty, !types.contains(event.attribute(EventHeader.type.rawValue) ?? "") { return false }
     if let device, event.device != device { return false }
     if let id, event.id != id { return false }
-    if let application, event.text("application") != application { return false }
+    if let application, event.name("application") != application { return false }
     if !isOfPerson { return false }
     if let since, let time = event.attribute(EventHeader.time.rawValue).flatMap(Timestamp.parse), time < since { return false }
     return true
@@ -105,14 +108,14 @@ struct EventFilter: Sendable {
     let device = event.device
     let type = event.attribute(EventHeader.type.rawValue).flatMap { EventType(cloudEventsType: $0) }
     if let device, let type, type.isAboutDevice {
-      let wasOfPerson = person?.devices.tokens.contains(device) == true
-      if type == .unregisteredDevice { person?.devices.take(device, registration: nil) }
+      let wasOfPerson = person?.devices.tokens.contains(Name(device)) == true
+      if type == .unregisteredDevice { person?.devices.take(Name(device), registration: nil) }
       if let registration = event.members?.first(where: { $0.name == "registration" }) {
-        person?.devices.take(device, registration: registration.source)
+        person?.devices.take(Name(device), registration: registration.source)
       }
       if wasOfPerson { return true }
     }
-    return event.text("user") == user || event.text("target") == "user:" + user
-      || device.map { person?.devices.tokens.contains($0) == true } ?? false
+    return event.name("user") == user || event.name("target") == "user:\(user)"
+      || device.map { person?.devices.tokens.contains(Name($0)) == true } ?? false
   }
 }

@@ -11,10 +11,10 @@ enum EventsCommand {
     "events.type", .repeated(.eventType), default: [], "Only events of these types. Absent: all.")
   private static let device = Setting<DeviceToken?>("events.device", .deviceToken, "Only events on this device.")
   private static let id = Setting<NotificationID?>("events.id", .notificationID, "Only events of the request with this apns-id.")
-  private static let user = Setting<String?>(
-    "events.user", .string("ID"),
+  private static let user = Setting<Name?>(
+    "events.user", .name("ID"),
     "Only events of this person: those that name it, those of requests for it, and those on the devices that are registered for it.")
-  private static let app = Setting<String?>("events.app", .string("BUNDLE-ID"), "Only events of this application.")
+  private static let app = Setting<Name?>("events.app", .name("BUNDLE-ID"), "Only events of this application.")
   private static let limit = Setting<Int?>("events.limit", .integer(1...Int(Int32.max)), "Ends after so many events.")
   private static let idle = Setting<Duration?>(
     "events.until-idle", .duration(.milliseconds(100)...(.seconds(86_400))), "Ends when nothing has come for so long.")

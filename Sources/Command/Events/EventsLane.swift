@@ -1,5 +1,6 @@
 import EventLoop
 import Kafka
+import Notifications
 import Operations
 
 /// Reads events and prints those that are wanted: an actor on a loop of its own.
@@ -10,7 +11,7 @@ actor EventsLane {
   init(on loop: EventLoop) { self.loop = loop }
 
   /// The devices that are registered for a person now.
-  func devices(of user: String, _ application: String?, _ topic: String, _ kafka: KafkaConfiguration) async throws -> PersonDevices {
+  func devices(of user: Name, _ application: Name?, _ topic: String, _ kafka: KafkaConfiguration) async throws -> PersonDevices {
     let reader = TopicReader(on: loop, kafka)
     let log = ReadingLog()
     reader.onProgress = { log.report($0) }

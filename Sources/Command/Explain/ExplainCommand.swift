@@ -9,14 +9,14 @@ import Worker
 enum ExplainCommand {
   private static let id = Argument(
     "APNS-ID", "The request's apns-id in upper or lower case, or what its producer wrote instead. Absent: see --user.", count: .optional)
-  private static let target = Setting<String?>(
+  private static let target = Setting<Name?>(
     "explain.target", .target,
     "The request's target, if it is known: its requests lie in one partition, which is read first. Without APNS-ID: the latest requests with this target."
   )
-  private static let user = Setting<String?>(
-    "explain.user", .string("ID"),
+  private static let user = Setting<Name?>(
+    "explain.user", .name("ID"),
     "Without APNS-ID: the latest requests for this person, and for the devices that are registered for it now.")
-  private static let app = Setting<String?>("explain.app", .string("BUNDLE-ID"), "With --user or --target: only those of this application.")
+  private static let app = Setting<Name?>("explain.app", .name("BUNDLE-ID"), "With --user or --target: only those of this application.")
   private static let limit = Setting(
     "explain.limit", .integer(1...1000), default: 20, "With --user or --target: the number of requests at most.")
   private static let around = Setting<Moment?>(

@@ -23,7 +23,7 @@ struct TimelinePrinter {
     var columns = [
       time(step.time) + TerminalText.aligned(previous, 12) + TerminalText.aligned(step.sincePublication.map(Self.duration) ?? "", 11),
       TerminalText.padded(TerminalText.visible(step.name), 12), TerminalText.padded(step.device.map(TerminalText.device) ?? "-", 17),
-      TerminalText.padded(place(step), 18), step.worker.map(TerminalText.visible) ?? "-",
+      TerminalText.padded(place(step), 18), step.worker.map { TerminalText.visible($0) } ?? "-",
     ]
     columns += step.details.map { TerminalText.word($0.name, $0.value) }
     if step.isRepeat { columns.append("(emitted again)") }
@@ -183,7 +183,7 @@ struct TimelinePrinter {
     add("sincePreviousMs", step.sincePrevious.map { .integer($0) })
     add("sincePublicationMs", step.sincePublication.map { .integer($0) })
     add("device", step.device.map { .string($0) })
-    add("worker", step.worker.map { .string($0) })
+    add("worker", step.worker.map { .string($0.text) })
     add("topic", .string(step.topic))
     add("partition", .integer(Int64(step.partition)))
     add("offset", .integer(step.offset))

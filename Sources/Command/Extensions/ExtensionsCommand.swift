@@ -7,7 +7,7 @@ import Worker
 /// `carillon extensions check` and `carillon extensions try`.
 enum ExtensionsCommand {
   private static let file = Argument("FILE", "The extensions' file: see 'carillon transform --extensions'.", completion: .file)
-  private static let app = Setting<String>.required("extensions.app", .string("BUNDLE-ID"), "The application.")
+  private static let app = Setting<Name>.required("extensions.app", .name("BUNDLE-ID"), "The application.")
   private static let payload = Setting<String>.required(
     "extensions.payload", .fileOrInput, "The payload of a request, as it stands in the file; - is standard input.")
   private static let locale = Setting<String?>(
@@ -31,7 +31,7 @@ enum ExtensionsCommand {
     for chain in extensions.all {
       if values[AnswerSettings.json] {
         let names = chain.steps.map { JSONValue.string($0.name) }
-        let line: JSONValue = ["application": .string(chain.application), "extensions": .array(names)]
+        let line: JSONValue = ["application": .string(chain.application.text), "extensions": .array(names)]
         StandardOutput.json(line.text)
       } else {
         StandardOutput.line("\(chain.application): \(chain.steps.map(\.name).joined(separator: ", "))")
@@ -70,7 +70,7 @@ enum ExtensionsCommand {
     }
     guard let chain = extensions.chain(application: StableHash.hash(values[app])) else {
       throw Failure(
-        .answerIsNo, "no extension is called: the file has none for \(PrintedText.echo(values[app])) in the place \(values[place].rawValue)"
+        .answerIsNo, "no extension is called: the file has none for \(PrintedText.echo(values[app].text)) in the place \(values[place].rawValue)"
       )
     }
     let attempt = await ExtensionAttempt(
@@ -91,7 +91,7 @@ private struct ExtensionAttempt {
   init(_ payload: JSONValue, _ chain: ExtensionChain, locale: String?, device: String, _ rules: ContentRules) async {
     let id = NotificationID.random()
     let request = ExtensionRequest(
-      id: id, identifier: id.description, application: chain.application, expiration: WallClock.seconds() + 3600, locale: locale)
+      id: id, identifier: Name(id.description), application: chain.application, expiration: WallClock.seconds() + 3600, locale: locale)
     // As the workers call it for those who get the same.
     let variant = chain.variant(of: device, locale).map { request.varied($0, device: chain.scope == .device ? device : nil) }
     let loop = EventLoop(name: "extensions")

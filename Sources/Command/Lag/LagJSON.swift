@@ -106,14 +106,14 @@ enum LagJSON {
         member("lags", .array(each.lags.map { .object(lag($0)) })),
       ]
     }
-    if let readers = each.readers { members.append(member("lanes", .array(readers.map { .string($0) }))) }
+    if let readers = each.readers { members.append(member("lanes", .array(readers.map { .string($0.text) }))) }
     return members
   }
 
   /// How far a fan-out lane is behind.
   static func lag(_ lag: LaneLag) -> [JSONValue.Member] {
     [
-      member("worker", .string(lag.worker)), member("lane", .string(lag.lane)), member("partition", .integer(Int64(lag.partition))),
+      member("worker", .string(lag.worker.text)), member("lane", .string(lag.lane)), member("partition", .integer(Int64(lag.partition))),
       member("records", .integer(lag.records)), member("behindMs", lag.behind.map { .integer($0) } ?? .null),
     ]
   }

@@ -69,7 +69,7 @@ enum PublishCommand {
   private static func requests(_ values: SettingValues, _ draft: RequestDraft, _ limits: RequestLimits?) throws(UsageError)
     -> [RequestToSend]?
   {
-    let hasID = draft.headers[RequestHeader.id.name.description] != nil
+    let hasID = draft.headers[RequestHeader.id] != nil
     guard values[PublishSettings.lines] == nil else {
       guard !hasID else { throw UsageError(.contradiction, "--id is one request's: in --lines each line has its own 'id'") }
       guard values[PublishSettings.lines] != "-" || values[PublishSettings.payload] != "-" else {
@@ -165,7 +165,7 @@ private struct LineSource {
     guard let line else { throw LineError(description: "it has more than \(LineReader.longestLine) bytes") }
     var request = try RequestLine.read(line, now: now)
     request.fill(from: draft)
-    guard request.count == 1 || request.headers[RequestHeader.id.name.description] == nil else {
+    guard request.count == 1 || request.headers[RequestHeader.id] == nil else {
       throw LineError(description: "'id' is one request's, and each of several 'identifiers' is a request of its own")
     }
     let records = request.records(line: number)

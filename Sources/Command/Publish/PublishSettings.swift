@@ -3,13 +3,13 @@ import Worker
 
 /// The settings of `carillon publish`.
 enum PublishSettings {
-  static let target = Setting<String?>(
-    "publish.target", .string("TARGET"), "Whom it is for: device:TOKEN, or user:ID for all the person's devices.")
-  static let app = Setting<String?>("publish.app", .string("BUNDLE-ID"), "The application: apns-topic.")
+  static let target = Setting<Name?>(
+    "publish.target", .name("TARGET"), "Whom it is for: device:TOKEN, or user:ID for all the person's devices.")
+  static let app = Setting<Name?>("publish.app", .name("BUNDLE-ID"), "The application: apns-topic.")
   static let id = Setting<String?>(
     "publish.id", .string("UUID"), "apns-id, by which the request is the same when it is published again. Absent: a random one.")
-  static let collapseID = Setting<String?>(
-    "publish.collapse-id", .string("ID"), "apns-collapse-id: a newer request with the same one takes the older one's place.")
+  static let collapseID = Setting<Name?>(
+    "publish.collapse-id", .name("ID"), "apns-collapse-id: a newer request with the same one takes the older one's place.")
   static let expiration = Setting<Moment?>(
     "publish.expiration", .expiration, "apns-expiration: from when it may not be shown any more. Absent: the longest lifetime.")
   static let priority = Setting<String?>("publish.priority", .string("10|5|1", completion: .words(["10", "5", "1"])), "apns-priority.")
@@ -19,8 +19,8 @@ enum PublishSettings {
   static let operation = Setting<String?>(
     "publish.operation", .string("notify|remove", completion: .words(["notify", "remove"])),
     "What to do: notify shows it, remove takes delivered ones away by --identifiers or --collapse-id.")
-  static let identifiers = Setting<[String]>(
-    "publish.identifiers", .repeated(.string("ID,…")), default: [],
+  static let identifiers = Setting<[Name]>(
+    "publish.identifiers", .repeated(.name("ID,…")), default: [],
     "What a remove takes away: collapse ids, or apns-ids of requests without one. Each is published as a request of its own.")
   static let headers = Setting<[String]>(
     "publish.header", .repeated(.header, splitsAtCommas: false), default: [], "A further record header, such as traceparent=…")
@@ -33,8 +33,8 @@ enum PublishSettings {
   static let body = Setting<String?>("publish.body", .string("TEXT"), "aps.alert.body.")
   static let badge = Setting<Int?>("publish.badge", .integer(0...Int(Int32.max)), "aps.badge.")
   static let sound = Setting<String?>("publish.sound", .string("NAME"), "aps.sound.")
-  static let category = Setting<String?>("publish.category", .string("ID"), "aps.category: which actions the notification has.")
-  static let threadID = Setting<String?>("publish.thread-id", .string("ID"), "aps.thread-id: which notifications stand together.")
+  static let category = Setting<Name?>("publish.category", .name("ID"), "aps.category: which actions the notification has.")
+  static let threadID = Setting<Name?>("publish.thread-id", .name("ID"), "aps.thread-id: which notifications stand together.")
   static let isMutable = Setting("publish.mutable-content", .boolean, default: false, "A service extension may change it.")
   static let isContentAvailable = Setting(
     "publish.content-available", .boolean, default: false, "Wakes the application; alone, nothing is shown.")
@@ -62,15 +62,15 @@ enum PublishSettings {
   static func draft(_ values: SettingValues, now: Int64) throws -> RequestDraft {
     var draft = RequestDraft()
     draft.target = values[target]
-    func set(_ header: RequestHeader, _ value: String?) { if let value { draft.headers[header.name.description] = value } }
+    func set(_ header: RequestHeader, _ value: String?) { if let value { draft.headers[header] = value } }
     for header in values[headers] {
       guard let equals = header.firstIndex(of: "=") else { continue }
-      draft.headers[String(header[..<equals])] = String(header[header.index(after: equals)...])
+      draft.headers[Name(String(header[..<equals]))] = String(header[header.index(after: equals)...])
     }
-    if let target = draft.headers.removeValue(forKey: RequestHeader.target.name.description) { draft.target = draft.target ?? target }
-    set(.topic, values[app])
+    if let target = draft.headers.removeValue(forKey: Name(RequestHeader.target)) { draft.target = draft.target ?? Name(target) }
+    set(.topic, values[app]?.text)
     set(.id, values[id])
-    set(.collapseID, values[collapseID])
+    set(.collapseID, values[collapseID]?.text)
     set(.expiration, values[expiration].map { String($0.secondsAfter(now: now)) })
     set(.priority, values[priority])
     set(.pushType, values[pushType])

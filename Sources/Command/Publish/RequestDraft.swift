@@ -5,15 +5,15 @@ import Worker
 /// A request as it was asked for, by flags or by a line: what is missing may still be filled from another.
 struct RequestDraft: Sendable {
   /// Whom it is for, as in the header `target`.
-  var target: String?
+  var target: Name?
   /// Header values by header; those of the contract, but for the target.
-  var headers: [String: String] = [:]
+  var headers: [Name: String] = [:]
   /// What the payload is made of, unless there is one.
   var content = RequestContent()
   /// The whole payload.
   var payload: [UInt8]?
   /// What a remove takes away.
-  var identifiers: [String] = []
+  var identifiers: [Name] = []
 
   private static let order: [RequestHeader] = [
     .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .traceparent, .origin,
@@ -29,13 +29,13 @@ struct RequestDraft: Sendable {
     if payload == nil { content.fill(from: other.content) }
   }
 
-  private var isRemove: Bool { headers[RequestHeader.operation.name.description] == "remove" }
+  private var isRemove: Bool { headers[RequestHeader.operation] == "remove" }
 
   /// Whether it shows something or does something: a payload of its own is taken as it stands, and some push types need nothing in it.
   var hasEffect: Bool {
     if payload != nil || content.hasEffect { return true }
-    if headers[RequestHeader.operation.name.description, default: "notify"] != "notify" { return true }
-    return !["alert", "background"].contains(headers[RequestHeader.pushType.name.description, default: "alert"])
+    if headers[RequestHeader.operation] ?? "notify" != "notify" { return true }
+    return !["alert", "background"].contains(headers[RequestHeader.pushType] ?? "alert")
   }
 
   /// How many requests it becomes: a remove is one for each of its identifiers.
@@ -50,29 +50,42 @@ struct RequestDraft: Sendable {
     }
     return removed.map { identifier in
       var headers = headers
-      headers[RequestHeader.collapseID.name.description] = identifier
+      headers[RequestHeader.collapseID] = identifier.text
       return record(line: line, headers: headers, value: payload)
     }
   }
 
   /// What a remove takes away, however it was named.
-  private var removed: [String] {
-    (headers[RequestHeader.collapseID.name.description].map { [$0] } ?? []) + identifiers
+  private var removed: [Name] {
+    (headers[RequestHeader.collapseID].map { [Name($0)] } ?? []) + identifiers
   }
 
-  private func record(line: Int, headers: [String: String], value: [UInt8]?) -> RequestToSend {
+  private func record(line: Int, headers: [Name: String], value: [UInt8]?) -> RequestToSend {
     var headers = headers
-    let given = headers[RequestHeader.id.name.description]
+    let given = headers[RequestHeader.id]
     // What is no UUID goes as it is: the rules refuse it, or nobody wants it to be checked.
     let id = given.map { NotificationID($0)?.description ?? $0 } ?? NotificationID.random().description
-    headers[RequestHeader.id.name.description] = id
+    headers[RequestHeader.id] = id
     var fields: [(name: String, value: String)] = []
-    if let target { fields.append((RequestHeader.target.name.description, target)) }
+    if let target { fields.append((RequestHeader.target.name.description, target.text)) }
     for header in Self.order {
-      if let value = headers.removeValue(forKey: header.name.description) { fields.append((header.name.description, value)) }
+      if let value = headers.removeValue(forKey: Name(header)) { fields.append((header.name.description, value)) }
     }
-    fields += headers.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-    return RequestToSend(line: line, id: id, key: Array((target ?? "").utf8), headers: fields, value: value)
+    fields += headers.sorted { $0.key < $1.key }.map { ($0.key.text, $0.value) }
+    return RequestToSend(line: line, id: id, key: target.map { Array($0.utf8) } ?? [], headers: fields, value: value)
+  }
+}
+
+extension Name {
+  /// The name of a header of the contract.
+  init(_ header: RequestHeader) { self.init(header.name.description) }
+}
+
+extension [Name: String] {
+  /// The value of a header of the contract.
+  subscript(header: RequestHeader) -> String? {
+    get { self[Name(header)] }
+    set { self[Name(header)] = newValue }
   }
 }
 
@@ -83,8 +96,8 @@ struct RequestContent: Sendable, Equatable {
   var body: String?
   var badge: Int64?
   var sound: String?
-  var category: String?
-  var threadID: String?
+  var category: Name?
+  var threadID: Name?
   var isMutable = false
   var isContentAvailable = false
   /// Members beside `aps`: their names, and their values as JSON text.
@@ -107,7 +120,7 @@ struct RequestContent: Sendable, Equatable {
     threadID = threadID ?? other.threadID
     isMutable = isMutable || other.isMutable
     isContentAvailable = isContentAvailable || other.isContentAvailable
-    custom += other.custom.filter { member in !custom.contains { $0.key == member.key } }
+    custom += other.custom.filter { member in !custom.contains { Name($0.key) == Name(member.key) } }
   }
 
   /// The payload by the rules of APNs.

@@ -32,12 +32,12 @@ enum RequestLine {
   private static func draft(_ line: UnsafeRawBufferPointer, _ now: Int64) throws -> RequestDraft {
     var scanner = JSONScanner(line)
     var draft = RequestDraft()
-    var seen: Set<String> = []
+    var seen: Set<Name> = []
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let name = scanner.text(key) ?? ""
       let value = try scanner.skip()
-      guard seen.insert(name).inserted else { throw LineError(description: "the member '\(PrintedText.echo(name))' stands twice") }
+      guard seen.insert(Name(name)).inserted else { throw LineError(description: "the member '\(PrintedText.echo(name))' stands twice") }
       guard let flag = Member(rawValue: name) else { throw unknown(name) }
       if value.kind == .null { continue }
       try take(flag, value, scanner, now, into: &draft)
@@ -63,9 +63,9 @@ enum RequestLine {
   private static func take(
     _ member: Member, _ value: JSONSpan, _ scanner: JSONScanner, _ now: Int64, into draft: inout RequestDraft
   ) throws {
-    func set(_ header: RequestHeader, _ text: String) { draft.headers[header.name.description] = text }
+    func set(_ header: RequestHeader, _ text: String) { draft.headers[header] = text }
     switch member {
-    case .target: draft.target = try text(value, scanner, member)
+    case .target: draft.target = Name(try text(value, scanner, member))
     case .app: set(.topic, try text(value, scanner, member))
     case .id: set(.id, try text(value, scanner, member))
     case .collapseID: set(.collapseID, try text(value, scanner, member))
@@ -74,7 +74,7 @@ enum RequestLine {
     case .pushType: set(.pushType, try text(value, scanner, member))
     case .trigger: set(.trigger, try source(value, scanner, member, .object))
     case .operation: set(.operation, try text(value, scanner, member))
-    case .identifiers: draft.identifiers = try texts(value, scanner, member)
+    case .identifiers: draft.identifiers = try texts(value, scanner, member).map { Name($0) }
     case .title: draft.content.title = try text(value, scanner, member)
     case .subtitle: draft.content.subtitle = try text(value, scanner, member)
     case .body: draft.content.body = try text(value, scanner, member)
@@ -82,8 +82,8 @@ enum RequestLine {
       guard let badge = scanner.integer(value) else { throw wrong(member, "a whole number") }
       draft.content.badge = badge
     case .sound: draft.content.sound = try text(value, scanner, member)
-    case .category: draft.content.category = try text(value, scanner, member)
-    case .threadID: draft.content.threadID = try text(value, scanner, member)
+    case .category: draft.content.category = Name(try text(value, scanner, member))
+    case .threadID: draft.content.threadID = Name(try text(value, scanner, member))
     case .isMutable: draft.content.isMutable = try flag(value, scanner, member)
     case .isContentAvailable: draft.content.isContentAvailable = try flag(value, scanner, member)
     case .custom:
@@ -97,7 +97,7 @@ enum RequestLine {
     case .headers:
       try forEachMember(value, scanner, member) { name, value in
         let text = try numberOrText(value, scanner, member)
-        if name == RequestHeader.target.name.description { draft.target = text } else { draft.headers[name] = text }
+        if Name(name) == Name(RequestHeader.target) { draft.target = Name(text) } else { draft.headers[Name(name)] = text }
       }
     }
   }

@@ -36,10 +36,10 @@ enum ReplayOptions {
   static let offsets = Setting(
     "replay.offsets", .repeated(.offsets), default: [],
     "Only these offsets of a partition, without the last one.")
-  static let app = Setting<String?>("replay.app", .string("BUNDLE-ID"), "Only requests of this application.")
-  static let target = Setting<String?>("replay.target", .target, "Only requests with this target.")
+  static let app = Setting<Name?>("replay.app", .name("BUNDLE-ID"), "Only requests of this application.")
+  static let target = Setting<Name?>("replay.target", .target, "Only requests with this target.")
   static let id = Setting<String?>("replay.id", .string("APNS-ID"), "Only the request of this apns-id.")
-  static let collapseID = Setting<String?>("replay.collapse-id", .string("ID"), "Only requests with this collapse id.")
+  static let collapseID = Setting<Name?>("replay.collapse-id", .name("ID"), "Only requests with this collapse id.")
   static let pushType = Setting<String?>(
     "replay.push-type", .string("TYPE"), "Only requests of this push type, also where they leave it to their payload.")
   static let values = Setting(

@@ -2,6 +2,7 @@ import EventLoop
 import Glibc
 import JSON
 import Kafka
+import Notifications
 import Redis
 import Store
 import Worker
@@ -35,7 +36,7 @@ struct RoleProcess: Sendable {
   }
 
   /// What events and logs call a lane of this process.
-  func worker(_ lane: Int) -> String { "\(workerName)/\(lane)" }
+  func worker(_ lane: Int) -> Name { "\(workerName)/\(lane)" }
 
   /// What is done about a lane that has failed for good; where that happens too often the process ends in order.
   var laneFailures: LaneFailures {
@@ -47,7 +48,7 @@ struct RoleProcess: Sendable {
     }
   }
 
-  private var workerName: String { values[RoleSettings.worker] ?? "\(role)@\(Machine.hostName):\(getpid())" }
+  private var workerName: Name { values[RoleSettings.worker] ?? "\(role)@\(Machine.hostName):\(getpid())" }
 
   /// Runs the process.
   ///

@@ -1,5 +1,6 @@
 import EventLoop
 import FanOut
+import Notifications
 import Redis
 import Store
 import Transform
@@ -29,7 +30,7 @@ actor WorkerReporter {
   ///   - roles: the stages that it runs.
   ///   - admin: where its admin server listens.
   init(
-    on loop: EventLoop, _ store: StoreConfiguration, _ name: String, roles: [String], admin: SocketAddress, health: Health,
+    on loop: EventLoop, _ store: StoreConfiguration, _ name: Name, roles: [String], admin: SocketAddress, health: Health,
     metrics: MetricRegistry
   ) {
     (self.loop, self.health, self.metrics) = (loop, health, metrics)

@@ -1,5 +1,6 @@
 import EventLoop
 import FanOut
+import Notifications
 import Worker
 
 /// The settings of the fan-out stage.
@@ -79,7 +80,7 @@ extension FanOutSettings {
   /// Of the command line, for the lane of this name.
   ///
   /// - Parameter key: the cluster's key; nil lets any device in.
-  init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, key: [UInt8]?, worker: String) {
+  init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, key: [UInt8]?, worker: Name) {
     self.init(
       topics: place.topics, kafka: place.kafka, store: place.store, listen: listen,
       admission: key.map { .credential(key: $0) } ?? .anyone, receiptKey: DerivedKey.receipts.bytes(of: key, cluster: place.name),

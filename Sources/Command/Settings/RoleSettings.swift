@@ -1,4 +1,5 @@
 import EventLoop
+import Notifications
 import Worker
 
 /// How a process of a role runs, whichever role it is.
@@ -12,8 +13,8 @@ enum RoleSettings {
   static let drain = Setting(
     "drain", .duration(.zero...(.seconds(3600))), default: .seconds(25),
     "How long the end may take after SIGTERM or SIGINT, work under way included; a second signal ends the process at once.")
-  static let worker = Setting<String?>(
-    "worker", .string("NAME"), "What events and logs call this process; unique in the cluster. Absent: its host and process id.")
+  static let worker = Setting<Name?>(
+    "worker", .name("NAME"), "What events and logs call this process; unique in the cluster. Absent: its host and process id.")
 
   static let process = SettingGroup("Process", [lanes, admin, drain, AnswerSettings.json], advanced: [worker])
 }

@@ -1,15 +1,18 @@
 import Notifications
 import Worker
 
-extension SettingKind where Value == String {
+extension SettingKind where Value == Name {
   /// Whom a request is for.
   static var target: SettingKind {
     SettingKind(
       placeholder: "TARGET", allowed: "device:TOKEN or user:ID",
       read: { text in
-        if text.hasPrefix("device:") { return DeviceToken(String(text.dropFirst(7))).map { "device:\($0)" } }
-        return text.hasPrefix("user:") && text.count > 5 ? text : nil
-      }, write: { $0 })
+        let target = Name(text)
+        if target.starts(with: "device:") {
+          return DeviceToken(String(decoding: text.utf8.dropFirst(7), as: UTF8.self)).map { "device:\($0)" }
+        }
+        return target.starts(with: "user:") && text.utf8.count > 5 ? target : nil
+      }, write: { $0.text })
   }
 }
 

@@ -1,5 +1,6 @@
 import Extensions
 import Kafka
+import Notifications
 import Transform
 import Worker
 
@@ -45,7 +46,7 @@ extension TransformSettings {
   ///
   /// - Parameter turns: those of the process, where it has lanes that read requests.
   init(
-    _ values: SettingValues, _ place: ClusterPlace, worker: String, extensions: ExtensionsSource, turns: CrashLoopTurns = CrashLoopTurns()
+    _ values: SettingValues, _ place: ClusterPlace, worker: Name, extensions: ExtensionsSource, turns: CrashLoopTurns = CrashLoopTurns()
   ) {
     self.init(topics: place.topics, kafka: place.kafka, store: place.store, cluster: place.name, worker: worker)
     group = values[TransformOptions.group]
@@ -61,6 +62,6 @@ extension TransformSettings {
     self.extensions = extensions
     self.turns = turns
     // The group tells each member by it: two workers of one host are told apart.
-    kafka.clientID = worker
+    kafka.clientID = worker.text
   }
 }

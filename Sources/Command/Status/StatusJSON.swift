@@ -21,7 +21,7 @@ enum StatusJSON {
   // MARK: Workers
 
   private static func worker(_ worker: WorkerState, _ report: StatusReport) -> [JSONValue.Member] {
-    var members = [member("worker", .string(worker.name))] + state(worker)
+    var members = [member("worker", .string(worker.name.text))] + state(worker)
     guard let said = worker.report else { return members }
     members += [
       member("roles", strings(said.roles)), member("version", .string(said.version)),
@@ -154,9 +154,9 @@ enum StatusJSON {
     case .otherCluster(let found, _):
       return named("other-cluster", member("kafka", .string(found.kafka)), member("topicPrefix", .string(found.topicPrefix)))
     case .unready(let worker):
-      return named("worker-not-ready", member("worker", .string(worker.name)), member("conditions", .array(conditions(worker))))
+      return named("worker-not-ready", member("worker", .string(worker.name.text)), member("conditions", .array(conditions(worker))))
     case .silent(let worker):
-      return named("worker-silent", member("worker", .string(worker.name)), member("silentMs", .integer(worker.silentMilliseconds)))
+      return named("worker-silent", member("worker", .string(worker.name.text)), member("silentMs", .integer(worker.silentMilliseconds)))
     case .noWorker(let role): return named("no-worker", member("role", .string(role)))
     }
   }

@@ -1,6 +1,7 @@
 import EventLoop
 import JSON
 import Kafka
+import Notifications
 import Transform
 import Worker
 

@@ -7,8 +7,8 @@ import Worker
 /// `carillon token` and `carillon token key`.
 enum TokenCommand {
   private static let token = Setting<DeviceToken>.required("token.token", .deviceToken, "The device's token.")
-  private static let app = Setting<String>.required("token.app", .string("BUNDLE-ID"), "The application.")
-  private static let user = Setting<String?>("token.user", .string("ID"), "Whose device it is. Absent: nobody's.")
+  private static let app = Setting<Name>.required("token.app", .name("BUNDLE-ID"), "The application.")
+  private static let user = Setting<Name?>("token.user", .name("ID"), "Whose device it is. Absent: nobody's.")
   private static let expires = Setting(
     "token.expires", .duration(.seconds(1)...(.seconds(3650 * 86_400))), default: .seconds(30 * 86_400), "For how long it holds.")
   private static let key = Setting<String>.required("token.key", .file, "The cluster's key: see 'carillon token key'.")

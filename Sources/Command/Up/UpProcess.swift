@@ -2,6 +2,7 @@ import EventLoop
 import Extensions
 import FanOut
 import Kafka
+import Notifications
 import Redis
 import Store
 import Transform

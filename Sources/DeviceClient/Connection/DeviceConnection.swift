@@ -365,7 +365,7 @@ final class DeviceConnection {
   }
 
   /// Takes notifications off the list, and answers those that were in it.
-  func clear(_ identifiers: [String]) -> [DeliveredNotification] {
+  func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
     scheduleTurn()
     return memory.clear(identifiers)
   }
@@ -407,7 +407,7 @@ final class DeviceConnection {
   private static let maximumLinks = 64
 
   /// A waiting notification's place was reached; false when none of this identifier waits.
-  func fire(_ identifier: String) -> Bool {
+  func fire(_ identifier: Name) -> Bool {
     scheduleTurn()
     return memory.fire(identifier, now: now) { [weak self] in self?.tell?($0) }
   }

@@ -1,3 +1,5 @@
+internal import Notifications
+
 /// Values by name, the oldest of which are forgotten: by age, and when there are too many.
 struct AgedTable<Value: Sendable>: Sendable {
   private struct Entry: Sendable {
@@ -7,8 +9,8 @@ struct AgedTable<Value: Sendable>: Sendable {
     var place: Int
   }
 
-  private var entries: [String: Entry] = [:]
-  private var order: [String] = []
+  private var entries: [Name: Entry] = [:]
+  private var order: [Name] = []
   /// Places before this one are over; `order[0]` has the place `firstPlace`.
   private var head = 0
   private var firstPlace = 0
@@ -21,10 +23,10 @@ struct AgedTable<Value: Sendable>: Sendable {
 
   var count: Int { entries.count }
 
-  subscript(name: String) -> Value? { entries[name]?.value }
+  subscript(name: Name) -> Value? { entries[name]?.value }
 
   /// Sets the value of a name, which becomes the newest.
-  mutating func set(_ value: Value, for name: String, at time: Int64) {
+  mutating func set(_ value: Value, for name: Name, at time: Int64) {
     entries[name] = Entry(value: value, at: time, place: firstPlace + order.count)
     order.append(name)
     while entries.count > limit, removeOldest(where: { _ in true }) { evictions += 1 }
@@ -38,7 +40,7 @@ struct AgedTable<Value: Sendable>: Sendable {
   }
 
   /// Calls `body` with what is kept, the oldest first.
-  func forEach(_ body: (_ name: String, _ value: Value, _ at: Int64) -> Void) {
+  func forEach(_ body: (_ name: Name, _ value: Value, _ at: Int64) -> Void) {
     for index in head..<order.count {
       guard let entry = entries[order[index]], entry.place == firstPlace + index else { continue }
       body(order[index], entry.value, entry.at)

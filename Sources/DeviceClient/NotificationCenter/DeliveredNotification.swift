@@ -18,7 +18,7 @@ public struct DeliveredNotification: Sendable, Equatable {
   }
 
   /// The request's identifier.
-  public var identifier: String { frame.identifier }
+  public var identifier: Name { frame.identifier }
   /// What it comes with, in the order in which it is shown.
   public var attachments: [LinkedAttachment] { frame.attachments }
   /// The apns-id.

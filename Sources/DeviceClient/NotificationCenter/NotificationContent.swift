@@ -1,4 +1,5 @@
 public import JSON
+public import Notifications
 
 /// What a notification says, read from its payload.
 public struct NotificationContent: Sendable, Equatable {
@@ -25,9 +26,9 @@ public struct NotificationContent: Sendable, Equatable {
   /// The sound's name; `nil` when it makes none.
   public var sound: String?
   /// What it is grouped by.
-  public var threadIdentifier: String?
+  public var threadIdentifier: Name?
   /// The category, whose actions it offers.
-  public var categoryIdentifier: String?
+  public var categoryIdentifier: Name?
   /// How much it may interrupt.
   public var interruptionLevel = InterruptionLevel.active
   /// The whole payload, the application's own members included.
@@ -56,8 +57,8 @@ public struct NotificationContent: Sendable, Equatable {
     }
     badge = aps["badge"]?.integerValue.flatMap { Int(exactly: $0) }
     sound = aps["sound"]?.stringValue ?? (aps["sound"]?.members == nil ? nil : aps["sound"]?["name"]?.stringValue ?? "default")
-    threadIdentifier = aps["thread-id"]?.stringValue
-    categoryIdentifier = aps["category"]?.stringValue
+    threadIdentifier = aps["thread-id"]?.nameValue
+    categoryIdentifier = aps["category"]?.nameValue
     interruptionLevel = aps["interruption-level"]?.stringValue.flatMap(InterruptionLevel.init) ?? .active
   }
 

@@ -82,7 +82,7 @@ public struct NotificationStore: Sendable {
   /// Takes a notification, or says why not.
   public mutating func take(_ frame: NotifyFrame, now: Int64) -> Outcome {
     forget(now)
-    if ids[frame.id] != nil { return .dropped(.known) }
+    if ids[Name(frame.id)] != nil { return .dropped(.known) }
     let newest = revisions[frame.identifier]
     if let newest, frame.revision.isOlder(than: newest) { return .dropped(.stale) }
     if frame.isPast(now) {
@@ -91,7 +91,7 @@ public struct NotificationStore: Sendable {
       return .dropped(.expired)
     }
     if newest == frame.revision { return .dropped(.stale) }
-    ids.set((), for: frame.id, at: now)
+    ids.set((), for: Name(frame.id), at: now)
     note(frame.revision, of: frame.identifier, at: now)
     let notification = DeliveredNotification(frame, takenAt: now, authorization: authorization, extensions)
     pending.removeAll { $0.identifier == frame.identifier }
@@ -104,7 +104,7 @@ public struct NotificationStore: Sendable {
   }
 
   /// Takes delivered and waiting notifications away, as far as they are not newer than the removal.
-  public mutating func remove(_ identifiers: [String], revision: String, now: Int64) -> Removal {
+  public mutating func remove(_ identifiers: [Name], revision: String, now: Int64) -> Removal {
     forget(now)
     var removed: [DeliveredNotification] = []
     var isNew = identifiers.isEmpty
@@ -125,10 +125,10 @@ public struct NotificationStore: Sendable {
   // MARK: What the person and the application do
 
   /// The delivered notification of an identifier.
-  public func notification(_ identifier: String) -> DeliveredNotification? { delivered.first { $0.identifier == identifier } }
+  public func notification(_ identifier: Name) -> DeliveredNotification? { delivered.first { $0.identifier == identifier } }
 
   /// Takes delivered notifications off the list and answers those that were in it; they stay remembered.
-  public mutating func clear(_ identifiers: [String]) -> [DeliveredNotification] {
+  public mutating func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
     let cleared = delivered.filter { identifiers.contains($0.identifier) }
     if !cleared.isEmpty { delivered.removeAll { identifiers.contains($0.identifier) } }
     return cleared
@@ -137,7 +137,7 @@ public struct NotificationStore: Sendable {
   /// The device is where the trigger of a waiting notification says: what becomes of it; nil when none waits.
   ///
   /// One whose trigger repeats goes on waiting.
-  public mutating func fire(_ identifier: String, now: Int64) -> Outcome? {
+  public mutating func fire(_ identifier: Name, now: Int64) -> Outcome? {
     guard let index = pending.firstIndex(where: { $0.identifier == identifier }) else { return nil }
     let waiting = pending[index]
     let isPast = waiting.frame.isPast(now)
@@ -147,9 +147,9 @@ public struct NotificationStore: Sendable {
 
   // MARK: Restoring
 
-  mutating func restore(id: String, at time: Int64) { ids.set((), for: id, at: time) }
+  mutating func restore(id: Name, at time: Int64) { ids.set((), for: id, at: time) }
 
-  mutating func restore(revision: String, of identifier: String, at time: Int64) { note(revision, of: identifier, at: time) }
+  mutating func restore(revision: String, of identifier: Name, at time: Int64) { note(revision, of: identifier, at: time) }
 
   /// Puts a notification back as the newest of its list.
   mutating func restore(_ frame: NotifyFrame, at time: Int64, isPending: Bool) {
@@ -170,7 +170,7 @@ public struct NotificationStore: Sendable {
     return former.map { !$0.presentation.isEmpty } == true ? .updated(notification) : .shown(notification)
   }
 
-  private mutating func note(_ revision: String, of identifier: String, at time: Int64) {
+  private mutating func note(_ revision: String, of identifier: Name, at time: Int64) {
     revisions.set(revision, for: identifier, at: time)
   }
 

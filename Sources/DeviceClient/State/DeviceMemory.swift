@@ -104,14 +104,14 @@ final class DeviceMemory {
   }
 
   /// Takes notifications off the list, and answers those that were in it.
-  func clear(_ identifiers: [String]) -> [DeliveredNotification] {
+  func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
     let cleared = store.clear(identifiers)
     if !cleared.isEmpty { journal.append(.cleared(cleared.map(\.identifier))) }
     return cleared
   }
 
   /// A waiting notification's place was reached; false when none of this identifier waits.
-  func fire(_ identifier: String, now: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
+  func fire(_ identifier: Name, now: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
     guard let outcome = store.fire(identifier, now: now) else { return false }
     journal.append(.fired(identifier, at: now))
     let event: DeviceEvent =

@@ -16,37 +16,37 @@ internal import Notifications
 /// | `id`, `at` | an id that was taken: in snapshots |
 /// | `delivered` or `pending`, `at` | a notification in its list, with the frame: in snapshots, the oldest first |
 enum StateRecord: Equatable {
-  case owner(device: String, application: String)
+  case owner(device: String, application: Name)
   case took(NotifyFrame, at: Int64)
-  case noted(identifier: String, revision: String, at: Int64)
-  case removed([String], revision: String, at: Int64)
-  case cleared([String])
-  case fired(String, at: Int64)
+  case noted(identifier: Name, revision: String, at: Int64)
+  case removed([Name], revision: String, at: Int64)
+  case cleared([Name])
+  case fired(Name, at: Int64)
   case response(ResponseFrame)
   case settled(String)
-  case id(String, at: Int64)
+  case id(Name, at: Int64)
   case listed(NotifyFrame, at: Int64, isPending: Bool)
 
   /// Reads a line's object; nil when it is none of these, as a later version's may be.
   init?(_ value: JSONValue) {
     let at = value["at"]?.integerValue.map { Timestamp.bounded($0) }
-    if let device = value["device"]?.stringValue, let application = value["application"]?.stringValue {
+    if let device = value["device"]?.stringValue, let application = value["application"]?.nameValue {
       self = .owner(device: device, application: application)
     } else if let frame = Self.notification(value["took"]), let at {
       self = .took(frame, at: at)
-    } else if let identifier = value["noted"]?.stringValue, let revision = value["revision"]?.stringValue, let at {
+    } else if let identifier = value["noted"]?.nameValue, let revision = value["revision"]?.stringValue, let at {
       self = .noted(identifier: identifier, revision: revision, at: at)
-    } else if let identifiers = Self.strings(value["removed"]), let revision = value["revision"]?.stringValue, let at {
+    } else if let identifiers = Self.names(value["removed"]), let revision = value["revision"]?.stringValue, let at {
       self = .removed(identifiers, revision: revision, at: at)
-    } else if let identifiers = Self.strings(value["cleared"]) {
+    } else if let identifiers = Self.names(value["cleared"]) {
       self = .cleared(identifiers)
-    } else if let identifier = value["fired"]?.stringValue, let at {
+    } else if let identifier = value["fired"]?.nameValue, let at {
       self = .fired(identifier, at: at)
     } else if let response = Self.response(value["response"]) {
       self = .response(response)
     } else if let id = value["settled"]?.stringValue {
       self = .settled(id)
-    } else if let id = value["id"]?.stringValue, let at {
+    } else if let id = value["id"]?.nameValue, let at {
       self = .id(id, at: at)
     } else if let frame = Self.notification(value["delivered"]), let at {
       self = .listed(frame, at: at, isPending: false)
@@ -100,7 +100,7 @@ enum StateRecord: Equatable {
 
   // MARK: Parts
 
-  private static func strings(_ value: JSONValue?) -> [String]? { value?.elements?.compactMap(\.stringValue) }
+  private static func names(_ value: JSONValue?) -> [Name]? { value?.elements?.compactMap(\.nameValue) }
 
   /// A frame is read by the protocol's own rules.
   private static func notification(_ value: JSONValue?) -> NotifyFrame? {
@@ -120,9 +120,9 @@ enum StateRecord: Equatable {
     }
   }
 
-  private static func write(_ texts: [String], _ json: inout JSONWriter) {
+  private static func write(_ names: [Name], _ json: inout JSONWriter) {
     json.openArray()
-    for text in texts { json.string(text) }
+    for name in names { json.string(name.text) }
     json.closeArray()
   }
 

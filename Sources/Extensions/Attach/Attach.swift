@@ -12,7 +12,7 @@ actor Attach: ServiceExtension {
   private let store: MediaStore?
   private let client: HTTPClient
   private var recent: RecentMedia
-  private var fetches: [String: Fetch] = [:]
+  private var fetches: [Name: Fetch] = [:]
   private var lastWaiter = 0
   /// Questions to the store, and files on their way, that have no end yet.
   private var asked = 0
@@ -49,7 +49,7 @@ actor Attach: ServiceExtension {
     let until = max(request.expiration, WallClock.seconds())
     await withTaskGroup(of: (ContentAttachment, RecentMedia.Outcome).self) { group in
       for (attachment, url) in wanted {
-        group.addTask { (attachment, await self.media(url, until: until)) }
+        group.addTask { (attachment, await self.media(Name(url), until: until)) }
       }
       for await (attachment, outcome) in group {
         switch outcome {
@@ -67,7 +67,7 @@ actor Attach: ServiceExtension {
   }
 
   /// A file of the store, which stays there until a day after this.
-  private func media(_ url: String, until: Int64) async -> RecentMedia.Outcome {
+  private func media(_ url: Name, until: Int64) async -> RecentMedia.Outcome {
     for _ in 0..<2 {
       let outcome = await fetched(url, until: until)
       guard case .success(let media) = outcome else { return outcome }
@@ -104,7 +104,7 @@ actor Attach: ServiceExtension {
   private static let canceled = ExtensionFailure("its file was not waited for")
 
   /// What has come from a URL, fetched where that is not known.
-  private func fetched(_ url: String, until: Int64) async -> RecentMedia.Outcome {
+  private func fetched(_ url: Name, until: Int64) async -> RecentMedia.Outcome {
     if let known = recent.outcome(url, at: loop.milliseconds()) { return known }
     guard fetches[url] != nil || running < Self.maximumRunning else {
       return .failure(ExtensionFailure("its file was not fetched: too many are on their way"))
@@ -123,9 +123,9 @@ actor Attach: ServiceExtension {
     }
   }
 
-  private func fetch(_ url: String) -> Fetch {
+  private func fetch(_ url: Name) -> Fetch {
     if let fetch = fetches[url] { return fetch }
-    let fetch = Fetch(MediaDownload(url, timeoutMilliseconds: settings.timeoutMilliseconds))
+    let fetch = Fetch(MediaDownload(url.text, timeoutMilliseconds: settings.timeoutMilliseconds))
     fetches[url] = fetch
     running += 1
     // It begins before anybody can leave, for the loop has nothing else in between.
@@ -133,7 +133,7 @@ actor Attach: ServiceExtension {
     return fetch
   }
 
-  private func run(_ url: String) async {
+  private func run(_ url: Name) async {
     defer { running -= 1 }
     guard let fetch = fetches[url], let store else { return }
     let outcome = await fetch.download.run(client, into: store) { fetch.until }
@@ -145,7 +145,7 @@ actor Attach: ServiceExtension {
   }
 
   /// Somebody waits no longer; when nobody does the file is not fetched to its end.
-  private func leave(_ url: String, _ waiter: Int) {
+  private func leave(_ url: Name, _ waiter: Int) {
     guard let fetch = fetches[url], let continuation = fetch.waiters.removeValue(forKey: waiter) else { return }
     continuation.resume(returning: .failure(Self.canceled))
     guard fetch.waiters.isEmpty else { return }

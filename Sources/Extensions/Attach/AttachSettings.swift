@@ -7,7 +7,7 @@ struct AttachSettings: Sendable {
   /// A place of the payload that may have a URL.
   struct Place: Sendable {
     let pointer: JSONPointer
-    let identifier: String
+    let identifier: Name
     let options: AttachmentOptions
   }
 
@@ -49,7 +49,7 @@ struct AttachSettings: Sendable {
       guard let pointer = JSONPointer(text), let last = pointer.tokens.last else {
         throw object.wrong("url", "The place of a URL in the payload is a JSON pointer like /my-attachment.")
       }
-      let identifier = try object.text("identifier", longest: NotificationAttachment.identifierBytes) ?? last
+      let identifier = Name(try object.text("identifier", longest: NotificationAttachment.identifierBytes) ?? last)
       guard NotificationAttachment.isIdentifier(identifier) else {
         throw object.wrong(
           "identifier", "An identifier is text of 1 to \(NotificationAttachment.identifierBytes) bytes without control characters.")

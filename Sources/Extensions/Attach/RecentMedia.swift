@@ -11,7 +11,7 @@ struct RecentMedia {
 
   private let maximum: Int
   private let lifetime: UInt64
-  private var known: [String: (outcome: Outcome, end: UInt64)] = [:]
+  private var known: [Name: (outcome: Outcome, end: UInt64)] = [:]
 
   /// - Parameters:
   ///   - maximum: URLs that are remembered; when there are more, those go first whose time is up, and then all.
@@ -19,13 +19,13 @@ struct RecentMedia {
   init(maximum: Int = 1_024, milliseconds: Int) { (self.maximum, lifetime) = (maximum, UInt64(max(0, milliseconds))) }
 
   /// What came from a URL; nil where it is to be fetched.
-  func outcome(_ url: String, at now: UInt64) -> Outcome? {
+  func outcome(_ url: Name, at now: UInt64) -> Outcome? {
     guard let entry = known[url], now < entry.end else { return nil }
     return entry.outcome
   }
 
   /// Remembers what came.
-  mutating func remember(_ url: String, _ outcome: Outcome, at now: UInt64) {
+  mutating func remember(_ url: Name, _ outcome: Outcome, at now: UInt64) {
     if known.count >= maximum, known[url] == nil {
       known = known.filter { now < $0.value.end }
       if known.count >= maximum { known.removeAll(keepingCapacity: true) }
@@ -35,5 +35,5 @@ struct RecentMedia {
   }
 
   /// What came is not there any more.
-  mutating func forget(_ url: String) { known[url] = nil }
+  mutating func forget(_ url: Name) { known[url] = nil }
 }

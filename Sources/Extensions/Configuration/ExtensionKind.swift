@@ -72,7 +72,7 @@ struct ExtensionResources {
   /// Whether an extension puts something there.
   fileprivate(set) var usesMedia = false
   /// The programs that the file has run: extensions with the same settings, whatever their names, have one of them together.
-  private var programs: [String: ExtensionDefinition] = [:]
+  private var programs: [Name: ExtensionDefinition] = [:]
 
   init(_ own: [OwnExtension], _ media: MediaStore?) { (self.own, self.media) = (own, media) }
 
@@ -84,12 +84,12 @@ struct ExtensionResources {
     let child = if let own { try ChildSettings(own, &object) } else { try ChildSettings(&object) }
     var settings = element
     settings.set("name", nil)
-    if let known = programs[settings.text] { return known }
+    if let known = programs[Name(settings.text)] { return known }
     guard programs.count < Self.maximumPrograms else {
       throw object.wrong("use", "A file has at most \(Self.maximumPrograms) programs with different settings.")
     }
     let definition = ExtensionDefinition(limits) { Child(child, on: $0) }
-    programs[settings.text] = definition
+    programs[Name(settings.text)] = definition
     return definition
   }
 }

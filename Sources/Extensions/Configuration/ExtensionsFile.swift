@@ -79,18 +79,18 @@ public struct ExtensionsFile: Sendable {
       throw FieldError(field: "applications", rule: "There are at most \(Self.maximumApplications) applications.")
     }
     var chains: [UInt64: ExtensionChain] = [:]
-    var names: Set<String> = []
+    var names: Set<Name> = []
     var resources = ExtensionResources(own, media)
     for application in applications {
       let path = "applications[\(JSONValue.string(PrintedText.echo(application.key)).text)]"
       guard (1...RequestLimits.topicBytes).contains(application.key.utf8.count) else {
         throw FieldError(field: path, rule: "An application's bundle id has 1 to \(RequestLimits.topicBytes) bytes.")
       }
-      guard names.insert(application.key).inserted else { throw FieldError(field: path, rule: "An application stands once.") }
+      guard names.insert(Name(application.key)).inserted else { throw FieldError(field: path, rule: "An application stands once.") }
       let steps = try Self.steps(application.value, at: path, in: folder, place, &resources)
       guard !steps.isEmpty else { continue }
       chains[StableHash.hash(application.key)] = ExtensionChain(
-        application: application.key, steps: steps, settings: application.value.text)
+        application: Name(application.key), steps: steps, settings: application.value.text)
     }
     self.chains = chains
     usesMedia = resources.usesMedia

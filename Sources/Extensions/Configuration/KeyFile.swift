@@ -26,7 +26,7 @@ enum KeyFile {
   /// The members' names are not told: a key may have come to stand there by mistake.
   static func check(_ value: JSONValue, place: String, members names: [String]) throws(FieldError) {
     guard let members = value.members else { throw FieldError(field: place, rule: "This must be a JSON object.") }
-    guard members.allSatisfy({ names.contains($0.key) }), Set(members.map(\.key)).count == members.count else {
+    guard members.allSatisfy({ names.contains($0.key) }), Set(members.map { Name($0.key) }).count == members.count else {
       throw FieldError(field: place, rule: "The members are \(names.joined(separator: " and ")), once each, and no others.")
     }
   }

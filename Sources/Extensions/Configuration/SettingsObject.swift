@@ -16,8 +16,8 @@ struct SettingsObject {
     // A bare name would be looked for in PATH where it is a program's.
     self.folder = folder.isEmpty ? "." : folder
     self.members = members
-    var names: Set<String> = []
-    for member in members where !names.insert(member.key).inserted {
+    var names: Set<Name> = []
+    for member in members where !names.insert(Name(member.key)).inserted {
       throw FieldError(field: place(member.key), rule: "A member stands once.")
     }
   }
@@ -41,7 +41,7 @@ struct SettingsObject {
   /// A member, nil where it is not there.
   mutating func take(_ name: String) -> JSONValue? {
     known.append(name)
-    guard let place = members.firstIndex(where: { $0.key == name }) else { return nil }
+    guard let place = members.firstIndex(where: { Name($0.key) == Name(name) }) else { return nil }
     return members.remove(at: place).value
   }
 

@@ -16,19 +16,19 @@ public struct ContentAttachment: Sendable, Equatable {
   public static var urlBytes: Int { 2_048 }
 
   /// What the application knows it by, unique in its notification.
-  public var identifier: String
+  public var identifier: Name
   /// Where the file is.
   public var source: Source
   /// How it is shown.
   public var options: AttachmentOptions
 
   /// An attachment.
-  public init(identifier: String, _ source: Source, options: AttachmentOptions = AttachmentOptions()) {
+  public init(identifier: Name, _ source: Source, options: AttachmentOptions = AttachmentOptions()) {
     (self.identifier, self.source, self.options) = (identifier, source, options)
   }
 
   /// What is to be fetched from a URL.
-  public init(identifier: String, url: String, options: AttachmentOptions = AttachmentOptions()) {
+  public init(identifier: Name, url: String, options: AttachmentOptions = AttachmentOptions()) {
     self.init(identifier: identifier, .url(url), options: options)
   }
 
@@ -51,7 +51,7 @@ extension ContentAttachment {
       throw ExtensionFailure(
         "the result has \(attachments.count) attachments; a notification has at most \(NotificationAttachment.maximum)")
     }
-    var identifiers: Set<String> = []
+    var identifiers: Set<Name> = []
     for attachment in attachments {
       guard NotificationAttachment.isIdentifier(attachment.identifier) else {
         throw ExtensionFailure(
@@ -73,7 +73,7 @@ extension ContentAttachment {
   public var object: JSONValue {
     switch source {
     case .url(let url):
-      var object: JSONValue = ["identifier": .string(identifier), "url": .string(url)]
+      var object: JSONValue = ["identifier": .string(identifier.text), "url": .string(url)]
       if options != AttachmentOptions() { object.set("options", options.object) }
       return object
     case .stored(let media): return NotificationAttachment(identifier: identifier, media: media, options: options).object
@@ -88,7 +88,7 @@ extension ContentAttachment {
       self.init(try NotificationAttachment(value, path: path))
       return
     }
-    guard let identifier = value["identifier"]?.stringValue, let url = url.stringValue else {
+    guard let identifier = value["identifier"]?.nameValue, let url = url.stringValue else {
       throw FieldError(field: path, rule: "An attachment has identifier and url, which are texts.")
     }
     self.init(identifier: identifier, .url(url), options: try AttachmentOptions(value["options"], path: path + ".options"))

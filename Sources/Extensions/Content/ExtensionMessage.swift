@@ -6,27 +6,27 @@ enum ExtensionMessage {
   /// The notification as a JSON object.
   static func object(_ request: ExtensionRequest, _ content: MutableContent) -> JSONValue {
     var object: JSONValue = [
-      "id": .string("\(request.id)"), "identifier": .string(request.identifier), "application": .string(request.application),
+      "id": .string("\(request.id)"), "identifier": .string(request.identifier.text), "application": .string(request.application.text),
       "extension": .string(request.extensionName), "expiration": .integer(request.expiration), "payload": content.payload,
     ]
     if let locale = request.locale { object.set("locale", .string(locale)) }
     if let device = request.device { object.set("device", .string(device)) }
     if let traceparent = request.traceparent { object.set("traceparent", .string(traceparent)) }
-    if let variant = request.variant { object.set("variant", .string(variant)) }
+    if let variant = request.variant { object.set("variant", .string(variant.text)) }
     if !content.attachments.isEmpty { object.set("attachments", attachments(content)) }
     return object
   }
 
   /// The notification of such an object; nil where it is none.
   static func notification(_ object: JSONValue) -> (request: ExtensionRequest, content: MutableContent)? {
-    guard let id = object["id"]?.stringValue.flatMap({ NotificationID($0) }), let identifier = object["identifier"]?.stringValue,
-      let application = object["application"]?.stringValue, let name = object["extension"]?.stringValue,
+    guard let id = object["id"]?.stringValue.flatMap({ NotificationID($0) }), let identifier = object["identifier"]?.nameValue,
+      let application = object["application"]?.nameValue, let name = object["extension"]?.stringValue,
       let expiration = object["expiration"]?.integerValue, let payload = object["payload"], payload.members != nil
     else { return nil }
     var request = ExtensionRequest(
       id: id, identifier: identifier, application: application, expiration: expiration, locale: object["locale"]?.stringValue,
       traceparent: object["traceparent"]?.stringValue)
-    (request.device, request.variant) = (object["device"]?.stringValue, object["variant"]?.stringValue)
+    (request.device, request.variant) = (object["device"]?.stringValue, object["variant"]?.nameValue)
     let attachments = object["attachments"].flatMap { try? ContentAttachment.list($0) } ?? []
     return (request.named(name), MutableContent(payload: payload, attachments: attachments))
   }
@@ -44,9 +44,9 @@ enum ExtensionMessage {
   /// - Throws: which rule it breaks.
   static func content(_ answer: JSONValue?, of given: MutableContent) throws(ExtensionFailure) -> MutableContent {
     var content = given
-    var keys: Set<String> = []
+    var keys: Set<Name> = []
     for member in answer?.members ?? [] {
-      keys.insert(member.key)
+      keys.insert(Name(member.key))
       switch member.key {
       case "payload" where member.value.members != nil: content.payload = member.value
       case "patch" where member.value.members != nil: content.payload.merge(member.value)

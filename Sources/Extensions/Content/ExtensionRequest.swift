@@ -5,9 +5,9 @@ public struct ExtensionRequest: Sendable {
   /// The apns-id.
   public var id: NotificationID
   /// The request's identifier: a newer one takes the place of an older one.
-  public var identifier: String
+  public var identifier: Name
   /// The application's bundle id.
-  public var application: String
+  public var application: Name
   /// Until when it may be shown, in seconds since 1970; 0 is one attempt.
   public var expiration: Int64
   /// The device's locale, as it registered it: `de_AT`; nil where it has none.
@@ -17,13 +17,13 @@ public struct ExtensionRequest: Sendable {
   /// The device's token, where the extension is called for each device.
   public internal(set) var device: String?
   /// Tells the calls for different locales or devices apart; nil where it is called once.
-  var variant: String?
+  var variant: Name?
   /// What the file calls the extension that is told of it.
   public internal(set) var extensionName = ""
 
   /// A request from its parts.
   public init(
-    id: NotificationID, identifier: String, application: String, expiration: Int64, locale: String? = nil, traceparent: String? = nil
+    id: NotificationID, identifier: Name, application: Name, expiration: Int64, locale: String? = nil, traceparent: String? = nil
   ) {
     (self.id, self.identifier, self.application) = (id, identifier, application)
     (self.expiration, self.locale, self.traceparent) = (expiration, locale, traceparent)
@@ -37,9 +37,9 @@ public struct ExtensionRequest: Sendable {
   /// - Parameters:
   ///   - variant: ``ExtensionChain/variant(of:_:)``.
   ///   - device: its token, where it is a device's own.
-  public func varied(_ variant: String, device: String?) -> ExtensionRequest {
+  public func varied(_ variant: Name, device: String?) -> ExtensionRequest {
     var request = self
-    (request.variant, request.device) = (String(StableHash.hash(variant), radix: 16), device)
+    (request.variant, request.device) = (Name(String(StableHash.hash(variant), radix: 16)), device)
     return request
   }
 

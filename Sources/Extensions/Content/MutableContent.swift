@@ -1,4 +1,5 @@
 public import JSON
+public import Notifications
 
 /// A notification's content, as a service extension may change it: the members of its payload by the names of
 /// `UNMutableNotificationContent`, and the payload itself.
@@ -32,21 +33,21 @@ public struct MutableContent: Sendable, Equatable {
   }
 
   /// `aps.thread-id`: notifications of one thread are shown together.
-  public var threadIdentifier: String? {
-    get { payload["aps"]?["thread-id"]?.stringValue }
-    set { setAPS("thread-id", newValue.map { .string($0) }) }
+  public var threadIdentifier: Name? {
+    get { payload["aps"]?["thread-id"]?.nameValue }
+    set { setAPS("thread-id", newValue.map { .string($0.text) }) }
   }
 
   /// `aps.category`: which actions the notification has.
-  public var categoryIdentifier: String? {
-    get { payload["aps"]?["category"]?.stringValue }
-    set { setAPS("category", newValue.map { .string($0) }) }
+  public var categoryIdentifier: Name? {
+    get { payload["aps"]?["category"]?.nameValue }
+    set { setAPS("category", newValue.map { .string($0.text) }) }
   }
 
   /// `aps.target-content-id`: which window of the application opens.
-  public var targetContentIdentifier: String? {
-    get { payload["aps"]?["target-content-id"]?.stringValue }
-    set { setAPS("target-content-id", newValue.map { .string($0) }) }
+  public var targetContentIdentifier: Name? {
+    get { payload["aps"]?["target-content-id"]?.nameValue }
+    set { setAPS("target-content-id", newValue.map { .string($0.text) }) }
   }
 
   /// `aps.badge`: the number on the application's icon; 0 clears it.

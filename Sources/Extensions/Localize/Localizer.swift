@@ -1,3 +1,5 @@
+import Notifications
+
 /// Looks up the localised texts of an application, and remembers which tables a locale's texts come from.
 ///
 /// A value with memory: each lane has its own, and a call of one changes no other.
@@ -7,7 +9,7 @@ public struct Localizer: Sendable {
 
   /// The texts.
   public let localization: Localization
-  private(set) var chains: [String: [Int]] = [:]
+  private(set) var chains: [Name: [Int]] = [:]
 
   /// Looks up in these texts.
   public init(_ localization: Localization) { self.localization = localization }
@@ -19,7 +21,7 @@ public struct Localizer: Sendable {
   /// - Parameter locale: by BCP 47 or with underscores; what is none counts as the default locale.
   public mutating func format(_ key: String, locale: String?) -> TextFormat? {
     for place in chain(for: locale) {
-      if let entry = localization.tables[place].strings.entries[key] { return TextFormat(entry.value) }
+      if let entry = localization.tables[place].strings.entries[Name(key)] { return TextFormat(entry.value) }
     }
     return nil
   }
@@ -47,10 +49,10 @@ public struct Localizer: Sendable {
   private mutating func chain(for locale: String?) -> [Int] {
     // What is longer could be made up at will, and takes no place in the memory.
     guard let locale, locale.utf8.count <= LocaleName.longest else { return localization.places(for: locale) }
-    if let chain = chains[locale] { return chain }
+    if let chain = chains[Name(locale)] { return chain }
     let chain = localization.places(for: locale)
     if chains.count >= Self.remembered { chains.removeAll(keepingCapacity: true) }
-    chains[locale] = chain
+    chains[Name(locale)] = chain
     return chain
   }
 }

@@ -1,3 +1,5 @@
+public import Notifications
+
 /// A file of localised texts in Apple's `.strings` format: entries of the form `"key" = "value";`.
 ///
 /// It is read as CoreFoundation reads an old-style property list that is a dictionary of strings without its braces: quotation marks may be
@@ -22,8 +24,8 @@ public struct StringsFile: Sendable, Equatable {
   /// Bytes of a value at most, in UTF-8 without escapes.
   public static var valueBytes: Int { 16 << 10 }
 
-  /// The texts by their keys. Keys that differ only in how Unicode composes their characters are the same.
-  public let entries: [String: Entry]
+  /// The texts by their keys, which are compared byte by byte.
+  public let entries: [Name: Entry]
 
   /// Reads a file: UTF-8 with or without a byte order mark, or UTF-16 with one.
   public init(_ bytes: [UInt8]) throws(StringsError) {

@@ -1,3 +1,5 @@
+import Notifications
+
 /// Reads the entries of a `.strings` file's text.
 struct StringsReader {
   /// Valid UTF-8 without NUL.
@@ -7,8 +9,8 @@ struct StringsReader {
   init(_ text: [UInt8]) { self.text = text }
 
   /// All entries, to the end of the text.
-  mutating func entries() throws(StringsError) -> [String: StringsFile.Entry] {
-    var entries: [String: StringsFile.Entry] = [:]
+  mutating func entries() throws(StringsError) -> [Name: StringsFile.Entry] {
+    var entries: [Name: StringsFile.Entry] = [:]
     var lines = LineCounter()
     try skipSpace()
     if text[at...].starts(with: "<?xml".utf8) || text[at...].starts(with: "<!DOCTYPE".utf8) || text[at...].starts(with: "<plist".utf8) {
@@ -19,7 +21,7 @@ struct StringsReader {
       let key = try string(first, missing: .keyExpected, limit: StringsFile.keyBytes, tooLong: .keyTooLong)
       let value = try value(of: key)
       let entry = StringsFile.Entry(value: value, line: lines.line(of: start, in: text))
-      if let former = entries.updateValue(entry, forKey: key) { throw error(.repeatedKey(firstLine: former.line), at: start) }
+      if let former = entries.updateValue(entry, forKey: Name(key)) { throw error(.repeatedKey(firstLine: former.line), at: start) }
       if entries.count > StringsFile.entryCount { throw error(.tooManyEntries, at: start) }
       try skipSpace()
     }

@@ -1,4 +1,4 @@
-import Notifications
+public import Notifications
 
 /// The service extensions of an application, in the order in which its mutable notifications pass them.
 public struct ExtensionChain: Sendable {
@@ -42,7 +42,7 @@ public struct ExtensionChain: Sendable {
   }
 
   /// The application's bundle id.
-  public let application: String
+  public let application: Name
   /// The extensions.
   public let steps: [Step]
   /// Those up to the last one that is called for the request: it passes them once, whoever gets it.
@@ -62,7 +62,7 @@ public struct ExtensionChain: Sendable {
   /// caller's mistake.
   ///
   /// - Parameter settings: what they were made of; nothing where that is code.
-  public init(application: String, steps: [Step], settings: String = "") {
+  public init(application: Name, steps: [Step], settings: String = "") {
     precondition(
       Self.isInOrder(steps) && Self.hasOneScope(steps), "what is called for the request stands before what depends on who gets it")
     (self.application, self.steps) = (application, steps)
@@ -71,7 +71,7 @@ public struct ExtensionChain: Sendable {
     (called, varied, immediate) = (steps[..<end], steps[end..<last], steps[last...])
     scope = varied.contains { $0.scope == .device } ? .device : varied.isEmpty ? .request : .locale
     usesLocale = scope == .locale || steps.contains { $0.localized != nil }
-    digest = StableHash.hash(([application, settings] + steps.map(\.name)).joined(separator: "\n"))
+    digest = StableHash.hash(([application.text, settings] + steps.map(\.name)).joined(separator: "\n"))
   }
 
   /// Whether those that are called for some of those who get a notification are called for the same.
@@ -93,7 +93,7 @@ public struct ExtensionChain: Sendable {
   /// The same for devices for which those that are called do the same; nil where that is so for all.
   ///
   /// - Parameter device: its token.
-  public func variant(of device: @autoclosure () -> String, _ locale: String?) -> String? {
+  public func variant(of device: @autoclosure () -> String, _ locale: String?) -> Name? {
     switch scope {
     case .request: nil
     case .locale: "locale \(locale ?? "")"

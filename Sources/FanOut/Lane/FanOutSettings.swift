@@ -1,7 +1,7 @@
 public import EventLoop
 import HTTP
 public import Kafka
-import Notifications
+public import Notifications
 public import Store
 public import Worker
 
@@ -102,12 +102,12 @@ public struct FanOutSettings: Sendable {
   /// What events call the cluster.
   public var cluster = "carillon"
   /// What events call the worker; unique among the lanes.
-  public var worker: String
+  public var worker: Name
 
   /// Settings with the defaults of the command line.
   public init(
     topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, listen: SocketAddress,
-    admission: Admission, receiptKey: [UInt8], worker: String
+    admission: Admission, receiptKey: [UInt8], worker: Name
   ) {
     self.topics = topics
     self.kafka = kafka

@@ -1,4 +1,5 @@
 import EventLoop
+import Notifications
 import Store
 
 /// What a lane's heartbeat tells.
@@ -12,7 +13,7 @@ protocol LaneMembershipOwner: AnyObject {
 /// The lane among the lanes: which partition of `deliveries` it reads, and the heartbeat that keeps it. Loop-confined.
 final class LaneMembership {
   private let lanes: Lanes
-  private let name: String
+  private let name: Name
   private let lifetime: Int
   private var claim: Lanes.Claim?
   private let timer: Timer
@@ -24,7 +25,7 @@ final class LaneMembership {
   /// - Parameters:
   ///   - name: unique among all lanes.
   ///   - lifetimeMilliseconds: how long a silent lane counts as alive.
-  init(on loop: EventLoop, _ lanes: Lanes, name: String, lifetimeMilliseconds: Int) {
+  init(on loop: EventLoop, _ lanes: Lanes, name: Name, lifetimeMilliseconds: Int) {
     self.lanes = lanes
     self.name = name
     lifetime = lifetimeMilliseconds

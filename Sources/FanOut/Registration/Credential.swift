@@ -1,20 +1,20 @@
 import Cryptography
 import JSON
-import Notifications
+public import Notifications
 
 /// Who a device is, as the cluster's key has signed it: the claims of a compact token (RFC 7519).
 public struct Credential: Sendable, Equatable {
   /// The device token, in lower case; the claim `sub`, in either case.
   public var device: String
   /// The application's bundle id; the claim `app`.
-  public var application: String
+  public var application: Name
   /// Whose device it is; the claim `user`.
-  public var user: String?
+  public var user: Name?
   /// Until when it holds, in seconds since 1970; the claim `exp`.
   public var expiration: Int64
 
   /// A credential of its claims.
-  public init(device: String, application: String, user: String?, expiration: Int64) {
+  public init(device: String, application: Name, user: Name?, expiration: Int64) {
     self.device = device
     self.application = application
     self.user = user
@@ -49,7 +49,8 @@ public struct Credential: Sendable, Equatable {
     let (from, _) = (try seconds("nbf", .up), try seconds("iat", .down))
     if let from, from > now { throw .notYetValid }
     guard expiration > now else { throw .expired }
-    self.init(device: DeviceToken(device)?.text ?? device, application: application, user: user, expiration: expiration)
+    self.init(
+      device: DeviceToken(device)?.text ?? device, application: Name(application), user: user.map { Name($0) }, expiration: expiration)
   }
 
   /// The token, signed at `now` (seconds since 1970).

@@ -118,7 +118,7 @@ final class Registrar {
 
   /// Emits that a device's registration has changed.
   private func emit(_ type: EventType, _ registration: Registration, _ json: [UInt8], _ position: (partition: Int32, offset: Int64)) {
-    var (token, application, user) = (registration.device.text, registration.application, registration.user ?? "")
+    var (token, application, user) = (registration.device.text, registration.application.text, registration.user?.text ?? "")
     var discriminator = "\(position.partition)/\(position.offset)"
     token.withUTF8 { token in
       application.withUTF8 { application in

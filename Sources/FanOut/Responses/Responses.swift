@@ -36,10 +36,10 @@ final class Responses {
       guard receipt.deviceHash == open.tokenHash, open.owner.takes(user: receipt.userHash, application: receipt.application) else {
         return .refused(.notForThisDevice, field: "receipt")
       }
-      guard receipt.withIdentifier({ String(decoding: $0, as: UTF8.self) }) == frame.identifier else {
+      guard receipt.withIdentifier(frame.identifier.equals) else {
         return .refused(.badReceipt, field: "identifier")
       }
-      let category = receipt.category.isEmpty ? nil : String(decoding: receipt.category, as: UTF8.self)
+      let category = receipt.category.isEmpty ? nil : Name(receipt.category)
       let verdict = open.registration.judge(category: category, action: frame.action, userText: frame.userText)
       if case .event(let type) = verdict { emit(type, receipt, frame, open) }
       return verdict
@@ -57,7 +57,7 @@ final class Responses {
     let slot = pending.add(Pending(session: open.session, response: frame.response))
     open.responses += 1
     var (token, user, response, action, text) = (
-      open.token, open.registration.user ?? "", frame.response, frame.action, frame.userText ?? ""
+      open.token, open.registration.user?.text ?? "", frame.response, frame.action.text, frame.userText ?? ""
     )
     let isTaken = token.withUTF8 { token in
       user.withUTF8 { user in

@@ -21,26 +21,26 @@ public struct NotificationAttachment: Sendable, Equatable {
   public static var identifierBytes: Int { 64 }
 
   /// What the application knows it by, unique in its notification.
-  public var identifier: String
+  public var identifier: Name
   /// The file.
   public var media: Media
   /// How it is shown.
   public var options: AttachmentOptions
 
   /// An attachment.
-  public init(identifier: String, media: Media, options: AttachmentOptions = AttachmentOptions()) {
+  public init(identifier: Name, media: Media, options: AttachmentOptions = AttachmentOptions()) {
     (self.identifier, self.media, self.options) = (identifier, media, options)
   }
 
-  /// Whether a text may be an identifier.
-  public static func isIdentifier(_ text: String) -> Bool { ObjectReader.isPlain(text, longest: identifierBytes) }
+  /// Whether a name may be an identifier.
+  public static func isIdentifier(_ name: Name) -> Bool { ObjectReader.isPlain(name.text, longest: identifierBytes) }
 
   /// Reads the members `identifier`, `hash`, `type`, `size` and `options`.
   ///
   /// - Parameter path: where the object stands, for errors.
   public init(_ value: JSONValue, path: String) throws(FieldError) {
     let reader = try ObjectReader(value, path: path)
-    identifier = try reader.requiredText("identifier", longest: Self.identifierBytes)
+    identifier = try reader.requiredName("identifier", longest: Self.identifierBytes)
     guard let hash = MediaHash(try reader.requiredText("hash", longest: MediaHash.textCount)) else {
       throw reader.error("hash", "This must be a SHA-256: \(MediaHash.textCount) hexadecimal digits in lower case.")
     }
@@ -57,7 +57,7 @@ public struct NotificationAttachment: Sendable, Equatable {
   /// As a JSON object.
   public var object: JSONValue {
     var object: JSONValue = [
-      "identifier": .string(identifier), "hash": .string(media.hash.description), "type": .string(media.type.name.description),
+      "identifier": .string(identifier.text), "hash": .string(media.hash.description), "type": .string(media.type.name.description),
       "size": .integer(Int64(media.size)),
     ]
     if options != AttachmentOptions() { object.set("options", options.object) }
@@ -98,7 +98,7 @@ extension NotificationAttachment {
         let text = reader.longField(), let options = options(text)
       else { return nil }
       list.append(
-        NotificationAttachment(identifier: identifier.text, media: Media(hash: hash, type: type, size: Int(size)), options: options))
+        NotificationAttachment(identifier: Name(identifier), media: Media(hash: hash, type: type, size: Int(size)), options: options))
     }
     return reader.rest.isEmpty ? list : nil
   }

@@ -46,19 +46,19 @@ extension FrameSubject {
 /// The frame `gap`: what cannot be delivered any more.
 public struct GapFrame: Sendable, Equatable {
   /// The channel; `nil` for the device's mailbox.
-  public var channel: String?
+  public var channel: Name?
   /// The first that is missing: a revision for the mailbox, a cursor for a channel.
   public var from: String
   /// The last that is missing.
   public var to: String
 
   /// A gap.
-  public init(channel: String? = nil, from: String, to: String) {
+  public init(channel: Name? = nil, from: String, to: String) {
     (self.channel, self.from, self.to) = (channel, from, to)
   }
 
   init(_ reader: ObjectReader) throws(FieldError) {
-    channel = try reader.text("channel", longest: RequestLimits.userBytes)
+    channel = try reader.name("channel", longest: RequestLimits.userBytes)
     from = try reader.text("from", longest: FrameLimits.idBytes, isFree: true) ?? ""
     to = try reader.text("to", longest: FrameLimits.idBytes, isFree: true) ?? ""
   }

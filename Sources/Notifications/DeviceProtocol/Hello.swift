@@ -5,11 +5,11 @@ public struct Hello: Sendable, Equatable {
   /// The device token.
   public var device: DeviceToken
   /// The application's bundle id.
-  public var application: String
+  public var application: Name
   /// What proves that it may; required outside development. Never to be logged.
   public var credential: String?
   /// Who is signed in.
-  public var user: String?
+  public var user: Name?
   /// The platform.
   public var platform: String?
   /// The environment that the token belongs to.
@@ -23,13 +23,13 @@ public struct Hello: Sendable, Equatable {
   /// The application's categories; `nil` when it does not say.
   public var categories: [NotificationCategory]?
   /// How far it has come in each channel.
-  public var cursors: [String: String]
+  public var cursors: [Name: String]
 
   /// A hello.
   public init(
-    device: DeviceToken, application: String, credential: String? = nil, user: String? = nil, platform: String? = nil,
+    device: DeviceToken, application: Name, credential: String? = nil, user: Name? = nil, platform: String? = nil,
     environment: DeviceEnvironment? = nil, locale: String? = nil, timeZone: String? = nil, authorization: Authorization? = nil,
-    categories: [NotificationCategory]? = nil, cursors: [String: String] = [:]
+    categories: [NotificationCategory]? = nil, cursors: [Name: String] = [:]
   ) {
     (self.device, self.application, self.credential, self.user) = (device, application, credential, user)
     (self.platform, self.environment, self.locale, self.timeZone) = (platform, environment, locale, timeZone)
@@ -39,7 +39,7 @@ public struct Hello: Sendable, Equatable {
   init(_ reader: ObjectReader) throws(FieldError) {
     let facts = try DeviceFacts(reader)
     let credential = try reader.text("credential", longest: FrameLimits.credentialBytes)
-    var cursors: [String: String] = [:]
+    var cursors: [Name: String] = [:]
     if let value = reader["cursors"] {
       let members = try ObjectReader(value, path: "cursors").object.members ?? []
       guard members.count <= FrameLimits.cursors else {
@@ -51,7 +51,7 @@ public struct Hello: Sendable, Equatable {
         else {
           throw reader.error("cursors", "A cursor is the text that a broadcast gave, by its channel's name.")
         }
-        cursors[member.key] = cursor
+        cursors[Name(member.key)] = cursor
       }
     }
     self.init(
@@ -93,7 +93,7 @@ public struct Hello: Sendable, Equatable {
       json.key("cursors")
       json.openObject()
       for (channel, cursor) in cursors.sorted(by: { $0.key < $1.key }) {
-        json.key(text: channel)
+        json.key(text: channel.text)
         json.string(cursor)
       }
       json.closeObject()

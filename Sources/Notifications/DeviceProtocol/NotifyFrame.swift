@@ -5,7 +5,7 @@ public struct NotifyFrame: Sendable, Equatable {
   /// The apns-id.
   public var id: String
   /// The request's identifier: a newer one takes the place of an older one.
-  public var identifier: String
+  public var identifier: Name
   /// Which is newer: compared byte by byte.
   public var revision: String
   /// Until when it may be shown, in seconds since 1970 by the cluster's clock; 0 is one attempt.
@@ -29,7 +29,7 @@ public struct NotifyFrame: Sendable, Equatable {
   init(_ reader: ObjectReader, payload: UnsafeRawBufferPointer?, trigger: UnsafeRawBufferPointer?) throws(FieldError) {
     delivery = UInt64(clamping: try reader.requiredInteger("delivery"))
     id = try reader.requiredText("id", longest: FrameLimits.idBytes)
-    identifier = try reader.requiredText("identifier", longest: FrameLimits.idBytes)
+    identifier = try reader.requiredName("identifier", longest: FrameLimits.idBytes)
     revision = try reader.requiredText("revision", longest: FrameLimits.idBytes)
     expiration = try reader.integer("expiration") ?? 0
     priority = Int(try reader.integer("priority", in: 0...100) ?? 10)

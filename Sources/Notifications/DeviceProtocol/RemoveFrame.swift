@@ -3,13 +3,13 @@ public struct RemoveFrame: Sendable, Equatable {
   /// Its number in this session, for the acknowledgement.
   public var delivery: UInt64
   /// The identifiers.
-  public var identifiers: [String]
+  public var identifiers: [Name]
   /// What is not newer than this goes.
   public var revision: String
 
   init(_ reader: ObjectReader) throws(FieldError) {
     delivery = UInt64(clamping: try reader.requiredInteger("delivery"))
-    identifiers = try reader.words("identifiers", atMost: 1_000)
+    identifiers = try reader.words("identifiers", atMost: 1_000).map { Name($0) }
     revision = try reader.requiredText("revision", longest: FrameLimits.idBytes)
   }
 }

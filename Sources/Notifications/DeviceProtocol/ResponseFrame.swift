@@ -7,16 +7,16 @@ public struct ResponseFrame: Sendable, Equatable {
   /// The receipt that the notification came with.
   public var receipt: String
   /// The notification's identifier.
-  public var identifier: String
+  public var identifier: Name
   /// Apple's default or dismiss identifier, or an action's own.
-  public var action: String
+  public var action: Name
   /// The text that was typed.
   public var userText: String?
   /// When it was done, by the cluster's clock as the device knows it, in milliseconds since 1970.
   public var at: Int64?
 
   /// A response.
-  public init(response: String, receipt: String, identifier: String, action: String, userText: String? = nil, at: Int64? = nil) {
+  public init(response: String, receipt: String, identifier: Name, action: Name, userText: String? = nil, at: Int64? = nil) {
     (self.response, self.receipt, self.identifier) = (response, receipt, identifier)
     (self.action, self.userText, self.at) = (action, userText, at)
   }
@@ -24,8 +24,8 @@ public struct ResponseFrame: Sendable, Equatable {
   init(_ reader: ObjectReader) throws(FieldError) {
     response = try reader.requiredText("response", longest: FrameLimits.idBytes)
     receipt = try reader.requiredText("receipt", longest: FrameLimits.receiptBytes)
-    identifier = try reader.requiredText("identifier", longest: RequestLimits.identifierBytes)
-    action = try reader.requiredText("action", longest: NotificationCategory.identifierBytes)
+    identifier = try reader.requiredName("identifier", longest: RequestLimits.identifierBytes)
+    action = try reader.requiredName("action", longest: NotificationCategory.identifierBytes)
     // A longer text is judged with the action, so that the refusal says `UserTextTooLong`.
     if let text = reader["userText"]?.stringValue {
       userText = text

@@ -26,12 +26,12 @@ public struct NotificationAction: Sendable, Equatable {
   }
 
   /// Apple's identifier of opening the notification.
-  public static var defaultIdentifier: String { "com.apple.UNNotificationDefaultActionIdentifier" }
+  public static var defaultIdentifier: Name { "com.apple.UNNotificationDefaultActionIdentifier" }
   /// Apple's identifier of dismissing the notification explicitly.
-  public static var dismissIdentifier: String { "com.apple.UNNotificationDismissActionIdentifier" }
+  public static var dismissIdentifier: Name { "com.apple.UNNotificationDismissActionIdentifier" }
 
   /// What a response names it by.
-  public var identifier: String
+  public var identifier: Name
   /// What the person reads.
   public var title: String
   /// How the device carries it out.
@@ -40,13 +40,13 @@ public struct NotificationAction: Sendable, Equatable {
   public var textInput: TextInput?
 
   /// An action.
-  public init(identifier: String, title: String, options: Set<Option> = [], textInput: TextInput? = nil) {
+  public init(identifier: Name, title: String, options: Set<Option> = [], textInput: TextInput? = nil) {
     (self.identifier, self.title, self.options, self.textInput) = (identifier, title, options, textInput)
   }
 
   init(_ value: JSONValue, path: String) throws(FieldError) {
     let reader = try ObjectReader(value, path: path)
-    identifier = try reader.requiredText("identifier", longest: NotificationCategory.identifierBytes)
+    identifier = try reader.requiredName("identifier", longest: NotificationCategory.identifierBytes)
     guard identifier != Self.defaultIdentifier, identifier != Self.dismissIdentifier else {
       throw reader.error("identifier", "This identifier is kept for opening and dismissing.")
     }

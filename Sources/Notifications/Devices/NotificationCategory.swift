@@ -24,19 +24,19 @@ public struct NotificationCategory: Sendable, Equatable {
   public static var titleBytes: Int { 256 }
 
   /// What `aps.category` names it by.
-  public var identifier: String
+  public var identifier: Name
   /// What holds for the whole category.
   public var options: Set<Option>
   /// The actions, in the order in which they are shown.
   public var actions: [NotificationAction]
   /// What assistants may do with it.
-  public var intentIdentifiers: [String]
+  public var intentIdentifiers: [Name]
   /// What is shown in place of a hidden preview.
   public var hiddenPreviewsBodyPlaceholder: String?
 
   /// A category.
   public init(
-    identifier: String, options: Set<Option> = [], actions: [NotificationAction] = [], intentIdentifiers: [String] = [],
+    identifier: Name, options: Set<Option> = [], actions: [NotificationAction] = [], intentIdentifiers: [Name] = [],
     hiddenPreviewsBodyPlaceholder: String? = nil
   ) {
     (self.identifier, self.options, self.actions) = (identifier, options, actions)
@@ -45,7 +45,7 @@ public struct NotificationCategory: Sendable, Equatable {
 
   init(_ value: JSONValue, path: String) throws(FieldError) {
     let reader = try ObjectReader(value, path: path)
-    identifier = try reader.requiredText("identifier", longest: Self.identifierBytes)
+    identifier = try reader.requiredName("identifier", longest: Self.identifierBytes)
     options = Set(try reader.words("options").compactMap(Option.init(rawValue:)))
     actions = []
     for (value, path) in try reader.elements("actions", atMost: Self.maximumActions) ?? [] {
@@ -55,10 +55,11 @@ public struct NotificationCategory: Sendable, Equatable {
       }
       actions.append(action)
     }
-    intentIdentifiers = try reader.words("intentIdentifiers")
-    guard intentIdentifiers.allSatisfy({ ObjectReader.isPlain($0, longest: Self.identifierBytes) }) else {
+    let intents = try reader.words("intentIdentifiers")
+    guard intents.allSatisfy({ ObjectReader.isPlain($0, longest: Self.identifierBytes) }) else {
       throw reader.error("intentIdentifiers", "An identifier is text of 1 to \(Self.identifierBytes) bytes without control characters.")
     }
+    intentIdentifiers = intents.map { Name($0) }
     hiddenPreviewsBodyPlaceholder = try reader.text("hiddenPreviewsBodyPlaceholder", longest: Self.titleBytes)
   }
 
@@ -66,7 +67,7 @@ public struct NotificationCategory: Sendable, Equatable {
   static func list(_ reader: ObjectReader, _ key: String) throws(FieldError) -> [NotificationCategory]? {
     guard let elements = try reader.elements(key, atMost: maximum) else { return nil }
     var categories: [NotificationCategory] = []
-    var identifiers: Set<String> = []
+    var identifiers: Set<Name> = []
     for (value, path) in elements {
       let category = try NotificationCategory(value, path: path)
       guard identifiers.insert(category.identifier).inserted else {
@@ -86,7 +87,7 @@ public struct NotificationCategory: Sendable, Equatable {
     json.openArray()
     for action in actions { action.write(to: &json) }
     json.closeArray()
-    Self.write(intentIdentifiers, "intentIdentifiers", to: &json)
+    Self.write(intentIdentifiers.map(\.text), "intentIdentifiers", to: &json)
     if let hiddenPreviewsBodyPlaceholder { json.member("hiddenPreviewsBodyPlaceholder", hiddenPreviewsBodyPlaceholder) }
     json.closeObject()
   }

@@ -18,9 +18,9 @@ public struct Registration: Sendable, Equatable {
   /// The device token.
   public var device: DeviceToken
   /// The application's bundle id.
-  public var application: String
+  public var application: Name
   /// Whose device it is; `nil` when nobody is signed in.
-  public var user: String?
+  public var user: Name?
   /// From when on it belongs to this user, in milliseconds since 1970.
   public var since: Int64
   /// The platform: `iOS`, `macOS`, `android`, …
@@ -38,7 +38,7 @@ public struct Registration: Sendable, Equatable {
 
   /// A registration.
   public init(
-    device: DeviceToken, application: String, user: String? = nil, since: Int64, platform: String? = nil,
+    device: DeviceToken, application: Name, user: Name? = nil, since: Int64, platform: String? = nil,
     environment: DeviceEnvironment? = nil, locale: String? = nil, timeZone: String? = nil, authorization: Authorization? = nil,
     categories: [NotificationCategory] = []
   ) {
@@ -99,8 +99,8 @@ public struct Registration: Sendable, Equatable {
 /// The members that a registration and a hello have in common, by the same rules.
 struct DeviceFacts {
   let device: DeviceToken
-  let application: String
-  let user: String?
+  let application: Name
+  let user: Name?
   let platform: String?
   let environment: DeviceEnvironment?
   let locale: String?
@@ -113,11 +113,11 @@ struct DeviceFacts {
       throw reader.error("device", "A device token is an even number of hexadecimal digits, 64 to 512.")
     }
     self.device = device
-    application = try reader.requiredText("application", longest: RequestLimits.topicBytes)
+    application = try reader.requiredName("application", longest: RequestLimits.topicBytes)
     guard application.utf8.allSatisfy(ApplicationTopic.isNameByte) else {
       throw reader.error("application", "An application is 1 to 255 letters, digits, full stops, hyphens and underscores.")
     }
-    user = try reader.text("user", longest: RequestLimits.userBytes)
+    user = try reader.name("user", longest: RequestLimits.userBytes)
     platform = try reader.text("platform", longest: Registration.wordBytes)
     environment = try reader["environment"].map { value throws(FieldError) in
       guard let environment = value.stringValue.flatMap(DeviceEnvironment.init(rawValue:)) else {

@@ -42,7 +42,7 @@ extension Registration {
   ///   - category: the notification's category; empty or `nil` when it has none.
   ///   - action: Apple's default or dismiss identifier, or an action's own.
   ///   - userText: the text that was typed, for an action that takes text.
-  public func judge(category: String?, action: String, userText: String?) -> ResponseVerdict {
+  public func judge(category: Name?, action: Name, userText: String?) -> ResponseVerdict {
     if let userText, userText.utf8.count > Self.userTextBytes { return .refused(.userTextTooLong, field: "userText") }
     let registered = categories.first { $0.identifier == category }
     switch action {

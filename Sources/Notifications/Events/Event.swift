@@ -20,21 +20,21 @@ public struct Event: Sendable, Equatable {
   /// The request's id.
   public var id: NotificationID?
   /// The request's identifier.
-  public var identifier: String?
+  public var identifier: Name?
   /// The device token.
   public var device: String?
   /// The request's target, for an event without a device.
   public var target: String?
   /// The application's bundle id.
-  public var application: String?
+  public var application: Name?
   /// The user.
-  public var user: String?
+  public var user: Name?
   /// Where the request came from first.
   public var source: SourceCoordinates?
   /// The revision: where the event names none, that of its source.
   public var revision: Revision?
   /// The worker that tells.
-  public var worker: String?
+  public var worker: Name?
 
   /// For how many devices an addressed request is.
   public var devices: Int?
@@ -51,7 +51,7 @@ public struct Event: Sendable, Equatable {
   /// The device's own id of a response.
   public var response: String?
   /// Apple's default or dismiss identifier, or the action's own.
-  public var action: String?
+  public var action: Name?
   /// The text that was typed.
   public var userText: String?
   /// When the person did it, in milliseconds since 1970.
@@ -74,20 +74,21 @@ public struct Event: Sendable, Equatable {
     let object = try ObjectReader(parsing: value).object
     json = value.text
     func text(_ key: String) -> String? { object[key]?.stringValue }
+    func name(_ key: String) -> Name? { object[key]?.nameValue }
     if type?.isAboutDevice == true {
       device = subject
     } else {
       id = subject.flatMap { NotificationID($0) }
-      (identifier, device, target) = (text("identifier") ?? id.map { "\($0)" }, text("device"), text("target"))
+      (identifier, device, target) = (name("identifier") ?? id.map { "\($0)" }, text("device"), text("target"))
     }
-    (application, user, worker) = (text("application"), text("user"), text("worker"))
+    (application, user, worker) = (name("application"), name("user"), name("worker"))
     source = object["source"].flatMap(Self.coordinates)
     revision = object["revision"] == nil ? source.map { Revision($0.position) } : text("revision").flatMap { Revision($0) }
     devices = object["devices"]?.integerValue.map { Int(Int32(clamping: max(0, $0))) }
     (reason, field, rule) = (text("reason"), text("field"), text("rule"))
     detail = text("detail")
     by = object["by"]?["apnsId"]?.stringValue.flatMap { NotificationID($0) }
-    (response, action, userText) = (text("response"), text("action"), text("userText"))
+    (response, action, userText) = (text("response"), name("action"), text("userText"))
     at = text("at").flatMap { Timestamp.parse($0) }
   }
 

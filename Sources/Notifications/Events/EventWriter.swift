@@ -27,9 +27,9 @@ public struct EventWriter: ~Copyable {
   ///   - source: the cluster, as a URI reference: `/carillon/<cluster>`.
   ///   - worker: the worker that tells, as people know it.
   ///   - requestsTopic: the configured requests topic, which facts do not repeat.
-  public init(source: String, worker: String, requestsTopic: String) {
+  public init(source: String, worker: Name, requestsTopic: String) {
     (self.source, self.requestsTopic) = (source, requestsTopic)
-    (topicMember, workerMember) = (Self.member("topic", requestsTopic), Self.member("worker", worker))
+    (topicMember, workerMember) = (Self.member("topic", requestsTopic), Self.member("worker", worker.text))
   }
 
   private static func member(_ name: StaticString, _ value: String) -> [UInt8] {

@@ -54,11 +54,14 @@ public enum StableHash {
     return text.withUTF8 { hash(UnsafeRawBufferPointer($0), seed: seed) }
   }
 
+  /// The hash of a name's bytes.
+  public static func hash(_ name: Name) -> UInt64 { name.withBytes { hash($0) } }
+
   /// The hash that stands for a user in mailboxes and receipts; never 0, which there means nobody.
   public static func user(_ user: UnsafeRawBufferPointer) -> UInt64 { max(hash(user), 1) }
 
   /// The hash that stands for a user in mailboxes and receipts; never 0, which there means nobody.
-  public static func user(_ user: String) -> UInt64 { max(hash(user), 1) }
+  public static func user(_ user: Name) -> UInt64 { user.withBytes { self.user($0) } }
 
   @inline(__always)
   private static func word(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {

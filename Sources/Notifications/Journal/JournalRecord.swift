@@ -1,14 +1,14 @@
 /// A record of `notifications.journal`, read: see ``JournalLayout``.
 public struct JournalRecord: Sendable, Hashable {
   /// The worker that judged.
-  public var worker: String
+  public var worker: Name
   /// How often the requests topic had been deleted and made again.
   public var incarnation: UInt32
   /// When the record was begun, in milliseconds since 1970.
   public var judgedAt: Int64
 
   /// A record of its headers and its time.
-  public init(worker: String, incarnation: UInt32, judgedAt: Int64) {
+  public init(worker: Name, incarnation: UInt32, judgedAt: Int64) {
     (self.worker, self.incarnation, self.judgedAt) = (worker, incarnation, judgedAt)
   }
 
@@ -28,7 +28,7 @@ public struct JournalRecord: Sendable, Hashable {
     }
     var reader = ByteReader(value)
     guard let judgedAt = reader.varint() else { throw Self.broken("judgedAt") }
-    (self.worker, self.incarnation, self.judgedAt) = (worker, UInt32(incarnation), Int64(clamping: judgedAt))
+    (self.worker, self.incarnation, self.judgedAt) = (Name(worker), UInt32(incarnation), Int64(clamping: judgedAt))
   }
 
   /// Calls `body` with each entry, in the order in which they were written.

@@ -8,7 +8,7 @@ public actor ApplicationLedger {
   /// An application that is stopped, or was.
   public struct Entry: Sendable, Equatable {
     /// The application.
-    public var application: String
+    public var application: Name
     /// Its stops, as the newest record of it says.
     public var stops: ApplicationStops
   }
@@ -44,7 +44,7 @@ public actor ApplicationLedger {
   private static let keptPlaces = 16
 
   private final class Applications {
-    var all: [String: Known] = [:]
+    var all: [Name: Known] = [:]
 
     func take(_ record: RecordView, of topic: String, _ onRefused: (SourceCoordinates, String) -> Void) {
       if EndTombstone.matches(record) { return }
@@ -53,7 +53,7 @@ public actor ApplicationLedger {
         onRefused(SourceCoordinates(topic: topic, position: position), ApplicationStops.nameRule)
         return
       }
-      let name = String(decoding: key, as: UTF8.self)
+      let name = Name(key)
       var known = all[name] ?? Known()
       do throws(FieldError) {
         if let value = record.value {
@@ -112,7 +112,7 @@ public actor ApplicationLedger {
   ///   - oldest: stops that ended before this time, in milliseconds since 1970, are forgotten.
   ///   - isDryRun: nothing is written.
   public func change(
-    _ application: String, _ change: ApplicationStops.Change, forgettingBefore oldest: Int64, isDryRun: Bool = false
+    _ application: Name, _ change: ApplicationStops.Change, forgettingBefore oldest: Int64, isDryRun: Bool = false
   ) async throws -> Outcome {
     let before = try await readAll().all[application] ?? Known()
     guard let value = before.stops.value(change, forgettingBefore: oldest) else { return Outcome(stops: before.stops, isChanged: false) }
@@ -126,7 +126,7 @@ public actor ApplicationLedger {
     return Outcome(stops: after.stops, isChanged: true, isContested: others)
   }
 
-  private func write(_ application: String, _ value: [UInt8]) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
+  private func write(_ application: Name, _ value: [UInt8]) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
     let producer = try Producer(on: loop, kafka, handler: SilentProducerHandler())
     let answer: Result<(partition: Int32, offset: Int64), KafkaError>
     do throws(KafkaError) {

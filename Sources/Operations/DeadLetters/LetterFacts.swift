@@ -18,9 +18,9 @@ public struct LetterFacts: Sendable, Equatable {
   /// Whether the id was derived, since there is none or none that is valid.
   public var isDerivedID: Bool
   /// The application, as far as the headers tell it.
-  public var application: String?
+  public var application: Name?
   /// The `target` header, else the key.
-  public var target: String?
+  public var target: Name?
 
   /// What is the same for letters of one request that came for the same reason.
   var recurrence: UInt64 {
@@ -37,8 +37,8 @@ extension LetterFacts {
       return LetterFacts(
         place: RecordPlace(partition: record.partition, offset: record.offset), time: Timestamp.bounded(record.timestamp), letter: letter,
         first: envelope.origin?.place ?? letter.source, hasOrigin: envelope.origin != nil, id: envelope.id,
-        isDerivedID: envelope.isDerivedID, application: envelope.application.isEmpty ? nil : envelope.application.characters,
-        target: (request.headers.target ?? record.key)?.characters)
+        isDerivedID: envelope.isDerivedID, application: envelope.application.isEmpty ? nil : Name(envelope.application),
+        target: (request.headers.target ?? record.key).map { Name($0) })
     }
   }
 }

@@ -7,9 +7,9 @@ public struct LetterFilter: Sendable {
   /// Letters by the apns-id of their request.
   public var ids: Set<NotificationID> = []
   /// Their reasons.
-  public var reasons: Set<String> = []
+  public var reasons: Set<Name> = []
   /// Their applications.
-  public var applications: Set<String> = []
+  public var applications: Set<Name> = []
   /// When they were written.
   public var time = TimeRange()
   /// How it stands with them.
@@ -26,7 +26,7 @@ public struct LetterFilter: Sendable {
   /// Whether a letter is meant, however it stands with it.
   func matches(_ letter: LetterFacts) -> Bool {
     (places.isEmpty && ids.isEmpty || places.contains(letter.place) || ids.contains(letter.id))
-      && (reasons.isEmpty || reasons.contains(letter.letter.reason))
+      && (reasons.isEmpty || reasons.contains(Name(letter.letter.reason)))
       && (applications.isEmpty || letter.application.map(applications.contains) == true) && time.contains(letter.time)
   }
 

@@ -1,11 +1,11 @@
-import Notifications
+public import Notifications
 
 /// Letters of one reason and one application.
 public struct LetterGroup: Sendable, Equatable {
   /// Why they are there.
   public var reason: String
   /// The application; nil where the letters tell none.
-  public var application: String?
+  public var application: Name?
   /// How many stand how.
   public var counts: [LetterStanding: Int] = [:]
   /// How many of them came again for the same reason.
@@ -21,17 +21,17 @@ public struct LetterGroup: Sendable, Equatable {
 
 /// Counts letters by reason and application. A value, which takes letters in any order; its memory is bounded by ``maximum``.
 public struct LetterGroups: Sendable {
-  private struct Name: Hashable {
-    let reason: String
-    let application: String?
+  private struct Key: Hashable {
+    let reason: Name
+    let application: Name?
   }
 
   /// Groups at most: producers may invent names of applications. The letters of further ones are in groups without application.
   static let maximum = 10_000
   /// What stands for the reason of letters when there are more groups than that.
-  static let furtherReason = "…"
+  static let furtherReason: Name = "…"
 
-  private var groups: [Name: LetterGroup] = [:]
+  private var groups: [Key: LetterGroup] = [:]
 
   /// Nothing.
   init() {}
@@ -40,19 +40,19 @@ public struct LetterGroups: Sendable {
   ///
   /// - Parameter times: how often it has come for its reason.
   mutating func take(_ letter: LetterFacts, _ standing: LetterStanding, times: Int) {
-    let name = name(Name(reason: letter.letter.reason, application: letter.application))
+    let key = key(Key(reason: Name(letter.letter.reason), application: letter.application))
     var group =
-      groups[name] ?? LetterGroup(reason: name.reason, application: name.application, oldest: letter.time, newest: letter.time)
+      groups[key] ?? LetterGroup(reason: key.reason.text, application: key.application, oldest: letter.time, newest: letter.time)
     group.counts[standing, default: 0] += 1
     if times > 1 { group.again += 1 }
     (group.oldest, group.newest) = (min(group.oldest, letter.time), max(group.newest, letter.time))
-    groups[name] = group
+    groups[key] = group
   }
 
-  private func name(_ name: Name) -> Name {
-    guard groups.count >= Self.maximum, groups[name] == nil else { return name }
-    let reason = Name(reason: name.reason, application: nil)
-    return groups[reason] != nil || groups.count < 2 * Self.maximum ? reason : Name(reason: Self.furtherReason, application: nil)
+  private func key(_ key: Key) -> Key {
+    guard groups.count >= Self.maximum, groups[key] == nil else { return key }
+    let reason = Key(reason: key.reason, application: nil)
+    return groups[reason] != nil || groups.count < 2 * Self.maximum ? reason : Key(reason: Self.furtherReason, application: nil)
   }
 
   /// The groups, those with the most that is pending first.
@@ -61,7 +61,7 @@ public struct LetterGroups: Sendable {
       let (a, b) = (one.counts[.pending] ?? 0, other.counts[.pending] ?? 0)
       if a != b { return a > b }
       if one.count != other.count { return one.count > other.count }
-      return (one.reason, one.application ?? "") < (other.reason, other.application ?? "")
+      return (Name(one.reason), one.application ?? "") < (Name(other.reason), other.application ?? "")
     }
   }
 

@@ -105,7 +105,7 @@ struct RedriveRules: Sendable {
       if before.hasOrigin, !after.hasOrigin { throw .keepsOrigin }
     }
     let source = letter.letter.source
-    if edits.isNew { record.headers.removeAll { $0.text == RequestHeader.origin.name.description } }
+    if edits.isNew { record.headers.removeAll { $0.key == Name(RequestHeader.origin.name.description) } }
     let position = edits.isNew ? SourcePosition(partition: 0, offset: 0, timestamp: now) : source.position
     var request = RequestToRedrive(record: record, id: after.id, isExpired: false)
     let refusal: RedriveRefusal? = record.withRequest(topic: rules.topics.requests, position, cluster: rules.cluster) { record in
@@ -119,9 +119,9 @@ struct RedriveRules: Sendable {
       }
     }
     if let refusal, !isUnchecked { throw refusal }
-    request.record.headers.removeAll { $0.text == RequestHeader.origin.name.description }
+    request.record.headers.removeAll { $0.key == Name(RequestHeader.origin.name.description) }
     if edits.isNew {
-      if before.target != after.target { request.record.key = after.target.map { Array($0.utf8) } }
+      if before.target != after.target { request.record.key = after.target }
       if after.isDerivedID { request.id = nil }
     } else {
       guard let log = logs[source.position.partition] else { throw .placeIsNoOrigin(.noPartition) }
@@ -138,7 +138,7 @@ struct RedriveRules: Sendable {
   private struct Envelope {
     var id: NotificationID
     var isDerivedID: Bool
-    var target: String?
+    var target: [UInt8]?
     /// It has an origin that counts.
     var hasOrigin: Bool
     var first: SourceCoordinates
@@ -149,7 +149,7 @@ struct RedriveRules: Sendable {
     return record.withRequest(topic: source.topic, source.position, cluster: rules.cluster) { record in
       let envelope = RequestEnvelope(record)
       return Envelope(
-        id: envelope.id, isDerivedID: envelope.isDerivedID, target: envelope.target.isEmpty ? nil : envelope.target.characters,
+        id: envelope.id, isDerivedID: envelope.isDerivedID, target: envelope.target.isEmpty ? nil : Array(envelope.target),
         hasOrigin: envelope.origin != nil, first: envelope.origin?.place ?? source)
     }
   }

@@ -1,23 +1,23 @@
-import Notifications
+public import Notifications
 
 /// Changes of a request's headers on its way back, to mend what was wrong with it.
 public struct RequestEdits: Sendable, Equatable {
   /// Why changes cannot be made.
   public enum Mistake: Error, Sendable, Equatable {
     /// The header is one that the dead letters add, and that is taken off anyway.
-    case ofLetter(String)
+    case ofLetter(Name)
     /// The origin is the cluster's to write.
     case origin
     /// The header is to be set and removed.
-    case setAndRemoved(String)
+    case setAndRemoved(Name)
     /// With this header it would be another request.
-    case otherRequest(String)
+    case otherRequest(Name)
   }
 
   /// Headers that get a value, in place of what they have or behind the others.
-  public let assigned: [(name: String, value: String)]
+  public let assigned: [(name: Name, value: String)]
   /// Headers that are removed.
-  public let removed: [String]
+  public let removed: [Name]
   /// Whether it becomes a request of its own, without an origin.
   public let isNew: Bool
 
@@ -27,12 +27,14 @@ public struct RequestEdits: Sendable, Equatable {
   /// Changes, checked as far as no record is needed for it.
   ///
   /// - Parameter isNew: the only way to change a target, or to set an apns-id.
-  public init(set: [(name: String, value: String)], removed: [String], isNew: Bool) throws(Mistake) {
-    for name in set.map(\.name) + removed where name.hasPrefix(LetterStateHeader.prefix) { throw .ofLetter(name) }
+  public init(set: [(name: Name, value: String)], removed: [Name], isNew: Bool) throws(Mistake) {
+    for name in set.map(\.name) + removed where name.utf8.starts(with: LetterStateHeader.prefix.utf8) { throw .ofLetter(name) }
     for (name, _) in set {
-      if name == RequestHeader.origin.name.description { throw .origin }
+      if name == Name(RequestHeader.origin.name.description) { throw .origin }
       if removed.contains(name) { throw .setAndRemoved(name) }
-      if !isNew, name == RequestHeader.target.name.description || name == RequestHeader.id.name.description { throw .otherRequest(name) }
+      if !isNew, name == Name(RequestHeader.target.name.description) || name == Name(RequestHeader.id.name.description) {
+        throw .otherRequest(name)
+      }
     }
     (assigned, self.removed, self.isNew) = (set, removed, isNew)
   }
@@ -42,11 +44,11 @@ public struct RequestEdits: Sendable, Equatable {
 
   /// Makes the changes; of a header that stands several times one is left.
   func apply(to record: inout StoredRecord) {
-    for name in removed { record.headers.removeAll { $0.text == name } }
+    for name in removed { record.headers.removeAll { $0.key == name } }
     for (name, value) in assigned {
-      let place = record.headers.firstIndex { $0.text == name }
-      record.headers.removeAll { $0.text == name }
-      let header = StoredRecord.Header(name, value)
+      let place = record.headers.firstIndex { $0.key == name }
+      record.headers.removeAll { $0.key == name }
+      let header = StoredRecord.Header(name.text, value)
       if let place { record.headers.insert(header, at: min(place, record.headers.count)) } else { record.headers.append(header) }
     }
   }

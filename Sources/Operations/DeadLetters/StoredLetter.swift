@@ -1,5 +1,5 @@
 import Kafka
-import Notifications
+public import Notifications
 
 /// A record, copied: what is kept of it while the reader goes on.
 public struct StoredRecord: Sendable {
@@ -23,8 +23,8 @@ public struct StoredRecord: Sendable {
       self.value = value.map(Array.init)
     }
 
-    /// The name as text.
-    public var text: String { String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+    /// The name as it is compared.
+    public var key: Name { Name(String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)) }
   }
 
   /// The key; nil for none.

@@ -9,20 +9,20 @@ public enum RequestQuestion: Sendable {
   /// Those whose header `apns-id` has this text, which is no UUID: they were rejected, and have derived ids.
   case written(String)
   /// The latest ones for a person and for the devices registered for it, of one application or of all.
-  case person(String, application: String?, limit: Int)
+  case person(Name, application: Name?, limit: Int)
   /// The latest ones with this target.
-  case target(String, application: String?, limit: Int)
+  case target(Name, application: Name?, limit: Int)
 }
 
 /// What a search may use.
 public struct SearchHints: Sendable {
   /// The request's target: `device:…` or `user:…`. The requests for it lie in one partition, and so do the events of a device.
-  public var target: String?
+  public var target: Name?
   /// When it was published.
   public var published: TimeRange
 
   /// Hints; without any all topics are searched, the newest records first.
-  public init(target: String? = nil, published: TimeRange = TimeRange()) {
+  public init(target: Name? = nil, published: TimeRange = TimeRange()) {
     self.target = target
     self.published = published
   }

@@ -26,11 +26,11 @@ public struct PublishedRequest: Sendable, Equatable {
   /// Where it lies.
   public var source: SourceCoordinates
   /// `device:…`, `user:…`, or whatever was given instead.
-  public var target: String
+  public var target: Name
   /// The application's bundle id, or the `apns-topic` of one that breaks a rule.
-  public var application: String?
+  public var application: Name?
   /// The collapse id, or what a removal removes; nil when the apns-id is the identifier.
-  public var identifier: String?
+  public var identifier: Name?
   /// Whether the apns-id was derived from where the record lies.
   public var isDerivedID: Bool
   /// `notify` or `remove`; nil for one that breaks a rule.
@@ -59,7 +59,7 @@ public struct Step: Sendable, Equatable {
   /// On which device.
   public var device: String?
   /// Which worker told it.
-  public var worker: String?
+  public var worker: Name?
   /// What else it says: names and values.
   public var details: [Detail] = []
   /// The same was told before, by an event with the same id.

@@ -8,7 +8,7 @@ struct JournalSteps {
     let step: Step
     let id: NotificationID
     let request: SourcePosition
-    let identifier: String?
+    let identifier: Name?
     /// Nil for what is no verdict.
     let revision: Revision?
   }
@@ -47,7 +47,7 @@ struct JournalSteps {
         }
         func add(_ judgement: JournalJudgement, _ device: String?) {
           guard let name = Self.name(judgement.verdict) else { return }
-          let identifier = request.identifier ?? request.id.description
+          let identifier = request.identifier ?? Name(request.id.description)
           let step = step(name, device, Self.details(judgement, of: request))
           steps.append(Judged(step: step, id: request.id, request: position, identifier: identifier, revision: judgement.revision))
         }
@@ -108,7 +108,7 @@ extension SourceCoordinates {
 
 extension PublishedRequest {
   /// The device's token, where it is for one.
-  var device: String? { target.hasPrefix("device:") ? DeviceToken(String(target.dropFirst(7)))?.text : nil }
+  var device: String? { target.token?.text }
 }
 
 extension Timeline {

@@ -50,6 +50,11 @@ public struct RequestRules: Sendable {
   }
 }
 
+extension Name {
+  /// The token in lower case, where the name is the target `device:TOKEN`.
+  var token: DeviceToken? { starts(with: "device:") ? withBytes { DeviceToken(UnsafeRawBufferPointer(rebasing: $0[7...])) } : nil }
+}
+
 extension PublishedRequest {
   /// Reads a record of the requests topic.
   init(_ record: RecordView, _ rules: RequestRules) {
@@ -58,18 +63,18 @@ extension PublishedRequest {
     self = rules.withReading(of: record) { reading in
       switch reading {
       case .accepted(let view):
-        var identifier: String?
-        view.forEachIdentifier { identifier = $0.characters }
+        var identifier: Name?
+        view.forEachIdentifier { identifier = Name($0) }
         return PublishedRequest(
-          id: view.envelope.id, source: source, target: view.envelope.target.characters, application: view.application.characters,
-          identifier: identifier == view.envelope.id.description ? nil : identifier, isDerivedID: view.envelope.isDerivedID,
+          id: view.envelope.id, source: source, target: Name(view.envelope.target), application: Name(view.application),
+          identifier: identifier == Name(view.envelope.id.description) ? nil : identifier, isDerivedID: view.envelope.isDerivedID,
           operation: view.operation == .remove ? "remove" : "notify", end: rules.end(of: view), broken: nil,
           origin: view.envelope.origin?.place)
       case .rejected(let rejection, let envelope):
         return PublishedRequest(
-          id: envelope.id, source: source, target: envelope.target.characters,
-          application: record.header(RequestHeader.topic.name.description)?.characters,
-          identifier: envelope.collapseID.isEmpty ? nil : envelope.collapseID.characters, isDerivedID: envelope.isDerivedID,
+          id: envelope.id, source: source, target: Name(envelope.target),
+          application: record.header(RequestHeader.topic.name.description).map { Name($0) },
+          identifier: envelope.collapseID.isEmpty ? nil : Name(envelope.collapseID), isDerivedID: envelope.isDerivedID,
           operation: nil, end: nil, broken: rejection.rule, origin: envelope.origin?.place)
       }
     }

@@ -45,7 +45,7 @@ final class RequestSearch {
     case .person(let user, let application, let limit):
       var devices = PersonDevices(of: user, application: application)
       try await devices.read(rules.topics.devices, reader, admin)
-      try await searchRequests(["user:" + user] + devices.tokens.map { "device:" + $0 }, application, limit, hints.published)
+      try await searchRequests(["user:\(user)"] + devices.tokens.map { "device:\($0)" }, application, limit, hints.published)
     case .target(let target, let application, let limit):
       try await searchRequests([target], application, limit, hints.published)
     }
@@ -85,7 +85,7 @@ final class RequestSearch {
   }
 
   /// The partitions of a topic in which what is told of a target most likely lies, then the others.
-  private func parts(of stretches: [TopicStretch], likely target: String?) -> [[TopicStretch]] {
+  private func parts(of stretches: [TopicStretch], likely target: Name?) -> [[TopicStretch]] {
     let likely = partitions(of: target, stretches.count)
     return [true, false].map { wanted in stretches.filter { likely.contains($0.partition.partition) == wanted } }.filter { !$0.isEmpty }
   }
@@ -94,11 +94,11 @@ final class RequestSearch {
 
   /// The partitions in which a target's events lie, when they are known beforehand: those on the device, and those without a device. Its
   /// requests lie there too when their producer has a partitioner like the workers'.
-  private func partitions(of target: String?, _ count: Int) -> Set<Int32> {
+  private func partitions(of target: Name?, _ count: Int) -> Set<Int32> {
     guard let target, count > 0 else { return [] }
     var keys = [target]
-    if target.hasPrefix("device:"), let token = DeviceToken(String(target.dropFirst(7))) { keys.append(token.text) }
-    return Set(keys.map { KeyPartition.of($0, partitions: count) })
+    if let token = target.token { keys.append(Name(token.text)) }
+    return Set(keys.map { KeyPartition.of($0.text, partitions: count) })
   }
 
   /// Goes back in time until there are events of the request; what is older or elsewhere is read when its publication is known.
@@ -129,7 +129,7 @@ final class RequestSearch {
     let all = try await admin.stretches(of: rules.topics.events, TimeRange(from: published.map { $0 - Self.clocks }))
     // A person's devices may lie anywhere.
     let targets = timelines.values.flatMap(\.targets)
-    let isOnDevices = !targets.isEmpty && targets.allSatisfy { $0.hasPrefix("device:") }
+    let isOnDevices = !targets.isEmpty && targets.allSatisfy { $0.starts(with: "device:") }
     let wanted = targets.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: $1, all.count)) }
     let relevant = all.filter { !isOnDevices || wanted.contains($0.partition.partition) }
     try await readEvents(
@@ -147,12 +147,12 @@ final class RequestSearch {
   // MARK: Requests
 
   /// The newest requests with one of these targets.
-  private func searchRequests(_ targets: [String], _ application: String?, _ limit: Int, _ range: TimeRange) async throws(KafkaError) {
+  private func searchRequests(_ targets: [Name], _ application: Name?, _ limit: Int, _ range: TimeRange) async throws(KafkaError) {
     let targets = Set(targets)
     try await searchRequests(range, atMost: limit) { [rules] record in
-      let written = (record.header(RequestHeader.target.name.description) ?? record.key)?.characters ?? ""
+      let written = Name(record.header(RequestHeader.target.name.description) ?? record.key ?? .nothing)
       // A token counts in either case.
-      let target = written.hasPrefix("device:") ? written.lowercased() : written
+      let target = written.token.map { "device:\($0)" } ?? written
       return targets.contains(target) && (application == nil || PublishedRequest(record, rules).application == application)
     }
   }

@@ -7,14 +7,14 @@ public struct Timeline: Sendable {
     var step: Step
     var eventID: String?
     var source: SourceCoordinates?
-    var identifier: String?
+    var identifier: Name?
     var revision: Revision?
   }
 
   /// A notification that waits for its device, as far as is told.
   struct Waiting {
     let device: String
-    let identifier: String
+    let identifier: Name
     let revision: Revision
     /// When it was queued, in milliseconds since 1970.
     let since: Int64
@@ -26,7 +26,7 @@ public struct Timeline: Sendable {
     let offset: Int64
     /// For what the journal says, which tells of many requests and devices in one record.
     var entry: Int64 = -1
-    var device: String?
+    var device: Name?
   }
 
   /// The request.
@@ -43,7 +43,9 @@ public struct Timeline: Sendable {
   private mutating func add(_ entry: Entry) {
     var entry = entry
     entry.step.time = entry.step.time.map(Timestamp.bounded)
-    let place = Place(topic: entry.step.topic, partition: entry.step.partition, offset: entry.step.offset, device: entry.step.device)
+    let place = Place(
+      topic: entry.step.topic, partition: entry.step.partition, offset: entry.step.offset,
+      device: entry.step.device.map { Name($0) })
     add(entry, at: place)
   }
 
@@ -76,7 +78,7 @@ public struct Timeline: Sendable {
       let way = judgement.step.name == Step.extensions ? judgement.step.details.map(\.value).joined(separator: " ") : judgement.step.device
       let place = Place(
         topic: judgement.step.topic, partition: judgement.step.partition, offset: judgement.step.offset, entry: judgement.request.offset,
-        device: way)
+        device: way.map { Name($0) })
       let eventID = "\(judgement.step.name) \(judgement.request) \(way ?? "")"
       add(
         Entry(step: judgement.step, eventID: eventID, identifier: judgement.identifier, revision: judgement.revision), at: place)
@@ -118,12 +120,12 @@ public struct Timeline: Sendable {
   /// What waits for devices and may have been replaced: its newest revision for each of them.
   var waiting: [Waiting] {
     let open = Set(devices(steps(), end: nil, now: 0).filter { $0.state == .queued }.map(\.device))
-    var newest: [String: Waiting] = [:]
+    var newest: [Name: Waiting] = [:]
     for entry in entries where entry.step.name == Step.queued {
-      guard let device = entry.step.device, open.contains(device), let identifier = entry.identifier, identifier != id.description,
-        let revision = entry.revision, let time = entry.step.time, newest[device].map({ $0.revision < revision }) ?? true
+      guard let device = entry.step.device, open.contains(device), let identifier = entry.identifier, identifier != Name(id.description),
+        let revision = entry.revision, let time = entry.step.time, newest[Name(device)].map({ $0.revision < revision }) ?? true
       else { continue }
-      newest[device] = Waiting(device: device, identifier: identifier, revision: revision, since: Timestamp.bounded(time))
+      newest[Name(device)] = Waiting(device: device, identifier: identifier, revision: revision, since: Timestamp.bounded(time))
     }
     return Array(newest.values)
   }
@@ -132,7 +134,7 @@ public struct Timeline: Sendable {
   var records: [PublishedRequest] { requests }
 
   /// The targets that its records give.
-  var targets: [String] { requests.map(\.target) }
+  var targets: [Name] { requests.map(\.target) }
 
   /// Whether it may lie in the dead letters.
   var mayBeDead: Bool { !entries.contains { $0.step.isOutcome && $0.step.type != .rejected } }
@@ -159,12 +161,12 @@ public struct Timeline: Sendable {
       if a.topic == b.topic, a.partition == b.partition { return a.offset < b.offset }
       return one.offset < other.offset
     }
-    var told: Set<String> = []
+    var told: Set<Name> = []
     var last: Int64?
     let published = published
     return ordered.map { _, entry in
       var step = entry.step
-      if let eventID = entry.eventID { step.isRepeat = !told.insert(eventID).inserted }
+      if let eventID = entry.eventID { step.isRepeat = !told.insert(Name(eventID)).inserted }
       if let time = step.time.map(Timestamp.bounded) {
         step.sincePrevious = last.map { time - $0 }
         step.sincePublication = published.map { time - $0 }
@@ -176,12 +178,12 @@ public struct Timeline: Sendable {
 
   private func devices(_ steps: [Step], end: Int64?, now: Int64) -> [DeviceOutcome] {
     var outcomes: [DeviceOutcome] = []
-    var places: [String: Int] = [:]
+    var places: [Name: Int] = [:]
     for step in steps where step.isOutcome {
       guard let device = step.device else { continue }
-      let place = places[device] ?? outcomes.count
+      let place = places[Name(device)] ?? outcomes.count
       if place == outcomes.count {
-        places[device] = place
+        places[Name(device)] = place
         outcomes.append(DeviceOutcome(device: device, state: .other))
       }
       guard let state = DeviceOutcome.State(step), state.weight > outcomes[place].state.weight else { continue }
@@ -202,7 +204,7 @@ public struct Timeline: Sendable {
       let addressed = explanation.steps.filter { $0.type == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
       // Where its application was stopped its devices were not looked for any further.
       let missing = filtered == nil ? max(0, (addressed ?? 0) - devices.count) : 0
-      let unsummed = filtered == nil && requests.contains { $0.target.hasPrefix("user:") && $0.broken == nil } && addressed == nil
+      let unsummed = filtered == nil && requests.contains { $0.target.starts(with: "user:") && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
       return .underWay(open: open + missing, of: devices.count + missing, end: end)
     }
@@ -301,10 +303,10 @@ extension Step {
 
 extension PublishedRequest {
   var details: [Step.Detail] {
-    var details = [Step.Detail("target", target)]
+    var details = [Step.Detail("target", target.text)]
     func add(_ name: String, _ value: String?) { if let value { details.append(Step.Detail(name, value)) } }
-    add("application", application)
-    add("identifier", identifier)
+    add("application", application?.text)
+    add("identifier", identifier?.text)
     if operation != "notify" { add("operation", operation) }
     add("until", end.map(Timestamp.text))
     if isDerivedID { add("id", "derived from where the record lies") }
@@ -325,7 +327,7 @@ extension Event {
     add("field", field)
     add("rule", rule)
     add("response", response)
-    add("action", action)
+    add("action", action?.text)
     add("userText", userText)
     add("at", at.map(Timestamp.text))
     return details

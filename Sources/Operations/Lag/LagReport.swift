@@ -1,4 +1,5 @@
 public import Kafka
+public import Notifications
 public import Store
 import Worker
 
@@ -130,7 +131,7 @@ public struct TopicLog: Sendable {
     /// Records written in a second; nil before a second sample.
     public var rate: Double?
     /// The names of the living lanes that read it; nil where that cannot be told, or where lanes do not read this topic.
-    public var readers: [String]?
+    public var readers: [Name]?
     /// How far lanes are behind in it; none where no worker tells, or where lanes do not read this topic.
     public var lags: [LaneLag] = []
 

@@ -1,9 +1,10 @@
+public import Notifications
 public import Store
 
 /// How far a fan-out lane is behind in its partition of `deliveries`, as its worker said a few seconds ago at most.
 public struct LaneLag: Sendable, Hashable {
   /// The worker's name.
-  public var worker: String
+  public var worker: Name
   /// What the worker calls the lane.
   public var lane: String
   /// The partition.
@@ -14,7 +15,7 @@ public struct LaneLag: Sendable, Hashable {
   public var behind: Int64?
 
   /// A lag of its parts.
-  public init(worker: String, lane: String, partition: Int32, records: Int64, behind: Int64?) {
+  public init(worker: Name, lane: String, partition: Int32, records: Int64, behind: Int64?) {
     (self.worker, self.lane, self.partition, self.records, self.behind) = (worker, lane, partition, records, behind)
   }
 

@@ -1,15 +1,16 @@
 import JSON
 public import Kafka
+public import Notifications
 
 /// The devices that are registered for a person: what the registry's topic says of them at the moment.
 public struct PersonDevices: Sendable {
-  private let user: String
-  private let application: String?
+  private let user: Name
+  private let application: Name?
   /// Their tokens.
-  public private(set) var tokens: Set<String> = []
+  public private(set) var tokens: Set<Name> = []
 
   /// The devices of a person with one application, or with all.
-  public init(of user: String, application: String?) {
+  public init(of user: Name, application: Name?) {
     self.user = user
     self.application = application
   }
@@ -18,13 +19,13 @@ public struct PersonDevices: Sendable {
   public mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
     let found = Found(self)
     try await reader.read(try await admin.stretches(of: topic), "devices", isCompacted: true) { record in
-      if let key = record.key { found.devices.take(key.characters, registration: record.value) }
+      if let key = record.key { found.devices.take(Name(key), registration: record.value) }
     }
     self = found.devices
   }
 
   /// Takes what a device says of itself; without a registration it is gone.
-  public mutating func take(_ token: String, registration: UnsafeRawBufferPointer?) {
+  public mutating func take(_ token: Name, registration: UnsafeRawBufferPointer?) {
     if registration.flatMap({ try? isOfPerson($0) }) == true { tokens.insert(token) } else { tokens.remove(token) }
   }
 
@@ -35,8 +36,8 @@ public struct PersonDevices: Sendable {
     try scanner.openObject()
     while let key = try scanner.nextKey() {
       let value = try scanner.skip()
-      if scanner.matches(key, "user") { isOfUser = scanner.matches(value, text: user) }
-      if let application, scanner.matches(key, "application") { isOfApplication = scanner.matches(value, text: application) }
+      if scanner.matches(key, "user") { isOfUser = scanner.matches(value, text: user.text) }
+      if let application, scanner.matches(key, "application") { isOfApplication = scanner.matches(value, text: application.text) }
     }
     try scanner.finish()
     return isOfUser && isOfApplication

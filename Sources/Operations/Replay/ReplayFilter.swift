@@ -5,13 +5,13 @@ public import Notifications
 /// Which requests are replayed: those that keep all conditions that are given.
 public struct ReplayFilter: Sendable, Equatable {
   /// The application.
-  public var application: String?
+  public var application: Name?
   /// `device:…` or `user:…`.
-  public var target: String?
+  public var target: Name?
   /// The apns-id, a derived one too.
   public var id: NotificationID?
   /// The collapse id.
-  public var collapseID: String?
+  public var collapseID: Name?
   /// The push type, also where the request leaves it to its payload.
   public var pushType: String?
   /// Places of the payload, and what stands there.
@@ -76,10 +76,10 @@ extension ReplayFilter {
   public var conditions: [String] {
     var conditions: [String] = []
     func add(_ name: String, _ value: String?) { if let value { conditions.append("\(name) \(value)") } }
-    add("application", application)
-    add("target", target)
+    add("application", application?.text)
+    add("target", target?.text)
     add("apns-id", id?.description)
-    add("collapse id", collapseID)
+    add("collapse id", collapseID?.text)
     add("push type", pushType)
     for value in values { conditions.append("\(value.pointer)=\(value.value.text)") }
     return conditions

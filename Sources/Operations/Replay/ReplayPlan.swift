@@ -130,10 +130,10 @@ extension ReplayFilter {
   fileprivate var json: JSONValue {
     var members: [JSONValue.Member] = []
     func add(_ key: String, _ value: String?) { if let value { members.append(.init(key: key, value: .string(value))) } }
-    add("application", application)
-    add("target", target)
+    add("application", application?.text)
+    add("target", target?.text)
     add("id", id?.description)
-    add("collapseId", collapseID)
+    add("collapseId", collapseID?.text)
     add("pushType", pushType)
     let values = values.map { value -> JSONValue in ["pointer": .string(value.pointer.description), "value": value.value] }
     if !values.isEmpty { members.append(.init(key: "values", value: .array(values))) }
@@ -142,8 +142,8 @@ extension ReplayFilter {
 
   fileprivate init?(_ json: JSONValue) {
     guard json.members != nil else { return nil }
-    (application, target) = (json["application"]?.stringValue, json["target"]?.stringValue)
-    (collapseID, pushType) = (json["collapseId"]?.stringValue, json["pushType"]?.stringValue)
+    (application, target) = (json["application"]?.nameValue, json["target"]?.nameValue)
+    (collapseID, pushType) = (json["collapseId"]?.nameValue, json["pushType"]?.stringValue)
     if let text = json["id"] {
       guard let id = text.stringValue.flatMap({ NotificationID($0) }) else { return nil }
       self.id = id

@@ -1,4 +1,5 @@
 import Kafka
+public import Notifications
 public import Store
 public import Worker
 
@@ -49,8 +50,8 @@ public struct StatusReport: Sendable {
   }
 
   /// A lane's name is its worker's with a number, or with its role in 'carillon up'.
-  private static func isLane(_ name: String, of worker: String) -> Bool {
-    guard name.utf8.starts(with: (worker + "/").utf8) else { return false }
+  private static func isLane(_ name: Name, of worker: Name) -> Bool {
+    guard name.utf8.starts(with: "\(worker)/".utf8) else { return false }
     let rest = name.utf8.dropFirst(worker.utf8.count + 1)
     return rest.elementsEqual("fan-out".utf8)
       || !rest.isEmpty && rest.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
@@ -178,7 +179,7 @@ public struct WorkerState: Sendable, Hashable {
   }
 
   /// Its name.
-  public var name: String
+  public var name: Name
   /// Milliseconds since its last heartbeat.
   public var silentMilliseconds: Int64
   /// What it said then.
@@ -260,9 +261,9 @@ public enum StatusNote: Sendable, Hashable {
   /// Workers of these versions run.
   case versions([String])
   /// A worker was told to end.
-  case draining(String)
+  case draining(Name)
   /// A worker's report cannot be read.
-  case unreadable(String)
+  case unreadable(Name)
   /// There are so many workers of a role, or lanes, that do not report themselves.
   case unreported(String, Int)
   /// There are so many workers that some may not be shown.

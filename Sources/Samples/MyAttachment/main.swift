@@ -1,6 +1,7 @@
 import Command
 import Extensions
 import JSON
+import Notifications
 
 /// The service extension of Apple's documentation that attaches a file (`UNNotificationServiceExtension`): the payload's member
 /// `my-attachment` has the URL of what the notification comes with.

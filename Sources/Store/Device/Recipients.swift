@@ -13,7 +13,7 @@ public final class Recipients {
 
   /// What operators find a person's devices under.
   public func name(user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer) -> String {
-    shards.keys.recipients(user: String(decoding: user, as: UTF8.self), application: String(decoding: application, as: UTF8.self))
+    shards.keys.recipients(user: Name(user), application: Name(application))
   }
 
   // MARK: Pages
@@ -98,7 +98,7 @@ public final class Recipients {
   public func add(_ token: String, _ registration: Registration) async throws(StoreError) {
     guard let user = registration.user else { return }
     let keys = shards.keys
-    try await shards.shard(of: keys.bucket(of: user)).answer(
+    try await shards.shard(of: user.withBytes(keys.bucket)).answer(
       "ZADD", .text(keys.recipients(user: user, application: registration.application)), 0, .text(token))
   }
 

@@ -1,4 +1,4 @@
-import Notifications
+public import Notifications
 import Redis
 
 /// How fan-out lanes share the partitions of `deliveries` among themselves: a sorted set of lanes and their last heartbeats, by Redis' clock.
@@ -72,12 +72,12 @@ public final class Lanes {
     /// The partition of `deliveries` that it reads.
     public var partition: Int32
     /// Its name.
-    public var name: String
+    public var name: Name
     /// Milliseconds since its last heartbeat; those that died stay until another lane claims a partition.
     public var silentMilliseconds: Int64
 
     /// A lane of its parts.
-    public init(partition: Int32, name: String, silentMilliseconds: Int64) {
+    public init(partition: Int32, name: Name, silentMilliseconds: Int64) {
       (self.partition, self.name, self.silentMilliseconds) = (partition, name, silentMilliseconds)
     }
   }
@@ -95,12 +95,13 @@ public final class Lanes {
     var lanes: [Listing] = []
     var elements = (answer.array ?? [])[...]
     while let member = elements.popFirst()?.text, let silent = elements.popFirst()?.integer {
-      let parts = member.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+      // By scalars, for a combining character behind the colon makes one character of both.
+      let parts = member.unicodeScalars.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }
       guard parts.count == 2, let partition = Int32(parts[0]) else { continue }
       // For how long it has said nothing is not known: longer than any lane may.
       let isSilent = silent <= -Self.aheadMilliseconds
       lanes.append(
-        Listing(partition: partition, name: String(parts[1]), silentMilliseconds: isSilent ? Int64(Int32.max) : Timestamp.bounded(silent)))
+        Listing(partition: partition, name: Name(parts[1]), silentMilliseconds: isSilent ? Int64(Int32.max) : Timestamp.bounded(silent)))
     }
     return lanes.sorted { ($0.partition, $0.name) < ($1.partition, $1.name) }
   }
@@ -117,10 +118,10 @@ public final class Lanes {
   /// - Parameters:
   ///   - name: unique among all lanes.
   ///   - lifetimeMilliseconds: how long a silent lane counts as alive.
-  public func claim(name: String, lifetimeMilliseconds: Int, partitions: Int) async throws(StoreError) -> Claim {
+  public func claim(name: Name, lifetimeMilliseconds: Int, partitions: Int) async throws(StoreError) -> Claim {
     let answer = try await shards.common.answer(
       Self.claimScript, keys: [.text(Keys.lanes)],
-      arguments: [.text(name), .integer(Int64(lifetimeMilliseconds)), .integer(Int64(partitions))])
+      arguments: [.text(name.text), .integer(Int64(lifetimeMilliseconds)), .integer(Int64(partitions))])
     guard let partition = answer.array?.first?.integer, (0..<Int64(partitions)).contains(partition) else {
       throw StoreError(.faulty, "the claim of a partition was answered with something else")
     }

@@ -1,5 +1,5 @@
 import JSON
-import Notifications
+public import Notifications
 
 /// What a worker's process says of itself to whoever asks how the cluster is: a value, kept in Redis as JSON.
 ///
@@ -41,7 +41,7 @@ public struct WorkerReport: Sendable, Hashable {
   }
 
   /// What events and logs call it, without a lane's number; unique in the cluster.
-  public var name: String
+  public var name: Name
   /// The stages that it runs: `transform`, `fan-out`.
   public var roles: [String]
   /// The version of the program.
@@ -68,7 +68,7 @@ public struct WorkerReport: Sendable, Hashable {
   public var laneLags: [LaneLag] = []
 
   /// A report of a process that has just begun.
-  public init(name: String, roles: [String], version: String, started: Int64, written: Int64) {
+  public init(name: Name, roles: [String], version: String, started: Int64, written: Int64) {
     (self.name, self.roles, self.version) = (name, roles, version)
     (self.started, self.written) = (started, written)
   }
@@ -93,7 +93,7 @@ extension WorkerReport {
   var bytes: [UInt8] {
     var writer = JSONWriter()
     writer.openObject()
-    writer.member("worker", Self.cut(name, Self.longText))
+    writer.member("worker", Self.cut(name.text, Self.longText))
     writer.key("roles")
     writer.openArray()
     for role in roles.prefix(Self.maximumAddresses) { writer.string(Self.cut(role, Self.shortText)) }
@@ -146,7 +146,7 @@ extension WorkerReport {
       let written = Self.time(json["written"])
     else { return nil }
     self.init(
-      name: name, roles: roles.prefix(Self.maximumAddresses).compactMap { Self.text($0, Self.shortText) }, version: version,
+      name: Name(name), roles: roles.prefix(Self.maximumAddresses).compactMap { Self.text($0, Self.shortText) }, version: version,
       started: started, written: written)
     admin = Self.text(json["admin"], Self.longText)
     devices = (json["devices"]?.elements ?? []).prefix(Self.maximumAddresses).compactMap { Self.text($0, Self.longText) }

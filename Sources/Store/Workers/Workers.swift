@@ -1,4 +1,4 @@
-import Notifications
+public import Notifications
 import Redis
 
 /// The workers' reports of themselves, each with its last heartbeat by Redis' clock. Loop-confined.
@@ -98,25 +98,25 @@ public final class Workers {
   /// Takes a worker's report away, since it ends in order; that of another process with the same name stays.
   ///
   /// - Parameter started: when the process began, as its report says.
-  public func leave(_ name: String, started: Int64) async throws(StoreError) {
+  public func leave(_ name: Name, started: Int64) async throws(StoreError) {
     _ = try await shards.common.answer(
       Self.leaveScript, keys: Self.keys,
       arguments: [.text(Self.field(name)), .integer(started), .integer(Int64(WorkerReport.maximumByteCount))])
   }
 
-  private static func field(_ name: String) -> String { WorkerReport.cut(name, WorkerReport.longText) }
+  private static func field(_ name: Name) -> String { WorkerReport.cut(name.text, WorkerReport.longText) }
 
   /// A worker as the others see it.
   public struct Listing: Sendable, Hashable {
     /// Its name.
-    public var name: String
+    public var name: Name
     /// Milliseconds since its last heartbeat.
     public var silentMilliseconds: Int64
     /// What it said then; nil where that cannot be read.
     public var report: WorkerReport?
 
     /// A worker of its parts.
-    public init(name: String, silentMilliseconds: Int64, report: WorkerReport?) {
+    public init(name: Name, silentMilliseconds: Int64, report: WorkerReport?) {
       (self.name, self.silentMilliseconds, self.report) = (name, silentMilliseconds, report)
     }
 
@@ -139,7 +139,7 @@ public final class Workers {
       let isAhead = silent <= -Self.silentMilliseconds
       workers.append(
         Listing(
-          name: WorkerReport.cut(name, WorkerReport.longText),
+          name: Name(WorkerReport.cut(name, WorkerReport.longText)),
           silentMilliseconds: isAhead ? Self.silentMilliseconds : Timestamp.bounded(silent),
           report: WorkerReport(bytes)))
     }

@@ -19,7 +19,7 @@ final class Journal {
   weak var owner: (any JournalOwner)?
   private let producer: Producer
   private let topic: ProducerTopic
-  private let worker: String
+  private let worker: Name
   private let headers = RecordHeaders()
   private let metrics: TransformMetrics
   private var partitions: [Int32: PartitionJournal] = [:]
@@ -183,7 +183,7 @@ final class Journal {
   private func send(_ journal: PartitionJournal) {
     journal.send { number, incarnation, value in
       headers.append(JournalLayout.Header.layout, text: JournalLayout.version)
-      headers.append(JournalLayout.Header.worker, text: worker)
+      headers.append(JournalLayout.Header.worker, text: worker.text)
       headers.append(JournalLayout.Header.incarnation, text: String(incarnation))
       let outcome = value.withUnsafeBytes {
         producer.produce(

@@ -1,4 +1,5 @@
 import Extensions
+import Notifications
 
 /// What the extensions that take their time have made of a request. It is kept as long as the request is in flight, so that they are not
 /// called again where the request is started again.
@@ -39,10 +40,10 @@ final class CalledExtensions {
   /// The same for devices that get the same, where all extensions are passed.
   ///
   /// - Parameter device: its token.
-  func variant(of device: @autoclosure () -> String, _ locale: String?) -> String {
+  func variant(of device: @autoclosure () -> String, _ locale: String?) -> Name {
     let variant = chain.variant(of: device(), locale)
     // All that were not called for get the same, but for texts in their language.
-    return chain.texts(locale) + "\n" + (variant.map { runs?[$0] == nil ? "" : $0 } ?? "")
+    return "\(chain.texts(locale))\n\(variant.flatMap { runs?[$0] == nil ? nil : $0 } ?? "")"
   }
 
   /// Whether it has to be found out again who is shown the notification.

@@ -9,15 +9,15 @@ final class ContentVariants {
 
   /// Whether devices' locales are to be asked for.
   let usesLocale: Bool
-  private let key: (Device) -> String
+  private let key: (Device) -> Name
   private let make: (Device) -> RequestContent
-  private var made: [String: RequestContent] = [:]
+  private var made: [Name: RequestContent] = [:]
 
   /// - Parameters:
   ///   - usesLocale: whether one of the others needs a device's locale.
   ///   - key: the same for devices that get the same.
   ///   - make: makes what a device gets.
-  init(usesLocale: Bool, key: @escaping (Device) -> String, make: @escaping (Device) -> RequestContent) {
+  init(usesLocale: Bool, key: @escaping (Device) -> Name, make: @escaping (Device) -> RequestContent) {
     (self.usesLocale, self.key, self.make) = (usesLocale, key, make)
   }
 

@@ -47,7 +47,7 @@ final class ExtensionStage: Stage {
       content.variants = ContentVariants(
         usesLocale: chain.usesLocale,
         key: { device in
-          published.called?.variant(of: published.arena.text(device.token), device.locale) ?? chain.texts(device.locale)
+          published.called?.variant(of: published.arena.text(device.token), device.locale) ?? Name(chain.texts(device.locale))
         }, make: { [self] in pass(published, chain, for: $0.token, $0.locale) })
       return .pass(content)
     case .device(let token):
@@ -123,8 +123,8 @@ extension DeliveryEntryView {
 extension ExtensionRequest {
   init(_ entry: DeliveryEntryView, locale: String?) {
     self.init(
-      id: entry.id, identifier: entry.withIdentifier { String(decoding: $0, as: UTF8.self) },
-      application: String(decoding: entry.application, as: UTF8.self), expiration: entry.expiration, locale: locale,
+      id: entry.id, identifier: entry.withIdentifier { Name($0) }, application: Name(entry.application), expiration: entry.expiration,
+      locale: locale,
       traceparent: entry.traceparent.isEmpty ? nil : String(decoding: entry.traceparent, as: UTF8.self))
   }
 }

@@ -69,7 +69,7 @@ final class VariantPassages {
   }
 
   /// What was made of each variant, by its name.
-  typealias Runs = [String: ExtensionRun]
+  typealias Runs = [Name: ExtensionRun]
 
   /// Devices of a person that are looked at, and variants that are made; what is beyond these passes without.
   private static let (maximumDevices, maximumVariants) = (1_024, 256)
@@ -77,7 +77,7 @@ final class VariantPassages {
   private static let maximumOpen = 16
 
   private struct Variant {
-    let name: String
+    let name: Name
     let locale: String?
     /// The token, where it is a device's own.
     let device: String?
@@ -97,7 +97,7 @@ final class VariantPassages {
   private var unknown: [Variant] = []
   /// Those that are begun, and the calls of these.
   private var open = 0
-  private var passages: [String: ExtensionPassage] = [:]
+  private var passages: [Name: ExtensionPassage] = [:]
   private var runs: Runs = [:]
   /// Who gets it is found.
   private var isFound = false
@@ -189,7 +189,7 @@ final class VariantPassages {
 
   private func found(_ locales: [String?]) {
     guard whenDone != nil else { return }
-    var names: Set<String> = []
+    var names: Set<Name> = []
     for (device, locale) in zip(devices, locales) where names.count < Self.maximumVariants {
       guard let name = chain.variant(of: tokens.text(device), locale), names.insert(name).inserted else { continue }
       waiting.append(Variant(name: name, locale: locale, device: chain.scope == .device ? tokens.text(device) : nil))

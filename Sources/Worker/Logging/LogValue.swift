@@ -1,3 +1,5 @@
+public import Notifications
+
 /// A field's value as a log line shows it.
 public enum LoggedValue: Sendable, Hashable {
   /// Shown as it is, in quotes where it has spaces.
@@ -24,6 +26,7 @@ extension LogValue where Self: CustomStringConvertible {
 }
 
 extension String: LogValue {}
+extension Name: LogValue {}
 extension Substring: LogValue {}
 extension StaticString: LogValue {}
 

@@ -1,4 +1,5 @@
 public import EventLoop
+public import Notifications
 
 /// How a setting's value is written, read and described.
 ///
@@ -64,6 +65,14 @@ extension SettingKind where Value == String {
 
   /// The path of a folder.
   public static var folder: SettingKind { string("FOLDER", completion: .folder) }
+}
+
+extension SettingKind where Value == Name {
+  /// A name that is not empty: a user, an application, a collapse id and so on.
+  public static func name(_ placeholder: String) -> SettingKind {
+    SettingKind(
+      placeholder: placeholder, allowed: SettingKind<String>.anyText, read: { $0.isEmpty ? nil : Name($0) }, write: { $0.text })
+  }
 }
 
 extension SettingKind where Value == Int {

@@ -112,7 +112,7 @@ import Testing
     try await Self.with({ Self.reply(Self.gif + ($0.contains("/b") ? "b" : "a")) }) { place in
       let attach = try place.attach("")
       var content = MutableContent(payload: ["aps": ["alert": "News"]])
-      content.attachments = ["b", "a"].map { ContentAttachment(identifier: $0, url: place.url($0)) }
+      content.attachments = ["b", "a"].map { ContentAttachment(identifier: Name($0), url: place.url($0)) }
       let run = await place.lane.pass([attach], of: content)
       #expect(Self.states(run) == [.modified])
       #expect(run.content.attachments.map(\.identifier) == ["b", "a"], "in the order in which they were named")

@@ -9,16 +9,22 @@ import Testing
     return .success(Media(hash: hash, type: .gif, size: number))
   }
 
+  @Test func `URLs that only look alike are two files`() {
+    var recent = RecentMedia(milliseconds: 1_000)
+    recent.remember("http://a/é.gif", Self.media(1), at: 1)
+    #expect(recent.outcome("http://a/e\u{301}.gif", at: 2) == nil && recent.outcome("http://a/é.gif", at: 2) == Self.media(1))
+  }
+
   /// Random histories beside a list of all that came.
   @Test func whatCameIsKnownForItsTimeAndNoLonger() {
     for _ in 0..<200 {
       let lifetime = Int.random(in: 0...50)
       var recent = RecentMedia(maximum: 1_000, milliseconds: lifetime)
-      var all: [String: (outcome: RecentMedia.Outcome, at: UInt64)] = [:]
+      var all: [Name: (outcome: RecentMedia.Outcome, at: UInt64)] = [:]
       var now: UInt64 = 1_000
       for number in 0..<100 {
         now += .random(in: 0...10)
-        let url = "\(Int.random(in: 0..<5))"
+        let url: Name = "\(Int.random(in: 0..<5))"
         switch Int.random(in: 0..<4) {
         case 0:
           let outcome = Bool.random() ? Self.media(number) : .failure(ExtensionFailure("\(number)"))
