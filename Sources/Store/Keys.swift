@@ -22,7 +22,7 @@ import Redis
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |
 /// | `tries` | hash | how often each partition was begun at its marker, which group of records is worked on, and how many processes ended with which record alone | `CrashLoops` |
-/// | `cluster` | hash | `kafka`, `prefix`: the Kafka cluster and the topics whose Redis it is | `ClusterIdentity` |
+/// | `cluster` | hash | `kafka`, `prefix`, `buckets`, `name`: the Kafka cluster and the topics whose Redis it is, and what its workers agree on | `ClusterIdentity` |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds | `Lanes` |
 /// | `workers` | sorted set | the workers' processes: name → the time of the last heartbeat in milliseconds | `Workers` |
 /// | `{workers}reports` | hash | what each of them says of itself: name → JSON | `Workers` |

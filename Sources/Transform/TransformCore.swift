@@ -79,8 +79,10 @@ final class TransformCore: TransformTaskRunner {
     intake = Intake(
       settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, logger: logger)
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
-    let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
-    try await identity.claim(shards)
+    let identity = ClusterIdentity(
+      kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
+      name: settings.cluster)
+    _ = try await identity.join(shards) { [settings] in try await admin.isNewCluster(settings) }
     let plan = try await GroupPlan(settings, admin, logger)
     plan.show(settings, in: metrics)
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
@@ -88,7 +90,7 @@ final class TransformCore: TransformTaskRunner {
       on: loop, settings, plan, state: state, checkpoints: checkpoints, health: health, logger: logger, metrics: metrics)
     member.owner = self
     self.member = member
-    let comparison = MarkerComparison(on: loop, checkpoints, state, member, admin, settings.topics, logger: logger)
+    let comparison = MarkerComparison(on: loop, checkpoints, state, member, admin, settings, identity, shards, logger: logger)
     comparison.owner = self
     self.comparison = comparison
     let registry = RegistryRestoration(on: loop, settings, state, markers, member, admin, logger: logger)

@@ -30,6 +30,9 @@ public enum MetricNames {
   /// Lanes that started again.
   public static let laneRestarts = Metric<Counter>(
     "carillon_lane_restarts_total", "Lanes that started again because a client of Kafka had failed for good.")
+  /// Settings that differ from those of other workers.
+  public static let settingsDiffering = Metric<Gauge>(
+    "carillon_settings_differing", "Settings that should be the same in all workers and have another value in some than here.")
   /// Requests that web pages may have made.
   public static let adminRefused = Metric<Counter>(
     "carillon_admin_refused_total", "Requests to the admin port that were refused because a web page may have made them, by the field.",

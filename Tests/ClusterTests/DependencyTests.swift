@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension ClusterTests {
-  /// Kafka or Redis is gone for a while, or takes no writes, `CARILLON_AWAY_SECONDS` long (3 by default).
+  /// Kafka or Redis is gone for a while, takes no writes, or refuses a command, `CARILLON_AWAY_SECONDS` long (3 by default).
   @Suite(
     .serialized,
     .enabled(
@@ -13,7 +13,7 @@ extension ClusterTests {
     .enabled(
       if: ClusterFixture.kafkaFolder != nil, "\(KafkaFixture.howToGetOne)"))
   struct DependencyTests {
-    @Test(arguments: ["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full"])
+    @Test(arguments: ["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full", "redis-refuses"])
     func workPausesIsNotReadyAndResumesByItself(_ part: String) async throws {
       let seconds = ProcessInfo.processInfo.environment["CARILLON_AWAY_SECONDS"].flatMap { Int($0) } ?? 3
       try await ClusterFixture.with(.embedded) { cluster in

@@ -9,7 +9,7 @@ import Worker
 /// What is wrong with a cluster, and what is not.
 @Suite struct StatusReportTests {
   private static let topics = Topics(prefix: "t.")
-  private static let identity = ClusterIdentity(kafka: "k", topicPrefix: "t.")
+  private static let identity = ClusterIdentity(kafka: "k", topicPrefix: "t.", buckets: 4, name: "c")
 
   private static var server: ServerState {
     var server = ServerState(address: "redis:6379")
@@ -48,7 +48,7 @@ import Worker
     let sample = StatusSample(
       time: 100, kafka: kafka == nil ? .unknown("no answer") : .found(changedKafka),
       redis: redis == nil ? .unknown("no answer") : .found(changedRedis))
-    return StatusReport(sample, Self.topics, group: "g", laneLifetimeMilliseconds: 10_000)
+    return StatusReport(sample, Self.topics, group: "g", laneLifetimeMilliseconds: 10_000, buckets: 4, cluster: "c")
   }
 
   @Test func ofAClusterThatIsWellNothingIsWrong() {
@@ -117,7 +117,7 @@ import Worker
   }
 
   @Test func redisIsJudged() {
-    let other = ClusterIdentity(kafka: "other", topicPrefix: "t.")
+    let other = ClusterIdentity(kafka: "other", topicPrefix: "t.", buckets: nil, name: nil)
     let report = report { _, redis in
       (redis.server.errors, redis.server.remarks) = (["maxmemory-policy is allkeys-lru"], ["hash-max-listpack-value is 64"])
       (redis.server.usedMemory, redis.server.isSaved) = (90, false)
@@ -135,9 +135,31 @@ import Worker
         (redis.server.maximumMemory, redis.identity) = (0, .found(nil))
       }.problems.isEmpty)
     // Of a Kafka that is away the topics' prefix can be compared.
-    let prefix = ClusterIdentity(kafka: "k", topicPrefix: "staging.")
+    let prefix = ClusterIdentity(kafka: "k", topicPrefix: "staging.", buckets: nil, name: nil)
     #expect(self.report(kafka: nil) { $1.identity = .found(other) }.problems == [.kafkaAway("no answer")])
     #expect(self.report(kafka: nil) { $1.identity = .found(prefix) }.problems.count == 2)
+  }
+
+  @Test func `other buckets than those of the cluster are told by their number`() {
+    let found = ClusterIdentity(kafka: "k", topicPrefix: "t.", buckets: 256, name: "c")
+    let report = report { $1.identity = .found(found) }
+    #expect(report.problems == [.otherCluster(found: found, own: Self.identity)])
+    #expect(Self.identity.differences(from: found) == ["--buckets 256, and not 4"])
+  }
+
+  @Test func `a setting that differs between living workers is a note`() {
+    func worker(_ name: String, _ settings: [String: String], silent: Int64 = 100) -> Workers.Listing {
+      Self.worker(name, "transform", silent: silent) { $0.settings = settings }
+    }
+    let report = report { _, redis in
+      redis.workers = .found([
+        Self.worker("f", "fan-out") { $0.settings = ["one": "5 s"] }, worker("a", ["one": "5 s", "two": "x"]),
+        worker("b", ["one": "6 s", "two": "x"]), worker("c", ["two": "y"], silent: 20_000),
+      ])
+    }
+    let differences = report.notes.compactMap { note in if case .settingDiffers(let difference) = note { difference } else { nil } }
+    #expect(differences.map(\.text) == ["one differs between workers: 5 s at a, f; 6 s at b"])
+    #expect(differences.first?.concerns("f") == true && differences.first?.concerns("c") == false)
   }
 
   @Test func workersThatAreNotReadyOrSilentAreWrongAndThoseThatEndAreNot() {

@@ -160,6 +160,28 @@ import Worker
     }
   }
 
+  /// A script that fails over what one device has answers an error that nobody knows, as a Redis does that is out of order.
+  @Test func `an unknown error over one record is poison only where every script works`() async throws {
+    let work = Marking()
+    let source = Self.source(work)
+    try await TransformFixture.with({ $0.extensions = source }) { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 2)])
+      try await lane.register(tokens, for: "ada")
+      // Too short for a revision: the script that looks for results ends over it.
+      try await lane.probe.command("HSET", .text(TransformFixture.keys.device(tokens[0])), "cone", "x")
+      try await lane.probe.command("ACL", "SETUSER", "default", "-hexists")
+      try await lane.request("device:" + tokens[0], payload: Self.payload("broken"), collapse: "one")
+      await lane.eventually("the check fails") { lane.health.json.contains("hexists") }
+      try await Task.sleep(for: .seconds(2))
+      #expect(lane.count(.poison) == 0, "the error may lie in Redis")
+      try await lane.probe.command("ACL", "SETUSER", "default", "+hexists")
+      await lane.eventually("it is a dead letter") { lane.count(.poison) == 1 }
+      try await lane.request("device:" + tokens[1], payload: Self.payload("other"))
+      await lane.eventually("the other device has its own") { try await lane.waiting(tokens[1]) == 1 }
+      await lane.eventually("the lane is ready") { lane.health.isReady }
+    }
+  }
+
   /// A device that is not registered when its request is looked up, and is when the one before it has come to its end.
   @Test func whoComesMeanwhileIsShownWhatTheExtensionsLeave() async throws {
     let work = Marking()

@@ -31,6 +31,7 @@ enum FanOutCommand {
     }
     return try await process.run(
       place, writing: place.topics.ofFanOutWorkers, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
+      settings: SharedSettings.fanOut(values, key: key?.bytes),
       whenEnding: { await media?.server.close(withinMilliseconds: $0) }
     ) { process, number, first in
       let metrics = FanOutMetrics(process.metrics, lane: "fan-out-\(number)")

@@ -61,7 +61,7 @@ struct RoleProcess: Sendable {
   ///   - makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
   func run(
     _ place: ClusterPlace, writing written: [String], listen: Setting<SocketAddress>? = nil, unreadyFor: Duration = .zero,
-    reload: (@Sendable () -> Void)? = nil,
+    settings: @escaping @Sendable () -> [String: String], reload: (@Sendable () -> Void)? = nil,
     whenEnding: (@Sendable (Int) async -> Void)? = nil,
     makeHost: @escaping @Sendable (RoleProcess, Int, _ first: SocketAddress?) -> LaneHost
   ) async throws -> ExitCode {
@@ -89,7 +89,8 @@ struct RoleProcess: Sendable {
     let redis = RedisWait(on: control)
     let lanes = Lanes()
     let reporter = WorkerReporter(
-      on: control, place.store, workerName, roles: [role], admin: await admin.address, health: health, metrics: metrics)
+      on: control, place.store, workerName, roles: [role], admin: await admin.address, health: health, metrics: metrics, logger: logger,
+      settings: settings)
     let work = Task {
       do { try await start(place, listen, redis, lanes, reporter, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
     }

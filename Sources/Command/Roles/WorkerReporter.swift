@@ -17,6 +17,13 @@ actor WorkerReporter {
   private var shards: Shards?
   private let health: Health
   private let metrics: MetricRegistry
+  private let logger: Logger
+  private let settings: @Sendable () -> [String: String]
+  private let differing: Gauge
+  /// What was told of settings that differ, and how many reports were written since the others' were read.
+  private var told: (differences: [SettingDifference], reports: Int) = ([], 0)
+  /// The others' reports are read with each so many of its own.
+  private static let reportsToLook = 6
   /// What does not change, or is told from outside.
   private var process: WorkerReport
   private var work: Task<Void, Never>?
@@ -29,11 +36,14 @@ actor WorkerReporter {
   ///   - name: what events and logs call the process, without a lane's number.
   ///   - roles: the stages that it runs.
   ///   - admin: where its admin server listens.
+  ///   - settings: those that should be the same in all workers, as they are now.
   init(
     on loop: EventLoop, _ store: StoreConfiguration, _ name: Name, roles: [String], admin: SocketAddress, health: Health,
-    metrics: MetricRegistry
+    metrics: MetricRegistry, logger: Logger, settings: @escaping @Sendable () -> [String: String]
   ) {
     (self.loop, self.health, self.metrics) = (loop, health, metrics)
+    (self.logger, self.settings) = (logger, settings)
+    differing = metrics.make(MetricNames.settingsDiffering)
     let now = WallClock.milliseconds()
     process = WorkerReport(name: name, roles: roles, version: Program.version, started: now, written: now)
     process.admin = "http://\(Machine.reachable(admin))"
@@ -66,6 +76,22 @@ actor WorkerReporter {
     guard !isClosed, let shards, shards.isUp else { return }
     // What keeps Redis from taking it is told by the lanes, which need it more.
     try? await Workers(shards).beat(standing)
+    told.reports += 1
+    if told.reports % Self.reportsToLook == 1 { await compare(shards) }
+  }
+
+  /// Tells how the settings of this worker differ from those of others.
+  private func compare(_ shards: Shards) async {
+    guard let workers = try? await Workers(shards).list(), !isClosed else { return }
+    let differences = SettingDifference.among(workers).filter { $0.concerns(process.name) }
+    differing.set(differences.count)
+    // The first look of a worker that has just begun is that of a rolling change: it is told once, and so is each change of it.
+    guard differences != told.differences else { return }
+    for difference in differences where !told.differences.contains(difference) {
+      logger.warning("a setting differs between workers", ["setting": difference.key, "difference": difference.text])
+    }
+    if differences.isEmpty { logger.info("all workers have the same settings again") }
+    told.differences = differences
   }
 
   private func beat() async {
@@ -88,6 +114,7 @@ actor WorkerReporter {
     report.connections = metrics.sum(of: MetricNames.connections).map { Int($0) }
     report.partitions = metrics.sum(of: MetricNames.assignedPartitions).map { Int($0) }
     report.laneLags = laneLags
+    report.settings = settings()
     return report
   }
 

@@ -42,7 +42,7 @@ enum StatusCommand {
     repeat {
       let report = StatusReport(
         await reader.look(), place.topics, group: values[TransformOptions.group],
-        laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds)
+        laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds, buckets: place.store.buckets, cluster: place.name)
       code = report.isAway ? .dependencyMissing : report.problems.isEmpty ? .done : .answerIsNo
       screen.show {
         StatusJSON.lines(report)

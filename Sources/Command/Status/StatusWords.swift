@@ -38,7 +38,7 @@ enum StatusWords {
     case .notSaved: return "Redis could not write what it keeps on disk: look at its log, and at the room on its disk"
     case .otherCluster(let found, let own):
       return
-        "this Redis belongs to \(text(found)), and not to \(text(own)): give --redis, --kafka and --topic-prefix of one cluster"
+        "this Redis belongs to another cluster: it has \(own.differences(from: found).map(TerminalText.visible).joined(separator: "; ")): give --redis, --kafka, --topic-prefix, --buckets and --cluster of one cluster"
     case .unready(let worker): return "\(name(worker)) is not ready: \(conditions(worker))"
     case .silent(let worker):
       return
@@ -53,6 +53,8 @@ enum StatusWords {
     switch note {
     case .versions(let versions):
       return "workers of different versions run: \(versions.map(TerminalText.visible).joined(separator: ", "))"
+    case .settingDiffers(let difference):
+      return "\(TerminalText.visible(difference.text)): a rolling change ends with the same value everywhere"
     case .draining(let name): return "\(TerminalText.visible(name)) was told to end, and is about to"
     case .unreadable(let name): return "what \(TerminalText.visible(name)) says of itself cannot be read: is it of a later version?"
     case .unreported("transform", let members):
@@ -71,10 +73,6 @@ enum StatusWords {
   }
 
   private static func name(_ worker: WorkerState) -> String { TerminalText.visible(worker.name) }
-
-  private static func text(_ identity: ClusterIdentity) -> String {
-    TerminalText.visible("the Kafka cluster \(identity.kafka) and its topics \(identity.topicPrefix)…")
-  }
 
   /// Why a worker is not ready, and for how long it has not been: the first reasons.
   private static func conditions(_ worker: WorkerState) -> String {

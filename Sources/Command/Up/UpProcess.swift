@@ -122,8 +122,11 @@ struct UpProcess: Sendable {
       try await parts.keep(media.server)
       progress("media at \(media.links.base)")
     }
+    let (requests, sessions) = (SharedSettings.transform(values, extensions), SharedSettings.fanOut(values, key: key?.bytes))
     let reporter = WorkerReporter(
-      on: control, place.store, "up", roles: ["transform", "fan-out"], admin: await admin.address, health: health, metrics: metrics)
+      on: control, place.store, "up", roles: ["transform", "fan-out"], admin: await admin.address, health: health, metrics: metrics,
+      logger: logger
+    ) { requests().merging(sessions()) { first, _ in first } }
     try await parts.keep(reporter)
     await reporter.start(lanes: Self.lanes)
     let failures = LaneFailures(drainMilliseconds: Self.drainMilliseconds, restarts: metrics.make(MetricNames.laneRestarts)) { error in

@@ -1,3 +1,4 @@
+import Cryptography
 import JSON
 public import Notifications
 
@@ -21,6 +22,8 @@ public struct ExtensionsFile: Sendable {
   private let chains: [UInt64: ExtensionChain]
   /// Whether an extension puts something into the media store.
   public let usesMedia: Bool
+  /// Tells files apart: the first bytes of a digest of what was read; nil where there is none.
+  public private(set) var digest: String?
 
   /// Where an extension runs: in one place, and nobody else reads its keys.
   public enum Place: String, Sendable, CaseIterable {
@@ -53,6 +56,7 @@ public struct ExtensionsFile: Sendable {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ""
     do throws(FieldError) {
       try self.init(parsing: bytes, in: folder, at: place, own: own, media: media)
+      digest = Hexadecimal.encode(Array(bytes.withUnsafeBytes { Digest.sha256($0) }.prefix(8)))
     } catch {
       throw FieldError(field: path, rule: "\(error)")
     }

@@ -86,8 +86,11 @@ final class FanOutCore {
     self.consumer = consumer
     consumer.onLog = { [logger] in logger.log($0) }
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
-    let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
-    try await identity.claim(shards)
+    let identity = ClusterIdentity(
+      kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
+      name: settings.cluster)
+    _ = try await identity.join(shards) { [admin, settings] in try await admin.registryEnds(settings.topics).isEmpty }
+    watch.identity = identity
     try await applications.start(admin, withinMilliseconds: settings.startMilliseconds)
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
     let partition = try await membership.claim(partitions: count)

@@ -33,6 +33,9 @@ final class RedisWatch {
   private var silent = SilentEnds()
   /// How often it checks without a reason.
   private let interval: Int
+  /// Whose Redis it is to be; nil until the lane knows which Kafka it works with.
+  var identity: ClusterIdentity?
+  private var isIdentified = false
   private var losses = 0
   private(set) var isChecking = false
   private var isClosed = false
@@ -65,7 +68,7 @@ final class RedisWatch {
 
   /// The connection is gone, or a script found no bucket: check again.
   func lost() {
-    (isRegistryComplete, isScriptCheckDue) = (false, true)
+    (isRegistryComplete, isScriptCheckDue, isIdentified) = (false, true, false)
     losses += 1
     if !isClosed { timer.start(after: 1) }
   }
@@ -110,6 +113,12 @@ final class RedisWatch {
         // A Redis that only reads now is told by the lane's heartbeat.
         if error.code != .writesRefused { return ("\(error)", 500) }
       }
+    }
+    guard let identity else { return ("the lane is starting", 200) }
+    if !isIdentified {
+      do {
+        isIdentified = try await identity.join(shards) { [admin, topics] in try await admin.registryEnds(topics).isEmpty }
+      } catch { return ("\(error)", 2_000) }
     }
     guard let buckets = await markers.read([]) else { return (markers.failure.map { "\($0)" } ?? "Redis does not answer", 500) }
     do {

@@ -89,10 +89,11 @@ public actor ClusterCheck {
     shards.start()
     defer { shards.close() }
     try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-    let isOwn = try await ClusterIdentity(kafka: id, topicPrefix: topics.prefix).verify(shards)
+    let identity = ClusterIdentity(kafka: id, topicPrefix: topics.prefix, buckets: store.buckets, name: nil)
+    let standing = try await identity.verify(shards)
     // Where nothing was judged yet nothing is to be there.
     guard !isNew else { return }
-    guard isOwn else { throw ClusterMismatch.unusedRedis }
+    guard standing != .nobodys else { throw ClusterMismatch.unusedRedis }
     guard let buckets = await Markers(shards).read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
     let missing = buckets.count { $0 == nil }
     guard missing == 0 else { throw ClusterMismatch.missingBuckets(missing, of: buckets.count) }

@@ -11,6 +11,8 @@ public struct StatusReport: Sendable {
   public var topics: Topics
   /// The consumer group of the transform workers.
   public var group: String
+  private let buckets: Int?
+  private let cluster: String?
   /// The workers by name; none where nothing can be read of them.
   public var workers: [WorkerState]
   /// The living fan-out lanes; nil where nothing can be read of them.
@@ -24,9 +26,14 @@ public struct StatusReport: Sendable {
 
   /// Judges a sample.
   ///
-  /// - Parameter laneLifetimeMilliseconds: how long a silent fan-out lane counts as alive.
-  public init(_ sample: StatusSample, _ topics: Topics, group: String, laneLifetimeMilliseconds: Int) {
+  /// - Parameters:
+  ///   - laneLifetimeMilliseconds: how long a silent fan-out lane counts as alive.
+  ///   - buckets: of the settings that the command was given; nil: they are not compared, and the same of `cluster`.
+  public init(
+    _ sample: StatusSample, _ topics: Topics, group: String, laneLifetimeMilliseconds: Int, buckets: Int? = nil, cluster: String? = nil
+  ) {
     (self.sample, self.topics, self.group) = (sample, topics, group)
+    (self.buckets, self.cluster) = (buckets, cluster)
     workers = sample.redis.value?.workers.value?.map { WorkerState($0) } ?? []
     lanes = sample.redis.value?.lanes.value?.filter { $0.silentMilliseconds < Int64(laneLifetimeMilliseconds) }
     laneLags = sample.redis.value?.workers.value?.flatMap { LaneLag.of($0) } ?? []
@@ -113,8 +120,8 @@ public struct StatusReport: Sendable {
     if case .found(let identity?) = redis.identity {
       // Of a Kafka that is away only the topics can be compared.
       let kafka = sample.kafka.value.map { $0.cluster.id ?? "" } ?? identity.kafka
-      let own = ClusterIdentity(kafka: kafka, topicPrefix: topics.prefix)
-      if identity != own { problems.append(.otherCluster(found: identity, own: own)) }
+      let own = ClusterIdentity(kafka: kafka, topicPrefix: topics.prefix, buckets: buckets, name: cluster)
+      if !own.differences(from: identity).isEmpty { problems.append(.otherCluster(found: identity, own: own)) }
     }
     notes += redis.server.remarks.map { .redis($0) }
     if let reason = redis.population?.reason { notes.append(.populationUnknown(reason)) }
@@ -141,6 +148,7 @@ public struct StatusReport: Sendable {
     if let lanes { judgeRole("fan-out", others: lanes.count) }
     let versions = Set(workers.filter { $0.standing != .silent }.compactMap { $0.report?.version }).sorted()
     if versions.count > 1 { notes.append(.versions(versions)) }
+    notes += SettingDifference.among(sample.redis.value?.workers.value ?? []).map { .settingDiffers($0) }
     if workers.count >= Workers.maximum { notes.append(.manyWorkers) }
   }
 
@@ -260,6 +268,8 @@ public enum StatusPart: String, Sendable, Hashable {
 public enum StatusNote: Sendable, Hashable {
   /// Workers of these versions run.
   case versions([String])
+  /// Workers have different values of a setting that should be equal.
+  case settingDiffers(SettingDifference)
   /// A worker was told to end.
   case draining(Name)
   /// A worker's report cannot be read.

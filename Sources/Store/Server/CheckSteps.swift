@@ -72,7 +72,7 @@ enum CheckSteps {
       CheckStep("worker list", Workers.listScript, keys: [keys.workers, keys.reports], [10, 100, 100], isRight: { $0.count == 3 }),
       CheckStep(
         "worker leave", Workers.leaveScript, keys: [keys.workers, keys.reports], [name, 1, 100], isRight: isOne),
-      CheckStep("claim", ClusterIdentity.claimScript, keys: [keys.cluster], [name, name], isRight: { $0.count == 2 }),
+      CheckStep("claim", ClusterIdentity.claimScript, keys: [keys.cluster], ["kafka", name], isRight: { $0.count == 1 }),
     ]
   }
 

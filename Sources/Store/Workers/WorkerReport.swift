@@ -66,6 +66,8 @@ public struct WorkerReport: Sendable, Hashable {
   public var partitions: Int?
   /// How far its lanes are behind in `deliveries`; of many lanes, those that are the furthest behind.
   public var laneLags: [LaneLag] = []
+  /// Settings that should be the same in all workers that have them: by their keys, the values in words.
+  public var settings: [String: String] = [:]
 
   /// A report of a process that has just begun.
   public init(name: Name, roles: [String], version: String, started: Int64, written: Int64) {
@@ -83,9 +85,9 @@ public struct WorkerReport: Sendable, Hashable {
 
 extension WorkerReport {
   /// A report is never larger.
-  public static let maximumByteCount = 16_384
-  /// Conditions that are told at most, addresses, and lanes.
-  static let (maximumConditions, maximumAddresses, maximumLanes) = (8, 4, 32)
+  public static let maximumByteCount = 24_576
+  /// Conditions that are told at most, addresses, lanes, and settings.
+  static let (maximumConditions, maximumAddresses, maximumLanes, maximumSettings) = (8, 4, 32, 24)
   /// Bytes of a short text and of a long one, as they stand in JSON; the sum of all stays below `maximumByteCount`.
   static let (shortText, longText) = (128, 240)
 
@@ -122,6 +124,15 @@ extension WorkerReport {
       }
       writer.closeArray()
     }
+    if !settings.isEmpty {
+      writer.key("settings")
+      writer.openObject()
+      for (key, value) in settings.sorted(by: { $0.key < $1.key }).prefix(Self.maximumSettings) {
+        writer.key(text: Self.cut(key, Self.shortText))
+        writer.string(Self.cut(value, Self.shortText))
+      }
+      writer.closeObject()
+    }
     writer.member("unready", Int64(unreadyCount))
     writer.key("conditions")
     writer.openArray()
@@ -154,6 +165,9 @@ extension WorkerReport {
     connections = Self.count(json["connections"])
     partitions = Self.count(json["partitions"])
     laneLags = (json["lags"]?.elements ?? []).prefix(Self.maximumLanes).compactMap { LaneLag($0) }
+    for member in (json["settings"]?.members ?? []).prefix(Self.maximumSettings) {
+      if let value = Self.text(member.value, Self.shortText) { settings[Self.cut(member.key, Self.shortText)] = value }
+    }
     unready = (json["conditions"]?.elements ?? []).prefix(Self.maximumConditions).compactMap { Condition($0) }
     unreadyCount = max(Self.count(json["unready"]) ?? 0, unready.count)
   }

@@ -1,6 +1,6 @@
 import EventLoop
 import Kafka
-import Notifications
+import Store
 import Worker
 
 /// What a comparison asks of its lane.
@@ -17,7 +17,11 @@ final class MarkerComparison {
   private let state: LaneState
   private let member: GroupMember
   private let admin: Admin
-  private let topics: Topics
+  private let settings: TransformSettings
+  private let identity: ClusterIdentity
+  private let shards: Shards
+  /// The epoch in which Redis was found to be this cluster's.
+  private var identifiedIn: Int?
   private let logger: Logger
   private let timer: Timer
   private(set) var isUnderWay = false
@@ -31,10 +35,11 @@ final class MarkerComparison {
   weak var owner: (any MarkerComparisonOwner)?
 
   init(
-    on loop: EventLoop, _ checkpoints: Checkpoints, _ state: LaneState, _ member: GroupMember, _ admin: Admin, _ topics: Topics,
-    logger: Logger
+    on loop: EventLoop, _ checkpoints: Checkpoints, _ state: LaneState, _ member: GroupMember, _ admin: Admin,
+    _ settings: TransformSettings, _ identity: ClusterIdentity, _ shards: Shards, logger: Logger
   ) {
-    (self.checkpoints, self.state, self.member, self.admin, self.topics) = (checkpoints, state, member, admin, topics)
+    (self.checkpoints, self.state, self.member, self.admin) = (checkpoints, state, member, admin)
+    (self.settings, self.identity, self.shards) = (settings, identity, shards)
     (self.loop, self.logger) = (loop, logger)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in owner?.run(.compare) }
@@ -50,9 +55,14 @@ final class MarkerComparison {
     isUnderWay = true
     var actions: [LanePhase.Action] = []
     repeat {
-      guard state.phase.mayCompare, let consumer = member.consumer else { break }
+      guard state.phase.mayCompare else { break }
       let epoch = state.phase.epoch
-      let finding = await checkpoints.compare(consumer) { [self] in try await isNewCluster() }
+      let obstacle = await identify(in: epoch)
+      guard state.phase.mayCompare, !member.isJoiningAgain, let consumer = member.consumer else { break }
+      let finding =
+        if let obstacle { obstacle } else {
+          await checkpoints.compare(consumer) { [admin, settings] in try await admin.isNewCluster(settings) }
+        }
       owner?.compared()
       notice(finding)
       if case .otherOwner(let partition) = finding, epoch == state.phase.epoch {
@@ -81,14 +91,28 @@ final class MarkerComparison {
     owner?.comparisonIsHeldUp(reason)
   }
 
-  /// Whether no partition was ever worked on, so that an empty Redis is a new one.
-  private func isNewCluster() async throws -> Bool {
-    guard let consumer = member.consumer else { return false }
-    let known = try await admin.describeCluster().topics
-    let partitions = [topics.requests, topics.devices].flatMap { name in known[name]?.partitions.map { TopicPartition(name, $0.id) } ?? [] }
-    return try await consumer.committed(partitions).isEmpty
+  /// Makes sure that Redis is this cluster's since the last sign that it may be another one; answers what speaks against it.
+  private func identify(in epoch: Int) async -> Checkpoints.Finding? {
+    guard identifiedIn != epoch else { return nil }
+    do {
+      // One that has lost everything is nobody's until it was rebuilt, which the comparison finds.
+      if try await identity.join(shards, isNew: { try await admin.isNewCluster(settings) }) { identifiedIn = epoch }
+      return nil
+    } catch {
+      return .again(afterMilliseconds: 2_000, "\(error)")
+    }
   }
 
   /// Nothing is compared any more by itself.
   func close() { timer.close() }
+}
+
+extension Admin {
+  /// Whether no partition was ever worked on, so that an empty Redis is a new one.
+  func isNewCluster(_ settings: TransformSettings) async throws -> Bool {
+    let known = try await describeCluster().topics
+    let names = [settings.topics.requests, settings.topics.devices]
+    let partitions = names.flatMap { name in known[name]?.partitions.map { TopicPartition(name, $0.id) } ?? [] }
+    return try await committed(group: settings.group, of: partitions).isEmpty
+  }
 }

@@ -126,7 +126,9 @@ final class RebuildCore: ConsumerHandler {
 
   /// Makes sure that it is to be done, that Redis is this cluster's, and that nobody else does it.
   private func begin() async throws -> [TopicPartition: Int64] {
-    let identity = ClusterIdentity(kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix)
+    let identity = ClusterIdentity(
+      kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
+      name: settings.cluster)
     _ = try await identity.verify(shards)
     guard let buckets = await markers.read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
     guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
@@ -137,7 +139,7 @@ final class RebuildCore: ConsumerHandler {
     let registered = try await admin.registryEnds(settings.topics)
     guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
     guard !isDryRun else { return committed }
-    // A Redis that has lost everything has lost that, too; its workers claim it when they start, which may be long after this.
+    // A Redis that has lost everything has lost that, too, and no worker claims it: these settings are what its workers are held to.
     try await identity.claim(shards)
     if let other = try await rebuild.lock() { throw RebuildRefusal.alreadyRunning(other) }
     ticker.start(after: Self.lockMilliseconds / 10, repeating: Self.lockMilliseconds / 10)

@@ -1,4 +1,4 @@
-"""A dependency that is gone for a while: Kafka or Redis is killed, or hangs, or takes no writes, and comes back.
+"""A dependency that is gone for a while: Kafka or Redis is killed, hangs, takes no writes, or Redis refuses a command, and comes back.
 
 Both workers must say that they are not ready, the device must stay connected, what is published meanwhile must arrive afterwards, and the
 worker processes must be the same ones all along. While Kafka is away no response is accepted, and no mailbox forgets what was acknowledged.
@@ -139,6 +139,7 @@ async def run(arguments, folder):
             "kafka-hangs": (lambda: kafka.do("freeze", kafka.folder, "1"), lambda: kafka.do("thaw", kafka.folder, "1")),
             "redis-killed": (redis.kill, None),
             "redis-full": (lambda: redis.cli("CONFIG", "SET", "maxmemory", "1"), lambda: redis.cli("CONFIG", "SET", "maxmemory", "0")),
+            "redis-refuses": (lambda: redis.cli("ACL", "SETUSER", "default", "-hmget"), lambda: redis.cli("ACL", "SETUSER", "default", "+hmget")),
             "redis-hangs": (lambda: redis.process.send_signal(signal.SIGSTOP), lambda: redis.process.send_signal(signal.SIGCONT)),
         }[arguments.part]
         loop = asyncio.get_running_loop()
@@ -205,7 +206,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kafka-folder", required=True)
     parser.add_argument("--binary", required=True, help="the program under test")
-    parser.add_argument("--part", required=True, choices=["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full"])
+    parser.add_argument(
+        "--part", required=True,
+        choices=["kafka-killed", "kafka-hangs", "kafka-too-few", "redis-killed", "redis-hangs", "redis-full", "redis-refuses"])
     parser.add_argument("--seconds", type=float, default=5, help="how long it is gone, after the workers have noticed")
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="carillon-away-")

@@ -1,0 +1,41 @@
+/// A setting that should be the same in all workers, and is not: found among their reports. A value.
+public struct SettingDifference: Sendable, Hashable {
+  /// The setting's key, as a configuration file names it.
+  public let key: String
+  /// Each value with the names of the workers that have it, by their names.
+  public let values: [(value: String, workers: [String])]
+
+  /// The differences among workers, by the settings' keys. What a silent worker had does not count: it may have ended.
+  public static func among(_ workers: [Workers.Listing]) -> [SettingDifference] {
+    var found: [String: [String: [String]]] = [:]
+    for worker in workers where !worker.isSilent {
+      for (key, value) in worker.report?.settings ?? [:] { found[key, default: [:]][value, default: []].append(worker.name) }
+    }
+    return found.filter { $0.value.count > 1 }.sorted { $0.key < $1.key }.map { key, values in
+      SettingDifference(
+        key: key, values: values.sorted { $0.key < $1.key }.map { (value: $0.key, workers: $0.value.sorted()) })
+    }
+  }
+
+  /// The difference in words: the setting, its values, and some of the workers that have each.
+  public var text: String {
+    let parts = values.map { value, workers in
+      let more = workers.count - Self.namedWorkers
+      return "\(value) at \(workers.prefix(Self.namedWorkers).joined(separator: ", "))" + (more > 0 ? " and \(more) more" : "")
+    }
+    return "\(key) differs between workers: \(parts.joined(separator: "; "))"
+  }
+
+  private static let namedWorkers = 3
+
+  /// Whether a worker has the setting, so that the difference concerns it.
+  public func concerns(_ worker: String) -> Bool { values.contains { $0.workers.contains(worker) } }
+
+  /// The same setting with the same values at the same workers.
+  public static func == (a: SettingDifference, b: SettingDifference) -> Bool {
+    a.key == b.key && a.values.elementsEqual(b.values) { $0.value == $1.value && $0.workers == $1.workers }
+  }
+
+  /// Hashes the setting.
+  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+}
