@@ -405,7 +405,9 @@ public final class Producer {
     onLog?(
       KafkaLogLine(
         severity: 4, facility: "BATCHSIZE",
-        message: "a batch was larger than the topic's max.message.bytes; its records are sent once more, each alone"))
+        message:
+          "a batch was larger than the topic's max.message.bytes; its records are sent once more, each alone. A new start makes smaller batches"
+      ))
     return try SingleRecordSender(on: loop, configuration, options, onLog: onLog) { [unowned self] in
       handler?.producerFailed($0)
     } onReports: { [unowned self] sent in

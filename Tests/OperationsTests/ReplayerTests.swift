@@ -15,12 +15,12 @@ import Worker
     let topics: Topics
     static let partitions = 3
 
-    init(_ kafka: KafkaFixture) async throws {
+    init(_ kafka: KafkaFixture, settings: [String: String] = [:]) async throws {
       self.kafka = kafka
       topics = Topics(prefix: KafkaFixture.unique("replayed") + ".")
       for topic in [topics.requests, topics.events, topics.requests + "-copy"] {
         if let embedded = kafka.embedded { try embedded.createTopic(topic, partitions: Int32(Self.partitions)) }
-        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: Int32(Self.partitions))])
+        try await kafka.admin.ensureTopics([TopicSpecification(topic, partitions: Int32(Self.partitions), settings: settings)])
       }
     }
 
@@ -97,6 +97,49 @@ import Worker
       // What a replay wrote is not replayed.
       guard case .complete(let second) = try await cluster.replay(cluster.plan()) else { return }
       #expect((second.counts.written, second.counts.ofReplays) == (60, 60))
+    }
+  }
+
+  @Test func `a replay whose batch is refused ends, and goes on where it was`() async throws {
+    try await KafkaFixture.with(embeddedOnly: true) { kafka in
+      let cluster = try await Cluster(kafka)
+      try await cluster.publish(60)
+      try kafka.embedded?.failNext(.produce, with: [.messageTooLarge])
+      let first = try await cluster.plan()
+      guard case .failed(let error, _) = try await cluster.replay(first) else {
+        Issue.record("it has not failed")
+        return
+      }
+      #expect((error as? KafkaError)?.code == .messageTooLarge)
+      let ending = try await cluster.replay(first, isResumed: true)
+      guard case .complete(let rest) = ending else {
+        Issue.record("it is not complete: \(ending)")
+        return
+      }
+      #expect(rest.counts.written == 60)
+      for records in try await cluster.records(count: 120).values {
+        let written = records.suffix(20).compactMap { Self.text($0, "carillon-replay") }
+        #expect(written == (0..<20).map { "abc/\($0)" }, "each once, and in its order")
+      }
+    }
+  }
+
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "CARILLON_TEST_KAFKA must name a real Kafka"))
+  func `a replay makes no batch that its topic does not take`() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka, settings: ["max.message.bytes": "16384"])
+      for _ in 0..<20 { try await cluster.publish(60) }
+      var settings = ReplaySettings()
+      settings.limits = try await kafka.admin.writeLimits(of: [cluster.topics.requests])
+      guard case .complete(let plan) = try await cluster.replay(cluster.plan(), settings) else {
+        Issue.record("it is not complete")
+        return
+      }
+      #expect(plan.counts.written == 1_200 && plan.counts.tooLarge == 0)
+      guard case .failed = try await cluster.replay(cluster.plan()) else {
+        Issue.record("the batches would have been small enough anyway")
+        return
+      }
     }
   }
 

@@ -12,4 +12,12 @@ import Worker
     #expect(topics.differences(of: topics.deadLetters, settings: ["retention.ms": "999999999999999"]).count == 1)
     #expect(topics.differences(of: topics.requests, settings: [:]).isEmpty, "what is not told is not compared")
   }
+
+  @Test func `a topic that takes less than one record may need is told`() {
+    let topics = Topics(prefix: "t.")
+    let small = ["max.message.bytes": "16384"]
+    #expect(topics.differences(of: topics.events, settings: small) == ["has max.message.bytes=16384, and one record may need 32768"])
+    #expect(topics.differences(of: topics.events, settings: ["max.message.bytes": "65536"]).isEmpty)
+    #expect(topics.differences(of: topics.requests, settings: small).isEmpty, "how large requests may be is the operator's choice")
+  }
 }

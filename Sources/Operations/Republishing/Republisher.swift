@@ -120,6 +120,9 @@ final class Republisher {
 
   private func fail(_ error: KafkaError) {
     guard failure == nil else { return }
+    // librdkafka tells the broker's reason for the gap only in words.
+    let isOfSize = error.message.contains(KafkaError(.messageTooLarge, "").message)
+    let error = isOfSize ? KafkaError(.messageTooLarge, "write to \(topic.name)", isFatal: error.isFatal) : error
     failure = error
     onFailure?(error)
   }
