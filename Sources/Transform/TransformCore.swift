@@ -359,7 +359,6 @@ extension TransformCore: ConsumerHandler {
     member?.committer?.assigned(assigned)
     health.set("kafka", ready: true)
     intake?.assigned(assigned, unjournaled: member?.unjournaled(among: assigned) ?? [])
-    member?.tellUnjournaled()
   }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {

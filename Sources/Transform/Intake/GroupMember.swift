@@ -117,7 +117,7 @@ final class GroupMember {
     partition.topic == settings.topics.requests && Int(partition.partition) >= plan.partitions.journaled
   }
 
-  /// Says which partitions of the lane wait for the journal.
+  /// Says which partitions of the lane wait for the journal, as it was when it was last asked for.
   func tellUnjournaled() {
     let waiting = (consumer?.assignment ?? []).map(\.topicPartition).filter(isUnjournaled).map(\.partition).sorted()
     guard waiting != unjournaled else { return }
@@ -139,8 +139,9 @@ final class GroupMember {
   /// Asks how many partitions the topics have; when others belong together by now the lane joins the group again.
   func askForPartitions(_ admin: Admin, journal producer: Producer) async {
     guard !isJoiningAgain, !state.phase.isEnding, let cluster = try? await admin.describeCluster(),
-      let found = try? TopicPartitions(settings.topics, cluster), found != plan.partitions
+      let found = try? TopicPartitions(settings.topics, cluster)
     else { return }
+    guard found != plan.partitions else { return tellUnjournaled() }
     let before = plan.partitions
     plan = plan.with(found)
     plan.show(settings, in: metrics)
