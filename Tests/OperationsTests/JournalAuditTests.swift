@@ -34,8 +34,10 @@ import Worker
       requests = try await kafka.records(of: topics.requests, count: count)
     }
 
-    /// The journal says of these requests that they were kept; an entry at a time, so many to a record.
-    func journal(_ told: some Sequence<TestRecord>, incarnation: Int = 0, later: Int64 = 0) async throws {
+    /// The journal says of these requests that they were kept, or judged otherwise; an entry at a time, so many to a record.
+    func journal(
+      _ told: some Sequence<TestRecord>, _ verdict: JournalVerdict = .kept, incarnation: Int = 0, later: Int64 = 0
+    ) async throws {
       var records: [TestRecord] = []
       for partition in 0..<2 as Range<Int32> {
         var writer = JournalWriter(partition: partition, incarnation: UInt32(incarnation))
@@ -47,7 +49,7 @@ import Worker
           let (offset, timestamp) = (request.offset ?? 0, (request.timestamp ?? 0) + later)
           let revision = Revision(SourcePosition(partition: partition, offset: offset, timestamp: timestamp)).inIncarnation(
             UInt32(incarnation))
-          writer.append(offset: offset, timestamp: timestamp, JournalJudgement(.kept, revision: revision), now: timestamp)
+          writer.append(offset: offset, timestamp: timestamp, JournalJudgement(verdict, revision: revision), now: timestamp)
         }
         if writer.count > 0 { records.append(record(writer, partition, incarnation)) }
       }
@@ -80,6 +82,33 @@ import Worker
       let findings = try await cluster.audit()
       #expect(findings.counts == [:] && findings.outcomes == [.pending: 4_000])
       #expect(findings.requests == 4_000 && findings.late >= 800 && findings.unreadable == 0)
+    }
+  }
+
+  /// The workers have rejected what names another cluster, so it is a request of its own place.
+  @Test func `an origin of another cluster is read as the workers read it`() async throws {
+    try await KafkaFixture.with { kafka in
+      var cluster = try await Cluster(kafka, requests: 2)
+      try await cluster.journal(cluster.requests)
+      let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
+      let origin = #"{"cluster":"west","topic":"\#(cluster.topics.requests)","partition":0,"offset":0,"timestamp":1,"why":"redrive"}"#
+      var foreign = try #require(cluster.requests.first { $0.partition == 0 })
+      foreign.headers += [.init("apns-id", id), .init("carillon-origin", origin)]
+      (foreign.offset, foreign.timestamp) = (nil, nil)
+      try await kafka.publish([foreign], to: cluster.topics.requests)
+      cluster.requests = try await kafka.records(of: cluster.topics.requests, count: 3)
+      let lying = try #require(cluster.requests.first { $0.header("apns-id") == id })
+      try await cluster.journal([lying], .rejected)
+      let source = #"{"topic":"\#(cluster.topics.requests)","partition":0,"offset":1,"timestamp":\#(lying.timestamp ?? 0)}"#
+      let event = TestRecord(
+        key: "k", #"{"target":"device:\#(Self.device)","worker":"w","source":\#(source)}"#,
+        headers: [
+          .init("ce_specversion", "1.0"), .init("ce_id", "1"), .init("ce_type", "carillon.rejected.v1"),
+          .init("ce_source", "/carillon/east"), .init("ce_subject", id),
+        ], partition: 0)
+      try await kafka.publish([event], to: cluster.topics.events)
+      let findings = try await cluster.audit()
+      #expect(findings.counts == [:] && findings.outcomes == [.pending: 2, .rejected: 1])
     }
   }
 
