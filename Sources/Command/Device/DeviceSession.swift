@@ -128,7 +128,7 @@ actor DeviceSession {
 
   private func showWhatIsListed(_ device: Device) async {
     guard !behaviour.isJSON else { return }
-    StandardOutput.line("-- \(configuration.hello.application) at \(urls); type help for what can be typed")
+    StandardOutput.line("-- \(DeviceText.plain(configuration.hello.application)) at \(urls); type help for what can be typed")
     for notification in await device.delivered.reversed() {
       StandardOutput.line(text.notification(notification, mark: "", categories: categories))
     }

@@ -34,7 +34,7 @@ enum ExtensionsCommand {
         let line: JSONValue = ["application": .string(chain.application.text), "extensions": .array(names)]
         StandardOutput.json(line.text)
       } else {
-        StandardOutput.line("\(chain.application): \(chain.steps.map(\.name).joined(separator: ", "))")
+        StandardOutput.line("\(PrintedText.escaped(chain.application)): \(chain.steps.map(\.name).joined(separator: ", "))")
       }
     }
     if extensions.isEmpty {
@@ -136,7 +136,7 @@ private struct ExtensionAttempt {
         StandardOutput.json(line.text)
       } else {
         StandardOutput.line("\(outcome.name): \(outcome.state.word), \(outcome.microseconds) µs")
-        if let failure = outcome.failure { StandardOutput.line("  \(failure)") }
+        if let failure = outcome.failure { StandardOutput.line("  \(PrintedText.escaped("\(failure)"))") }
         if outcome.state == .modified { StandardOutput.line("  \(Self.text(content))") }
       }
     }
@@ -144,6 +144,6 @@ private struct ExtensionAttempt {
   }
 
   private static func text(_ content: MutableContent) -> String {
-    ([content.payload.text] + content.attachments.map { "attachment \($0.object.text)" }).joined(separator: "\n  ")
+    ([content.payload.text] + content.attachments.map { "attachment \($0.object.text)" }).map(PrintedJSON.text).joined(separator: "\n  ")
   }
 }

@@ -6,7 +6,7 @@ enum Limit: String, CaseIterable {
   case descriptors
   /// Connections of one address: 429.
   case addressConnections = "connections_of_address"
-  /// Web pages of origins that are not allowed: 403.
+  /// Clients that name an origin that is not listed: 403.
   case origins
   /// Hellos that wait: 503, or `goaway` and 4009.
   case hellos
