@@ -33,9 +33,10 @@ public struct Topics: Sendable, Hashable {
   public var all: [String] { [requests, deliveries, devices, events, journal, deadLetters, applications] }
 
   /// What transform workers write to.
-  public var ofTransformWorkers: [String] { [deliveries, events, journal, deadLetters] }
+  public var writtenByTransform: [String] { [deliveries, events, journal, deadLetters] }
+
   /// What fan-out workers write to.
-  public var ofFanOutWorkers: [String] { [deliveries, events, devices] }
+  public var writtenByFanOut: [String] { [deliveries, events, devices] }
 
   /// How many partitions a topic is created with, where most have so many.
   ///

@@ -1,4 +1,5 @@
 import Cryptography
+import Notifications
 import Testing
 
 @testable import FanOut

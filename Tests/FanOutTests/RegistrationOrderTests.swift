@@ -2,6 +2,7 @@ import EventLoop
 import Kafka
 import Redis
 import Store
+import Notifications
 import TestSupport
 import Testing
 import Worker

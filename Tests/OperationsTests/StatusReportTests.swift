@@ -148,7 +148,7 @@ import Worker
   }
 
   @Test func `a setting that differs between living workers is a note`() {
-    func worker(_ name: String, _ settings: [String: String], silent: Int64 = 100) -> Workers.Listing {
+    func worker(_ name: Name, _ settings: [String: String], silent: Int64 = 100) -> Workers.Listing {
       Self.worker(name, "transform", silent: silent) { $0.settings = settings }
     }
     let report = report { _, redis in

@@ -34,7 +34,7 @@ enum ExtensionsCommand {
         let line: JSONValue = ["application": .string(chain.application.text), "extensions": .array(names)]
         StandardOutput.json(line.text)
       } else {
-        StandardOutput.line("\(PrintedText.escaped(chain.application)): \(chain.steps.map(\.name).joined(separator: ", "))")
+        StandardOutput.line("\(PrintedText.escaped(chain.application.text)): \(chain.steps.map(\.name).joined(separator: ", "))")
       }
     }
     if extensions.isEmpty {

@@ -30,7 +30,7 @@ enum FanOutCommand {
         values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.descriptors, process.logger, process.metrics)
     }
     return try await process.run(
-      place, writing: place.topics.ofFanOutWorkers, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
+      place, writing: place.topics.writtenByFanOut, listen: FanOutOptions.listen, unreadyFor: values[FanOutOptions.unreadyFor],
       settings: SharedSettings.fanOut(values, key: key?.bytes),
       whenEnding: { await media?.server.close(withinMilliseconds: $0) }
     ) { process, number, first in

@@ -56,6 +56,7 @@ struct RoleProcess: Sendable {
   ///   - written: the topics that its lanes write to.
   ///   - listen: says where devices connect; nil where none do.
   ///   - unreadyFor: how long its lanes go on as before when it is told to end, though it is not ready any more.
+  ///   - settings: those that should be the same in all workers, as they are now.
   ///   - reload: reads again what SIGHUP is to have read again; nil where that signal ends the process.
   ///   - whenEnding: ends what runs beside the lanes while they end, within so many milliseconds.
   ///   - makeHost: makes the lane of this number; `first` is where the first lane's devices connect.

@@ -1,13 +1,15 @@
+public import Notifications
+
 /// A setting that should be the same in all workers, and is not: found among their reports. A value.
 public struct SettingDifference: Sendable, Hashable {
   /// The setting's key, as a configuration file names it.
   public let key: String
   /// Each value with the names of the workers that have it, by their names.
-  public let values: [(value: String, workers: [String])]
+  public let values: [(value: String, workers: [Name])]
 
   /// The differences among workers, by the settings' keys. What a silent worker had does not count: it may have ended.
   public static func among(_ workers: [Workers.Listing]) -> [SettingDifference] {
-    var found: [String: [String: [String]]] = [:]
+    var found: [String: [String: [Name]]] = [:]
     for worker in workers where !worker.isSilent {
       for (key, value) in worker.report?.settings ?? [:] { found[key, default: [:]][value, default: []].append(worker.name) }
     }
@@ -21,7 +23,7 @@ public struct SettingDifference: Sendable, Hashable {
   public var text: String {
     let parts = values.map { value, workers in
       let more = workers.count - Self.namedWorkers
-      return "\(value) at \(workers.prefix(Self.namedWorkers).joined(separator: ", "))" + (more > 0 ? " and \(more) more" : "")
+      return "\(value) at \(workers.prefix(Self.namedWorkers).map(\.text).joined(separator: ", "))" + (more > 0 ? " and \(more) more" : "")
     }
     return "\(key) differs between workers: \(parts.joined(separator: "; "))"
   }
@@ -29,7 +31,7 @@ public struct SettingDifference: Sendable, Hashable {
   private static let namedWorkers = 3
 
   /// Whether a worker has the setting, so that the difference concerns it.
-  public func concerns(_ worker: String) -> Bool { values.contains { $0.workers.contains(worker) } }
+  public func concerns(_ worker: Name) -> Bool { values.contains { $0.workers.contains(worker) } }
 
   /// The same setting with the same values at the same workers.
   public static func == (a: SettingDifference, b: SettingDifference) -> Bool {
