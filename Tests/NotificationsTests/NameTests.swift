@@ -67,6 +67,6 @@ import TestSupport
   @Test func `a hello has a cursor for each of two channels that only look alike`() throws {
     let text = #"{"type":"hello","device":"\#(RequestFixture.token)","application":"a","cursors":{"é":"1","e\u0301":"2"}}"#
     guard case .hello(let hello) = try withBytes(text, { try DeviceFrame($0) }) else { return #expect(Bool(false)) }
-    #expect(hello.cursors == ["é": "1", "e\u{301}": "2"])
+    #expect(hello.cursors.count == 2 && hello.cursors["é"] == "1" && hello.cursors["e\u{301}"] == "2")
   }
 }
