@@ -16,12 +16,13 @@ import Testing
     return try socket.read(through: "\r\n")
   }
 
-  private static func upgrade(port: Int) throws -> String {
+  /// A connection that asks for an upgrade and says nothing further: no hello.
+  private static func upgrading(port: Int) throws -> RawSocket {
     let socket = try RawSocket(port: port)
     try socket.send(
       "GET /v1/device HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         + "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: carillon.v1\r\n\r\n")
-    return try socket.read(through: "\r\n")
+    return socket
   }
 
   private static func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
@@ -47,7 +48,7 @@ import Testing
           let worker = try carillon.start(
             [
               "--nofile=256:256", CarillonCommand.program.path, "fan-out", "--listen", "127.0.0.1:0", "--kafka", servers, "--redis",
-              redis.address.description, "--topic-prefix", prefix, "--connections", "1000", "--json",
+              redis.address.description, "--topic-prefix", prefix, "--connections", "1000", "--hello", "60s", "--json",
             ], program: URL(fileURLWithPath: "/usr/bin/prlimit"))
           let line = try JSONValue(parsing: try await worker.firstLine())
           #expect(worker.errorsSoFar.contains("the limit of descriptors is too low"))
@@ -56,9 +57,8 @@ import Testing
             try await withTaskExecutorPreference(BlockingThreads.shared) {
               var silent: [RawSocket] = []
               for round in 0..<10 {
-                // Those that were refused, or have been silent for too long, are replaced in each round.
-                for _ in 0..<300 { silent.append(try RawSocket(port: devices)) }
-                if silent.count > 900 { silent.removeFirst(300) }
+                // Half of them say nothing at all, and half nothing after the upgrade, for longer than this test waits for an answer.
+                for _ in 0..<100 { silent += [try RawSocket(port: devices), try Self.upgrading(port: devices)] }
                 #expect(try Self.status("/livez", port: admin).hasPrefix("HTTP/1.1 200 "), "in round \(round)")
                 if round == 4 { try await probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") }
                 if round != 4, round != 5 {
@@ -69,7 +69,10 @@ import Testing
                 }
               }
               silent.removeAll()
-              try await Self.eventually("a device is let in") { (try? Self.upgrade(port: devices).hasPrefix("HTTP/1.1 101 ")) ?? false }
+              try await Self.eventually("a device is let in") {
+                let answer = try? Self.upgrading(port: devices).read(through: "\r\n")
+                return answer?.hasPrefix("HTTP/1.1 101 ") ?? false
+              }
             }
           }
           worker.signal(SIGTERM)
