@@ -40,6 +40,7 @@ extension Consumer {
     loop.preconditionOnLoop()
     guard state == .open, partitions.all.indices.contains(index), partitions[index].state == .owned else { return }
     let former = partitions.assigned(index)
+    endSearches([index])
     resume([index])
     let list = PartitionList([former.topicPartition])
     report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "start \(former.topicPartition) again"))

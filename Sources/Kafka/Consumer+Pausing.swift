@@ -14,7 +14,8 @@ extension Consumer {
     loop.preconditionOnLoop()
     let wanted = indexes.filter { partitions.all.indices.contains($0) && partitions[$0].state == .owned && !partitions[$0].isPaused }
     guard !wanted.isEmpty else { return }
-    let list = PartitionList(wanted.map { partitions[$0].topicPartition })
+    // Those that are searched are not fetched as it is.
+    let list = PartitionList(wanted.filter { !partitions[$0].isSearched }.map { partitions[$0].topicPartition })
     rd_kafka_pause_partitions(client.pointer, list.pointer)
     for index in wanted { partitions[index].isPaused = true }
   }
@@ -25,7 +26,7 @@ extension Consumer {
     // Resuming one that is not paused would make librdkafka fetch from an older position (its issue 4636).
     let wanted = indexes.filter { partitions.all.indices.contains($0) && partitions[$0].isPaused }
     guard !wanted.isEmpty else { return }
-    let list = PartitionList(wanted.map { partitions[$0].topicPartition })
+    let list = PartitionList(wanted.filter { !partitions[$0].isSearched }.map { partitions[$0].topicPartition })
     rd_kafka_resume_partitions(client.pointer, list.pointer)
     for index in wanted { partitions[index].isPaused = false }
   }

@@ -60,6 +60,10 @@ public final class Consumer {
   private var isHeld = false
   private(set) var handler: (any ConsumerHandler)?
   let options: Options
+  let configuration: KafkaConfiguration
+  /// Searches for the ends of batches that cannot be read, by the partitions' indexes.
+  var searches: [Int: Search] = [:]
+  var searchTimer: Timer?
   private let rebalances = RebalanceInbox()
   // What the group says, records, and all else. Records have a queue of their own: who takes none for a while still hears its group.
   private let group: OpaquePointer
@@ -89,6 +93,7 @@ public final class Consumer {
     loop.preconditionOnLoop()
     self.loop = loop
     self.options = options
+    self.configuration = configuration
     var defaults = [
       "group.id": options.group ?? "\(configuration.clientID).ungrouped",
       "partition.assignment.strategy": "cooperative-sticky",
@@ -97,6 +102,8 @@ public final class Consumer {
       "auto.offset.reset": options.beginsAtEarliest ? "earliest" : "latest",
       "enable.auto.commit": "false",
       "enable.auto.offset.store": "false",
+      // Without it a flipped bit may have librdkafka fetch the same batch for ever, and say nothing.
+      "check.crcs": "true",
       "enable.partition.eof": options.reportsPartitionEnd ? "true" : "false",
       // What waits in memory, of all partitions together: librdkafka counts values alone and takes about a kilobyte more for each record, so
       // small ones are bound by their number. Fetching that passes a bound pauses for up to a second: both last for longer than that.
@@ -274,7 +281,12 @@ public final class Consumer {
       let place =
         message.pointee.rkt == nil ? "" : " \(String(cString: rd_kafka_topic_name(message.pointee.rkt)))/\(message.pointee.partition)"
       let text = rd_kafka_message_errstr(message).map { String(cString: $0) } ?? ""
-      handler?.consumerFailed(KafkaError(message.pointee.err, "consume\(place)", message: text))
+      let error = KafkaError(message.pointee.err, "consume\(place)", message: text)
+      if error.isOfBytes, index >= 0, partitions[index].state == .owned, state == .open {
+        foundUnreadable(index, batch: message.pointee.offset)
+      } else {
+        handler?.consumerFailed(error)
+      }
     }
   }
 
@@ -386,6 +398,7 @@ public final class Consumer {
   func disown(_ indexes: [Int], isLost: Bool, withinMilliseconds: Int = .max, _ body: @escaping () -> Void) {
     let going = indexes.map { partitions.assigned($0) }
     // A pause would outlive the assignment and hold the partition when it comes back.
+    endSearches(indexes)
     resume(indexes)
     for index in indexes {
       partitions[index].state = isLost ? .absent : .revoking
@@ -462,6 +475,10 @@ public final class Consumer {
 
   private func end() {
     state = .closed
+    for each in searches.values { each.search.stop() }
+    searches = [:]
+    searchTimer?.close()
+    searchTimer = nil
     rebalances.close()
     for place in 0..<gathered { rd_kafka_message_destroy(scratch[place].message) }
     gathered = 0

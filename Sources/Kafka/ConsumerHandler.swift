@@ -36,6 +36,11 @@ public protocol ConsumerHandler: AnyObject {
   /// Something went wrong that librdkafka mostly mends by itself; `isFatal` asks for a new consumer.
   func consumerFailed(_ error: KafkaError)
 
+  /// A batch cannot be read: not decompressed, or its checksum is wrong. All records before it were given.
+  ///
+  /// - Returns: whether the partition is read on behind it at once; else it stands still until `Consumer.skip`.
+  func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool
+
   /// The newest record of the partition has been given; only told when the options ask for it.
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64)
 }
@@ -43,6 +48,12 @@ public protocol ConsumerHandler: AnyObject {
 extension ConsumerHandler {
   /// Nothing is done unless the owner has asked for offers.
   public func consumerOffered(_ partitions: [AssignedPartition]) {}
+
+  /// It is a failure like others.
+  public func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
+    consumerFailed(stretch.error)
+    return true
+  }
 
   /// Nothing is done unless the owner wants to know.
   public func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {}

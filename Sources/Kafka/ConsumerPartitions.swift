@@ -11,6 +11,8 @@ struct ConsumerPartitions {
     var startOffset: Int64?
     var position = ReadPosition()
     var isPaused = false
+    /// It is not fetched before it is known where a batch ends that cannot be read.
+    var isSearched = false
     /// It was read here until now, and is on offer again.
     var startsAgain = false
   }
@@ -69,6 +71,7 @@ struct ConsumerPartitions {
     all[index].startOffset = startOffset
     all[index].position.begin()
     all[index].isPaused = false
+    all[index].isSearched = false
     all[index].startsAgain = false
     return index
   }
@@ -85,6 +88,13 @@ struct ConsumerPartitions {
   mutating func withdraw(_ index: Int) {
     all[index].state = .absent
     all[index].generation &+= 1
+  }
+
+  /// Has librdkafka fetch a partition from an offset on.
+  func seek(_ index: Int, to offset: Int64) {
+    let partition = all[index].topicPartition
+    guard let topic = topics.first(where: { $0.name == partition.topic }) else { return }
+    _ = rd_kafka_seek(topic.handle, partition.partition, offset, 0)
   }
 
   private mutating func add(_ partition: TopicPartition, _ client: OpaquePointer) -> Int {

@@ -63,6 +63,10 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let logTruncated = Code(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
     /// What was to be read has been deleted, and nothing says where to go on (`auto.offset.reset=error`).
     public static let offsetsGone = Code(RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET)
+    /// A batch cannot be decompressed.
+    public static let badCompression = Code(RD_KAFKA_RESP_ERR__BAD_COMPRESSION)
+    /// A batch's checksum is wrong, or its bytes are no batch.
+    public static let badMessage = Code(RD_KAFKA_RESP_ERR__BAD_MSG)
     /// The consumer, producer or administration was closed.
     public static let closed = Code(RD_KAFKA_RESP_ERR__DESTROY)
     /// An error that makes the client useless; its message has the cause.

@@ -76,6 +76,12 @@ public final class OffsetCommitter {
     tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset, timestamp: record.timestamp)
   }
 
+  /// Begins a stretch that cannot be read, once all records before it are begun: it counts as one record.
+  public func begin(_ stretch: UnreadableStretch) -> PartitionTracker.Beginning {
+    // Without a timestamp, so that reading never begins inside of it.
+    tracker.begin(stretch.partition.index, generation: stretch.partition.generation, offset: stretch.offsets.upperBound - 1)
+  }
+
   /// Passes on `consumerReachedEnd`, once all records before it are begun: the offset is committed when they are finished.
   ///
   /// - Parameter timestamp: of the last record below the offset, where none was read in this assignment.

@@ -22,6 +22,7 @@ final class TransformCore: TransformTaskRunner {
   private var admin: Admin?
   private var producers: LaneProducers?
   private var journal: Journal?
+  private var unreadable: UnreadableStretches?
   private var pipeline: Pipeline?
   private var intake: Intake?
   private var member: GroupMember?
@@ -76,8 +77,13 @@ final class TransformCore: TransformTaskRunner {
       journal: journal, logger: logger, metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
+    let unreadable = try UnreadableStretches(
+      on: loop, settings, producer: producers.patient, journal: journal, logger: logger, metrics: metrics)
+    unreadable.owner = self
+    self.unreadable = unreadable
     intake = Intake(
-      settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, logger: logger)
+      settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, unreadable: unreadable,
+      logger: logger)
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let identity = ClusterIdentity(
       kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
@@ -149,7 +155,7 @@ final class TransformCore: TransformTaskRunner {
   // MARK: The end
 
   /// Whether nothing is in flight.
-  private var isIdle: Bool { pipeline?.isIdle != false && journal?.isDurable != false }
+  private var isIdle: Bool { pipeline?.isIdle != false && unreadable?.isEmpty != false && journal?.isDurable != false }
 
   func close(withinMilliseconds milliseconds: Int) async {
     perform(state.phase.drain())
@@ -174,12 +180,13 @@ final class TransformCore: TransformTaskRunner {
     shards.close()
     await pipeline?.close()
     journal?.close()
+    unreadable?.close()
     intake?.detach()
     comparison?.close()
     crashes.close()
     owner = nil
     (member, comparison, registry) = (nil, nil, nil)
-    (producers, pipeline, journal, intake, admin) = (nil, nil, nil, nil, nil)
+    (producers, pipeline, journal, unreadable, intake, admin) = (nil, nil, nil, nil, nil, nil)
   }
 
   private var isTaskUnderWay: Bool { registry?.isUnderWay == true || comparison?.isUnderWay == true || member?.isJoiningAgain == true }
@@ -257,7 +264,7 @@ extension TransformCore: CrashLoopDetectorOwner {
   }
 }
 
-extension TransformCore: PipelineOwner {
+extension TransformCore: PipelineOwner, UnreadableStretchesOwner {
   func finished(_ ticket: RecordTicket) {
     member?.committer?.finish(ticket)
     madeRoom()
@@ -336,6 +343,7 @@ extension TransformCore: ProducerHandler {
       case .letterEvent(let slot): pipeline?.letterEventReported(slot, failure: report.failure)
       case .eviction(let number): pipeline?.evictionReported(number, failed: report.failure != nil)
       case .journal(let number): journal?.reported(number, failure: report.failure)
+      case .unreadable(let number): unreadable?.reported(number, failure: report.failure)
       case nil: if report.failure != nil { metrics.deliveriesLost.increment() }
       }
     }
@@ -359,6 +367,12 @@ extension TransformCore: ConsumerHandler {
     member?.committer?.assigned(assigned)
     health.set("kafka", ready: true)
     intake?.assigned(assigned, unjournaled: member?.unjournaled(among: assigned) ?? [])
+  }
+
+  func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
+    metrics.clients.kafkaFailed(stretch.error.code)
+    intake?.foundUnreadable(stretch)
+    return false
   }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {

@@ -10,6 +10,7 @@ public final class TransformMetrics: Sendable {
   let unreadableEntries: Counter
   let unreadableRecipients: Counter
   let unreadableMarkers: Counter
+  let unreadableOffsets: Counter
   let retries: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
@@ -49,6 +50,7 @@ public final class TransformMetrics: Sendable {
     unreadableEntries = registry.make(MetricNames.unreadable, "mailbox_entry")
     unreadableRecipients = registry.make(MetricNames.unreadable, "recipient")
     unreadableMarkers = registry.make(MetricNames.unreadable, "marker")
+    unreadableOffsets = registry.make(MetricNames.unreadableOffsets)
     retries = registry.make(MetricNames.retries)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)
@@ -71,7 +73,7 @@ public final class TransformMetrics: Sendable {
     self.registry = registry
     clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
     transformed = registry.make(MetricNames.transformed)
-    let reasons = RejectionReason.allCases.map(\.rawValue) + [DeadLetter.poison]
+    let reasons = RejectionReason.allCases.map(\.rawValue) + [DeadLetter.poison, DeadLetter.unreadable]
     deadLetters = Dictionary(
       uniqueKeysWithValues: reasons.map { ($0, registry.make(MetricNames.deadLetters, MetricLabel.snakeCase($0))) })
     redis = RedisMetrics(registry)

@@ -131,6 +131,10 @@ public enum MetricNames {
   /// What was found in Redis and is not ours.
   public static let unreadable = Metric<Counter>(
     "carillon_transform_unreadable_total", "What could not be read in Redis, and was removed there or written over.", labels: ["kind"])
+  /// Offsets of batches that could not be read.
+  public static let unreadableOffsets = Metric<Counter>(
+    "carillon_transform_unreadable_offsets_total",
+    "Offsets of requests and registrations passed over, since their batch cannot be decompressed or its checksum is wrong.")
   /// Records done again.
   public static let retries = Metric<Counter>(
     "carillon_transform_retries_total", "Records done again because Redis or Kafka failed meanwhile.")

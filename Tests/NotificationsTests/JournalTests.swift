@@ -28,6 +28,8 @@ import Testing
   static func append(_ entry: JournalEntry, to writer: inout JournalWriter) {
     switch entry.content {
     case .request(let judgement): writer.append(offset: entry.offset, timestamp: entry.timestamp, judgement, now: time + 5)
+    case .unreadable(let count):
+      writer.append(offset: entry.offset, timestamp: entry.timestamp, unreadable: Int(count), now: time + 5)
     case .extensions(let passed):
       var bytes = ByteBuffer()
       for passed in passed { passed.append(to: &bytes) }

@@ -195,6 +195,7 @@ import Worker
             switch entry.content {
             case .request(let judgement): told.append("\(entry.offset) \(judgement.verdict)")
             case .page(let page): told.append("\(entry.offset) \(page.devices.count) devices")
+            case .unreadable: told.append("\(entry.offset) unreadable")
             case .extensions(let passed): told.append("\(entry.offset) \(passed.map { "\($0.name) \($0.state)" })")
             }
           }

@@ -130,6 +130,21 @@ actor TransformFixture {
     _ = try result.get()
   }
 
+  /// The offsets that the journal says could not be read.
+  func unreadableEntries() async throws -> [Range<Int64>] {
+    let count = try await kafka.admin.ends(of: [TopicPartition(topics.journal, 0)]).values.first?.count ?? 0
+    var stretches: [Range<Int64>] = []
+    for record in try await kafka.records(of: topics.journal, count: count) {
+      let headers = record.headers.map { ($0.name, String(decoding: $0.value ?? [], as: UTF8.self)) }
+      try (record.value ?? []).withUnsafeBytes { value in
+        try JournalRecord(headers: headers, value: value).forEachEntry(in: value, partition: 0) { entry in
+          if case .unreadable(let count) = entry.content { stretches.append(entry.offset..<entry.offset + count) }
+        }
+      }
+    }
+    return stretches
+  }
+
   /// The marker of a partition of `devices` or of the requests, which all buckets have.
   func marker(_ partition: MarkedPartition) async throws -> Marker? {
     var markers: Set<[UInt8]?> = []

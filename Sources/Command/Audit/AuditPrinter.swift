@@ -34,7 +34,7 @@ struct AuditPrinter {
       (findings.staleDropped, "stale deliveries were dropped by devices"),
       (findings.acknowledgedLate, "were acknowledged after their end, and may have been shown before"),
       (findings.late, "entries of the journal came long before or after their requests, or once more"),
-      (findings.unreadable, "records are no events, or none of the journal"),
+      (findings.unreadable, "records cannot be read, or are no events, or none of the journal"),
       (findings.untold, "requests are older than the events or the journal that is left: nothing can be said of them"),
     ] where count > 0 { lines.append(row(count, what)) }
     for kind in Violation.Kind.allCases {

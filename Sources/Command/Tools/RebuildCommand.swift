@@ -62,6 +62,7 @@ extension RebuildReport {
     StandardOutput.line(
       "\(isDryRun ? "would apply" : "applied") \(TerminalText.count(registrations, "registration")), "
         + "\(TerminalText.count(requests, "request")) and \(TerminalText.count(endings, "ending"))")
+    if unreadable > 0 { StandardOutput.line("passed over \(TerminalText.count(unreadable, "record")) that nobody can read") }
   }
 
   fileprivate func writeJSON() {
@@ -69,6 +70,7 @@ extension RebuildReport {
       JSONValue.object([
         .init(key: "dryRun", value: .bool(isDryRun)), .init(key: "registrations", value: .integer(Int64(registrations))),
         .init(key: "requests", value: .integer(Int64(requests))), .init(key: "endings", value: .integer(Int64(endings))),
+        .init(key: "unreadable", value: .integer(Int64(unreadable))),
       ]).text)
   }
 }

@@ -267,6 +267,18 @@ extension FanOutCore: ConsumerHandler, ProducerHandler {
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) { reachedEnd = offset }
 
+  func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
+    clients.kafkaFailed(stretch.error.code)
+    logger.error(
+      "deliveries cannot be read and are passed over; sessions look into their mailboxes",
+      [
+        "partition": "\(stretch.partition.topicPartition)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1,
+        "error": "\(stretch.error)",
+      ])
+    sessions.resyncAll("deliveries cannot be read")
+    return true
+  }
+
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
 
   func consumerFailed(_ error: KafkaError) { failed(error) }

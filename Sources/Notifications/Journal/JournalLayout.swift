@@ -18,6 +18,7 @@
 /// | any other request | verdict and flags (one byte), ± offset, ± timestamp, then the parts that the flags name |
 /// | a page of a person's devices | `80`, or `81` for the last page; ± offset, ± timestamp, how many devices; per device the token's bytes behind their count, verdict and flags, the parts; with the last page, how many devices there are in all and the XOR of their hashes (8) |
 /// | the service extensions that a request has passed, before its verdict | `82`, ± offset, ± timestamp, how many (one byte), per extension its state (one byte), its name behind its length (one byte), how long it took in milliseconds |
+/// | consecutive offsets whose records nobody could read: the dead letters have a letter without them | `83`, ± the first offset, ± when they were passed over, in place of a timestamp, how many offsets |
 ///
 /// | flag | part |
 /// |---|---|
@@ -42,6 +43,7 @@ public enum JournalLayout {
   static let page: UInt8 = 0x80
   static let lastPage: UInt8 = 0x81
   static let extensions: UInt8 = 0x82
+  static let unreadable: UInt8 = 0x83
   static let verdictMask: UInt8 = 0x0F
   static let revisionFlag: UInt8 = 0x10
   static let otherFlag: UInt8 = 0x20

@@ -95,6 +95,7 @@ private struct EntryReader {
     case JournalLayout.page: readPage(isLast: false, body)
     case JournalLayout.lastPage: readPage(isLast: true, body)
     case JournalLayout.extensions: readExtensions(body)
+    case JournalLayout.unreadable: readUnreadable(body)
     case let head?:
       if readPlace(), let judgement = judgement(head) {
         give(.request(judgement), body)
@@ -150,6 +151,13 @@ private struct EntryReader {
       passed.append(JournalEntry.PassedExtension(name: name.text, state: state, milliseconds: Int64(clamping: milliseconds)))
     }
     return give(.extensions(passed), body)
+  }
+
+  private mutating func readUnreadable(_ body: (JournalEntry) -> Void) -> Bool {
+    guard readPlace(), let count = reader.varint().flatMap({ Int64(exactly: $0) }), count > 0,
+      !offset.addingReportingOverflow(count).overflow
+    else { return false }
+    return give(.unreadable(count), body)
   }
 
   private mutating func readPlace() -> Bool {

@@ -128,6 +128,9 @@ public struct JournalEntry: Sendable, Hashable {
     case page(Page)
     /// Nothing yet: which service extensions the request has passed before.
     case extensions([PassedExtension])
+    /// Nothing can be told of so many consecutive offsets, from the entry's on: their records could not be read, and were passed over.
+    /// The timestamp is that of the moment.
+    case unreadable(Int64)
   }
 
   /// The record's offset in its partition of `requests`.

@@ -96,6 +96,7 @@ public struct JournalWriter: ~Copyable {
         var token = page.devices[number].token.text
         token.withUTF8 { then(UnsafeRawBufferPointer($0), page.devices[number].judgement) }
       }
+    case .unreadable(let count): append(offset: entry.offset, timestamp: entry.timestamp, unreadable: count, now: now)
     case .extensions(let passed):
       var encoded = ByteBuffer(capacity: 256)
       for each in passed { each.append(to: &encoded) }
@@ -103,6 +104,14 @@ public struct JournalWriter: ~Copyable {
         append(offset: entry.offset, timestamp: entry.timestamp, extensions: $0, count: passed.count, now: now)
       }
     }
+  }
+
+  /// Notes that the records of so many offsets, from this one on, could not be read.
+  public mutating func append(offset: Int64, timestamp: Int64, unreadable count: Int, now: Int64) {
+    begin(offset, timestamp, now)
+    bytes.append(JournalLayout.unreadable)
+    appendPlace(offset, timestamp)
+    bytes.append(varint: UInt64(clamping: count))
   }
 
   private mutating func begin(_ offset: Int64, _ timestamp: Int64, _ now: Int64) {

@@ -48,7 +48,7 @@ public struct AuditFindings: Sendable, Equatable {
   public var late = 0
   /// Records of the events topic.
   public var events = 0
-  /// Records of the events topic that are no events, and of the journal that cannot be read.
+  /// Records of the events topic that are no events, of the journal that cannot be read, and offsets of batches that cannot be read.
   public var unreadable = 0
   /// Records of the dead letters.
   public var deadLetters = 0

@@ -16,6 +16,8 @@ public struct AuditRules: Sendable {
   public var requests: [Int32: Requests]
   /// The present incarnation of the requests topic, by partition: what the journal says of a former one counts for nothing.
   public var incarnations: [Int32: UInt16] = [:]
+  /// Offsets that workers could not read and passed over, by partition: the dead letters say so, and nothing became of their requests.
+  public var unreadable: [Int32: [Range<Int64>]] = [:]
 
   /// Requests of one partition.
   public struct Requests: Sendable, Hashable {
@@ -53,6 +55,11 @@ public struct AuditRules: Sendable {
 
   /// Whether what the journal says counts: it was read in the present incarnation of the topic.
   func isPresent(_ fact: AuditFact) -> Bool { fact.incarnation >= incarnations[fact.partition] ?? 0 }
+
+  /// Whether workers could not read the record.
+  func isUnreadable(_ record: AuditFact) -> Bool {
+    unreadable[record.partition]?.contains { $0.contains(record.offset) } ?? false
+  }
 
   /// Whether what should follow may still be under way.
   func isYoung(_ time: Int64) -> Bool { time > now - grace }

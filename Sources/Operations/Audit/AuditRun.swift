@@ -84,6 +84,8 @@ final class AuditRun {
 
   func read(_ reader: TopicReader) async throws {
     let facts = FactReader(rules)
+    reader.onUnreadable = { [self] in findings.unreadable += $0.offsets.count }
+    defer { reader.onUnreadable = nil }
     try await reader.read(at: oldest, "the oldest records") { [self] record in
       toldSince = max(toldSince, Timestamp.bounded(record.timestamp) + settings.clockSlack)
     }
@@ -99,6 +101,7 @@ final class AuditRun {
     }
     for (number, partition) in partitions {
       auditRules.incarnations[number] = partition.incarnation
+      auditRules.unreadable[number] = partition.stretches.filter { $0.incarnation >= partition.incarnation }.map(\.offsets)
       findings.unreadable += partition.unreadable
     }
     partitions = [:]

@@ -24,6 +24,8 @@ final class AuditedPartition {
   private let out: (JournalJoin.Outcome) -> Void
   /// The greatest incarnation of the topic that the journal tells of.
   private(set) var incarnation: UInt16 = 0
+  /// Offsets that workers could not read, as the journal says.
+  private(set) var stretches: [(offsets: Range<Int64>, incarnation: UInt16)] = []
   /// Records of the journal that cannot be read.
   private(set) var unreadable = 0
 
@@ -94,7 +96,9 @@ final class AuditedPartition {
     incarnation = max(incarnation, UInt16(truncatingIfNeeded: journal.incarnation))
     let worker = UInt32(truncatingIfNeeded: StableHash.hash(journal.worker))
     let isReadable: Void? = try? journal.forEachEntry(in: value, partition: partition) { entry in
-      if offsets.contains(entry.offset), let note = JournalNote(entry, of: journal, worker: worker, partition, offset) {
+      if case .unreadable(let count) = entry.content {
+        stretches.append((entry.offset..<entry.offset + count, UInt16(truncatingIfNeeded: journal.incarnation)))
+      } else if offsets.contains(entry.offset), let note = JournalNote(entry, of: journal, worker: worker, partition, offset) {
         join.take(note, out)
       }
     }

@@ -30,7 +30,7 @@ extension JournalNote {
       fact.kind = .kept
       fact.revision = judgement.revision.timestamp
     case .page(let page): take(page)
-    case .extensions: return nil
+    case .extensions, .unreadable: return nil
     }
   }
 

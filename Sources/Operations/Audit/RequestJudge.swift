@@ -100,6 +100,7 @@ struct RequestJudge {
     for record in records {
       request.end = max(request.end, record.number)
       if record.flags.contains(.isRedrive) { request.isRedriven = true }
+      if rules.isUnreadable(record) { request.isDead = true }
       if record.offset == record.sourceOffset, record.partition == record.sourcePartition { request.hasFirst = true }
     }
 
@@ -126,7 +127,7 @@ struct RequestJudge {
   private func judgeJournal(
     _ request: Request, _ records: ArraySlice<AuditFact>, _ events: ArraySlice<AuditFact>, _ findings: inout AuditFindings
   ) {
-    for record in records where !rules.isYoung(record.time) {
+    for record in records where !rules.isYoung(record.time) && !rules.isUnreadable(record) {
       let isJournaled = events.contains { fact in
         guard fact.partition == record.partition else { return false }
         return fact.number == record.offset && (fact.kind == .judged || fact.kind == .applied || fact.kind == .kept && !request.isForUser)

@@ -38,6 +38,16 @@ struct JournalSteps {
     try? journal.forEachEntry(in: value, partition: place.position.partition) { entry in
       for request in requests {
         let position = request.source.position
+        if case .unreadable(let count) = entry.content {
+          // It can be read here, and could not where it was to be judged.
+          guard position.offset >= entry.offset, position.offset - entry.offset < count else { continue }
+          self.requests.insert(position)
+          let step = Step(
+            name: Step.unreadable, time: entry.timestamp, topic: place.topic, partition: place.position.partition,
+            offset: place.position.offset, worker: journal.worker)
+          steps.append(Judged(step: step, id: request.id, request: position, identifier: nil, revision: nil))
+          continue
+        }
         guard entry.offset == position.offset, Timestamp.bounded(entry.timestamp) == Timestamp.bounded(position.timestamp) else { continue }
         self.requests.insert(position)
         func step(_ name: String, _ device: String?, _ details: [Step.Detail]) -> Step {
@@ -57,6 +67,7 @@ struct JournalSteps {
         case .extensions(let passed):
           let step = step(Step.extensions, nil, passed.map(Step.Detail.init))
           steps.append(Judged(step: step, id: request.id, request: position, identifier: nil, revision: nil))
+        case .unreadable: break
         }
       }
     }

@@ -101,7 +101,7 @@ extension RequestSearch {
         switch entry.content {
         case .request(let judgement): take(judgement, nil)
         case .page(let page): for device in page.devices { take(device.judgement, device.token.text) }
-        case .extensions: break
+        case .extensions, .unreadable: break
         }
       }
     }

@@ -212,6 +212,7 @@ public struct Timeline: Sendable {
     if explanation.steps.contains(where: { $0.type == .unregistered }) { return .unregistered }
     if let filtered { return .filtered([filtered.detail("reason"), filtered.detail("detail")].compactMap { $0 }.joined(separator: ": ")) }
     if let step = explanation.steps.last(where: { $0.name == Step.deadLetter }) { return .dead(step.detail("reason") ?? "no reason given") }
+    if explanation.steps.contains(where: { $0.name == Step.unreadable }) { return .dead(DeadLetter.unreadable) }
     // Its first record is gone, and what became of it, too.
     let isFirstGone = requests.allSatisfy { $0.origin != nil }
     return isFirstGone && explanation.steps.contains { $0.name == Step.applied } ? .ended : .unprocessed
@@ -266,6 +267,7 @@ extension Step {
   static let leftOut = "left out"
   static let extensions = "extensions"
   static let applied = "applied before"
+  static let unreadable = "passed over as unreadable"
 
   /// Whether it says how it stands with a device, or with the request.
   fileprivate var isOutcome: Bool { type != nil || [Self.queued, Self.scheduled, Self.leftOut, Self.replaced].contains(name) }

@@ -22,6 +22,8 @@ public final class TopicReader {
   private let silenceMilliseconds: Int
   /// Told at most once a second while something is read, and not at all when that takes less than half a second.
   public var onProgress: ((ReadingProgress) -> Void)?
+  /// Told of stretches that cannot be read, which are passed over.
+  public var onUnreadable: ((UnreadableStretch) -> Void)?
 
   /// What waits in memory and what a request for one partition may bring: much less than for a worker, whose lane must not wait.
   ///
@@ -78,7 +80,7 @@ public final class TopicReader {
     guard !stretches.isEmpty else { return }
     let reading = Reading(on: loop, stretches, what, silenceMilliseconds, onProgress, body)
     (reading.pace, reading.isEnough, reading.mustBeThere) = (pace, isEnough, mustBeThere)
-    reading.tellsSilence = isCompacted
+    (reading.tellsSilence, reading.onUnreadable) = (isCompacted, onUnreadable)
     defer { reading.close() }
     var options = Consumer.Options()
     // Transactions leave offsets without a record, at the very end too.
@@ -168,6 +170,7 @@ private final class Reading: ConsumerHandler {
   /// Whether `untilEnd` returns once when nothing has come for ten seconds.
   var tellsSilence = false
   private(set) var isSilent = false
+  var onUnreadable: ((UnreadableStretch) -> Void)?
 
   init(
     on loop: EventLoop, _ stretches: [TopicStretch], _ what: String, _ silence: Int, _ onProgress: ((ReadingProgress) -> Void)?,
@@ -212,6 +215,8 @@ private final class Reading: ConsumerHandler {
 
   private var read: Int64 { parts.reduce(0) { sum, part in sum + (part.map { $0.position - $0.offsets.lowerBound } ?? 0) } }
 
+  private var total: Int64 { wanted.values.reduce(0) { $0 + Int64($1.count) } }
+
   private func tick() {
     if outcome == nil, isEnough() { return end(nil) }
     let read = read
@@ -226,7 +231,7 @@ private final class Reading: ConsumerHandler {
         complaint ?? KafkaError(.timedOut, "read \(missing.map(\.description) ?? what)", message: "no record came for \(silence / 1_000) s")
       )
     } else if outcome == nil {
-      onProgress?(ReadingProgress(what: "reading \(what)", read: read, total: wanted.values.reduce(0) { $0 + Int64($1.count) }))
+      onProgress?(ReadingProgress(what: "reading \(what)", read: read, total: total))
     }
   }
 
@@ -255,6 +260,20 @@ private final class Reading: ConsumerHandler {
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
     advance(partition.index, to: offset)
     rest()
+  }
+
+  func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
+    let index = stretch.partition.index
+    guard outcome == nil, parts.indices.contains(index), let part = parts[index], !part.isDone else { return true }
+    let offsets = stretch.offsets.clamped(to: part.offsets)
+    if !offsets.isEmpty {
+      onUnreadable?(UnreadableStretch(partition: stretch.partition, offsets: offsets, error: stretch.error))
+      let place = "offsets \(offsets.lowerBound) to \(offsets.upperBound - 1) of \(part.partition)"
+      onProgress?(ReadingProgress(what: "\(place) cannot be read (\(stretch.error.name)) and are passed over", read: read, total: total))
+    }
+    advance(index, to: stretch.offsets.upperBound)
+    rest()
+    return true
   }
 
   /// What is written behind the end meanwhile need not come, and what runs ahead waits.

@@ -24,6 +24,9 @@ final class Intake {
   private var backlog: [(batch: RecordBatch, next: Int)] = []
   /// Ends of partitions that were reached behind the records of the backlog, by the partitions' indexes.
   private var ends: [Int: (partition: AssignedPartition, offset: Int64)] = [:]
+  /// Batches that cannot be read, behind the records of the backlog. Their partitions stand still until they are begun.
+  private var stretches: [UnreadableStretch] = []
+  private let unreadable: UnreadableStretches
 
   private struct Partition {
     var isRegistry = false
@@ -36,8 +39,7 @@ final class Intake {
 
   init(
     _ settings: TransformSettings, state: LaneState, checkpoints: Checkpoints, crashes: CrashLoopDetector, pipeline: Pipeline,
-    journal: Journal,
-    logger: Logger
+    journal: Journal, unreadable: UnreadableStretches, logger: Logger
   ) {
     self.settings = settings
     self.state = state
@@ -45,6 +47,7 @@ final class Intake {
     self.crashes = crashes
     self.pipeline = pipeline
     self.journal = journal
+    self.unreadable = unreadable
     self.logger = logger
   }
 
@@ -56,7 +59,7 @@ final class Intake {
 
   /// The consumer is being closed: what waits is left to the next owner.
   func detach() {
-    (backlog, ends) = ([], [:])
+    (backlog, ends, stretches) = ([], [:], [])
     groups.giveUp()
     (consumer, committer) = (nil, nil)
     restTurn()
@@ -64,7 +67,7 @@ final class Intake {
 
   /// Nothing more is begun.
   func discard() {
-    (backlog, ends) = ([], [:])
+    (backlog, ends, stretches) = ([], [:], [])
     groups.giveUp()
     restTurn()
     hold()
@@ -208,6 +211,7 @@ final class Intake {
   func madeRoom() {
     guard let committer else { return restTurn() }
     if backlog.isEmpty {
+      takeStretches()
       // A partition's end is told together with its last batch, before that is finished.
       if groups.isNeeded, pipeline.isIdle, mayBeginGroup { endSuspicions() }
       return restTurn()
@@ -244,11 +248,42 @@ final class Intake {
   /// A record that waits in the backlog lies below its partition's end and is not begun yet: the ends are taken after all of them.
   private func takeEnds() {
     guard backlog.isEmpty, let committer else { return }
+    takeStretches()
     // Records of a partition that is leaving were not begun.
     for (index, end) in ends where !partitions[index].isLeaving {
       committer.reachedEnd(of: end.partition, at: end.offset, timestamp: checkpoints.reachedEnd(index, at: end.offset))
     }
     ends = [:]
+  }
+
+  /// A batch of a partition cannot be read.
+  func foundUnreadable(_ stretch: UnreadableStretch) {
+    stretches.append(stretch)
+    takeStretches()
+  }
+
+  /// Begins batches that cannot be read, once all records before them are begun, and has their partitions go on.
+  private func takeStretches() {
+    guard backlog.isEmpty, let consumer, let committer else { return }
+    let waiting = stretches
+    stretches = []
+    for stretch in waiting where !partitions[stretch.partition.index].isLeaving {
+      let index = stretch.partition.index
+      // What lies below the marker was applied when it could be read.
+      guard let rest = stretch.from(checkpoints.table.wanted(index)?.offset ?? 0) else {
+        _ = checkpoints.reachedEnd(index, at: stretch.offsets.upperBound)
+        consumer.skip(stretch)
+        continue
+      }
+      switch committer.begin(rest) {
+      case .full: stretches.append(stretch)
+      case .begun(let ticket):
+        _ = checkpoints.reachedEnd(index, at: rest.offsets.upperBound)
+        unreadable.take(rest, ticket, incarnation: partitions[index].incarnation)
+        consumer.skip(stretch)
+      case .ignored: consumer.skip(stretch)
+      }
+    }
   }
 
   // MARK: Groups

@@ -87,6 +87,13 @@ final class Journal {
     written(journal)
   }
 
+  /// Notes that so many offsets have no readable record.
+  func append(_ source: JournalSource, unreadable count: Int) {
+    let journal = journal(source)
+    journal.append(source.place, unreadable: count, now: loop.wallMilliseconds())
+    written(journal)
+  }
+
   /// All other outcomes of a request are durable: its ticket goes back when Kafka has what the journal says of it.
   func finish(_ ticket: RecordTicket, _ source: JournalSource) {
     if journal(source).wait(ticket) { owner?.journaled([ticket]) }
@@ -207,6 +214,10 @@ struct JournalSource {
   let partition: Int32
   let incarnation: UInt32
   let place: JournalPlace
+
+  init(partition: Int32, incarnation: UInt32, place: JournalPlace) {
+    (self.partition, self.incarnation, self.place) = (partition, incarnation, place)
+  }
 
   init(_ record: RecordView, incarnation: UInt32) {
     partition = record.partition

@@ -14,6 +14,7 @@ enum OutcomePurpose {
   case letterEvent(Flow.Slot)
   case eviction(Int)
   case journal(UInt32)
+  case unreadable(UInt32)
 
   init?(opaque: UInt64) {
     switch opaque >> 32 {
@@ -22,6 +23,7 @@ enum OutcomePurpose {
     case 3: self = .journal(UInt32(truncatingIfNeeded: opaque))
     case 4: self = .letter(Flow.Slot(truncatingIfNeeded: opaque))
     case 5: self = .letterEvent(Flow.Slot(truncatingIfNeeded: opaque))
+    case 6: self = .unreadable(UInt32(truncatingIfNeeded: opaque))
     default: return nil
     }
   }
@@ -34,6 +36,7 @@ enum OutcomePurpose {
     case .journal(let number): 3 << 32 | UInt64(number)
     case .letter(let slot): 4 << 32 | UInt64(UInt32(bitPattern: slot))
     case .letterEvent(let slot): 5 << 32 | UInt64(UInt32(bitPattern: slot))
+    case .unreadable(let number): 6 << 32 | UInt64(number)
     }
   }
 }

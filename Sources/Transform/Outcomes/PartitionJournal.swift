@@ -57,6 +57,11 @@ final class PartitionJournal {
     writer.append(offset: place.offset, timestamp: place.timestamp, extensions: extensions, count: count, now: now)
   }
 
+  /// Notes that the records of so many offsets could not be read.
+  func append(_ place: JournalPlace, unreadable count: Int, now: Int64) {
+    writer.append(offset: place.offset, timestamp: place.timestamp, unreadable: count, now: now)
+  }
+
   /// The requests that come are those of a topic that was made again so often: its entries have records of their own.
   ///
   /// - Returns: whether a record was sealed.

@@ -20,6 +20,7 @@ final class RebuildCore: ConsumerHandler {
   private let pipeline: Pipeline
   private let applications: ApplicationsReader
   private let isDryRun: Bool
+  private let logger: Logger
   private var consumer: Consumer?
   private var tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
@@ -73,6 +74,7 @@ final class RebuildCore: ConsumerHandler {
     self.loop = loop
     self.settings = settings
     self.isDryRun = isDryRun
+    self.logger = logger
     report.isDryRun = isDryRun
     shards = Shards(on: loop, settings.store, clientName: "carillon-rebuild", isRebuilding: true)
     markers = Markers(shards)
@@ -373,6 +375,19 @@ final class RebuildCore: ConsumerHandler {
     report.endings += 1
     guard !isDryRun else { return }
     endings.append(Ending(time: record.timestamp, device: device, revision: revision, id: id))
+  }
+
+  func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
+    guard let name = names[stretch.partition.index] else { return true }
+    report.unreadable += stretch.offsets.count
+    logger.warning(
+      "records cannot be read and are passed over",
+      ["partition": "\(name)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1, "error": "\(stretch.error)"])
+    // A marker there has no timestamp, so that no worker begins to read inside of it.
+    let last = stretch.offsets.upperBound - 1
+    if step.take(stretch.partition.index, offset: last, timestamp: .min) { lastTimestamps[name] = (last, -1) }
+    advance()
+    return true
   }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {

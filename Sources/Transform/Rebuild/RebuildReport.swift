@@ -31,6 +31,8 @@ public struct RebuildReport: Sendable {
   public internal(set) var requests = 0
   /// Events that ended a notification in a mailbox.
   public internal(set) var endings = 0
+  /// Offsets of batches that cannot be read.
+  public internal(set) var unreadable = 0
   /// Whether nothing was written.
   public var isDryRun = false
 }

@@ -24,6 +24,8 @@ struct TopicIncarnations {
   mutating func take(_ partition: Int32, headers: [(name: String, value: String)], _ value: UnsafeRawBufferPointer) {
     guard let journal = try? JournalRecord(headers: headers, value: value) else { return }
     try? journal.forEachEntry(in: value, partition: partition) { entry in
+      // No record there has its timestamp.
+      if case .unreadable = entry.content { return }
       let known = lastRequests[partition]
       guard known.map({ ($0.incarnation, $0.offset) < (journal.incarnation, entry.offset) }) ?? true else { return }
       lastRequests[partition] = Request(incarnation: journal.incarnation, offset: entry.offset, timestamp: entry.timestamp)

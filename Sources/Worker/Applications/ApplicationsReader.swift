@@ -229,6 +229,11 @@ public final class ApplicationsReader {
       reader?.reachedEnd(at: offset)
     }
 
+    func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
+      reader?.foundUnreadable(stretch)
+      return true
+    }
+
     func consumerAssigned(_ partitions: [AssignedPartition]) {}
 
     func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) {
@@ -246,6 +251,15 @@ public final class ApplicationsReader {
       position = record.offset + 1
     }
     readingWent()
+  }
+
+  private func foundUnreadable(_ stretch: UnreadableStretch) {
+    logger.error(
+      "records of the applications cannot be read and count for nothing: stop and start these applications again",
+      [
+        "topic": topic, "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1, "error": "\(stretch.error)",
+      ])
+    reachedEnd(at: stretch.offsets.upperBound)
   }
 
   private func reachedEnd(at offset: Int64) {

@@ -1,0 +1,82 @@
+import CRdKafka
+import EventLoop
+
+/// Batches that librdkafka cannot read: their partition stands still until it is known where they end, and is read from there.
+extension Consumer {
+  /// A search, and where it began.
+  struct Search {
+    let search: UnreadableSearch
+    let generation: UInt32
+  }
+
+  private static let lookMilliseconds = 20
+  private static let retryMilliseconds = 1_000
+
+  /// librdkafka cannot read the batch that begins at this offset, and would try it again and again.
+  func foundUnreadable(_ index: Int, batch: Int64) {
+    guard searches[index] == nil else { return }
+    let partition = partitions[index]
+    if !partition.isPaused { pauseFetching(index) }
+    partitions[index].isSearched = true
+    let known = [partition.position.next, partition.startOffset ?? -1].filter { $0 >= 0 }.max()
+    searches[index] = Search(
+      search: UnreadableSearch(partition.topicPartition, from: known ?? batch, configuration), generation: partition.generation)
+    let timer = searchTimer ?? Timer(on: loop) { [unowned self] in takeFindings() }
+    searchTimer = timer
+    timer.start(after: Self.lookMilliseconds, repeating: Self.lookMilliseconds)
+  }
+
+  private func takeFindings() {
+    for (index, each) in searches {
+      guard let finding = each.search.finding else { continue }
+      searches[index] = nil
+      guard state == .open, partitions[index].state == .owned, partitions[index].generation == each.generation else { continue }
+      switch finding {
+      case .readable: goOn(index)
+      case .failed(let error):
+        handler?.consumerFailed(error)
+        // librdkafka tells of the batch again.
+        goOn(index)
+      case .unreadable(let offsets, let error):
+        let stretch = UnreadableStretch(partition: partitions.assigned(index), offsets: offsets, error: error)
+        if handler?.consumerFoundUnreadable(stretch) != false { skip(stretch) }
+      }
+    }
+    if searches.isEmpty { searchTimer?.stop() }
+  }
+
+  /// Reads on behind a stretch that nobody can read; nothing happens when its assignment is over.
+  public func skip(_ stretch: UnreadableStretch) {
+    loop.preconditionOnLoop()
+    let index = stretch.partition.index
+    guard state == .open, partitions.all.indices.contains(index), partitions[index].state == .owned, partitions[index].isSearched,
+      partitions[index].generation == stretch.partition.generation
+    else { return }
+    partitions.seek(index, to: stretch.offsets.upperBound)
+    partitions[index].position.give(stretch.offsets.upperBound - 1, at: -1, isAppendTime: false)
+    goOn(index)
+  }
+
+  private func goOn(_ index: Int) {
+    partitions[index].isSearched = false
+    if !partitions[index].isPaused { resumeFetching(index) }
+  }
+
+  /// The partitions are going: nothing need be known of them any more.
+  func endSearches(_ indexes: [Int]) {
+    for index in indexes where partitions[index].isSearched {
+      searches.removeValue(forKey: index)?.search.stop()
+      goOn(index)
+    }
+  }
+
+  private func pauseFetching(_ index: Int) {
+    let list = PartitionList([partitions[index].topicPartition])
+    rd_kafka_pause_partitions(client.pointer, list.pointer)
+  }
+
+  private func resumeFetching(_ index: Int) {
+    let list = PartitionList([partitions[index].topicPartition])
+    rd_kafka_resume_partitions(client.pointer, list.pointer)
+  }
+}

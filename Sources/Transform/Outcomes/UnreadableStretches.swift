@@ -1,0 +1,111 @@
+import EventLoop
+import Kafka
+import Notifications
+import Worker
+
+/// Whom the unreadable stretches tell.
+protocol UnreadableStretchesOwner: AnyObject {
+  /// All that is said of a stretch of `devices` is durable.
+  func finished(_ ticket: RecordTicket)
+}
+
+/// Says of batches that nobody can read where they lie: in a dead letter, in the journal, in the log. Loop-confined.
+///
+/// A stretch counts as one record in flight until its letter and its entry of the journal are durable. Nothing of its bytes is kept.
+final class UnreadableStretches {
+  /// A stretch whose letter is not in Kafka yet.
+  private struct Open {
+    let stretch: UnreadableStretch
+    let ticket: RecordTicket
+    let incarnation: UInt32
+    var isSent = false
+  }
+
+  private let loop: EventLoop
+  private let topics: Topics
+  private let producer: Producer
+  private let deadLetters: ProducerTopic
+  private let journal: Journal
+  private let logger: Logger
+  private let metrics: TransformMetrics
+  private let headers = RecordHeaders()
+  private let timer: Timer
+  private var open: [UInt32: Open] = [:]
+  private var lastNumber: UInt32 = 0
+  weak var owner: (any UnreadableStretchesOwner)?
+
+  /// How soon a letter is sent again that Kafka has not taken, in milliseconds.
+  private static let retryMilliseconds = 1_000
+
+  init(
+    on loop: EventLoop, _ settings: TransformSettings, producer: Producer, journal: Journal, logger: Logger, metrics: TransformMetrics
+  ) throws(KafkaError) {
+    (self.loop, topics, self.producer, self.journal) = (loop, settings.topics, producer, journal)
+    (self.logger, self.metrics) = (logger, metrics)
+    deadLetters = try producer.topic(settings.topics.deadLetters)
+    timer = Timer(on: loop)
+    timer.handler = { [unowned self] in send() }
+  }
+
+  /// Whether Kafka has all letters.
+  var isEmpty: Bool { open.isEmpty }
+
+  /// A stretch was found, and is begun.
+  func take(_ stretch: UnreadableStretch, _ ticket: RecordTicket, incarnation: UInt32) {
+    let partition = stretch.partition.topicPartition
+    logger.error(
+      "records cannot be read and are passed over: a dead letter says where they lie",
+      [
+        "partition": "\(partition)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1,
+        "error": "\(stretch.error.message) (\(stretch.error.name))",
+      ])
+    metrics.unreadableOffsets.increment(by: stretch.offsets.count)
+    lastNumber &+= 1
+    open[lastNumber] = Open(stretch: stretch, ticket: ticket, incarnation: incarnation)
+    send()
+  }
+
+  private func send() {
+    for (number, each) in open where !each.isSent {
+      let letter = DeadLetter(
+        unreadable: "\(each.stretch.error.message) (\(each.stretch.error.name))", each.stretch.offsets,
+        of: each.stretch.partition.topicPartition.topic, partition: each.stretch.partition.topicPartition.partition)
+      letter.forEachHeader { header, value in headers.append(header.name, value) }
+      let outcome = producer.produce(
+        deadLetters, key: nil, value: nil, headers: headers, opaque: OutcomePurpose.unreadable(number).opaque)
+      if case .taken = outcome {
+        open[number]?.isSent = true
+        metrics.deadLettered(letter.reason)
+      } else {
+        headers.removeAll()
+        timer.start(noLaterThan: Self.retryMilliseconds)
+      }
+    }
+  }
+
+  /// A letter is in Kafka, or is not.
+  func reported(_ number: UInt32, failure: KafkaError.Code?) {
+    guard let each = open[number] else { return }
+    guard failure == nil else {
+      open[number]?.isSent = false
+      return timer.start(noLaterThan: Self.retryMilliseconds)
+    }
+    open[number] = nil
+    let partition = each.stretch.partition.topicPartition
+    guard partition.topic == topics.requests else {
+      owner?.finished(each.ticket)
+      return
+    }
+    let source = JournalSource(
+      partition: partition.partition, incarnation: each.incarnation,
+      place: JournalPlace(offset: each.stretch.offsets.lowerBound, timestamp: loop.wallMilliseconds()))
+    journal.append(source, unreadable: each.stretch.offsets.count)
+    journal.finish(each.ticket, source)
+  }
+
+  func close() {
+    timer.close()
+    open = [:]
+    owner = nil
+  }
+}
