@@ -155,6 +155,7 @@ import Testing
     for letter in [
       DeadLetter(Rejection(.badTopic, field: "apns-topic", rule: "A rule."), source: source),
       DeadLetter(poison: "the worker went down", tries: 5, source: source),
+      DeadLetter(unreadable: "no checksum fits", 42..<50, of: "notifications.requests", partition: 3),
     ] {
       var headers: [(name: String, value: String)] = []
       letter.forEachHeader { headers.append(($0.rawValue, $1.text)) }

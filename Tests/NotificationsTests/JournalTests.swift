@@ -99,6 +99,11 @@ import Testing
       ], "81" + "0000" + "01" + "20" + String(repeating: "ab", count: 32) + "05" + "01" + "c16611390181d05f"
     ),
     (
+      "offsets that could not be read, and the next request",
+      [JournalEntry(offset: 1000, timestamp: time, content: .unreadable(300)), kept(1300, time)],
+      "83" + "0000" + "ac02" + "0f" + "d804" + "0100"
+    ),
+    (
       "the extensions that a request has passed, and its verdict",
       [
         JournalEntry(
@@ -191,6 +196,10 @@ import Testing
     #expect(fault(Self.headers, Array(bytes.dropLast())) == "entry")
     #expect(fault(Self.headers, bytes + [0x40, 0, 0]) == "entry", "a flag that is not known yet")
     #expect(fault(Self.headers, bytes + [0x0D, 0, 0]) == "entry", "a verdict that is not known yet")
+    #expect(fault(Self.headers, bytes + [0x83, 0, 0, 0]) == "entry", "no offset could not be read")
+    #expect(
+      fault(Self.headers, bytes + [0x83, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]) == "entry",
+      "more offsets than there are")
     #expect(fault(Self.headers, bytes + [0x81, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F]) == "entry", "more devices than there are bytes")
   }
 

@@ -56,6 +56,13 @@ import Worker
       try await kafka.publish(records, to: topics.journal)
     }
 
+    /// The journal says that workers could not read these requests of the first partition.
+    func journalUnreadable(_ offsets: Range<Int64>) async throws {
+      var writer = JournalWriter(partition: 0, incarnation: 0)
+      writer.append(offset: offsets.lowerBound, timestamp: 1, unreadable: offsets.count, now: WallClock.milliseconds())
+      try await kafka.publish([record(writer, 0, 0)], to: topics.journal)
+    }
+
     private func record(_ writer: borrowing JournalWriter, _ partition: Int32, _ incarnation: Int) -> TestRecord {
       var record = TestRecord(
         nil, headers: [.init("layout", "1"), .init("worker", "w"), .init("incarnation", String(incarnation))], partition: partition)
@@ -109,6 +116,28 @@ import Worker
       try await kafka.publish([event], to: cluster.topics.events)
       let findings = try await cluster.audit()
       #expect(findings.counts == [:] && findings.outcomes == [.pending: 2, .rejected: 1])
+    }
+  }
+
+  @Test func `requests that workers could not read are dead and not lost`() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka, requests: 40)
+      try await cluster.journal(cluster.requests.filter { $0.partition == 1 || !(5..<12).contains($0.offset ?? 0) })
+      try await cluster.journalUnreadable(5..<11)
+      let findings = try await cluster.audit()
+      #expect(findings.counts == [.lost: 1] && findings.outcomes == [.pending: 33, .dead: 6, .lost: 1])
+    }
+  }
+
+  @Test(.enabled(if: BombWriter.isPossible, "bombs need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+  func `what the audit itself cannot read is counted as unreadable`() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka, requests: 4)
+      try await BombWriter.write(to: cluster.topics.requests, on: kafka)
+      try await cluster.journal(cluster.requests)
+      try await cluster.journalUnreadable(2..<5)
+      let findings = try await cluster.audit()
+      #expect(findings.counts == [:] && findings.outcomes == [.pending: 4] && findings.unreadable == 3)
     }
   }
 

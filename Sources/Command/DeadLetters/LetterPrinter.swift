@@ -78,6 +78,7 @@ struct LetterPrinter {
     add("error", dead.error)
     members.append(.init(key: "tries", value: .integer(Int64(dead.tries))))
     members.append(.init(key: "source", value: json(dead.source)))
+    if let last = dead.last { members.append(.init(key: "last", value: .integer(last))) }
     if facts.hasOrigin { members.append(.init(key: "first", value: json(facts.first))) }
     add("apnsId", facts.id.description)
     add("application", facts.application?.text)
@@ -116,7 +117,11 @@ struct LetterPrinter {
     add("rule", dead.rule)
     add("error", dead.error)
     add("tries", String(dead.tries))
-    add("source", "\(place(dead.source)) at \(Timestamp.text(dead.source.position.timestamp))")
+    if let last = dead.last {
+      add("source", "\(place(dead.source)) to \(last)")
+    } else {
+      add("source", "\(place(dead.source)) at \(Timestamp.text(dead.source.position.timestamp))")
+    }
     if facts.hasOrigin { add("first", "\(place(facts.first)) at \(Timestamp.text(facts.first.position.timestamp))") }
     add("apns-id", facts.id.description + (facts.isDerivedID ? " (derived from where the request lies)" : ""))
     add("application", facts.application?.text)

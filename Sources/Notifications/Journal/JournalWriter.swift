@@ -96,7 +96,7 @@ public struct JournalWriter: ~Copyable {
         var token = page.devices[number].token.text
         token.withUTF8 { then(UnsafeRawBufferPointer($0), page.devices[number].judgement) }
       }
-    case .unreadable(let count): append(offset: entry.offset, timestamp: entry.timestamp, unreadable: count, now: now)
+    case .unreadable(let count): append(offset: entry.offset, timestamp: entry.timestamp, unreadable: Int(clamping: count), now: now)
     case .extensions(let passed):
       var encoded = ByteBuffer(capacity: 256)
       for each in passed { each.append(to: &encoded) }
