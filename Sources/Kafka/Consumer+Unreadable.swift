@@ -52,12 +52,36 @@ extension Consumer {
     guard state == .open, partitions.all.indices.contains(index), partitions[index].state == .owned, partitions[index].isSearched,
       partitions[index].generation == stretch.partition.generation
     else { return }
-    partitions.seek(index, to: stretch.offsets.upperBound)
     partitions[index].position.give(stretch.offsets.upperBound - 1, at: -1, isAppendTime: false)
-    goOn(index)
+    if options.group == nil {
+      goOn(index)
+    } else {
+      partitions.seek(index, to: stretch.offsets.upperBound)
+      endSearch(index)
+    }
   }
 
+  /// Reads on from the first offset that was not given.
+  ///
+  /// - Note: librdkafka 2.0.2 may look for the next batch at a wrong place behind one with a wrong checksum, find an offset there that the log
+  ///   does not have, and stop reading where `auto.offset.reset` is `error`. A seek does not begin again what has stopped, an assignment does.
   private func goOn(_ index: Int) {
+    guard options.group == nil else { return endSearch(index) }
+    partitions[index].isSearched = false
+    resumeFetching(index)
+    let partition = partitions[index]
+    let offset = [partition.position.next, partition.startOffset ?? -1].filter { $0 >= 0 }.max()
+    let list = PartitionList(capacity: 1)
+    list.add(partition.topicPartition, offset: offset ?? Int64(RD_KAFKA_OFFSET_BEGINNING))
+    report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "stop \(partition.topicPartition)"))
+    report(
+      read([partition.topicPartition]) {
+        .of(rd_kafka_incremental_assign(client.pointer, list.pointer), "go on with \(partition.topicPartition)")
+      })
+    if partition.isPaused { pauseFetching(index) }
+  }
+
+  private func endSearch(_ index: Int) {
     partitions[index].isSearched = false
     if !partitions[index].isPaused { resumeFetching(index) }
   }
@@ -66,7 +90,7 @@ extension Consumer {
   func endSearches(_ indexes: [Int]) {
     for index in indexes where partitions[index].isSearched {
       searches.removeValue(forKey: index)?.search.stop()
-      goOn(index)
+      endSearch(index)
     }
   }
 

@@ -254,7 +254,10 @@ public final class Consumer {
   private func take(_ message: UnsafeMutablePointer<rd_kafka_message_t>) {
     let index = partitions.index(topic: message.pointee.rkt, partition: message.pointee.partition)
     guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return takeError(message, index) }
-    guard index >= 0, partitions[index].state == .owned, state == .open else { return rd_kafka_message_destroy(message) }
+    // Behind a batch that cannot be read librdkafka may go anywhere.
+    guard index >= 0, partitions[index].state == .owned, !partitions[index].isSearched, state == .open else {
+      return rd_kafka_message_destroy(message)
+    }
     let offset = message.pointee.offset
     var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
     let timestamp = rd_kafka_message_timestamp(message, &kind)
@@ -275,7 +278,9 @@ public final class Consumer {
     defer { rd_kafka_message_destroy(message) }
     if message.pointee.err == RD_KAFKA_RESP_ERR__PARTITION_EOF {
       // Told after the batch, which it does not cut short.
-      if index >= 0, partitions[index].state == .owned { reachedEnds.append((partitions.assigned(index), message.pointee.offset)) }
+      if index >= 0, partitions[index].state == .owned, !partitions[index].isSearched {
+        reachedEnds.append((partitions.assigned(index), message.pointee.offset))
+      }
     } else {
       deliver()
       let place =
@@ -284,7 +289,7 @@ public final class Consumer {
       let error = KafkaError(message.pointee.err, "consume\(place)", message: text)
       if error.isOfBytes, index >= 0, partitions[index].state == .owned, state == .open {
         foundUnreadable(index, batch: message.pointee.offset)
-      } else {
+      } else if index < 0 || !partitions[index].isSearched {
         handler?.consumerFailed(error)
       }
     }

@@ -17,6 +17,15 @@ import Testing
       return all.records
     }
 
+    func readWhatMustBeThere(
+      _ stretches: [TopicStretch], _ kafka: KafkaFixture
+    ) async throws -> (offsets: [Int64], unreadable: [Range<Int64>]) {
+      let (reader, all) = (TopicReader(on: loop, kafka.configuration), Records())
+      reader.onUnreadable = { all.unreadable.append($0.offsets) }
+      try await reader.read(stretches, "records", in: nil, mustBeThere: true) { all.records.append(TestRecord($0)) }
+      return (all.records.compactMap(\.offset), all.unreadable)
+    }
+
     func read(at places: [(partition: TopicPartition, offset: Int64)], _ kafka: KafkaFixture) async throws -> [TestRecord] {
       let (reader, all) = (TopicReader(on: loop, kafka.configuration), Records())
       try await reader.read(at: places, "records") { all.records.append(TestRecord($0)) }
@@ -44,7 +53,10 @@ import Testing
     }
   }
 
-  private final class Records { var records: [TestRecord] = [] }
+  private final class Records {
+    var records: [TestRecord] = []
+    var unreadable: [Range<Int64>] = []
+  }
 
   private final class Order: ReadingPace {
     private var hasEnded = false
@@ -74,6 +86,17 @@ import Testing
       #expect(stretches.map(\.offsets) == [0..<7])
       #expect(try await Lane(kafka.loop).read(stretches, kafka).map(\.offset) == [0, 1, 2])
       #expect(try await Lane(kafka.loop).read([TopicStretch(TopicPartition(topic, 0), 3, 7)], kafka).isEmpty)
+    }
+  }
+
+  @Test(.enabled(if: BombWriter.isPossible, "bombs need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
+  func `what cannot be read is told and passed over, also of records that must be there`() async throws {
+    try await KafkaFixture.with { kafka in
+      let topic = try await kafka.topic("stretches", partitions: 1)
+      try await kafka.publish(records(5, partitions: 1), to: topic)
+      for _ in 0..<3 { try await BombWriter.write(to: topic, records: 2, on: kafka) }
+      let found = try await Lane(kafka.loop).readWhatMustBeThere(try await kafka.admin.stretches(of: topic), kafka)
+      #expect(found.offsets == [0, 1, 2, 3, 4] && found.unreadable == [5..<7, 7..<9, 9..<11])
     }
   }
 
