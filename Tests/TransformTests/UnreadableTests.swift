@@ -12,7 +12,7 @@ import Worker
 @Suite(.enabled(if: BombWriter.isPossible, "bombs need CARILLON_TEST_KAFKA and CARILLON_TEST_PYTHON"))
 struct UnreadableTests {
   @Test func `a batch that cannot be decompressed goes to the dead letters as a range, and its partition goes on`() async throws {
-    try await TransformFixture.with(isReal: true) { lane in
+    try await TransformFixture.with(real: { _ in [:] }) { lane in
       try await lane.request("user:nobody", count: 2)
       try await BombWriter.write(to: lane.topics.requests, on: lane.kafka)
       try await lane.request("user:nobody", count: 2)
@@ -29,7 +29,7 @@ struct UnreadableTests {
   }
 
   @Test func `nobody begins inside of what was passed over`() async throws {
-    try await TransformFixture.with(isReal: true) { lane in
+    try await TransformFixture.with(real: { _ in [:] }) { lane in
       try await lane.request("user:nobody")
       try await BombWriter.write(to: lane.topics.requests, on: lane.kafka)
       await lane.eventually("it is passed over and committed") { try await lane.committed(lane.topics.requests) == 4 }
@@ -51,7 +51,7 @@ struct UnreadableTests {
         try await BombWriter.write(to: lane.topics.devices, on: lane.kafka)
         try await lane.publishRegistrations([token], for: "ada")
         try await BombWriter.write(to: lane.topics.devices, on: lane.kafka)
-      }, isReal: true
+      }, real: { _ in [:] }
     ) { lane in
       try await lane.request("user:ada")
       await lane.eventually("the request waits in the mailbox") { try await lane.waiting(token) == 1 }
