@@ -87,7 +87,8 @@ enum DeadLetterSettings {
       case .ofLetter(let name):
         throw UsageError(.contradiction, "\(PrintedText.echo(name.text)) is the dead letter's own, and is taken off anyway")
       case .origin: throw UsageError(.contradiction, "carillon-origin is the cluster's to write: --unset takes off one that is none")
-      case .setAndRemoved(let name): throw UsageError(.contradiction, "--set and --unset cannot both be about \(PrintedText.echo(name.text))")
+      case .setAndRemoved(let name):
+        throw UsageError(.contradiction, "--set and --unset cannot both be about \(PrintedText.echo(name.text))")
       case .otherRequest(let name):
         throw UsageError(
           .contradiction, "with another \(name) it is another request: add --as-new, and it keeps nothing of its first place")

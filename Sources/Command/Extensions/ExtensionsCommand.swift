@@ -70,7 +70,8 @@ enum ExtensionsCommand {
     }
     guard let chain = extensions.chain(application: StableHash.hash(values[app])) else {
       throw Failure(
-        .answerIsNo, "no extension is called: the file has none for \(PrintedText.echo(values[app].text)) in the place \(values[place].rawValue)"
+        .answerIsNo,
+        "no extension is called: the file has none for \(PrintedText.echo(values[app].text)) in the place \(values[place].rawValue)"
       )
     }
     let attempt = await ExtensionAttempt(

@@ -18,7 +18,8 @@ enum TransformCommand {
     let extensions = try await ExtensionsInForce(values, role.logger, role.metrics)
     let turns = CrashLoopTurns()
     let code = try await role.run(
-      place, writing: place.topics.writtenByTransform, settings: SharedSettings.transform(values, extensions.source), reload: extensions.reload
+      place, writing: place.topics.writtenByTransform, settings: SharedSettings.transform(values, extensions.source),
+      reload: extensions.reload
     ) { process, number, _ in
       let metrics = TransformMetrics(process.metrics, lane: "transform-\(number)")
       return LaneHost("transform-\(number)", logger: process.logger, health: process.health, failures: process.laneFailures) { lane in
