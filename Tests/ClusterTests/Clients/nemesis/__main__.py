@@ -72,7 +72,7 @@ local least, sum = {}, 0
 for _, key in ipairs(redis.call('KEYS', 'k{*')) do
   local all = redis.call('HGETALL', key)
   for i = 1, #all, 2 do
-    if string.match(all[i], '^q%d+$') then
+    if string.match(all[i], '^q%d+$') and #all[i + 1] == 20 then
       least[all[i]] = math.min(least[all[i]] or math.huge, (struct.unpack('>I8', all[i + 1])))
     end
   end

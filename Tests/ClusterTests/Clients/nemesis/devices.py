@@ -225,6 +225,10 @@ class Session:
                 # It has shown it, and the cluster does not hear of it.
                 self.socket.transport.abort()
                 return
+            if time.monotonic() < device.crowd.holes and self.dice.random() < 0.1:
+                # It goes on without an acknowledgement of this one: the next session brings it again.
+                self.log.write("hole", id=frame["id"])
+                return
         await self.socket.send(json.dumps(ack))
         if device.outbox:
             await self.resend()
@@ -274,6 +278,8 @@ class Session:
 class Crowd:
     def __init__(self, arguments):
         self.arguments, self.is_settled, self.settled, self.kept = arguments, False, asyncio.Event(), set()
+        # Until when devices leave out acknowledgements.
+        self.holes = 0.0
         self.devices = [Device(number, self) for number in range(arguments.devices)]
 
     async def away(self, seconds):
@@ -315,8 +321,10 @@ class Crowd:
 
     async def obey(self, reader):
         while line := await reader.readline():
-            if json.loads(line).get("settle"):
+            command = json.loads(line)
+            if command.get("settle"):
                 self.settle()
+            self.holes = max(self.holes, time.monotonic() + command.get("holes", 0))
 
 
 def main():

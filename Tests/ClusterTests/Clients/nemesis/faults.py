@@ -15,7 +15,7 @@ class Nemesis:
 
     def __init__(self, cluster, producer, accounted, renewed, say):
         self.cluster, self.producer, self.accounted, self.renewed, self.say = cluster, producer, accounted, renewed, say
-        self.done, self.extra, self.copies = {}, 100, 0
+        self.done, self.extra, self.copies, self.bombs = {}, 100, 0, []
 
     async def run(self, faults):
         began, tasks = time.monotonic(), []
@@ -143,13 +143,35 @@ class Nemesis:
             await kafka.configure(topic, "min.insync.replicas", None)
         return "broker %d" % broker
 
-    async def journal_refused(self, dice):
+    async def journal_refused(self, dice, topic="journal", limit=10):
         """Kafka takes no record of the journal, since none is small enough; all other topics can be written meanwhile."""
-        kafka, topic = self.cluster.kafka, self.cluster.prefix + "journal"
+        kafka, topic = self.cluster.kafka, self.cluster.prefix + topic
         async with kafka.lock:
-            await kafka.configure(topic, "max.message.bytes", "10")
+            await kafka.configure(topic, "max.message.bytes", str(limit))
             await asyncio.sleep(dice.uniform(1, 8))
             await kafka.configure(topic, "max.message.bytes", None)
+
+    async def events_refused(self, dice):
+        """Kafka takes no large batch of events: a single event is small enough, and a batch of them is not."""
+        limit = dice.choice([3_000, 10_000, 65_536])
+        await self.journal_refused(dice, "events", limit)
+        return "%d bytes" % limit
+
+    async def transactions(self, dice):
+        """Transactions end on requests and devices: their control records lie at the ends of partitions, and take offsets."""
+        async with self.cluster.kafka.lock:
+            aborts = dice.random() < 0.5
+            await asyncio.get_running_loop().run_in_executor(
+                None, self.producer.transact, self.cluster.prefix + "devices", self.cluster.arguments.partitions, aborts, dice.uniform(0, 3))
+        return "aborted" if aborts else "committed"
+
+    async def bomb(self, dice):
+        """A batch of a few kilobytes that no client can decompress lies in the requests topic."""
+        async with self.cluster.kafka.lock:
+            partition = dice.randrange(self.cluster.arguments.partitions)
+            place = await asyncio.get_running_loop().run_in_executor(None, self.producer.bomb, partition)
+            self.bombs.append(place)
+        return "partition %d, offset %d" % place
 
     # Redis.
 
@@ -260,6 +282,36 @@ class Nemesis:
                 if time.monotonic() > end:
                     raise RuntimeError("carillon rebuild goes on failing with %d: %s" % (code, errors[-800:]))
                 await asyncio.sleep(1)
+
+    async def damaged_markers(self, dice):
+        """Some markers in Redis hold what no worker can read."""
+        async with self.cluster.redis_lock:
+            names = []
+            for _ in range(dice.randrange(1, 5)):
+                key, field = "k{%d}" % dice.randrange(256), dice.choice("qd") + str(dice.randrange(self.cluster.arguments.partitions))
+                await self.cluster.redis.ask("HSET", key, field, dice.choice(["x", "", "9" * 40]))
+                names.append(key + " " + field)
+            if dice.random() < 0.5:
+                # Markers are compared after a connection has broken.
+                await self.cluster.proxy.do(drop="redis")
+        return ", ".join(names)
+
+    async def redis_denies(self, dice):
+        """Redis refuses a command to its users, and allows it again."""
+        async with self.cluster.redis_lock:
+            command = dice.choice(["exists", "zrangebylex", "hset", "hmget", "evalsha", "zadd", "hgetall"])
+            await self.cluster.redis.ask("ACL", "SETUSER", "default", "-" + command)
+            await asyncio.sleep(dice.uniform(0.5, 6))
+            await self.cluster.redis.ask("ACL", "SETUSER", "default", "+@all")
+        return command
+
+    # Devices.
+
+    async def holes(self, dice):
+        """Devices leave some deliveries without an acknowledgement until their sessions end."""
+        seconds = dice.uniform(3, 15)
+        self.cluster.crowd.child.stdin.write(b'{"holes": %.1f}\n' % seconds)
+        return "%.0f s" % seconds
 
     # Connections.
 

@@ -165,6 +165,39 @@ class Producer:
                 self.producer.poll(0)
                 await asyncio.sleep(0.05)
 
+    def transact(self, devices, partitions, aborts, seconds):
+        """Ends a transaction on both topics, some seconds after its beginning: only on `devices` there is something to be read of it.
+
+        A registration that nobody has is taken back there; what is aborted on the requests topic breaks a rule, so that it would show."""
+        producer = confluent_kafka.Producer({
+            "bootstrap.servers": self.kafka, "transactional.id": "nemesis-%s" % uuid.uuid4(), "transaction.timeout.ms": 60_000,
+            "reconnect.backoff.max.ms": 1000, "logger": None, "log_level": 0})
+        producer.init_transactions(120)
+        producer.begin_transaction()
+        for partition in range(partitions):
+            producer.produce(devices, partition=partition, key=b"%064x" % random.getrandbits(256), value=None)
+            if aborts:
+                producer.produce(self.topic, partition=partition, key=b"device:nobody", value=b"aborted", headers={"number": b"0"})
+        producer.flush(120)
+        time.sleep(seconds)
+        (producer.abort_transaction if aborts else producer.commit_transaction)(120)
+
+    def bomb(self, partition):
+        """Publishes what no client decompresses, and answers where it lies: its partition and offset."""
+        places = []
+
+        def reported(error, message):
+            self.refused += [str(error)] if error else []
+            places.append((partition, -1 if error else message.offset()))
+
+        producer = confluent_kafka.Producer({
+            "bootstrap.servers": self.kafka, "compression.type": "zstd", "message.max.bytes": 400_000_000, "enable.idempotence": True,
+            "message.timeout.ms": 280_000, "reconnect.backoff.max.ms": 1000, "logger": None, "log_level": 0})
+        producer.produce(self.topic, partition=partition, value=bytes(150_000_000), on_delivery=reported)
+        while len(producer):
+            producer.poll(1)
+        return places[0]
+
     async def flush(self):
         """Waits until Kafka has all that was published."""
         while len(self.producer):

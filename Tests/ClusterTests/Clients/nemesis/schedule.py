@@ -6,7 +6,8 @@ import random
 ALWAYS = [
     "kill-transform", "kill-fan-out", "freeze-transform", "freeze-fan-out", "storm", "rolling-transform", "rolling-fan-out",
     "kafka-kill", "kafka-freeze", "kafka-freeze-kill", "redis-kill", "redis-freeze", "redis-freeze-kill", "redis-full",
-    "cut-devices", "cut-redis", "stall-devices", "stall-redis", "journal-refused",
+    "cut-devices", "cut-redis", "stall-devices", "stall-redis", "journal-refused", "events-refused", "transactions", "bomb", "damaged-markers",
+    "redis-denies", "holes",
 ]
 NEW_TOPICS = ["topic-anew", "late-worker"]
 LOSSES = ["redis-older", "redis-failover", "redis-flush", *NEW_TOPICS]
