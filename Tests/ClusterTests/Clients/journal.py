@@ -1,7 +1,7 @@
 """Reads `notifications.journal` as its layout is documented in the contract: what the transform workers say of their verdicts."""
 
 KEPT, SCHEDULED = 0, 10
-RUN, PAGES, EXTENSIONS = 0x0F, (0x80, 0x81), 0x82
+RUN, PAGES, EXTENSIONS, UNREADABLE = 0x0F, (0x80, 0x81), 0x82, 0x83
 REVISION, OTHER = 0x10, 0x20
 STATES = (None, "modified", "unchanged", "best-attempt", "original", "timed-out", "failed", "overloaded")
 
@@ -58,6 +58,10 @@ def entries(value, passed=None):
                 yield offset, timestamp, None, KEPT
             continue
         timestamp += data.zigzag()
+        if head == UNREADABLE:
+            # So many offsets from this one on: no request lies there.
+            data.varint()
+            continue
         if head == EXTENSIONS:
             steps = []
             for _ in range(data.byte()):

@@ -161,6 +161,7 @@ class Run:
         self.producer = Producer(
             self.cluster.kafka.servers, self.cluster.prefix + "requests", plan, given.requests / (given.minutes * 60))
         self.nemesis = Nemesis(self.cluster, self.producer, self.accounted, self.renewed, self.say)
+        self.verdict.bombs = self.nemesis.bombs
         reading = asyncio.create_task(self.read())
         work = [asyncio.create_task(self.producer.run(given.requests)), asyncio.create_task(self.nemesis.run(self.faults)), reading]
         await self.all_of(work[:2], reading)

@@ -149,6 +149,8 @@ class Verdict:
         self.sent, self.accepted, self.withdrawn = {}, set(), set()
         self.tally = collections.Counter()
         self.certain, self.early = [], []
+        # Where batches lie that nobody can read, and the ranges of offsets that dead letters tell of.
+        self.bombs, self.unreadable = [], []
         # What the journal says of requests: by their places whether there is an entry, and those whose requests were not read yet.
         self.journaled, self.unread = set(), []
         # The greatest incarnation of the topic that the journal has told of, by partition.
@@ -218,7 +220,10 @@ class Verdict:
 
     def dead_letter(self, message):
         headers = {name: (value or b"").decode("utf-8", "replace") for name, value in message.headers() or []}
-        self.buried.add(tuple(int(headers["carillon-dead-letter-" + part]) for part in ("timestamp", "partition", "offset")))
+        timestamp, partition, offset = (int(headers["carillon-dead-letter-" + part]) for part in ("timestamp", "partition", "offset"))
+        if "carillon-dead-letter-last" in headers:
+            self.unreadable.append((partition, offset, int(headers["carillon-dead-letter-last"])))
+        self.buried.add((timestamp, partition, offset))
 
     # What the devices have logged.
 
@@ -353,6 +358,9 @@ class Verdict:
                 # A killed worker may not say of the former of several revisions that it is replaced; what is said of the newer ones tells.
                 if not self.is_replaced(number, newest.get((device, self.plan.requests[number].collapse), ()), device):
                     found.append({"violation": "shown, and no event says so", "device": device, "number": number, "id": self.plan.requests[number].id})
+        for partition, offset in self.bombs:
+            if not any(where == partition and first <= offset <= last for where, first, last in self.unreadable):
+                found.append({"violation": "unreadable batch without its dead letter", "place": (partition, offset)})
         for response in self.accepted:
             if len(self.answers[response]) != 1:
                 found.append({"violation": "accepted response with %d events" % len(self.answers[response]), "response": response,
