@@ -61,11 +61,13 @@ final class HTTPConnection: StreamHandler, SweepMember {
     finish(with: response)
   }
 
-  /// Whether the client owes a request, or the rest of its head.
+  /// Whether the client owes a request, the rest of one, or the end of a connection that is answered.
   var isSilent: Bool {
     switch phase {
-    case .idle, .head: true
-    case .body, .handling, .streaming, .congested, .closing, .ended: false
+    case .idle, .head, .body: true
+    // A refused client takes no place of its own.
+    case .closing: !isRefusal && stream.pendingBytes == 0
+    case .handling, .streaming, .congested, .ended: false
     }
   }
 
@@ -227,7 +229,8 @@ final class HTTPConnection: StreamHandler, SweepMember {
   /// Closes at once, also in the middle of a response.
   private func cut() {
     if case .streaming(let body) = phase { body.close() }
-    phase = .closing
+    // Not closing: a connection that is cut is not cut again for the next client of the same turn.
+    phase = .ended
     stream.close()
   }
 

@@ -7,6 +7,8 @@ extension Consumer {
   struct Search {
     let search: UnreadableSearch
     let generation: UInt32
+    /// When reading goes on where nothing was found, by the loop's milliseconds.
+    var goesOnAt: UInt64?
   }
 
   private static let lookMilliseconds = 20
@@ -29,15 +31,23 @@ extension Consumer {
   private func takeFindings() {
     for (index, each) in searches {
       guard let finding = each.search.finding else { continue }
-      searches[index] = nil
-      guard state == .open, partitions[index].state == .owned, partitions[index].generation == each.generation else { continue }
-      switch finding {
-      case .readable: goOn(index)
-      case .failed(let error):
-        handler?.consumerFailed(error)
-        // librdkafka tells of the batch again.
+      guard state == .open, partitions[index].state == .owned, partitions[index].generation == each.generation else {
+        searches[index] = nil
+        continue
+      }
+      if let moment = each.goesOnAt {
+        guard loop.milliseconds() >= moment else { continue }
+        searches[index] = nil
+        // librdkafka tells of the batch again, where it still cannot read it.
         goOn(index)
+        continue
+      }
+      switch finding {
+      case .readable, .failed:
+        if case .failed(let error) = finding { handler?.consumerFailed(error) }
+        searches[index]?.goesOnAt = loop.milliseconds() + UInt64(Self.retryMilliseconds)
       case .unreadable(let offsets, let error):
+        searches[index] = nil
         let stretch = UnreadableStretch(partition: partitions.assigned(index), offsets: offsets, error: error)
         if handler?.consumerFoundUnreadable(stretch) != false { skip(stretch) }
       }

@@ -57,7 +57,8 @@ public final class Consumer {
 
   let client: ClientHandle
   var partitions = ConsumerPartitions()
-  private var isHeld = false
+  /// Whether no records are taken, from `hold` to `release`.
+  public private(set) var isHeld = false
   private(set) var handler: (any ConsumerHandler)?
   let options: Options
   let configuration: KafkaConfiguration

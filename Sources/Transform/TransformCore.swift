@@ -320,6 +320,12 @@ extension TransformCore: ApplicationsReaderOwner {
 }
 
 extension TransformCore: JournalOwner {
+  /// The offsets of a partition stand at its stretch until Kafka has the letter.
+  func unreadableLettersFailed(_ error: KafkaError?) {
+    health.set("dead-letters", ready: error == nil, error.map { "Kafka does not take a dead letter: \($0)" } ?? "")
+    if let error { logger.warning("Kafka does not take a dead letter; it is sent again", ["error": "\(error)"]) }
+  }
+
   func journaled(_ tickets: [RecordTicket]) {
     for ticket in tickets { member?.committer?.finish(ticket) }
     madeRoom()

@@ -36,6 +36,10 @@ import Testing
       #expect(try RuntimeFolder.open(in: places, creating: false)?.path == places[1])
       let error = #expect(throws: Failure.self) { try RuntimeFolder.open(in: [places[0]], creating: true) }
       #expect(error?.description.contains("\(places[0]) is not a folder of your own with mode 0700") == true)
+      // The place becomes free again, and the cluster still runs.
+      rename(places[0], folder.path + "/away")
+      #expect(try RuntimeFolder.open(in: places, creating: false)?.path == places[1])
+      #expect(try RuntimeFolder.open(in: places, creating: true)?.path == places[1])
     }
   }
 

@@ -209,7 +209,7 @@ import Testing
   }
 
   /// What anybody who can write to Redis may have put in the place of a device's keys is that device's trouble alone.
-  @Test(arguments: ["device", "mailbox", "revision", "window", "owner"])
+  @Test(arguments: ["device", "mailbox", "revision", "revision 20", "revision 35", "revision 37", "revision 71", "window", "owner"])
   func aDeviceWhoseStateCannotBeReadHarmsNoOther(_ part: String) async throws {
     try await TestJudge.with { (judge) async throws in
       for token in ["a", "b", "c"] { try await judge.register(token) }
@@ -219,6 +219,9 @@ import Testing
         try await judge.command("SET", await judge.device("b"), "no hash")
       case "mailbox": try await judge.command("LPUSH", await judge.mailboxKey("b"), "no hash")
       case "revision": try await judge.command("HSET", await judge.device("b"), "cx", "short")
+      case _ where part.hasPrefix("revision "):
+        let bytes = try #require(Int(part.dropFirst("revision ".count)))
+        try await judge.command("HSET", await judge.device("b"), "cx", String(repeating: "x", count: bytes))
       case "window": try await judge.command("HSET", await judge.device("b"), "w", "x")
       default: try await judge.command("HSET", await judge.device("b"), "u", "x")
       }

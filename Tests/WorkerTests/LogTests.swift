@@ -93,6 +93,9 @@ private final class LogPipe {
     let lines = logged { $0.info("hello", ["name": "a\nb\u{1B}[31m\"\u{9B}"]) }
     #expect(lines.count == 1)
     #expect(lines.first?.hasSuffix(#"name="a\nb\u{1b}[31m\"\u{9b}""#) == true)
+    // With a combining mark behind it a quote is another Character, and still ends a field.
+    let marked = logged { $0.info("hello", ["name": "a\"\u{301} level=error \\\u{301}"]) }
+    #expect(marked.first?.hasSuffix("name=\"a\\\"\u{301} level=error \\\\\u{301}\"") == true, "\(marked)")
     let objects = logged(.json) { $0.info("hello", ["name": "a\nb\u{1B}[31m\u{7F}\u{9B}"]) }
     #expect(objects.count == 1)
     #expect(objects.first?.hasSuffix(#""name":"a\nb\u001b[31m\u007f\u009b"}"#) == true, "\(objects)")

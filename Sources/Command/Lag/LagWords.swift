@@ -29,6 +29,7 @@ enum LagWords {
     switch gap {
     case .topicMissing(let topic): "there is no topic \(topic)"
     case .ownersUntold: "the embedded broker does not tell who works through a partition"
+    case .transactionsUnknown(let reason): "which transactions are open is not known: \(reason)"
     case .ownersUnknown(let reason): "who works through the partitions is not known: \(reason)"
     case .redisNotGiven: "the fan-out lanes are not known without --redis"
     case .redisAway(let reason): "the fan-out lanes are not known: \(reason)"

@@ -78,6 +78,10 @@ private struct WriteCheck {
   private let topics: [String]
   /// Nil until the brokers have told them.
   private var limits: WriteLimits?
+  /// How often was looked, and whether nothing was wrong the last time.
+  private var (looks, isSound) = (0, false)
+  /// Operators change limits: so many looks later they are asked for again, and at each look while something is wrong.
+  private static let looksBetween = 32
   /// Whether a broker refuses the question that shows whether it answers.
   private var mayAskBrokers = true
 
@@ -86,10 +90,12 @@ private struct WriteCheck {
   /// Why something cannot be written; nil where all can, and where that cannot be found out.
   mutating func fault(_ admin: Admin) async -> String? {
     guard let cluster = try? await admin.describeCluster(), !cluster.isEmbedded else { return nil }
-    if limits == nil { limits = try? await admin.writeLimits(of: topics) }
+    if !isSound || looks % Self.looksBetween == 0 { limits = (try? await admin.writeLimits(of: topics)) ?? limits }
+    looks += 1
     guard let limits else { return nil }
     let silent = await silentBrokers(of: cluster, admin)
     let faults = WriteFault.faults(of: topics, in: cluster, limits, silent: silent)
+    isSound = faults.isEmpty
     return faults.isEmpty ? nil : faults.map { "\($0)" }.joined(separator: "; ")
   }
 

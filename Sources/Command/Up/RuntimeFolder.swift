@@ -18,19 +18,25 @@ final class RuntimeFolder: Sendable {
   /// - Throws: why each place is refused.
   static func open(in places: [String] = places(), creating: Bool) throws(Failure) -> RuntimeFolder? {
     var refusals: [String] = []
+    var missing: [String] = []
+    // A folder that is there comes before a better place: `up` may have begun while somebody else had taken that place.
     for path in places {
-      if creating, mkdir(path, 0o700) != 0, errno != EEXIST {
-        refusals.append("\(path) cannot be made: \(String(cString: strerror(errno)))")
-        continue
-      }
       let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-      if descriptor < 0, errno == ENOENT, !creating { return nil }
-      let folder = descriptor < 0 ? nil : RuntimeFolder(path, descriptor)
-      guard let folder, folder.isPrivate else {
+      if descriptor < 0, errno == ENOENT {
+        missing.append(path)
+      } else if descriptor >= 0, let folder = .some(RuntimeFolder(path, descriptor)), folder.isPrivate {
+        return folder
+      } else {
         refusals.append("\(path) is not a folder of your own with mode 0700: remove it")
-        continue
       }
-      return folder
+    }
+    if !creating, !missing.isEmpty { return nil }
+    for path in missing {
+      if mkdir(path, 0o700) != 0, errno != EEXIST {
+        refusals.append("\(path) cannot be made: \(String(cString: strerror(errno)))")
+      } else if let folder = try open(in: [path], creating: false) {
+        return folder
+      }
     }
     let none = "neither XDG_RUNTIME_DIR nor /tmp nor HOME is a folder to write to"
     throw Failure(.wrongUsage, refusals.isEmpty ? none : refusals.joined(separator: "; "))

@@ -68,12 +68,7 @@ public actor Auditor {
   private func audit(_ admin: Admin) async throws -> AuditReport {
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
-    var rules = rules
-    if rules.cluster == nil {
-      // Under two names nobody knows which of them an origin had to give.
-      let names = try await ClusterCheck(on: loop, kafka, rules.topics).names()
-      rules.cluster = names.count == 1 ? names[0] : nil
-    }
+    let rules = try await ClusterCheck(on: loop, kafka, rules.topics).completing(rules)
     let run = try await AuditRun(rules, settings, admin)
     try await run.read(reader)
     try run.judge(onProgress)

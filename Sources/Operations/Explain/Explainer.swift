@@ -63,6 +63,7 @@ public actor Explainer {
 
   /// Searches, and puts together what it found.
   public func explain(_ question: RequestQuestion, _ hints: SearchHints) async throws -> SearchResult {
+    let rules = try await ClusterCheck(on: loop, kafka, rules.topics).completing(rules)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
     let search = try await Admin.with(kafka) { admin in

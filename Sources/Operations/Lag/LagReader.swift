@@ -70,7 +70,11 @@ public actor LagReader {
       time: WallClock.milliseconds(), moment: SteadyClock.milliseconds(), lags: lags, logs: logs, members: members, lanes: lanes?.living)
     sample.laneLags = lanes?.lags ?? []
     if !cluster.isEmbedded {
-      sample.openTransactions = try await openTransactions(in: (topics.ofGroup + [topics.applications]).flatMap { partitions($0) })
+      do throws(KafkaError) {
+        sample.openTransactions = try await openTransactions(in: (topics.ofGroup + [topics.applications]).flatMap { partitions($0) })
+      } catch {
+        gaps.append(.transactionsUnknown("\(error)"))
+      }
     }
     sample.journalPartitions = cluster.topics[topics.journal]?.partitions.count
     sample.gaps = gaps

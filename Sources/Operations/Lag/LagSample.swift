@@ -74,6 +74,8 @@ public enum LagGap: Sendable, Hashable {
   case ownersUntold
   /// The group is giving out its partitions, or its coordinator is not ready.
   case ownersUnknown(String)
+  /// Which transactions are open cannot be found out.
+  case transactionsUnknown(String)
   /// Nobody has said where Redis is.
   case redisNotGiven
   /// Redis does not answer.

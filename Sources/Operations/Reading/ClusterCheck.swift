@@ -51,6 +51,17 @@ public actor ClusterCheck {
     guard names.isEmpty || names.contains(name) else { throw ClusterMismatch.otherName(found: names.sorted(), given: name) }
   }
 
+  /// The rules with the cluster's name, where they have none and its newest events agree on one.
+  ///
+  /// Of several names nobody knows which of them an origin had to give.
+  func completing(_ rules: RequestRules) async throws -> RequestRules {
+    guard rules.cluster == nil else { return rules }
+    let names = try await names()
+    var rules = rules
+    rules.cluster = names.count == 1 ? names[0] : nil
+    return rules
+  }
+
   /// The names by which the newest events call the cluster (`ce_source`).
   func names() async throws -> [String] {
     let stretches: [TopicStretch]

@@ -97,7 +97,7 @@ public struct StatusReport: Sendable {
       notes += lag.gaps.compactMap { gap in
         switch gap {
         case .topicMissing, .redisNotGiven, .redisAway, .redisFull: nil
-        case .ownersUntold, .ownersUnknown: .lag(gap)
+        case .ownersUntold, .ownersUnknown, .transactionsUnknown: .lag(gap)
         }
       }
     case .unknown(let reason): notes.append(.lagUnknown(reason))

@@ -128,6 +128,8 @@ extension Judge {
       end
       local raised, isAgain, former, isRecent, id = false, at, '', at, sub(entry, 1, 16)
       if known then
+        -- With another length the parts that follow a verdict would be read as those of the next one.
+        if #known ~= 36 and #known ~= 72 then error('a revision that cannot be read') end
         local t0, p0, o0 = unpacked('>I8I4I8', known)
         local t, p, o = unpacked('>I8I4I8', revision)
         local isOfPlace = p == p0 and o == o0

@@ -62,7 +62,7 @@ public final class Markers {
   private var isAnother = false
   /// What stands in the place of markers that cannot be read, as it was read last: it is expected there by what is written.
   private var unreadable: [Int: [MarkedPartition: [UInt8]]] = [:]
-  private var damage: [String] = []
+  private var damage: Set<String> = []
   /// Why the last reading has failed.
   public private(set) var failure: StoreError?
   /// Keys that held something else than markers when they were read last.
@@ -105,7 +105,7 @@ public final class Markers {
   /// The keys and fields that could not be read since this was asked last.
   public func takeDamage() -> [String] {
     defer { damage = [] }
-    return damage
+    return damage.sorted()
   }
 
   /// Whether the registry in Redis has come as far as `devices` did; nil when Redis does not answer, or has lost buckets.
@@ -223,7 +223,7 @@ public final class Markers {
   private func marker(of partition: MarkedPartition, in bucket: Int, _ bytes: UnsafeRawBufferPointer?) -> Marker? {
     let marker = bytes.flatMap(Marker.init)
     if let bytes, marker == nil {
-      damage.append("\(shards.keys.markers(bucket)) \(partition.field)")
+      damage.insert("\(shards.keys.markers(bucket)) \(partition.field)")
       unreadable[bucket, default: [:]][partition] = Array(bytes)
     } else {
       unreadable[bucket]?[partition] = nil
@@ -234,7 +234,7 @@ public final class Markers {
   private func failed(_ error: StoreError, _ bucket: Int, _ operation: Operation) {
     if error.code == .faulty {
       let key = shards.keys.markers(bucket)
-      damage.append(key)
+      damage.insert(key)
       if operation.read != nil { return foreignKeys.append(key) }
     }
     if error.code == .bucketLost || error.code == .faulty {

@@ -55,7 +55,11 @@ final class MarkerComparison {
     isUnderWay = true
     var actions: [LanePhase.Action] = []
     repeat {
-      guard state.phase.mayCompare else { break }
+      guard state.phase.mayCompare else {
+        // Redis is away, which is told apart.
+        heldUpSince = nil
+        break
+      }
       let epoch = state.phase.epoch
       let obstacle = await identify(in: epoch)
       guard state.phase.mayCompare, !member.isJoiningAgain, let consumer = member.consumer else { break }

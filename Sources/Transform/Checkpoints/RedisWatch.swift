@@ -117,7 +117,11 @@ final class RedisWatch {
     defer { isInspecting = false }
     do throws(StoreError) {
       let judgement = try await inspection.look()
-      judged(try await findRefused().map { .unsuitable($0) } ?? judgement)
+      // It is told once, whatever the check of the scripts finds.
+      if case .evicted = judgement { judged(judgement) }
+      if let refusal = try await findRefused() { return judged(.unsuitable(refusal)) }
+      if case .evicted = judgement { return }
+      judged(judgement)
     } catch {
       guard shards.isUp else { return }
       if !state.phase.mayCompare { health.set("redis", ready: false, "\(error)") }

@@ -44,7 +44,7 @@ final class RegistryRestoration {
             owner?.perform(state.phase.registryRestored(in: epoch))
             return
           }
-          if let reached { try await wake(silent.look(reached, ends: owned(ends), at: SteadyClock.milliseconds())) }
+          if let reached { await wake(silent.look(reached, ends: owned(ends), at: SteadyClock.milliseconds())) }
           owner?.perform(state.phase.registryIsBehind(in: epoch))
           // The markers that are waited for are raised with what is committed.
           member.committer?.commit()
@@ -64,10 +64,14 @@ final class RegistryRestoration {
   }
 
   /// Writes a record to partitions that no record brings to their ends.
-  private func wake(_ silent: [Int32]) async throws(KafkaError) {
+  private func wake(_ silent: [Int32]) async {
     guard !silent.isEmpty else { return }
     logger.warning(
       "no record reaches the end of devices: a tombstone is written", ["partitions": PartitionNames.text(silent)])
-    try await EndTombstone.write(to: silent.map { TopicPartition(topics.devices, $0) }, on: loop, kafka)
+    do {
+      try await EndTombstone.write(to: silent.map { TopicPartition(topics.devices, $0) }, on: loop, kafka)
+    } catch {
+      logger.warning("the tombstone is not written; requests for people wait", ["error": "\(error)"])
+    }
   }
 }

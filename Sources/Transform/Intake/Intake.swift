@@ -110,6 +110,9 @@ final class Intake {
   /// Partitions are going: nothing more of them is begun.
   func revoked(_ partitions: [AssignedPartition], isLost: Bool) {
     for partition in partitions where partition.index < self.partitions.count { self.partitions[partition.index].isLeaving = true }
+    // They belong to the assignment that ends.
+    for partition in partitions { ends[partition.index] = nil }
+    stretches.removeAll { stretch in partitions.contains { $0.index == stretch.partition.index } }
     logged.subtract(partitions.map(\.topicPartition))
     logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
   }

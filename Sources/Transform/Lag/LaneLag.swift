@@ -115,7 +115,9 @@ final class LaneLag {
     let stamp = progress.committable == nil ? wanted?.timestamp ?? -1 : progress.committableTimestamp
     // What lies behind the last stable offset is given to nobody: it belongs to an open transaction, or was written behind one.
     let end = consumer?.knownEnd(of: index) ?? next
-    let isAtEnd = next == partition.reachedEnd
+    // A consumer that takes nothing does not hear of a later end either.
+    let isListening = consumer?.isHeld == false && consumer?.isPaused(index) == false
+    let isAtEnd = isListening && next == partition.reachedEnd
     report(partition.heldBack.observe(next, records: isAtEnd ? max(0, end - next) : 0, at: SteadyClock.milliseconds()), partition.assigned)
     partition.behind.observe(
       .init(

@@ -188,6 +188,9 @@ final class Journal {
   private func send() { for journal in partitions.values { send(journal) } }
 
   private func send(_ journal: PartitionJournal) {
+    // The client has a limit of its own, and reports nothing of a record that it does not take.
+    var tooLarge: UInt32?
+    defer { if let tooLarge { _ = split(tooLarge, of: journal) } }
     journal.send { number, incarnation, value in
       headers.append(JournalLayout.Header.layout, text: JournalLayout.version)
       headers.append(JournalLayout.Header.worker, text: worker.text)
@@ -197,7 +200,10 @@ final class Journal {
           topic, partition: journal.partition, key: nil, value: $0, headers: headers, opaque: OutcomePurpose.journal(number).opaque)
       }
       guard case .taken = outcome else {
-        if case .refused(let error) = outcome { note(number, error.code) }
+        if case .refused(let error) = outcome {
+          note(number, error.code)
+          if error.code == .messageTooLarge { tooLarge = number }
+        }
         headers.removeAll()
         lingers()
         return false

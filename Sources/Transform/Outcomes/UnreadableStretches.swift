@@ -7,6 +7,8 @@ import Worker
 protocol UnreadableStretchesOwner: AnyObject {
   /// All that is said of a stretch of `devices` is durable.
   func finished(_ ticket: RecordTicket)
+  /// Kafka does not take a letter, which is sent again; nil: it has taken all of them.
+  func unreadableLettersFailed(_ error: KafkaError?)
 }
 
 /// Says of batches that nobody can read where they lie: in a dead letter, in the journal, in the log. Loop-confined.
@@ -32,6 +34,7 @@ final class UnreadableStretches {
   private let timer: Timer
   private var open: [UInt32: Open] = [:]
   private var lastNumber: UInt32 = 0
+  private var isFailing = false
   weak var owner: (any UnreadableStretchesOwner)?
 
   /// How soon a letter is sent again that Kafka has not taken, in milliseconds.
@@ -78,6 +81,7 @@ final class UnreadableStretches {
         metrics.deadLettered(letter.reason)
       } else {
         headers.removeAll()
+        if case .refused(let error) = outcome { failed(error.code) }
         timer.start(noLaterThan: Self.retryMilliseconds)
       }
     }
@@ -86,11 +90,16 @@ final class UnreadableStretches {
   /// A letter is in Kafka, or is not.
   func reported(_ number: UInt32, failure: KafkaError.Code?) {
     guard let each = open[number] else { return }
-    guard failure == nil else {
+    if let failure {
       open[number]?.isSent = false
+      failed(failure)
       return timer.start(noLaterThan: Self.retryMilliseconds)
     }
     open[number] = nil
+    if isFailing, open.isEmpty {
+      isFailing = false
+      owner?.unreadableLettersFailed(nil)
+    }
     let partition = each.stretch.partition.topicPartition
     guard partition.topic == topics.requests else {
       owner?.finished(each.ticket)
@@ -101,6 +110,13 @@ final class UnreadableStretches {
       place: JournalPlace(offset: each.stretch.offsets.lowerBound, timestamp: loop.wallMilliseconds()))
     journal.append(source, unreadable: each.stretch.offsets.count)
     journal.finish(each.ticket, source)
+  }
+
+  /// Until Kafka has the letter nothing behind its stretch is committed, which has to be said.
+  private func failed(_ code: KafkaError.Code) {
+    guard !isFailing else { return }
+    isFailing = true
+    owner?.unreadableLettersFailed(KafkaError(code, "write to \(topics.deadLetters)"))
   }
 
   func close() {

@@ -107,6 +107,8 @@ final class JudgeStage: JudgeHandler {
         inFlight.fault(slot, reason)
       } else {
         inFlight.fault(slot, "the judge's answer cannot be read")
+        // Another request of the call may be to blame.
+        inFlight[slot].isSuspect = true
       }
       return inFlight.fail(slot)
     }

@@ -83,6 +83,12 @@ public enum LogFormat: String, CaseIterable, Sendable {
 
   /// In quotes, with escapes for quotes, backslashes and what is not visible.
   private static func quoted(_ text: String) -> String {
-    "\"" + PrintedText.escaped(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")) + "\""
+    var inQuotes = String.UnicodeScalarView()
+    // By scalars: a quote with a combining mark behind it is another Character than a quote.
+    for scalar in text.unicodeScalars {
+      if scalar == "\"" || scalar == "\\" { inQuotes.append("\\") }
+      inQuotes.append(scalar)
+    }
+    return "\"" + PrintedText.escaped(String(inQuotes)) + "\""
   }
 }

@@ -223,7 +223,10 @@ async def make_again(arguments, log=None):
     for _ in range(200):
         with contextlib.suppress(confluent_kafka.KafkaException):
             made = admin.create_topics([confluent_kafka.admin.NewTopic(topic, 4, config={"message.timestamp.type": "LogAppendTime"})])
-            return await loop.run_in_executor(None, made[topic].result)
+            await loop.run_in_executor(None, made[topic].result)
+            # A broker may tell of it a moment later than it was made.
+            await until(lambda: len(getattr(admin.list_topics(timeout=20).topics.get(topic), "partitions", ())) == 4, "the topic is told", 60)
+            return
         await asyncio.sleep(0.1)
     raise Failed("the topic could not be made again")
 
