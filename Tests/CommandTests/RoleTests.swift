@@ -100,7 +100,7 @@ import Testing
             role + ["--kafka", servers, "--redis", redis.address.description, "--topic-prefix", prefix, "--json"])
           #expect(result.status == 2 && result.output.isEmpty, "it said: \(result.errors)\(result.output)")
           let own = try await kafka.admin.describeCluster().id ?? ""
-          for name in ["another and its topics staging.", "\(own) and \(prefix)", "--topic-prefix"] {
+          for name in ["the Kafka cluster another, and not \(own)", "--topic-prefix staging., and not \(prefix)"] {
             #expect(result.errors.contains(name), "no \(name): \(result.errors)")
           }
         }

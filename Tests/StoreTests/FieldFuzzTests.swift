@@ -28,7 +28,7 @@ import Testing
       for incarnation in [0, .max] as [UInt32] {
         let bytes = Marker(offset: number, timestamp: number, incarnation: incarnation).bytes
         let marker = bytes.withUnsafeBytes { Marker($0) }
-        #expect(marker.map { ($0.readingOffset ?? 0) >= 0 } ?? (number < 0))
+        #expect((marker?.readingOffset ?? 0) >= 0)
       }
     }
     var report = WorkerReport(name: "w", roles: ["fan-out"], version: "1", started: 5, written: 6)

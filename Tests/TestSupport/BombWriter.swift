@@ -27,7 +27,7 @@ public enum BombWriter {
     failures = []
     value = bytes(150_000_000 // int(count))
     for number in range(int(count)):
-        producer.produce(topic, value=value, partition=0, on_delivery=lambda error, _: failures.append(error) if error else None)
+        producer.produce(topic, key=b"bomb", value=value, partition=0, on_delivery=lambda error, _: failures.append(error) if error else None)
     if producer.flush(60) > 0 or failures:
         sys.exit("not written: %s" % failures)
     """

@@ -68,7 +68,7 @@ import Worker
       try await lane.request("device:\(TransformFixture.tokens(in: [(2, 1)])[0])")
       await lane.eventually("the lane is not ready and names the key") { !lane.health.isReady && lane.health.json.contains(key) }
       try await lane.probe.command("RENAME", "lost", .text(key))
-      await lane.eventually("it goes on") { lane.health.isReady && lane.count(.unregistered) == 2 }
+      await lane.eventually("it goes on") { lane.health.isReady && lane.count(.unregistered) >= 2 }
     }
   }
 
