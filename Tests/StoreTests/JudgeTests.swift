@@ -221,7 +221,7 @@ import Testing
       case "revision": try await judge.command("HSET", await judge.device("b"), "cx", "short")
       case _ where part.hasPrefix("revision "):
         let bytes = try #require(Int(part.dropFirst("revision ".count)))
-        try await judge.command("HSET", await judge.device("b"), "cx", String(repeating: "x", count: bytes))
+        try await judge.command("HSET", await judge.device("b"), "cx", .text(String(repeating: "x", count: bytes)))
       case "window": try await judge.command("HSET", await judge.device("b"), "w", "x")
       default: try await judge.command("HSET", await judge.device("b"), "u", "x")
       }
