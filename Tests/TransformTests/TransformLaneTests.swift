@@ -319,13 +319,24 @@ import Worker
     }
   }
 
-  @Test func aJournalThatIsRefusedMakesTheLaneNotReady() async throws {
-    // What the journal says of these devices does not fit.
-    try await TransformFixture.with({ $0.kafka.properties["message.max.bytes"] = "2000" }) { lane in
+  @Test(.enabled(if: KafkaFixture.realServers != nil, "\(KafkaFixture.howToGetOne)"))
+  func aJournalThatIsRefusedMakesTheLaneNotReady() async throws {
+    // No record of the journal is so small.
+    try await TransformFixture.with(real: { [$0.journal: ["max.message.bytes": "10"]] }) { lane in
       try await lane.register(TransformFixture.tokens(in: [(0, 100)]), for: "ada")
       try await lane.request("user:ada")
       await lane.eventually("the lane is not ready") { !lane.health.isReady }
       #expect(lane.health.json.contains("Kafka does not take the journal"))
+    }
+  }
+
+  @Test func `a record of the journal that the client itself does not take is split`() async throws {
+    // What the journal says of these devices does not fit.
+    try await TransformFixture.with({ $0.kafka.properties["message.max.bytes"] = "2000" }) { lane in
+      try await lane.register(TransformFixture.tokens(in: [(0, 100)]), for: "ada")
+      try await lane.request("user:ada")
+      await lane.eventually("it is committed") { try await lane.committed(lane.topics.requests) == 1 }
+      #expect(lane.health.isReady)
     }
   }
 
