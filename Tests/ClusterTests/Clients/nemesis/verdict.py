@@ -220,7 +220,9 @@ class Verdict:
 
     def dead_letter(self, message):
         headers = {name: (value or b"").decode("utf-8", "replace") for name, value in message.headers() or []}
-        timestamp, partition, offset = (int(headers["carillon-dead-letter-" + part]) for part in ("timestamp", "partition", "offset"))
+        # What nobody can read has no timestamp either.
+        timestamp, partition, offset = (
+            int(headers.get("carillon-dead-letter-" + part, -1)) for part in ("timestamp", "partition", "offset"))
         if "carillon-dead-letter-last" in headers:
             self.unreadable.append((partition, offset, int(headers["carillon-dead-letter-last"])))
         self.buried.add((timestamp, partition, offset))
