@@ -20,6 +20,10 @@ public struct WebSocketConfiguration: Sendable {
   public var pingMilliseconds = 30_000
   /// How long after a ping any frame must come.
   public var pongMilliseconds = 10_000
+  /// What a peer is told that does not answer a ping.
+  public var pingTimeoutCode = WebSocketCloseCode.goingAway
+  /// What it is told with the code, at most 123 bytes.
+  public var pingTimeoutReason = "no answer to a ping"
   /// How long a peer may take to answer a close frame, and to close the connection after it.
   public var closeMilliseconds = 5_000
   /// Bytes that are read, and dropped, of a peer after both close frames, or after an error. One that sends more is reset a second later.

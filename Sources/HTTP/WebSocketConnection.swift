@@ -225,7 +225,9 @@ public class WebSocketConnection {
   func deadlinePassed(now: UInt64) {
     switch phase {
     case .open:
-      if awaitsPong { return fail(WebSocketEnd(.pingTimeout, .goingAway, "no answer to a ping")) }
+      if awaitsPong {
+        return fail(WebSocketEnd(.pingTimeout, endpoint.configuration.pingTimeoutCode, endpoint.configuration.pingTimeoutReason))
+      }
       let quiet = now - min(now, lastHeard)
       let interval = UInt64(max(0, endpoint.configuration.pingMilliseconds))
       if quiet >= interval - interval / 4 {

@@ -23,10 +23,10 @@ import Testing
     func flood(_ count: Int) -> [UInt8] { frames.first + (1..<count).flatMap { _ in frames.next } }
   }
 
-  private static func text(_ text: String) -> [UInt8] { [0x81, 0x80 | UInt8(text.utf8.count), 0, 0, 0, 0] + Array(text.utf8) }
+  static func text(_ text: String) -> [UInt8] { [0x81, 0x80 | UInt8(text.utf8.count), 0, 0, 0, 0] + Array(text.utf8) }
 
   /// Connects and upgrades, without a hello.
-  private static func connect(_ port: Int) throws -> RawSocket {
+  static func connect(_ port: Int) throws -> RawSocket {
     let socket = try RawSocket(port: port)
     let key = "dGhlIHNhbXBsZSBub25jZQ=="
     try socket.send(
@@ -37,7 +37,7 @@ import Testing
   }
 
   /// The code of the close frame that the lane ends with, behind pongs without a payload and short texts.
-  private static func closeCode(_ socket: RawSocket) throws -> Int? {
+  static func closeCode(_ socket: RawSocket) throws -> Int? {
     while true {
       let head = try socket.read(exactly: 2)
       guard head.count == 2 else { return nil }

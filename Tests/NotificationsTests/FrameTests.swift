@@ -60,6 +60,7 @@ import Testing
       ),
       ("gap", JSONWriter.text { ServerFrames.mailboxGap(from: revision, to: revision, to: &$0) }),
       ("goaway", JSONWriter.text { ServerFrames.goaway(reconnectAfterMilliseconds: 1200, reason: "draining", to: &$0) }),
+      ("heartbeat", JSONWriter.text { ServerFrames.heartbeat(to: &$0) }),
       ("notify", try entry(attached) { entry in JSONWriter.text { write(entry, to: &$0) { link($0) } } }),
       ("notify", try entry(attached) { entry in JSONWriter.text { write(entry, to: &$0) { _ in nil } } }),
       ("linked", JSONWriter.text { ServerFrames.linked(request: "l1", link(AttachmentTests.hash), to: &$0) }),
@@ -73,7 +74,7 @@ import Testing
   static let hello = Hello(
     device: DeviceToken(RequestFixture.token)!, application: "com.example.shop", credential: "secret", user: "ada", platform: "iOS",
     environment: .development, locale: "de_AT", timeZone: "Europe/Vienna", authorization: Authorization(status: .authorized),
-    categories: DeviceTests.categories, cursors: ["news": "17"])
+    categories: DeviceTests.categories, cursors: ["news": "17"], heartbeat: true)
   static let response = ResponseFrame(
     response: "r-1", receipt: "abc_-", identifier: "score", action: "REPLY", userText: "Grüße \"\n", at: 1_700_000_000_000)
 
@@ -105,6 +106,20 @@ import Testing
     #expect(hellos == [Self.hello, Hello(device: Self.hello.device, application: "a.b")])
   }
 
+  @Test func `a hello asks for heartbeats with true or false, and with nothing else`() throws {
+    func hello(_ heartbeat: String) -> String {
+      #"{"type":"hello","device":"\#(RequestFixture.token)","application":"a.b","heartbeat":\#(heartbeat)}"#
+    }
+    for (text, isWanted) in [("true", true), ("false", false), ("null", false)] {
+      guard case .hello(let read) = try device(hello(text)) else {
+        Issue.record("no hello")
+        continue
+      }
+      #expect(read.heartbeat == isWanted)
+    }
+    for text in ["1", #""true""#, "{}"] { #expect(fault(of: hello(text))?.field == "heartbeat") }
+  }
+
   @Test func serverFramesAreReadAsTheyWereWritten() throws {
     var seen: [ServerFrame] = []
     for (_, text) in try Self.written() {
@@ -133,14 +148,15 @@ import Testing
     #expect(seen[6] == .refused(RefusedFrame(.request("c1"), .badFrame, field: "categories[0]", rule: "No.")))
     #expect(seen[7] == .gap(GapFrame(from: revision, to: revision)))
     #expect(seen[8] == .goaway(GoawayFrame(reconnectAfterMs: 1200, reason: "draining")))
+    #expect(seen[9] == .heartbeat)
     let link = Self.link(AttachmentTests.hash)
-    guard case .notify(let linked) = seen[9], case .notify(let unlinked) = seen[10] else {
+    guard case .notify(let linked) = seen[10], case .notify(let unlinked) = seen[11] else {
       Issue.record("no notify with attachments")
       return
     }
     #expect(linked.attachments == [LinkedAttachment(AttachmentTests.photo, link: link)] && linked.payload == notify.payload)
     #expect(unlinked.attachments == [LinkedAttachment(AttachmentTests.photo, link: nil)] && notify.attachments.isEmpty)
-    #expect(seen[11] == .linked(LinkedFrame(request: "l1", link: link)))
+    #expect(seen[12] == .linked(LinkedFrame(request: "l1", link: link)))
   }
 
   @Test func theDeliveryStandsRightBehindTheType() throws {

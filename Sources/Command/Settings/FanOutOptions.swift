@@ -38,7 +38,7 @@ enum FanOutOptions {
     "How long a device may leave a notification unacknowledged before its connection is closed.")
   static let ping = Setting(
     "fanout.ping", .duration(.seconds(1)...(.seconds(600))), default: .seconds(FanOutSettings.Defaults.pingSeconds),
-    "How often a silent connection is asked whether it lives.")
+    "How often a silent connection is asked whether it lives, and how often a device that asks for heartbeats gets one.")
   static let refresh = Setting(
     "fanout.refresh", .duration(.seconds(5)...(.seconds(3600))), default: .seconds(FanOutSettings.Defaults.refreshSeconds),
     "How often a session resyncs with its presence and its mailbox, jittered.")

@@ -222,7 +222,7 @@ final class DeviceConnection {
     case .goaway(let frame):
       if let milliseconds = frame.reconnectAfterMs { plan.goaway(milliseconds) }
       tell?(.goaway(frame))
-    case .unknown: break
+    case .heartbeat, .unknown: break
     }
   }
 

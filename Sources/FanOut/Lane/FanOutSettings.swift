@@ -71,7 +71,7 @@ public struct FanOutSettings: Sendable {
   public var refreshSeconds = Defaults.refreshSeconds
   /// How long a delivery may stay unacknowledged, in seconds; then the session ends.
   public var acknowledgeSeconds = Defaults.acknowledgeSeconds
-  /// How often the server pings an idle connection, in seconds.
+  /// How often the server pings an idle connection, and sends heartbeats to devices that ask for them, in seconds.
   public var pingSeconds = Defaults.pingSeconds
   /// Bytes that may wait for a slow device.
   public var outboxBytes = Defaults.outboxBytes
@@ -132,6 +132,8 @@ extension FanOutSettings {
     webSocket.tooManyFramesCode = WebSocketCloseCode(rawValue: CloseCode.tooManyFrames.rawValue)
     webSocket.tooManyFramesReason = CloseCode.tooManyFrames.reason
     webSocket.pingMilliseconds = pingSeconds * 1000
+    webSocket.pingTimeoutCode = WebSocketCloseCode(rawValue: CloseCode.pingTimeout.rawValue)
+    webSocket.pingTimeoutReason = CloseCode.pingTimeout.reason
     return webSocket
   }
 }

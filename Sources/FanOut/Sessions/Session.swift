@@ -200,6 +200,7 @@ final class Session: WebSocketHandler {
 
   /// The device's presence stands: it is welcomed, and notifications flow from now on.
   func welcome(_ open: OpenSession) {
+    guard case .entering(let hello) = phase else { return }
     let settings = sessions.settings
     send {
       ServerFrames.welcome(
@@ -207,7 +208,7 @@ final class Session: WebSocketHandler {
         rememberSeconds: settings.longestLifetime, frameBytes: settings.frameBytes, userTextBytes: Registration.userTextBytes, to: &$0)
     }
     phase = .open(open)
-    sessions.opened(self)
+    sessions.opened(self, heartbeat: hello.heartbeat)
     open.begin()
   }
 }

@@ -35,8 +35,10 @@ final class Sessions {
   let stopped: StoppedEntries
   private let shards: Shards
   private var all: [UInt64: Session] = [:]
-  /// Open sessions by the second of the refresh period in which they resync.
-  private var wheel: [[UInt64]]
+  /// When open sessions resync.
+  private var resyncs: SessionWheel
+  /// When those of them that asked for heartbeats get one.
+  private var heartbeats: SessionWheel
   /// Sessions that resync out of turn, a part of them each second.
   private var early: [UInt64] = []
   /// The partition of `deliveries` by which they are reached.
@@ -64,7 +66,8 @@ final class Sessions {
     acknowledgements = Acknowledgements(events, mailboxes)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     metrics.connectionsLimit.set(settings.connections)
-    wheel = Array(repeating: [], count: max(1, settings.refreshSeconds))
+    resyncs = SessionWheel(periodSeconds: settings.refreshSeconds)
+    heartbeats = SessionWheel(periodSeconds: settings.pingSeconds)
   }
 
   /// Sessions are reached by this partition from now on.
@@ -96,10 +99,11 @@ final class Sessions {
   /// Where a session's device is connected.
   func presence(_ generation: UInt64) -> Presence { Presence(partition: partition, generation: generation) }
 
-  /// A session is open: it gets a second of the wheel by lot, so that those that came together do not all resync at once.
-  func opened(_ session: Session) {
+  /// Notes that a session is open: it resyncs from time to time from now on, and gets heartbeats where its device has asked for them.
+  func opened(_ session: Session, heartbeat: Bool) {
     metrics.sessions.increment()
-    wheel[Int.random(in: wheel.indices)].append(session.generation)
+    resyncs.add(session.generation)
+    if heartbeat { heartbeats.add(session.generation) }
   }
 
   /// A session is over: its presence goes, unless a newer one stands.
@@ -130,9 +134,8 @@ final class Sessions {
     seconds += 1
     let now = WallClock.seconds()
     for session in all.values { session.checkDeadlines(now: now) }
-    let slot = Int(seconds) % wheel.count
-    wheel[slot].removeAll { all[$0] == nil }
-    for generation in wheel[slot] { resync(generation) }
+    for generation in resyncs.turn(at: seconds, isOver: { all[$0] == nil }) { resync(generation) }
+    for generation in heartbeats.turn(at: seconds, isOver: { all[$0] == nil }) { all[generation]?.send(ServerFrames.heartbeat) }
     let share = min(early.count, max(Self.earlyPerSecond, early.count / 5))
     for generation in early.suffix(share) { resync(generation) }
     early.removeLast(share)

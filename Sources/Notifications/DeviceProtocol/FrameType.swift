@@ -32,6 +32,8 @@ public enum ServerFrameType: String, Sendable, CaseIterable {
   case linked
   /// What cannot be delivered any more.
   case gap
+  /// The connection stands: for devices that cannot see pings.
+  case heartbeat
   /// The connection ends soon.
   case goaway
 }

@@ -24,21 +24,27 @@ public struct Hello: Sendable, Equatable {
   public var categories: [NotificationCategory]?
   /// How far it has come in each channel.
   public var cursors: [Name: String]
+  /// Whether it asks for `heartbeat` frames, since it cannot see pings.
+  public var heartbeat: Bool
 
   /// A hello.
   public init(
     device: DeviceToken, application: Name, credential: String? = nil, user: Name? = nil, platform: String? = nil,
     environment: DeviceEnvironment? = nil, locale: String? = nil, timeZone: String? = nil, authorization: Authorization? = nil,
-    categories: [NotificationCategory]? = nil, cursors: [Name: String] = [:]
+    categories: [NotificationCategory]? = nil, cursors: [Name: String] = [:], heartbeat: Bool = false
   ) {
     (self.device, self.application, self.credential, self.user) = (device, application, credential, user)
     (self.platform, self.environment, self.locale, self.timeZone) = (platform, environment, locale, timeZone)
-    (self.authorization, self.categories, self.cursors) = (authorization, categories, cursors)
+    (self.authorization, self.categories, self.cursors, self.heartbeat) = (authorization, categories, cursors, heartbeat)
   }
 
   init(_ reader: ObjectReader) throws(FieldError) {
     let facts = try DeviceFacts(reader)
     let credential = try reader.text("credential", longest: FrameLimits.credentialBytes)
+    let heartbeat = try reader["heartbeat"].map { value throws(FieldError) in
+      guard let isWanted = value.boolValue else { throw reader.error("heartbeat", "This is true or false.") }
+      return isWanted
+    }
     var cursors: [Name: String] = [:]
     if let value = reader["cursors"] {
       let members = try ObjectReader(value, path: "cursors").object.members ?? []
@@ -57,7 +63,7 @@ public struct Hello: Sendable, Equatable {
     self.init(
       device: facts.device, application: facts.application, credential: credential, user: facts.user, platform: facts.platform,
       environment: facts.environment, locale: facts.locale, timeZone: facts.timeZone, authorization: facts.authorization,
-      categories: facts.categories, cursors: cursors)
+      categories: facts.categories, cursors: cursors, heartbeat: heartbeat ?? false)
   }
 
   /// The registration that it makes.
@@ -98,6 +104,7 @@ public struct Hello: Sendable, Equatable {
       }
       json.closeObject()
     }
+    if heartbeat { json.member("heartbeat", true) }
     json.closeObject()
   }
 }

@@ -16,6 +16,8 @@ public enum ServerFrame: Sendable, Equatable {
   case linked(LinkedFrame)
   /// What cannot be delivered any more.
   case gap(GapFrame)
+  /// The connection stands.
+  case heartbeat
   /// The connection ends soon.
   case goaway(GoawayFrame)
   /// A type that this version does not know: passed over.
@@ -41,6 +43,7 @@ public enum ServerFrame: Sendable, Equatable {
       case .refused: self = .refused(try RefusedFrame(reader))
       case .linked: self = .linked(try LinkedFrame(reader))
       case .gap: self = .gap(try GapFrame(reader))
+      case .heartbeat: self = .heartbeat
       case .goaway: self = .goaway(try GoawayFrame(reader))
       }
     } catch {

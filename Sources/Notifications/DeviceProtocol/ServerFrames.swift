@@ -96,6 +96,12 @@ public enum ServerFrames {
     json.closeObject()
   }
 
+  /// Appends `heartbeat`: the connection stands.
+  public static func heartbeat(to json: inout JSONWriter) {
+    begin("heartbeat", &json)
+    json.closeObject()
+  }
+
   /// Appends `goaway`.
   ///
   /// - Parameters:
