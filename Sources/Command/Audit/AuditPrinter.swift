@@ -19,6 +19,7 @@ struct AuditPrinter {
     let further = findings.violationCount - findings.violations.count
     if further > 0 { lines.append("… and \(TerminalText.count(further, "further violation"))") }
     if !lines.isEmpty { lines.append("") }
+    if let sentence = ForgottenRecords.sentence(report.forgotten) { lines.append(sentence) }
     let read =
       "\(TerminalText.count(findings.journal, "record")) of the journal, \(TerminalText.count(findings.events, "event")), "
       + TerminalText.count(findings.deadLetters, "dead letter")
@@ -74,6 +75,7 @@ struct AuditPrinter {
       ("staleDropped", findings.staleDropped), ("acknowledgedLate", findings.acknowledgedLate), ("unreadable", findings.unreadable),
       ("untold", findings.untold),
     ] { summary.append(.init(key: key, value: .integer(Int64(count)))) }
+    summary.append(.init(key: "forgotten", value: .integer(report.forgotten)))
     summary.append(.init(key: "spilledBytes", value: .integer(report.spilled)))
     summary.append(.init(key: "outcomes", value: .object(outcomes)))
     summary.append(.init(key: "kinds", value: .object(kinds)))

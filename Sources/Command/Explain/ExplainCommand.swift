@@ -61,6 +61,7 @@ enum ExplainCommand {
         for line in printer.text(explanation, now: now) { StandardOutput.line(line) }
       }
     }
+    if let sentence = ForgottenRecords.sentence(result.forgotten) { StandardError.line(sentence) }
     guard result.explanations.contains(where: \.isFound) else {
       StandardError.line("there is nothing about \(question.subject); searched:")
       for place in result.searched { StandardError.plain("  \(place)") }

@@ -30,6 +30,8 @@ public struct AuditReport: Sendable {
   public var timelines: [Explanation]
   /// Bytes that were put aside on disk.
   public var spilled: Int64
+  /// Records of requests, the journal and events that the embedded broker has dropped; 0 on any other cluster.
+  public var forgotten: Int64
 }
 
 /// Reads a range of requests and all that was told of them, and judges them: an actor on a loop.
@@ -75,6 +77,7 @@ public actor Auditor {
     reader.onProgress = nil
     var timelines: [Explanation] = []
     for violation in run.findings.violations { timelines.append(try await run.timeline(of: violation, reader, admin)) }
-    return AuditReport(findings: run.findings, timelines: timelines, spilled: run.spilled)
+    return AuditReport(
+      findings: run.findings, timelines: timelines, spilled: run.spilled, forgotten: try await admin.forgottenRecords(rules.topics))
   }
 }

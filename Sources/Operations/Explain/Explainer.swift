@@ -34,6 +34,8 @@ public struct SearchResult: Sendable {
   public var explanations: [Explanation]
   /// Where was looked, for the one who finds nothing.
   public var searched: [String]
+  /// Records of requests, the journal and events that the embedded broker has dropped; 0 on any other cluster.
+  public var forgotten: Int64
 }
 
 /// Finds everything about requests: an actor on a loop.
@@ -66,11 +68,12 @@ public actor Explainer {
     let rules = try await ClusterCheck(on: loop, kafka, rules.topics).completing(rules)
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress
-    let search = try await Admin.with(kafka) { admin in
+    let (search, forgotten) = try await Admin.with(kafka) { admin in
       let search = RequestSearch(question, rules, admin, reader)
       try await search.run(hints)
-      return search
+      return (search, try await admin.forgottenRecords(rules.topics))
     }
-    return SearchResult(explanations: search.explanations(now: WallClock.milliseconds()), searched: search.searched)
+    return SearchResult(
+      explanations: search.explanations(now: WallClock.milliseconds()), searched: search.searched, forgotten: forgotten)
   }
 }
