@@ -1,4 +1,5 @@
 import Foundation
+import JSON
 import Kafka
 import TestSupport
 import Testing
@@ -118,8 +119,7 @@ import Testing
               "user:ada", with: person)
           }.joined(separator: ending) + ending
         }
-        let program = "import json, uuid\nfrom confluent_kafka import Producer\n" + filled(python, "assert producer.flush(30) == 0\n")
-        try run(ClusterFixture.python ?? "", try carillon.file("example.py", program))
+        try run(ClusterFixture.python ?? "", try carillon.file("example.py", filled(python, "")))
         if let kcat { try run("/bin/sh", try carillon.file("example.sh", filled("echo" + kcat, "\n"))) }
         let lines = people.map { #"{"target":"\#($0)","title":"x"}"# }.joined(separator: "\n")
         let published = try await carillon.run(
@@ -131,6 +131,32 @@ import Testing
         for (person, records) in partitions { #expect(Set(records.map(\.partition)).count == 1, "\(person) lies in two partitions") }
       }
     }
+  }
+
+  @Test(
+    .enabled(
+      if: ClusterFixture.python != nil, "CARILLON_TEST_PYTHON must name a Python with test-requirements.txt, as Deploy/test makes it"))
+  func `its consumer prints the events of what was published`() async throws {
+    let samples = Self.readme.text.matches(of: /```python\n((?s:.+?))```/).map { String($0.1) }
+    let text = try #require(samples.first { $0.contains("Consumer(") })
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
+      let published = try await carillon.run(["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"])
+      #expect(published.status == 0, "it said: \(published.errors)")
+      let program = try carillon.file("events.py", text.replacing("HOST:PORT", with: kafka))
+      let consumer = try carillon.start(
+        [program], environment: ["PYTHONUNBUFFERED": "1"], program: URL(fileURLWithPath: ClusterFixture.python ?? ""))
+      await eventually { consumer.outputSoFar.contains("carillon.unregistered.v1") }
+      #expect(consumer.outputSoFar.contains("carillon.addressed.v1"), "it said: \(consumer.errorsSoFar)")
+      try await consumer.stop()
+      try await up.stop()
+    }
+  }
+
+  private func eventually(_ condition: () -> Bool) async {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while !condition(), ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(50)) }
   }
 
   /// What stands between two texts.

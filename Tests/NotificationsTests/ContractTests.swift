@@ -1,3 +1,4 @@
+import Foundation
 import JSON
 import Testing
 
@@ -205,6 +206,32 @@ import Testing
     }
     let seen = Set(try FrameTests.written().map(\.name))
     #expect(seen == Set(DeviceFrameType.allCases.map(\.rawValue) + ServerFrameType.allCases.map(\.rawValue)))
+  }
+
+  @Test func `every frame has an example that fits its schema`() throws {
+    for member in try #require(document["components", "messages"]?.members) {
+      let examples = member.value["examples"]?.elements ?? []
+      if member.key.hasPrefix("frame.") { #expect(!examples.isEmpty, "\(member.key) has no example") }
+      for example in examples {
+        let payload = try #require(example["payload"])
+        #expect(document.faults(of: payload, as: member.key) == [], "\(payload.text)")
+      }
+    }
+  }
+
+  @Test func `every frame in the article on the device protocol fits its schema`() throws {
+    let path = URL(filePath: #filePath).deletingLastPathComponent().appending(
+      path: "../../Sources/carillon/Documentation.docc/DeviceProtocol.md")
+    let article = try String(contentsOf: path, encoding: .utf8)
+    let frames = article.matches(of: /```json\n(.*)\n```/).map { String($0.1) }
+    var seen: Set<String> = []
+    for text in frames {
+      let type = try #require(try JSONValue(parsing: text)["type"]?.stringValue)
+      #expect(document.faults(of: text, as: "frame.\(type)") == [], "\(text)")
+      seen.insert(type)
+    }
+    #expect(seen.isSuperset(of: ["hello", "welcome", "notify", "remove", "ack", "response", "accepted", "heartbeat", "goaway"]))
+    for code in CloseCode.allCases { #expect(article.contains("\(code.rawValue)") && article.contains("`\(code.name)`")) }
   }
 
   @Test func aWrittenRegistrationFitsItsSchema() {

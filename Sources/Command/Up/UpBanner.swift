@@ -35,6 +35,7 @@ enum UpBanner {
     return """
 
       Carillon is up. It keeps nothing: when it ends, everything in it is gone.
+      Its Kafka keeps 5 MiB of each partition, and drops the oldest records beyond that.
 
       \(places(running, isFound: isFound).split(separator: "\n").joined(separator: "\n"))
 

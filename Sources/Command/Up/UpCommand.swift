@@ -20,7 +20,7 @@ enum UpCommand {
   static let command = Command(
     "up", "runs everything on this machine: for trying it out, and for development",
     discussion:
-      "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. It keeps nothing after it ends (SIGINT or SIGTERM). The tools of the same user find it without flags, by a file in $XDG_RUNTIME_DIR/carillon, else /tmp/carillon-UID (in $TMPDIR where that is set), else ~/.carillon: the first of them that nobody else has made. With --json one line on standard output says where everything is, when it is ready. The exit code is 1 when one runs already.",
+      "One process with an embedded Kafka broker, a private redis-server, and a lane of each role. The broker keeps 5 MiB of each partition, and drops the oldest records beyond that. The process keeps nothing after it ends (SIGINT or SIGTERM). The tools of the same user find it without flags, by a file in $XDG_RUNTIME_DIR/carillon, else /tmp/carillon-UID (in $TMPDIR where that is set), else ~/.carillon: the first of them that nobody else has made. With --json one line on standard output says where everything is, when it is ready. The exit code is 1 when one runs already.",
     groups: [
       SettingGroup("Up", [listen, admin, kafkaPort, redisPort, isNew, AnswerSettings.json]),
       FanOutOptions.sessions, TransformOptions.stage, MediaOptions.group, RequestSettings.group, LogSettings.group,
