@@ -57,6 +57,20 @@ extension UnsafeRawBufferPointer {
     return UnsafeRawBufferPointer(rebasing: self[(count &- word.utf8CodeUnitCount)...]).starts(with: word)
   }
 
+  /// Whether these are the characters of a word of the program in lower case, or in any other case of ASCII letters.
+  @inline(never)
+  func equalsIgnoringCase(_ word: StaticString) -> Bool {
+    count == word.utf8CodeUnitCount && startsIgnoringCase(with: word)
+  }
+
+  /// Whether the first characters are those of a word of the program in lower case, or in any other case of ASCII letters.
+  @inline(never)
+  func startsIgnoringCase(with word: StaticString) -> Bool {
+    guard count >= word.utf8CodeUnitCount else { return false }
+    for index in 0..<word.utf8CodeUnitCount where self[index].inLowerCase != word.utf8Start[index] { return false }
+    return true
+  }
+
   /// The same bytes without the first `length`.
   func dropping(_ length: Int) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[Swift.min(length, count)...]) }
 
@@ -79,6 +93,11 @@ extension UnsafeRawBufferPointer {
     }
     return isASCII || String(validating: self, as: UTF8.self) != nil
   }
+}
+
+extension UInt8 {
+  /// The ASCII letter in lower case; any other byte as it is.
+  fileprivate var inLowerCase: UInt8 { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self }
 }
 
 extension StaticString {

@@ -189,6 +189,12 @@ import TestSupport
     #expect(store.fire("b", now: Self.now + 5_000) == .dropped(.expired))
   }
 
+  @Test func `a text of a Live Activity that is a key is shown as its key`() {
+    let alert: JSONValue = ["title": ["loc-key": "SCORE", "loc-args": ["1"]], "body": ["loc-key": nil], "loc-key": "GOAL"]
+    let content = NotificationContent(["aps": ["alert": alert]])
+    #expect(content.title == "SCORE" && content.body == "GOAL" && content.hasAlert)
+  }
+
   @Test func presentationFollowsTheAuthorization() throws {
     let everything: JSONValue = ["alert": "text", "sound": "bell", "badge": 3]
     let content = NotificationContent(["aps": everything])

@@ -17,8 +17,7 @@ final class RequestFixture {
     record.topic = bytes(topic)
     record.cluster = bytes(cluster)
     for (name, value) in headers {
-      let value = bytes(value)
-      name.withCString { record.headers.take(name: $0, value: value) }
+      record.headers.take(name: bytes(name), value: bytes(value))
     }
   }
 

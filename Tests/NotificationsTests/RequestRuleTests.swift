@@ -20,6 +20,17 @@ struct RuleCase: CustomTestStringConvertible, Sendable {
     RuleCase(value: value, reason: reason, field: field)
   }
 
+  static func mdm(_ value: String, _ field: String? = nil) -> RuleCase {
+    RuleCase(
+      headers: ["apns-push-type": "mdm"], value: value, reason: field == nil ? nil : .badRequestPayload, field: field ?? "")
+  }
+
+  static func activity(_ member: String, _ key: String? = nil) -> RuleCase {
+    var rule = aps(member, key)
+    rule.headers = ["apns-push-type": "liveactivity", "apns-topic": "com.example.shop.push-type.liveactivity"]
+    return rule
+  }
+
   static func aps(_ member: String, _ key: String? = nil) -> RuleCase {
     RuleCase(value: "{\"aps\":{\(member)}}", reason: key == nil ? nil : .badRequestPayload, field: key.map { "aps.\($0)" } ?? "")
   }
@@ -162,10 +173,11 @@ private let origin =
     .payload("{\"aps\":{\"alert\":\"" + String(repeating: "x", count: 4096 - 20) + "\"}}", nil),
     .payload("{\"aps\":{\"alert\":\"" + String(repeating: "x", count: 4096 - 19) + "\"}}", .payloadTooLarge, "payload"),
     .payload(String(repeating: "x", count: 1 << 20), .payloadTooLarge, "payload"),
-    .aps(#""alert":"Hello""#), .aps(#""alert":7"#, "alert"), .aps(#""alert":null"#, "alert"), .aps(#""alert":["a"]"#, "alert"),
+    .aps(#""alert":"Hello""#), .aps(#""alert":7"#, "alert"), .aps(#""alert":null"#), .aps(#""alert":["a"]"#, "alert"),
     .aps(#""alert":{"title":"a","subtitle":"b","body":"c","launch-image":"d","loc-key":"e","loc-args":["f"],"unknown":7}"#),
     .aps(#""alert":{"title":7}"#, "alert.title"), .aps(#""alert":{"subtitle":{}}"#, "alert.subtitle"),
-    .aps(#""alert":{"body":null}"#, "alert.body"), .aps(#""alert":{"launch-image":1}"#, "alert.launch-image"),
+    .aps(#""alert":{"title":null,"subtitle":null,"body":null,"launch-image":null,"loc-key":null,"loc-args":null}"#),
+    .aps(#""alert":{"launch-image":1}"#, "alert.launch-image"),
     .aps(#""alert":{"title-loc-key":1}"#, "alert.title-loc-key"), .aps(#""alert":{"subtitle-loc-key":1}"#, "alert.subtitle-loc-key"),
     .aps(#""alert":{"loc-key":1}"#, "alert.loc-key"), .aps(#""alert":{"title-loc-args":"a"}"#, "alert.title-loc-args"),
     .aps(#""alert":{"subtitle-loc-args":[1]}"#, "alert.subtitle-loc-args"), .aps(#""alert":{"loc-args":{}}"#, "alert.loc-args"),
@@ -179,7 +191,7 @@ private let origin =
     .aps(#""sound":{"volume":"1"}"#, "sound.volume"), .aps(#""sound":{"volume":-0.1}"#, "sound.volume"),
     .aps(#""thread-id":"a""#), .aps(#""thread-id":1"#, "thread-id"), .aps(#""category":"a""#), .aps(#""category":1"#, "category"),
     .aps(#""target-content-id":1"#, "target-content-id"), .aps(#""filter-criteria":1"#, "filter-criteria"),
-    .aps(#""content-available":1"#), .aps(#""content-available":0"#, "content-available"),
+    .aps(#""content-available":1"#), .aps(#""content-available":0"#), .aps(#""mutable-content":0"#),
     .aps(#""content-available":true"#, "content-available"), .aps(#""mutable-content":1,"alert":"a""#),
     .aps(#""mutable-content":2"#, "mutable-content"), .aps(#""mutable-content":"1""#, "mutable-content"),
     .aps(#""interruption-level":"passive""#), .aps(#""interruption-level":"active""#), .aps(#""interruption-level":"time-sensitive""#),
@@ -190,6 +202,26 @@ private let origin =
     .aps(#""event":"start""#), .aps(#""event":"end""#), .aps(#""event":"pause""#, "event"), .aps(#""content-state":{"a":1}"#),
     .aps(#""content-state":[]"#, "content-state"), .aps(#""attributes":1"#, "attributes"), .aps(#""attributes-type":1"#, "attributes-type"),
     .aps(#""unknown-member":[1]"#),
+    .aps(#""badge":null,"sound":null,"thread-id":null,"category":null,"target-content-id":null,"filter-criteria":null"#),
+    .aps(#""content-available":null,"mutable-content":null,"interruption-level":null,"relevance-score":null,"event":null"#),
+    .aps(#""stale-date":null,"timestamp":null,"dismissal-date":null,"content-state":null,"attributes-type":null,"attributes":null"#),
+    .aps(#""sound":{"critical":null,"name":null,"volume":null}"#), .payload(#"{"aps":{"badge":nul}}"#, .badRequestPayload, "payload"),
+    .payload(#"{"aps":null}"#, .badRequestPayload, "aps"), .payload(#"{"mdm":"magic"}"#, .badRequestPayload, "aps"),
+    .aps(#""alert":{"title":{"loc-key":"a"}}"#, "alert.title"), .aps(#""relevance-score":100"#, "relevance-score"),
+  ]
+
+  /// What is different in a Live Activity, and for a device management server.
+  static let pushTypeRules: [RuleCase] = [
+    .mdm(#"{"mdm":"magic"}"#), .mdm(#"{"mdm":"magic","aps":null}"#), .mdm(#"{"mdm":"magic","more":[1]}"#), .mdm(#"{"aps":{}}"#),
+    .mdm("{}", "mdm"), .mdm(#"{"mdm":null}"#, "mdm"), .mdm(#"{"mdm":7}"#, "mdm"), .mdm(#"{"mdm":"a","mdm":"b"}"#, "mdm"),
+    .mdm(#"{"mdm":"magic","aps":{"badge":"x"}}"#, "aps.badge"), .mdm(#"{"mdm":"magic","aps":7}"#, "aps"),
+    .activity(#""alert":{"title":{"loc-key":"a","loc-args":["b"]},"body":{"loc-key":"c"},"sound":"chime.caf"}"#),
+    .activity(#""alert":{"title":"a","body":{"loc-key":"c","loc-args":null,"more":1}}"#),
+    .activity(#""relevance-score":100"#), .activity(#""relevance-score":-7.5"#), .activity(#""relevance-score":null"#),
+    .activity(#""relevance-score":"100""#, "relevance-score"), .activity(#""alert":{"title":{}}"#, "alert.title"),
+    .activity(#""alert":{"body":{"loc-key":7}}"#, "alert.body"), .activity(#""alert":{"body":{"loc-key":null}}"#, "alert.body"),
+    .activity(#""alert":{"body":{"loc-key":"a","loc-args":"b"}}"#, "alert.body"),
+    .activity(#""alert":{"subtitle":{"loc-key":"a"}}"#, "alert.subtitle"), .activity(#""alert":{"title":["a"]}"#, "alert.title"),
   ]
 
   static let removeRules: [RuleCase] = [
@@ -207,7 +239,7 @@ private let origin =
     RuleCase(headers: ["operation": "remove", "apns-collapse-id": collapseID], value: value, reason: reason, field: field)
   }
 
-  @Test(arguments: headerRules + suffixRules + payloadRules + removeRules)
+  @Test(arguments: headerRules + suffixRules + payloadRules + pushTypeRules + removeRules)
   func eachRuleAnswersWithItsReasonAndField(_ rule: RuleCase) {
     let reading = RequestFixture.valid(rule.headers, value: rule.value).read()
     #expect(reading.rejection?.reason == rule.reason)
@@ -262,13 +294,76 @@ private let origin =
   }
 
   @Test func aHeaderStandingTwiceIsRefused() {
-    for header in RequestHeader.allCases {
+    for header in RequestHeader.allCases where header != .traceparent {
       let name = header.name.description
       let fixture = RequestFixture(headers: [(name, "a"), ("other", "x"), ("other", "x"), (name, "a")])
       #expect(fixture.read().rejection?.reason == .duplicateHeaders)
       #expect(fixture.read().rejection?.field.description == name)
+      let inTwoCases = RequestFixture(headers: [(name, "a"), (name.uppercased(), "a")])
+      #expect(inTwoCases.read().rejection?.reason == .duplicateHeaders)
     }
     #expect(RequestFixture(headers: [("target", nil), ("target", "user:ada"), ("apns-topic", "a.b")]).read().view != nil)
+  }
+
+  @Test func `a trace that stands more than once is dropped, and the request is accepted`() throws {
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    let valid: [(String, String?)] = [("target", "user:ada"), ("apns-topic", "a.b")]
+    let once = try #require(RequestFixture(headers: valid + [("traceparent", nil), ("traceparent", trace)]).read().view)
+    #expect(once.envelope.traceparent.text == trace)
+    for names in [["traceparent", "traceparent"], ["traceparent", "Traceparent"], ["traceparent", "traceparent", "traceparent"]] {
+      let view = try #require(RequestFixture(headers: valid + names.map { ($0, trace) }).read().view)
+      #expect(view.envelope.traceparent.isEmpty)
+    }
+    // One that is malformed makes the other no better.
+    let mixed = try #require(RequestFixture(headers: valid + [("traceparent", "x"), ("traceparent", trace)]).read().view)
+    #expect(mixed.envelope.traceparent.isEmpty)
+    let foreign = ["tracestate", "b3", "x-request-id"].flatMap { [($0, "a"), ($0, "b")] as [(String, String?)] }
+    #expect(RequestFixture(headers: valid + foreign).read().view != nil)
+  }
+
+  @Test func `the case of a header's name does not matter`() throws {
+    for header in RequestHeader.allCases {
+      let name = header.name.description
+      #expect(RequestHeader.named(Name(name.uppercased())) == header)
+      // Bytes that differ from a hyphen as a letter differs from its capital.
+      #expect(RequestHeader.named(Name(name.replacing("-", with: "\r"))) == (name.contains("-") ? nil : header))
+      #expect(RequestHeader.named(Name(String(name.dropLast()) + "\u{0}")) == nil)
+    }
+    let fixture = RequestFixture(
+      headers: [
+        ("Target", "user:ada"), ("APNS-TOPIC", "com.example"), ("Apns-Collapse-Id", "order-7"), ("Apns-Expiration", "1700000060"),
+        ("Apns-Id", id), ("apns-Priority", "5"),
+      ])
+    let view = try #require(fixture.read().view)
+    #expect(view.envelope.collapseID.text == "order-7" && view.expiration == 1_700_000_060)
+    #expect(view.envelope.id.description == id && view.priority == 5 && view.unknownHeader == nil)
+  }
+
+  @Test func `a header of Apple's prefix that no rule knows is noted, and named in a rejection`() throws {
+    let accepted = try #require(RequestFixture.valid(["Apns-Colapse-Id": "x", "other": "y"]).read().view)
+    #expect(accepted.unknownHeader?.path == "Apns-Colapse-Id")
+    #expect(RequestFixture.valid(["other": "y", "apns": "z", "x-apns-topic": "w"]).read().view?.unknownHeader == nil)
+    let rejected = try #require(RequestFixture(headers: [("target", "user:ada"), ("apns-topci", "a.b")]).read().rejection)
+    #expect(rejected.reason == .missingTopic && rejected.rule.hasSuffix("in apns-topic. The header apns-topci is unknown."))
+    // What is no plain name is not repeated, for the rejection is logged.
+    for name in ["apns-\u{1B}[2J", "apns-" + String(repeating: "x", count: 60), "apns-é"] {
+      let rejected = try #require(RequestFixture(headers: [("target", "user:ada"), (name, "a.b")]).read().rejection)
+      #expect(rejected.rule.hasSuffix("A header whose name begins with apns- is unknown."))
+    }
+  }
+
+  @Test(
+    arguments: [
+      (#""alertt":"x""#, "aps.alertt"), (#""alert":{"titel":"x","body":"y"}"#, "aps.alert.titel"), (#""alert":{"":"x"}"#, "aps.alert."),
+      (#""alert":"x","":1,"b":2"#, "aps."), (#""alert":{"sound":1,"summary-arg":"x","action-loc-key":null}"#, nil),
+      (#""content-changed":true,"url-args":["x"]"#, nil), (#""alert":"x""#, nil),
+    ] as [(String, String?)])
+  func `a member of aps that no rule knows is noted, and named in a rejection`(members: String, path: String?) throws {
+    let view = try #require(RequestFixture.valid(value: #"{"aps":{\#(members)},"custom":{"alertt":1}}"#).read().view)
+    #expect(view.facts.unknown?.path == path)
+    let rejected = try #require(RequestFixture.valid(value: #"{"aps":{\#(members),"badge":"x"}}"#).read().rejection)
+    let isPlain = path?.hasSuffix(".") == false
+    #expect(rejected.rule.hasSuffix(isPlain ? "The member \(path ?? "") is unknown." : path == nil ? "0 clears it." : "is unknown."))
   }
 
   @Test func theRecordKeyStandsInForTheTarget() {

@@ -31,6 +31,9 @@ import Testing
   @Test func aSilentPayloadIsABackgroundPush() throws {
     for (payload, type, flags) in [
       (#"{"aps":{"content-available":1}}"#, PushType.background, PayloadFlags.silent),
+      (#"{"aps":{"content-available":1,"alert":null,"badge":null,"sound":null,"category":null}}"#, .background, .silent),
+      (#"{"aps":{"content-available":0}}"#, .alert, []), (#"{"aps":{"alert":"a","mutable-content":0}}"#, .alert, .alert),
+      (#"{"aps":{"alert":{"title":null,"body":"a"},"mutable-content":null}}"#, .alert, .alert),
       (#"{"aps":{"content-available":1,"alert":"a"}}"#, .alert, .alert),
       (#"{"aps":{"content-available":1,"badge":1}}"#, .alert, .badge),
       (#"{"aps":{"content-available":1,"sound":"a"}}"#, .alert, .sound),

@@ -49,7 +49,10 @@ public struct NotificationContent: Sendable, Equatable {
     case .string(let text)?: body = text
     case .object?:
       let alert = aps["alert"]
-      func text(_ name: String, _ key: String) -> String { alert?[name]?.stringValue ?? alert?[key]?.stringValue ?? "" }
+      // In a Live Activity a text may be an object with its key.
+      func text(_ name: String, _ key: String) -> String {
+        alert?[name]?.stringValue ?? alert?[name]?["loc-key"]?.stringValue ?? alert?[key]?.stringValue ?? ""
+      }
       title = text("title", "title-loc-key")
       subtitle = text("subtitle", "subtitle-loc-key")
       body = text("body", "loc-key")

@@ -72,7 +72,8 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-/// Why an extension has not finished with a content of its own. The text is the program's own, and has nothing of a payload.
+/// Why an extension has not finished with a content of its own. The text is the program's own; of a payload it has at most the plain name
+/// of an unknown member.
 public struct ExtensionFailure: Error, Sendable, Hashable, CustomStringConvertible {
   /// A sentence without its beginning and its end, in words of the program's own: it may be logged.
   public let reason: String

@@ -42,6 +42,12 @@ enum APSKey: UInt8, CaseIterable {
     return name.equals(candidate.field.bytes.dropping(4)) ? candidate : nil
   }
 
+  /// Whether a key names a member of Apple's that the cluster has no rule for: it is no misspelt one.
+  static func hasNoRule(_ key: JSONSpan, _ scanner: JSONScanner) -> Bool {
+    scanner.matches(key, "content-changed") || scanner.matches(key, "input-push-token") || scanner.matches(key, "input-push-channel")
+      || scanner.matches(key, "url-args")
+  }
+
   /// The only member that the name can be, by its first letter and its length.
   @inline(__always)
   private static func candidate(_ name: UnsafeRawBufferPointer) -> APSKey? {
@@ -63,25 +69,38 @@ enum APSKey: UInt8, CaseIterable {
   }
 }
 
-/// The members of `aps.alert` that have rules.
+/// The members of `aps.alert` that Apple has.
 struct AlertMember {
+  enum Shape {
+    /// A string that gives the notification a title, a subtitle or a body.
+    case text
+    case string
+    case strings
+    /// Any value, however often: the cluster has no rule for it.
+    case free
+  }
+
   let name: StaticString
   let field: StaticString
-  /// An array of strings, not a string.
-  var isArray = false
-  /// Gives the notification a title, a subtitle or a body.
-  var isText = false
+  let shape: Shape
+  /// In a Live Activity the text may be an object, with a key and arguments.
+  var mayBeLocalized = false
 
   static let all: [AlertMember] = [
-    AlertMember(name: "title", field: "aps.alert.title", isText: true),
-    AlertMember(name: "body", field: "aps.alert.body", isText: true),
-    AlertMember(name: "subtitle", field: "aps.alert.subtitle", isText: true),
-    AlertMember(name: "launch-image", field: "aps.alert.launch-image"),
-    AlertMember(name: "title-loc-key", field: "aps.alert.title-loc-key", isText: true),
-    AlertMember(name: "title-loc-args", field: "aps.alert.title-loc-args", isArray: true),
-    AlertMember(name: "subtitle-loc-key", field: "aps.alert.subtitle-loc-key", isText: true),
-    AlertMember(name: "subtitle-loc-args", field: "aps.alert.subtitle-loc-args", isArray: true),
-    AlertMember(name: "loc-key", field: "aps.alert.loc-key", isText: true),
-    AlertMember(name: "loc-args", field: "aps.alert.loc-args", isArray: true),
+    AlertMember(name: "title", field: "aps.alert.title", shape: .text, mayBeLocalized: true),
+    AlertMember(name: "body", field: "aps.alert.body", shape: .text, mayBeLocalized: true),
+    AlertMember(name: "subtitle", field: "aps.alert.subtitle", shape: .text),
+    AlertMember(name: "launch-image", field: "aps.alert.launch-image", shape: .string),
+    AlertMember(name: "title-loc-key", field: "aps.alert.title-loc-key", shape: .text),
+    AlertMember(name: "title-loc-args", field: "aps.alert.title-loc-args", shape: .strings),
+    AlertMember(name: "subtitle-loc-key", field: "aps.alert.subtitle-loc-key", shape: .text),
+    AlertMember(name: "subtitle-loc-args", field: "aps.alert.subtitle-loc-args", shape: .strings),
+    AlertMember(name: "loc-key", field: "aps.alert.loc-key", shape: .text),
+    AlertMember(name: "loc-args", field: "aps.alert.loc-args", shape: .strings),
+    AlertMember(name: "sound", field: "aps.alert.sound", shape: .free),
+    AlertMember(name: "action", field: "aps.alert.action", shape: .free),
+    AlertMember(name: "action-loc-key", field: "aps.alert.action-loc-key", shape: .free),
+    AlertMember(name: "summary-arg", field: "aps.alert.summary-arg", shape: .free),
+    AlertMember(name: "summary-arg-count", field: "aps.alert.summary-arg-count", shape: .free),
   ]
 }

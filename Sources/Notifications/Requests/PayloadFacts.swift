@@ -32,39 +32,54 @@ public struct PayloadFacts {
   public let flags: PayloadFlags
   /// `aps.category` as it stands in the payload, quotes included; none when there is none.
   public let categorySource: UnsafeRawBufferPointer
+  /// The first member of `aps`, or of its alert, that no rule knows.
+  public let unknown: UnknownField?
 
   /// Checks a payload: one JSON object with an `aps` object, whose known members have the types and ranges of the rule book.
   ///
-  /// Unknown members are kept and not looked at. A known member must not stand twice, since readers differ in which one counts.
-  public init(checking payload: UnsafeRawBufferPointer) throws(Rejection) {
-    var reader = PayloadReader(payload)
+  /// Members that are null count as absent, for serializers write them. Unknown members are kept, and the first of them is noted. A known
+  /// member must not stand twice, since readers differ in which one counts.
+  ///
+  /// - Parameter type: the push type of the header, which changes the rules: an `mdm` push needs no `aps` where it has a member `mdm`; in a
+  ///   Live Activity the title and the body of the alert may be objects, and the relevance score is any number.
+  public init(checking payload: UnsafeRawBufferPointer, of type: PushType? = nil) throws(Rejection) {
+    var reader = PayloadReader(payload, type)
     do {
       try reader.read()
     } catch let rejection as Rejection {
-      throw rejection
+      throw rejection.naming(reader.unknown)
     } catch {
-      throw Rejection(
+      let rejection = Rejection(
         .badRequestPayload, field: "payload", error, rule: "The payload is one JSON object by RFC 8259, in UTF-8.",
         tooDeep: "In a payload at most 63 objects and arrays lie inside one another.")
+      throw rejection.naming(reader.unknown)
     }
-    (flags, categorySource) = (reader.flags, reader.categorySource)
+    (flags, categorySource, unknown) = (reader.flags, reader.categorySource, reader.unknown)
   }
 
   /// What was found in a payload that was checked before.
   public init(flags: PayloadFlags, categorySource: UnsafeRawBufferPointer) {
     self.flags = flags
     self.categorySource = categorySource
+    unknown = nil
   }
 }
 
 /// Walks a payload once.
 private struct PayloadReader {
+  private let type: PushType?
   private var scanner: JSONScanner
   private var seen: UInt32 = 0
+  private var shows = false
+  private var wakes = false
   private(set) var flags: PayloadFlags = []
   private(set) var categorySource = UnsafeRawBufferPointer.none
+  private(set) var unknown: UnknownField?
 
-  init(_ payload: UnsafeRawBufferPointer) { scanner = JSONScanner(payload, depthLimit: RequestLimits.payloadDepth) }
+  init(_ payload: UnsafeRawBufferPointer, _ type: PushType?) {
+    scanner = JSONScanner(payload, depthLimit: RequestLimits.payloadDepth)
+    self.type = type
+  }
 
   mutating func read() throws {
     guard scanner.peekKind() == .object else {
@@ -73,52 +88,81 @@ private struct PayloadReader {
       throw wrong("payload", "The payload is a JSON object.", value)
     }
     try scanner.openObject()
-    var hasAPS = false
+    var (aps, mdm) = (Presence.missing, Presence.missing)
     while let key = try scanner.nextKey() {
-      guard scanner.matches(key, "aps") else { continue }
-      guard !hasAPS else { throw wrong("aps", "The member aps stands once.", key) }
-      guard scanner.peekKind() == .object else { throw wrong("aps", "The member aps is an object.", try scanner.skip()) }
-      hasAPS = true
-      try readAPS()
+      if scanner.matches(key, "aps") {
+        guard aps == .missing else { throw wrong("aps", "The member aps stands once.", key) }
+        aps = scanner.peekKind() == .null ? .null : .present
+        guard aps == .present else { continue }
+        guard scanner.peekKind() == .object else { throw wrong("aps", "The member aps is an object.", try scanner.skip()) }
+        try readAPS()
+      } else if type == .mdm, scanner.matches(key, "mdm") {
+        guard mdm == .missing else { throw wrong("mdm", "The member mdm stands once.", key) }
+        mdm = scanner.peekKind() == .null ? .null : .present
+        guard mdm == .present else { continue }
+        let magic = try scanner.skip()
+        guard magic.kind == .string else { throw wrong("mdm", "The member mdm is a string, the device's push magic.", magic) }
+      }
     }
     try scanner.finish()
-    guard hasAPS else { throw Rejection(.badRequestPayload, field: "aps", rule: "The payload has a member aps, an object.") }
-    let shows = seen & (APSKey.alert.bit | APSKey.badge.bit | APSKey.sound.bit) != 0
-    if seen & APSKey.contentAvailable.bit != 0, !shows { flags.insert(.silent) }
+    guard aps == .present || mdm == .present else {
+      guard type != .mdm else {
+        throw Rejection(.badRequestPayload, field: "mdm", rule: "The payload of an mdm push has a member mdm, a string.")
+      }
+      throw Rejection(.badRequestPayload, field: "aps", rule: "The payload has a member aps, an object.")
+    }
+    if wakes, !shows { flags.insert(.silent) }
+  }
+
+  private enum Presence {
+    case missing, null, present
+  }
+
+  private mutating func note(_ key: JSONSpan, in place: UnknownField.Place) {
+    if unknown == nil { unknown = UnknownField(member: key, of: place, scanner) }
   }
 
   private mutating func readAPS() throws {
     try scanner.openObject()
     while let key = try scanner.nextKey() {
-      guard let known = APSKey.known(key, scanner) else { continue }
+      guard let known = APSKey.known(key, scanner) else {
+        if !APSKey.hasNoRule(key, scanner) { note(key, in: .aps) }
+        continue
+      }
       guard seen & known.bit == 0 else { throw wrong(known.field, "A member of aps stands once.", key) }
       seen |= known.bit
+      guard scanner.peekKind() != .null else { continue }
       switch known {
-      case .alert: try readAlert()
+      case .alert:
+        try readAlert()
+        shows = true
       case .sound:
         try readSound()
         flags.insert(.sound)
+        shows = true
       case .badge:
         let value = try scanner.skip()
         guard let badge = scanner.integer(value), (0...Int64(Int32.max)).contains(badge) else {
           throw wrong(known.field, "A badge is an integer from 0 to 2147483647; 0 clears it.", value)
         }
         flags.insert(.badge)
+        shows = true
       case .category:
         categorySource = scanner.source(try take(known, .string, "A category is a string."))
       case .threadID, .targetContentID, .filterCriteria, .attributesType:
         try take(known, .string, "This member of aps is a string.")
       case .contentAvailable:
-        try takeOne(known)
+        wakes = try takeFlag(known)
       case .mutableContent:
-        try takeOne(known)
-        flags.insert(.mutableContent)
+        if try takeFlag(known) { flags.insert(.mutableContent) }
       case .interruptionLevel:
         let value = try scanner.skip()
         guard
           scanner.matches(value, "active") || scanner.matches(value, "passive") || scanner.matches(value, "time-sensitive")
             || scanner.matches(value, "critical")
         else { throw wrong(known.field, "An interruption level is passive, active, time-sensitive or critical.", value) }
+      case .relevanceScore where type == .liveactivity:
+        try take(known, .number, "The relevance score of a Live Activity is a number.")
       case .relevanceScore:
         try takeShare(known.field, "A relevance score is a number from 0 to 1.")
       case .staleDate, .timestamp, .dismissalDate:
@@ -142,21 +186,48 @@ private struct PayloadReader {
       var seen: UInt32 = 0
       try scanner.openObject()
       while let key = try scanner.nextKey() {
-        guard let index = AlertMember.all.firstIndex(where: { scanner.matches(key, $0.name) }) else { continue }
-        let member = AlertMember.all[index]
-        guard seen & (1 << index) == 0 else { throw wrong(member.field, "A member of alert stands once.", key) }
-        seen |= 1 << index
-        guard !member.isArray else {
-          try readStrings(member.field)
+        guard let index = AlertMember.all.firstIndex(where: { scanner.matches(key, $0.name) }) else {
+          note(key, in: .alert)
           continue
         }
-        let value = try scanner.skip()
-        guard value.kind == .string else { throw wrong(member.field, "This member of alert is a string.", value) }
-        if member.isText, value.count > 2 { flags.insert(.alert) }
+        let member = AlertMember.all[index]
+        guard member.shape != .free else { continue }
+        guard seen & (1 << index) == 0 else { throw wrong(member.field, "A member of alert stands once.", key) }
+        seen |= 1 << index
+        try readAlert(member)
       }
     default:
       throw wrong("aps.alert", "An alert is a string or an object.", try scanner.skip())
     }
+  }
+
+  private mutating func readAlert(_ member: AlertMember) throws {
+    let kind = scanner.peekKind()
+    guard kind != .null else { return }
+    guard member.shape != .strings else { return try readStrings(member.field) }
+    guard kind != .object || !member.mayBeLocalized || type != .liveactivity else { return try readLocalizedText(member.field) }
+    let value = try scanner.skip()
+    guard value.kind == .string else { throw wrong(member.field, "This member of alert is a string.", value) }
+    if member.shape == .text, value.count > 2 { flags.insert(.alert) }
+  }
+
+  /// Reads the title or the body of a Live Activity's alert: an object with the text's key, and its arguments.
+  private mutating func readLocalizedText(_ field: StaticString) throws {
+    let rule = "A text of a Live Activity's alert is a string, or an object with the string loc-key, and loc-args where it has arguments."
+    var hasKey = false
+    try scanner.openObject()
+    while let key = try scanner.nextKey() {
+      guard scanner.peekKind() != .null else { continue }
+      if scanner.matches(key, "loc-key") {
+        let value = try scanner.skip()
+        guard value.kind == .string else { throw wrong(field, rule, value) }
+        hasKey = true
+        if value.count > 2 { flags.insert(.alert) }
+      } else if scanner.matches(key, "loc-args") {
+        try readStrings(field)
+      }
+    }
+    guard hasKey else { throw Rejection(.badRequestPayload, field: field, rule: rule) }
   }
 
   private mutating func readStrings(_ field: StaticString) throws {
@@ -174,6 +245,7 @@ private struct PayloadReader {
     case .object:
       try scanner.openObject()
       while let key = try scanner.nextKey() {
+        guard scanner.peekKind() != .null else { continue }
         if scanner.matches(key, "critical") {
           let value = try scanner.skip()
           guard let number = scanner.integer(value), number == 0 || number == 1 else {
@@ -198,9 +270,14 @@ private struct PayloadReader {
     return value
   }
 
-  private mutating func takeOne(_ key: APSKey) throws {
+  /// Whether a flag is set: 1 says yes, 0 is as good as no flag.
+  private mutating func takeFlag(_ key: APSKey) throws -> Bool {
     let value = try scanner.skip()
-    guard scanner.integer(value) == 1 else { throw wrong(key.field, "This member of aps is the number 1, or absent.", value) }
+    switch scanner.integer(value) {
+    case 1: return true
+    case 0: return false
+    default: throw wrong(key.field, "This member of aps is the number 1, or 0 as if it were absent.", value)
+    }
   }
 
   private mutating func takeShare(_ field: StaticString, _ rule: String) throws {

@@ -18,7 +18,7 @@ public enum RejectionReason: String, Sendable, CaseIterable {
   case badTopic = "BadTopic"
   /// The device belongs to another application.
   case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
-  /// A header stands twice.
+  /// A header of the contract stands twice; a `traceparent` may.
   case duplicateHeaders = "DuplicateHeaders"
   /// `apns-push-type` is unknown.
   case invalidPushType = "InvalidPushType"
@@ -56,7 +56,7 @@ public enum RejectionReason: String, Sendable, CaseIterable {
 
 /// Why a request is not carried out: the reason, which part of it, and the rule that it breaks.
 ///
-/// It holds only the program's own words and numbers, nothing of the record, so it may be kept and logged.
+/// It may be kept and logged: of the record it holds at most the plain name of an unknown field, the rest is the program's own words.
 public struct Rejection: Error, Sendable, CustomStringConvertible {
   /// The reason in Apple's words.
   public let reason: RejectionReason
@@ -79,6 +79,11 @@ public struct Rejection: Error, Sendable, CustomStringConvertible {
   init(_ reason: RejectionReason, field: StaticString, _ error: any Error, rule: String, tooDeep: String) {
     let error = error as? JSONError
     self.init(reason, field: field, rule: error?.reason == .tooDeep ? tooDeep : rule, offset: error?.offset)
+  }
+
+  /// Adds a sentence that names an unknown field: it may be what the sender meant to satisfy the rule with.
+  public func naming(_ unknown: UnknownField?) -> Rejection {
+    unknown.map { Rejection(reason, field: field, rule: "\(rule) \($0.sentence)", offset: offset) } ?? self
   }
 
   /// Whether the same record might pass later: no, but for a target whose rate limit is reached or a failure of the cluster.

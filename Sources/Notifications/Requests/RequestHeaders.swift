@@ -45,31 +45,41 @@ public enum RequestHeader: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// The header of a name, which is compared exactly.
+  /// Finds the header of a name. As in HTTP the case of ASCII letters does not matter.
   @inline(__always)
-  static func named(_ name: UnsafeRawBufferPointer) -> RequestHeader? {
+  public static func named(_ name: UnsafeRawBufferPointer) -> RequestHeader? {
     let candidate: RequestHeader
     switch name.count {
     case 6: candidate = .target
-    case 7: candidate = name[0] == UInt8(ascii: "a") ? .id : .trigger
+    // A letter of either case; the names are compared as a whole below.
+    case 7: candidate = name[0] | 0x20 == UInt8(ascii: "a") ? .id : .trigger
     case 9: candidate = .operation
     case 10: candidate = .topic
     case 11: candidate = .traceparent
     case 13: candidate = .priority
     case 14: candidate = .pushType
     case 15:
-      candidate = name[0] == UInt8(ascii: "c") ? .origin : name[5] == UInt8(ascii: "e") ? .expiration : .channelID
+      let (first, sixth) = (name[0] | 0x20, name[5] | 0x20)
+      candidate = first == UInt8(ascii: "c") ? .origin : sixth == UInt8(ascii: "e") ? .expiration : .channelID
     case 16: candidate = .collapseID
     default: return nil
     }
-    return name.equals(candidate.name) ? candidate : nil
+    return name.equals(candidate.name) || name.equalsIgnoringCase(candidate.name) ? candidate : nil
   }
+
+  /// Finds the header of a name that ends with a zero.
+  public static func named(_ name: UnsafePointer<CChar>) -> RequestHeader? {
+    named(UnsafeRawBufferPointer(start: name, count: strlen(name)))
+  }
+
+  /// Finds the header of a name.
+  public static func named(_ name: Name) -> RequestHeader? { name.withBytes { named($0) } }
 }
 
 /// The known headers of one request record, borrowed from it.
 ///
 /// The pointers are valid as long as the record is held. A header whose value is null counts as absent; an empty value is a value,
-/// and has to keep its header's rule. Unknown headers are passed over.
+/// and has to keep its header's rule. Other headers are passed over, and may stand there any number of times.
 public struct RequestHeaders {
   /// `target`.
   public var target: UnsafeRawBufferPointer?
@@ -91,12 +101,15 @@ public struct RequestHeaders {
   public var trigger: UnsafeRawBufferPointer?
   /// `operation`.
   public var operation: UnsafeRawBufferPointer?
-  /// `traceparent`.
-  public var traceparent: UnsafeRawBufferPointer?
+  /// `traceparent`; absent where it stands more than once.
+  public private(set) var traceparent: UnsafeRawBufferPointer?
   /// `carillon-origin`.
   public var origin: UnsafeRawBufferPointer?
-  /// The first header that stood there twice.
+  /// The first header that stood there twice. A `traceparent` is never one.
   public private(set) var duplicate: RequestHeader?
+  /// The first header that begins with `apns-` and that no rule knows.
+  public private(set) var unknown: UnknownField?
+  private var hasSeveralTraces = false
 
   /// No headers.
   public init() {}
@@ -108,7 +121,11 @@ public struct RequestHeaders {
 
   /// Takes one header of the record, its name without a terminating zero.
   public mutating func take(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-    guard value.baseAddress != nil, let header = RequestHeader.named(name) else { return }
+    guard value.baseAddress != nil else { return }
+    guard let header = RequestHeader.named(name) else {
+      if unknown == nil { unknown = UnknownField(header: name) }
+      return
+    }
     let isRepeated: Bool
     switch header {
     case .target: isRepeated = Self.set(&target, value)
@@ -121,7 +138,11 @@ public struct RequestHeaders {
     case .channelID: isRepeated = Self.set(&channelID, value)
     case .trigger: isRepeated = Self.set(&trigger, value)
     case .operation: isRepeated = Self.set(&operation, value)
-    case .traceparent: isRepeated = Self.set(&traceparent, value)
+    case .traceparent:
+      // Agents on the way add their own. W3C Trace Context then says to go on without one; the request is none the worse.
+      hasSeveralTraces = hasSeveralTraces || traceparent != nil
+      traceparent = hasSeveralTraces ? nil : value
+      return
     case .origin: isRepeated = Self.set(&origin, value)
     }
     if isRepeated, duplicate == nil { duplicate = header }

@@ -115,6 +115,8 @@ public struct RequestView {
   public let payload: UnsafeRawBufferPointer
   /// What the payload asks for.
   public let facts: PayloadFacts
+  /// The first header that begins with `apns-` and that no rule knows.
+  public let unknownHeader: UnknownField?
   private let removed: UnsafeRawBufferPointer
 
   /// Reads a record and checks it by every rule, in this order: a header standing twice, id, topic, collapse id, priority, push type
@@ -124,7 +126,7 @@ public struct RequestView {
     do throws(Rejection) {
       return .accepted(try RequestView(record, envelope, limits))
     } catch {
-      return .rejected(error, envelope)
+      return .rejected(error.naming(record.headers.unknown), envelope)
     }
   }
 
@@ -158,7 +160,7 @@ public struct RequestView {
     switch operation {
     case .notify:
       try limits.check(payloadBytes: record.value.count, of: givenType)
-      facts = try PayloadFacts(checking: record.value)
+      facts = try PayloadFacts(checking: record.value, of: givenType)
       payload = record.value
       removed = .none
     case .remove:
@@ -179,6 +181,7 @@ public struct RequestView {
     self.envelope = envelope
     self.topic = topic
     self.application = application
+    unknownHeader = headers.unknown
   }
 
   /// Calls `body` with each identifier that the request is about, valid during the call: exactly one.
