@@ -150,6 +150,19 @@ import Testing
     #expect(throws: Never.self) { try Self.rules(isUnchecked: true).request(Self.facts(), record) }
   }
 
+  @Test func `a header is mended whatever the case of its name`() throws {
+    let record = Self.record([
+      ("Target", "user:ada"), ("Apns-Topic", "a b"), ("APNS-ID", Self.id), ("Apns-Priority", "7"), ("Carillon-Origin", Self.origin),
+    ])
+    let edits = try Self.edits([("apns-topic", "com.example")], ["apns-priority"])
+    let request = try Self.rules(edits).request(Self.facts(), record)
+    #expect(request.record.headers.map(\.key) == ["Target", "apns-topic", "APNS-ID"])
+    #expect(request.origin?.position.offset == 5 && request.id?.description == Self.id)
+    #expect(throws: RequestEdits.Mistake.origin) { try Self.edits([("Carillon-Origin", "x")], isNew: true) }
+    #expect(throws: RequestEdits.Mistake.otherRequest("Apns-Id")) { try Self.edits([("Apns-Id", Self.id)]) }
+    #expect(throws: RequestEdits.Mistake.setAndRemoved("apns-topic")) { try Self.edits([("apns-topic", "a")], ["Apns-Topic"]) }
+  }
+
   @Test func ofAHeaderThatStandsTwiceOneIsLeft() throws {
     let twice = [("apns-topic", "a"), ("mark", "1"), ("apns-topic", "b"), ("target", "user:ada")]
     let request = try Self.rules(Self.edits([("apns-topic", "c")])).request(Self.facts(), Self.record(twice))

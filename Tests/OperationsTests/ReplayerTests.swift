@@ -100,6 +100,27 @@ import Worker
     }
   }
 
+  @Test func `an origin is replaced whatever the case of its name`() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      try await cluster.publish(3)
+      let origin =
+        #"{"cluster":"carillon","topic":"\#(cluster.topics.requests)","partition":0,"offset":0,"timestamp":1,"why":"redrive"}"#
+      let headers: [TestRecord.Header] = [.init("target", "user:ada"), .init("apns-topic", "a"), .init("Carillon-Origin", origin)]
+      let again = TestRecord(key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: headers, partition: 0)
+      try await kafka.publish([again], to: cluster.topics.requests)
+      guard case .complete(let plan) = try await cluster.replay(cluster.plan()) else {
+        Issue.record("it is not complete")
+        return
+      }
+      #expect(plan.counts.written == 4)
+      let last = try #require(try await cluster.records(count: 8)[0]?.last)
+      let origins = last.headers.filter { $0.name.lowercased() == "carillon-origin" }
+      #expect(origins.map(\.name) == ["carillon-origin"])
+      #expect(Self.text(last, "carillon-origin")?.contains(#""offset":0,"timestamp":1,"why":"replay""#) == true)
+    }
+  }
+
   @Test func `a replay whose batch is refused ends, and goes on where it was`() async throws {
     try await KafkaFixture.with(embeddedOnly: true) { kafka in
       let cluster = try await Cluster(kafka)

@@ -142,11 +142,9 @@ struct LetterPrinter {
     return "\(topic)/\(source.position.partition)@\(source.position.offset)"
   }
 
-  private static let known = Set(RequestHeader.allCases.map { Name($0) })
-
   private func value(_ header: StoredRecord.Header, _ showsAll: Bool) -> String {
     guard let value = header.value else { return "(no value)" }
-    guard showsAll || Self.known.contains(header.key) else { return "(\(value.count) bytes; --payload shows them)" }
+    guard showsAll || RequestHeader.named(header.key) != nil else { return "(\(value.count) bytes; --payload shows them)" }
     return String(decoding: value, as: UTF8.self)
   }
 
@@ -180,7 +178,7 @@ struct LetterPrinter {
         value: .array(
           letter.record.headers.map { header in
             var members: [JSONValue.Member] = [.init(key: "name", value: .string(header.key.text))]
-            if let value = header.value, showsAll || Self.known.contains(header.key) {
+            if let value = header.value, showsAll || RequestHeader.named(header.key) != nil {
               members.append(.init(key: "value", value: .string(String(decoding: value, as: UTF8.self))))
             }
             members.append(.init(key: "bytes", value: header.value.map { .integer(Int64($0.count)) } ?? .null))

@@ -32,7 +32,7 @@ enum RedriveCommand {
     if values[Settings.force], values[Settings.letters].count != 1 {
       throw UsageError(.contradiction, "--force goes with one LETTER: what ended workers is redriven alone")
     }
-    if edits.assigned.contains(where: { $0.name == "apns-id" }), values[Settings.letters].count != 1 {
+    if edits.assigned.contains(where: { RequestHeader.named($0.name) == .id }), values[Settings.letters].count != 1 {
       throw UsageError(.contradiction, "--set apns-id goes with one LETTER: it is one request's")
     }
     return try await run(values, .redrive(edits)) { order in

@@ -36,7 +36,7 @@ final class LetterReading {
       let headers = record.texts
       let place = RecordPlace(partition: record.partition, offset: record.offset)
       if let state = LetterState(headers: headers) { return ledger.note(state, at: place) }
-      guard headers.contains(where: { $0.name == RequestHeader.origin.name.description }), let letter = LetterFacts(record, rules),
+      guard headers.contains(where: { RequestHeader.named(Name($0.name)) == .origin }), let letter = LetterFacts(record, rules),
         letter.hasOrigin
       else { return }
       ledger.note(recurrence: letter.recurrence)

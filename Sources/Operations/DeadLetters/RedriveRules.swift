@@ -105,7 +105,7 @@ struct RedriveRules: Sendable {
       if before.hasOrigin, !after.hasOrigin { throw .keepsOrigin }
     }
     let source = letter.letter.source
-    if edits.isNew { record.headers.removeAll { $0.key == Name(RequestHeader.origin.name.description) } }
+    if edits.isNew { record.headers.removeAll { RequestHeader.named($0.key) == .origin } }
     let position = edits.isNew ? SourcePosition(partition: 0, offset: 0, timestamp: now) : source.position
     var request = RequestToRedrive(record: record, id: after.id, isExpired: false)
     let refusal: RedriveRefusal? = record.withRequest(topic: rules.topics.requests, position, cluster: rules.cluster) { record in
@@ -119,7 +119,7 @@ struct RedriveRules: Sendable {
       }
     }
     if let refusal, !isUnchecked { throw refusal }
-    request.record.headers.removeAll { $0.key == Name(RequestHeader.origin.name.description) }
+    request.record.headers.removeAll { RequestHeader.named($0.key) == .origin }
     if edits.isNew {
       if before.target != after.target { request.record.key = after.target }
       if after.isDerivedID { request.id = nil }

@@ -30,11 +30,10 @@ public struct RequestEdits: Sendable, Equatable {
   public init(set: [(name: Name, value: String)], removed: [Name], isNew: Bool) throws(Mistake) {
     for name in set.map(\.name) + removed where name.utf8.starts(with: LetterStateHeader.prefix.utf8) { throw .ofLetter(name) }
     for (name, _) in set {
-      if name == Name(RequestHeader.origin.name.description) { throw .origin }
-      if removed.contains(name) { throw .setAndRemoved(name) }
-      if !isNew, name == Name(RequestHeader.target.name.description) || name == Name(RequestHeader.id.name.description) {
-        throw .otherRequest(name)
-      }
+      let header = RequestHeader.named(name)
+      if header == .origin { throw .origin }
+      if removed.contains(where: { Self.areSame($0, name) }) { throw .setAndRemoved(name) }
+      if !isNew, header == .target || header == .id { throw .otherRequest(name) }
     }
     (assigned, self.removed, self.isNew) = (set, removed, isNew)
   }
@@ -44,13 +43,18 @@ public struct RequestEdits: Sendable, Equatable {
 
   /// Makes the changes; of a header that stands several times one is left.
   func apply(to record: inout StoredRecord) {
-    for name in removed { record.headers.removeAll { $0.key == name } }
+    for name in removed { record.headers.removeAll { Self.areSame($0.key, name) } }
     for (name, value) in assigned {
-      let place = record.headers.firstIndex { $0.key == name }
-      record.headers.removeAll { $0.key == name }
+      let place = record.headers.firstIndex { Self.areSame($0.key, name) }
+      record.headers.removeAll { Self.areSame($0.key, name) }
       let header = StoredRecord.Header(name.text, value)
       if let place { record.headers.insert(header, at: min(place, record.headers.count)) } else { record.headers.append(header) }
     }
+  }
+
+  /// Whether two names are one header's. The case of those of the contract does not matter.
+  private static func areSame(_ one: Name, _ other: Name) -> Bool {
+    one == other || RequestHeader.named(one).map { $0 == RequestHeader.named(other) } ?? false
   }
 
   /// Whether both make the same changes.

@@ -72,8 +72,8 @@ extension RequestSearch {
     var newer: [PublishedRequest] = []
     try await reader.read(stretches, "newer requests") { [self] record in
       // A removal may name it in its body.
-      let collapse = record.header(RequestHeader.collapseID.name.description).map { identifiers.contains(Name($0)) }
-      guard collapse ?? (record.header(RequestHeader.operation.name.description) != nil) else { return }
+      let collapse = record.header(.collapseID).map { identifiers.contains(Name($0)) }
+      guard collapse ?? (record.header(.operation) != nil) else { return }
       let request = PublishedRequest(record, rules)
       if request.identifier.map(identifiers.contains) == true { newer.append(request) }
     }

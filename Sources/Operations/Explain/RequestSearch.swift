@@ -40,7 +40,7 @@ final class RequestSearch {
       try await search(hints)
     case .written(let text):
       try await searchRequests(hints.published, atMost: Self.maximumOfOneText, onlyNewest: true) { record in
-        record.header(RequestHeader.id.name.description).map { $0.elementsEqual(text.utf8) } == true
+        record.header(.id).map { $0.elementsEqual(text.utf8) } == true
       }
     case .person(let user, let application, let limit):
       var devices = PersonDevices(of: user, application: application)
@@ -150,7 +150,7 @@ final class RequestSearch {
   private func searchRequests(_ targets: [Name], _ application: Name?, _ limit: Int, _ range: TimeRange) async throws(KafkaError) {
     let targets = Set(targets)
     try await searchRequests(range, atMost: limit) { [rules] record in
-      let written = Name(record.header(RequestHeader.target.name.description) ?? record.key ?? .nothing)
+      let written = Name(record.header(.target) ?? record.key ?? .nothing)
       // A token counts in either case.
       let target = written.token.map { "device:\($0)" } ?? written
       return targets.contains(target) && (application == nil || PublishedRequest(record, rules).application == application)
@@ -200,7 +200,7 @@ final class RequestSearch {
   }
 
   private func givenID(_ record: RecordView) -> NotificationID? {
-    record.header(RequestHeader.id.name.description).flatMap(NotificationID.init(text:))
+    record.header(.id).flatMap(NotificationID.init(text:))
   }
 
   /// Reads the requests that events name, where they lie; they may be gone, and so may the topic be that they lay in.

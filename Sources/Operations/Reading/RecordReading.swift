@@ -13,6 +13,15 @@ extension RequestRecord {
 }
 
 extension RecordView {
+  /// The last header of the contract by this name, in any case; nil when there is none or it has no value.
+  func header(_ wanted: RequestHeader) -> UnsafeRawBufferPointer? {
+    var found: UnsafeRawBufferPointer?
+    forEachHeader { name, value in
+      if RequestHeader.named(name) == wanted { found = value }
+    }
+    return found
+  }
+
   /// The headers as texts, in their order; those without a value are left out.
   var texts: [(name: String, value: String)] {
     var texts: [(name: String, value: String)] = []

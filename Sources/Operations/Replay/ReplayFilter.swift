@@ -53,7 +53,7 @@ public struct ReplayFilter: Sendable, Equatable {
       case .rejected(_, let envelope):
         return matches(envelope)
           && application.map { envelope.application.elementsEqual($0.utf8) } ?? true
-          && pushType.map { record.header(RequestHeader.pushType.name.description)?.elementsEqual($0.utf8) == true } ?? true
+          && pushType.map { record.header(.pushType)?.elementsEqual($0.utf8) == true } ?? true
           && matches(payload: record.value ?? .nothing)
       }
     }

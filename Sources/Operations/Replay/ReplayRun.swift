@@ -94,7 +94,7 @@ final class ReplayRun: ReadingPace {
       record.forEachHeader { name, value in
         let count = strlen(name)
         bytes += count + (value?.count ?? 0)
-        if count == 15, strcmp(name, "carillon-origin") == 0 { origins += 1 }
+        if RequestHeader.named(name) == .origin { origins += 1 }
       }
     }
   }

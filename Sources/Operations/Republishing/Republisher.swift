@@ -74,7 +74,8 @@ final class Republisher {
   /// - Parameter source: where it was first: where it lies, or what its own origin says.
   func begin(_ record: RecordView, from source: SourceCoordinates, why purpose: Origin.Purpose, isUnfinished: Bool = false) {
     headers.copy(from: record)
-    headers.remove(RequestHeader.origin.name.description)
+    // Each by its own name: librdkafka compares the case, too.
+    record.forEachHeader { name, _ in if RequestHeader.named(name) == .origin { headers.remove(String(cString: name)) } }
     headers.remove(ReplayHeader.name.description)
     end(from: source, why: purpose, isUnfinished: isUnfinished)
   }
