@@ -11,6 +11,8 @@ public final class TransformMetrics: Sendable {
   let unreadableRecipients: Counter
   let unreadableMarkers: Counter
   let unreadableOffsets: Counter
+  let unknownHeaders: Counter
+  let unknownMembers: Counter
   let retries: Counter
   let redisFailures: Counter
   let deliveriesLost: Counter
@@ -51,6 +53,8 @@ public final class TransformMetrics: Sendable {
     unreadableRecipients = registry.make(MetricNames.unreadable, "recipient")
     unreadableMarkers = registry.make(MetricNames.unreadable, "marker")
     unreadableOffsets = registry.make(MetricNames.unreadableOffsets)
+    unknownHeaders = registry.make(MetricNames.unknownFields, "header")
+    unknownMembers = registry.make(MetricNames.unknownFields, "payload")
     retries = registry.make(MetricNames.retries)
     redisFailures = registry.make(MetricNames.redisFailures)
     deliveriesLost = registry.make(MetricNames.deliveriesLost)
@@ -108,6 +112,12 @@ public final class TransformMetrics: Sendable {
   ///   - timestamp: of its record; negative where there is none.
   func transformed(at now: Int64, published timestamp: Int64) {
     if timestamp >= 0 { transformed.observe(ageMilliseconds: now - timestamp) }
+  }
+
+  /// Counts the fields of an accepted request that have no effect.
+  func countUnknownFields(_ view: RequestView) {
+    if view.unknownHeader != nil { unknownHeaders.increment() }
+    if view.facts.unknown != nil { unknownMembers.increment() }
   }
 
   func took(isRegistration: Bool) { (isRegistration ? registrations : requests).increment() }

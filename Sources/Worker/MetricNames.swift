@@ -135,6 +135,11 @@ public enum MetricNames {
   public static let unreadableOffsets = Metric<Counter>(
     "carillon_transform_unreadable_offsets_total",
     "Offsets of requests and registrations passed over, since their batch cannot be decompressed or its checksum is wrong.")
+  /// Requests with a field that has no effect.
+  public static let unknownFields = Metric<Counter>(
+    "carillon_transform_unknown_fields_total",
+    "Accepted requests with a field that no rule knows, most likely a misspelt one, those done again included: a header that begins with apns-, or a member of aps or its alert.",
+    labels: ["kind"])
   /// Records done again.
   public static let retries = Metric<Counter>(
     "carillon_transform_retries_total", "Records done again because Redis or Kafka failed meanwhile.")

@@ -61,6 +61,38 @@ import Testing
     }
   }
 
+  @Test func `what no rule knows is published with a warning`() async throws {
+    try await CarillonCommand.with { carillon in
+      let flags = Self.flags + ["--dry-run", "--json"]
+      let header = try await carillon.run(flags + ["--body", "x", "--header", "apns-colapse-id=c", "--header", "mark=1"])
+      #expect(header.status == 0 && header.lines.count == 1)
+      #expect(
+        header.errors == "carillon: warning: apns-colapse-id is unknown, and has no effect; did you mean 'apns-collapse-id'?\n",
+        "it said: \(header.errors)")
+      let member = try await carillon.run(flags + ["--payload", "-"], input: #"{"aps":{"alertt":"x"}}"#)
+      #expect(member.status == 0 && member.errors.contains("warning: aps.alertt is unknown, and has no effect; did you mean 'aps.alert'?"))
+      let refused = try await carillon.run(["publish", "--target", "user:ada", "--body", "x", "--header", "apns-topci=a", "--dry-run"])
+      #expect(refused.status == 2 && refused.errors.contains("The header apns-topci is unknown."), "it said: \(refused.errors)")
+      let line = #"{"target":"user:1","title":"one","headers":{"apns-priorty":"5"}}"#
+      let lines = try await carillon.run(
+        ["publish", "--app", "com.example", "--lines", "-", "--dry-run"], input: [line, line].joined(separator: "\n"))
+      #expect(lines.status == 0 && lines.errors.split(separator: "\n").count == 1, "it said: \(lines.errors)")
+      #expect(lines.errors.contains("line 1: warning: apns-priorty is unknown, and has no effect; did you mean 'apns-priority'?"))
+    }
+  }
+
+  @Test func `a header of the contract is one header in any case`() async throws {
+    try await CarillonCommand.with { carillon in
+      let given = [
+        "--body", "x", "--header", "Apns-Collapse-Id=c", "--collapse-id", "d", "--header", "Target=user:eve", "--dry-run", "--json",
+      ]
+      let result = try await carillon.run(Self.flags + given)
+      #expect(result.status == 0, "it said: \(result.errors)")
+      let headers = try JSONValue(parsing: result.output)["headers"]
+      #expect(headers?["apns-collapse-id"] == "d" && headers?["target"] == "user:ada" && headers?["Apns-Collapse-Id"] == nil)
+    }
+  }
+
   @Test(arguments: [("1.5", false), ("-1", false), (#""3""#, false), ("2147483648", false), ("0", true)])
   func aBadgeIsAnIntegerOfZeroOrMore(badge: String, isBadge: Bool) async throws {
     try await CarillonCommand.with { carillon in

@@ -214,6 +214,14 @@ import Testing
     #expect(steps.filter(\.isRepeat).count == 2)
   }
 
+  @Test mutating func `what no rule knows is told where the request was published`() {
+    let source = SourceCoordinates(topic: "r", partition: 0, offset: 7, timestamp: Self.start)
+    timeline.add(
+      PublishedRequest(
+        id: Self.id, source: source, target: "user:ada", isDerivedID: false, operation: "notify", unknown: ["apns-topci", "aps.alertt"]))
+    #expect(explanation().steps.first?.detail("unknown") == "apns-topci, aps.alertt")
+  }
+
   @Test mutating func forgedNumbersTrapNothing() throws {
     for (place, number) in [Int64.min, -1, .max].enumerated() {
       let offset = Int64(place) * 10

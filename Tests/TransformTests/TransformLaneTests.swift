@@ -227,6 +227,27 @@ import Worker
     }
   }
 
+  @Test func `a request of other agents and of misspelt names is delivered, and what has no effect is counted`() async throws {
+    try await TransformFixture.with { lane in
+      let tokens = TransformFixture.tokens(in: [(0, 1)])
+      try await lane.register(tokens, for: "ada")
+      let trace = TestRecord.Header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+      let target = "device:\(tokens[0])"
+      let headers: [TestRecord.Header] = [
+        .init("Target", target), .init("Apns-Topic", TransformFixture.application), .init("Apns-Collapse-Id", "c"), trace, trace,
+        .init("apns-colapse-id", "c"),
+      ]
+      let record = TestRecord(key: target, #"{"aps":{"alert":null,"badge":1,"alertt":"x"}}"#, headers: headers, partition: 0)
+      try await lane.kafka.publish([record, record], to: lane.topics.requests)
+      await lane.eventually("both are finished") { try await lane.committed(lane.topics.requests) == 2 }
+      #expect(lane.metric("carillon_transform_dead_letters_total{reason=\"duplicate_headers\"}") == 0)
+      #expect(lane.count(.queued) + lane.count(.collapsed) == 2)
+      #expect(try await lane.waiting(tokens[0]) == 1, "one took the other's place")
+      #expect(lane.metric("carillon_transform_unknown_fields_total{kind=\"header\"}") >= 2)
+      #expect(lane.metric("carillon_transform_unknown_fields_total{kind=\"payload\"}") >= 2)
+    }
+  }
+
   @Test func aRequestForAnotherApplicationThanItsDevicesIsRejectedAndSaysSo() async throws {
     try await TransformFixture.with { lane in
       let token = TransformFixture.tokens(in: [(0, 1)])[0]

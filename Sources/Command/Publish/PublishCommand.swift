@@ -7,7 +7,9 @@ import Worker
 enum PublishCommand {
   static let command = Command(
     "publish", "publishes one request, or many from a file",
-    discussion: "Prints the apns-id of each request when Kafka has acknowledged it. " + RequestLine.help,
+    discussion:
+      "Prints the apns-id of each request when Kafka has acknowledged it. What has no effect, since no rule knows its name, is named on standard error: a header that begins with apns-, a member of aps or of its alert. "
+      + RequestLine.help,
     groups: [
       PublishSettings.request, PublishSettings.content, PublishSettings.way, AnswerSettings.group, ClusterSettings.kafkaGroup,
     ],
@@ -88,13 +90,14 @@ enum PublishCommand {
         "the request would show nothing and do nothing: add --title, --subtitle, --body, --badge or --sound, or --content-available to wake the application"
       )
     }
-    for request in requests { try checked(request, limits) }
+    var warnings = RequestWarnings()
+    for request in requests { warnings.tell(try checked(request, limits), line: 0) }
     return requests
   }
 
-  private static func checked(_ request: RequestToSend, _ limits: RequestLimits) throws(UsageError) {
+  private static func checked(_ request: RequestToSend, _ limits: RequestLimits) throws(UsageError) -> [String] {
     do throws(Rejection) {
-      try request.check(limits)
+      return try request.check(limits)
     } catch {
       throw UsageError(.contradiction, "the cluster would reject this request: \(error)", command: "publish")
     }
@@ -129,6 +132,7 @@ private struct LineSource {
   let limits: RequestLimits?
   private var refused = 0
   private var published = 0
+  private var warnings = RequestWarnings()
   private let started = ContinuousClock.now
   private var nextReport: ContinuousClock.Instant
 
@@ -161,7 +165,7 @@ private struct LineSource {
     }
   }
 
-  private func requests(_ number: Int, _ line: UnsafeRawBufferPointer?, _ now: Int64) throws(LineError) -> [RequestToSend] {
+  private mutating func requests(_ number: Int, _ line: UnsafeRawBufferPointer?, _ now: Int64) throws(LineError) -> [RequestToSend] {
     guard let line else { throw LineError(description: "it has more than \(LineReader.longestLine) bytes") }
     var request = try RequestLine.read(line, now: now)
     request.fill(from: draft)
@@ -174,7 +178,7 @@ private struct LineSource {
         description: "it would show nothing and do nothing: add 'title', 'subtitle', 'body', 'badge' or 'sound', or 'content-available'")
     }
     do throws(Rejection) {
-      if let limits { for record in records { try record.check(limits) } }
+      if let limits { for record in records { warnings.tell(try record.check(limits), line: number) } }
     } catch {
       throw LineError(description: "\(error)")
     }

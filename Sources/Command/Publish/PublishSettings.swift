@@ -65,7 +65,7 @@ enum PublishSettings {
     func set(_ header: RequestHeader, _ value: String?) { if let value { draft.headers[header] = value } }
     for header in values[headers] {
       guard let equals = header.firstIndex(of: "=") else { continue }
-      draft.headers[Name(String(header[..<equals]))] = String(header[header.index(after: equals)...])
+      draft.headers[Name(header: String(header[..<equals]))] = String(header[header.index(after: equals)...])
     }
     if let target = draft.headers.removeValue(forKey: Name(RequestHeader.target)) { draft.target = draft.target ?? Name(target) }
     set(.topic, values[app]?.text)

@@ -79,6 +79,12 @@ struct RequestDraft: Sendable {
 extension Name {
   /// The name of a header of the contract.
   init(_ header: RequestHeader) { self.init(header.name.description) }
+
+  /// The name of a header as it was given; of one of the contract, whatever its case, as the contract writes it.
+  init(header given: String) {
+    let name = Name(given)
+    self = RequestHeader.named(name).map { Name($0) } ?? name
+  }
 }
 
 extension [Name: String] {

@@ -97,7 +97,8 @@ enum RequestLine {
     case .headers:
       try forEachMember(value, scanner, member) { name, value in
         let text = try numberOrText(value, scanner, member)
-        if Name(name) == Name(RequestHeader.target) { draft.target = Name(text) } else { draft.headers[Name(name)] = text }
+        let name = Name(header: name)
+        if name == Name(RequestHeader.target) { draft.target = Name(text) } else { draft.headers[name] = text }
       }
     }
   }

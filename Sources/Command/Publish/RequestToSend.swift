@@ -1,4 +1,5 @@
 import EventLoop
+import JSON
 import Notifications
 import Worker
 
@@ -16,7 +17,9 @@ struct RequestToSend: Sendable {
   let value: [UInt8]?
 
   /// Checks it by every rule that the cluster will check it by.
-  func check(_ limits: RequestLimits) throws(Rejection) {
+  ///
+  /// - Returns: a warning for each field that no rule knows.
+  func check(_ limits: RequestLimits) throws(Rejection) -> [String] {
     // One buffer for all, since a view borrows its parts.
     var bytes = key
     for (name, value) in headers {
@@ -25,7 +28,7 @@ struct RequestToSend: Sendable {
     }
     let payload = value ?? []
     let result = bytes.withUnsafeBytes { bytes in
-      payload.withUnsafeBytes { payload in
+      payload.withUnsafeBytes { payload -> Result<[String], Rejection> in
         var position = 0
         func next(_ count: Int) -> UnsafeRawBufferPointer {
           defer { position += count }
@@ -33,19 +36,44 @@ struct RequestToSend: Sendable {
         }
         let key = next(key.count)
         var fields = RequestHeaders()
-        for (name, value) in headers { fields.take(name: next(name.utf8.count), value: next(value.utf8.count)) }
+        var unknown: [UnknownField] = []
+        for (name, value) in headers {
+          let name = next(name.utf8.count)
+          fields.take(name: name, value: next(value.utf8.count))
+          if let field = UnknownField(header: name) { unknown.append(field) }
+        }
         let record = RequestRecord(
           key: key, value: payload, headers: fields, topic: UnsafeRawBufferPointer(start: nil, count: 0),
           position: SourcePosition(partition: 0, offset: 0, timestamp: WallClock.milliseconds()))
-        return RequestView.read(record, limits: limits).rejection
+        switch RequestView.read(record, limits: limits) {
+        case .accepted(let view):
+          if let member = view.facts.unknown { unknown.append(member) }
+          return .success(unknown.map(\.warning))
+        case .rejected(let rejection, _): return .failure(rejection)
+        }
       }
     }
-    if let result { throw result }
+    return try result.get()
   }
 }
 
-extension RequestReading {
-  fileprivate var rejection: Rejection? {
-    if case .rejected(let rejection, _) = self { rejection } else { nil }
+extension UnknownField {
+  fileprivate var warning: String {
+    let meant = Suggestion.nearest(to: path, in: UnknownField.known(at: place))
+    return "\(PrintedText.echo(path)) is unknown, and has no effect" + Suggestion.question(meant)
+  }
+}
+
+/// The warnings about requests on standard error: each once, however many requests it is about.
+struct RequestWarnings {
+  private var told: Set<Name> = []
+  /// How many different ones are told.
+  private static let maximum = 1_000
+
+  /// - Parameter line: where the request stands; 0 for one that was given by flags.
+  mutating func tell(_ warnings: [String], line: Int) {
+    for warning in warnings where told.count < Self.maximum && told.insert(Name(warning)).inserted {
+      StandardError.line((line > 0 ? "line \(line): " : "") + "warning: \(warning)")
+    }
   }
 }

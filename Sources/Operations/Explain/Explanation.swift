@@ -41,6 +41,8 @@ public struct PublishedRequest: Sendable, Equatable {
   public var broken: String?
   /// Where it came from first, when it came again from elsewhere.
   public var origin: SourceCoordinates?
+  /// The paths of what no rule knows: headers that begin with `apns-`, and the first such member of `aps`.
+  public var unknown: [String] = []
 }
 
 /// One thing that happened.

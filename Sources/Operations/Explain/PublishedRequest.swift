@@ -60,7 +60,11 @@ extension PublishedRequest {
   init(_ record: RecordView, _ rules: RequestRules) {
     let source = SourceCoordinates(
       topic: rules.topics.requests, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
-    self = rules.withReading(of: record) { reading in
+    var unknown: [String] = []
+    record.forEachHeader { name, value in
+      if value != nil, let field = UnknownField(header: name) { unknown.append(field.path) }
+    }
+    self = rules.withReading(of: record) { [unknown] reading in
       switch reading {
       case .accepted(let view):
         var identifier: Name?
@@ -69,13 +73,13 @@ extension PublishedRequest {
           id: view.envelope.id, source: source, target: Name(view.envelope.target), application: Name(view.application),
           identifier: identifier == Name(view.envelope.id.description) ? nil : identifier, isDerivedID: view.envelope.isDerivedID,
           operation: view.operation == .remove ? "remove" : "notify", end: rules.end(of: view), broken: nil,
-          origin: view.envelope.origin?.place)
+          origin: view.envelope.origin?.place, unknown: unknown + [view.facts.unknown?.path].compactMap(\.self))
       case .rejected(let rejection, let envelope):
         return PublishedRequest(
           id: envelope.id, source: source, target: Name(envelope.target),
-          application: record.header(RequestHeader.topic.name.description).map { Name($0) },
+          application: record.header(.topic).map { Name($0) },
           identifier: envelope.collapseID.isEmpty ? nil : Name(envelope.collapseID), isDerivedID: envelope.isDerivedID,
-          operation: nil, end: nil, broken: rejection.rule, origin: envelope.origin?.place)
+          operation: nil, end: nil, broken: rejection.rule, origin: envelope.origin?.place, unknown: unknown)
       }
     }
   }

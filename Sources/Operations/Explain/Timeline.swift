@@ -313,6 +313,7 @@ extension PublishedRequest {
     add("until", end.map(Timestamp.text))
     if isDerivedID { add("id", "derived from where the record lies") }
     add("breaks", broken)
+    add("unknown", unknown.isEmpty ? nil : unknown.joined(separator: ", "))
     add("origin", origin.map { "\($0.topic)/\($0.position.partition)@\($0.position.offset)" })
     return details
   }

@@ -38,6 +38,7 @@ final class Pipeline {
   private let judge: JudgeStage
   private let registrations: RegistrationStage
   private let evictions: EvictionStage
+  private let metrics: TransformMetrics
   private let retry: Timer
   private var isRetrying = false
   private let lettingGo: Timer
@@ -57,6 +58,7 @@ final class Pipeline {
     self.journal = journal
     self.state = state
     self.checkpoints = checkpoints
+    self.metrics = metrics
     maximumBytes = settings.inFlightBytes
     reader = RequestReader(settings)
     inFlight = InFlight(on: loop, tries: settings.tries, journal: journal, metrics: metrics, logger: logger)
@@ -154,6 +156,7 @@ final class Pipeline {
       inFlight.fault(slot, "its delivery entry cannot be written")
       return inFlight.flow.fail(slot)
     }
+    metrics.countUnknownFields(view)
     content.called = inFlight[slot].called
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
     if let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) { address(slot, content) }

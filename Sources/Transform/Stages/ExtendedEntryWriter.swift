@@ -62,7 +62,7 @@ final class ExtendedEntryWriter {
         written.withPayload { append(published, $0, $1, attachments) }
       }
     }
-    guard let facts = try? PayloadFacts(checking: published.payload) else { return false }
+    guard let facts = try? PayloadFacts(checking: published.payload, of: published.pushType) else { return false }
     return append(published, published.payload, facts, UnsafeRawBufferPointer(start: nil, count: 0))
   }
 

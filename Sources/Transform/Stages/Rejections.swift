@@ -26,7 +26,7 @@ final class Rejections {
     reader.readAccepted(slot, inFlight) { view in
       let rejection = Rejection(
         .deviceTokenNotForTopic, field: "apns-topic", rule: "The device is registered for another application than the topic names.")
-      emit(slot, rejection, view.envelope)
+      emit(slot, rejection.naming(view.unknownHeader), view.envelope)
     }
   }
 
