@@ -3,6 +3,7 @@ import EventLoop
 import JSON
 import Notifications
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct DeviceConnectionTests {
@@ -338,11 +339,11 @@ import Testing
   }
 
   @Test func deviceComesBackToAClusterThatIsNotThereYet() async throws {
-    let placeholder = ScriptedCluster()
-    let url = try await placeholder.start()
-    await placeholder.stop()
-    await placeholder.loop.close()
-    let device = DeviceUnderTest(url)
+    // A port that the system gives to nobody: another test's cluster would take one that was just freed.
+    let loop = EventLoop(name: "nobody")
+    let port = try await freePort(on: loop)
+    await loop.close()
+    let device = DeviceUnderTest("ws://127.0.0.1:\(port)\(DeviceProtocol.path)")
     try await device.device.start()
     await eventually("two attempts") {
       device.events.count { if case .unreachable(_, reconnectAfter: _?) = $0 { true } else { false } } >= 2
