@@ -57,10 +57,10 @@ int pthread_setname_np(pthread_t thread, const char *name) {
   return system_one(thread, name);
 }
 
-// Threads of libraries: librdkafka keeps those of a client that it cannot end. Those of jemalloc, Swift Testing, Foundation and Swift's pool,
-// which has its classes of quality of service in their names, live as long as the process.
+// Threads of libraries: librdkafka keeps those of a client that it cannot end, and with them the thread that waits in rd_kafka_destroy. Those of
+// jemalloc, Swift Testing, Foundation and Swift's pool, which has its classes of quality of service in their names, live as long as the process.
 static bool is_ours(const char *name) {
-  static const char *const others[] = {"rdk:", "jemalloc", "SWT ", "com.apple.", "-qos"};
+  static const char *const others[] = {"rdk:", "kafka-close", "jemalloc", "SWT ", "com.apple.", "-qos"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strstr(name, others[i])) return false;
   return true;
