@@ -28,6 +28,7 @@ import Testing
       for incarnation in [0, .max] as [UInt32] {
         let bytes = Marker(offset: number, timestamp: number, incarnation: incarnation).bytes
         let marker = bytes.withUnsafeBytes { Marker($0) }
+        #expect((marker != nil) == ((0...1 << 62).contains(number) && incarnation < .max))
         #expect((marker?.readingOffset ?? 0) >= 0)
       }
     }

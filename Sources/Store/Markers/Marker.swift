@@ -29,7 +29,7 @@ public struct Marker: Equatable, Sendable {
 
   /// Reads the form that Redis keeps; nil for anything else, and for numbers that no worker writes.
   init?(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count == Self.byteCount, Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)) >= 0 else { return nil }
+    guard bytes.count == Self.byteCount else { return nil }
     offset = Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
     timestamp = Int64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int64.self))
     incarnation = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 16, as: UInt32.self))
