@@ -47,9 +47,9 @@ public final class Shards {
 
   /// Every script of the workers.
   static let scripts = [
-    Judge.script, Mailboxes.evictScript, Mailboxes.pageScript, Recipients.pageScript, Registrations.script, Presences.enterScript,
-    Presences.refreshScript, Presences.leaveScript, Presences.gapScript, Markers.script, CrashLoops.beginScript, CrashLoops.markScript,
-    CrashLoops.clearScript, Lanes.claimScript, Lanes.beatScript, Lanes.listScript, Results.script,
+    Judge.script, Mailboxes.evictScript, Mailboxes.deleteScript, Mailboxes.pageScript, Recipients.pageScript, Registrations.script,
+    Presences.enterScript, Presences.refreshScript, Presences.leaveScript, Presences.gapScript, Markers.script, CrashLoops.beginScript,
+    CrashLoops.markScript, CrashLoops.clearScript, Lanes.claimScript, Lanes.beatScript, Lanes.listScript, Results.script,
     Workers.beatScript, Workers.leaveScript, Workers.listScript, Population.mailboxScript, ClusterIdentity.claimScript,
   ]
 

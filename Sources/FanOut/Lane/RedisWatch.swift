@@ -137,6 +137,9 @@ final class RedisWatch {
       }
       let reached = await markers.registryOffsets(of: ends.keys.sorted())
       if let reached, ends.allSatisfy({ reached[$0.key] ?? 0 >= $0.value }) { return nil }
+      guard try await Workers(shards).list().contains(where: { !$0.isSilent && $0.report?.roles.contains("transform") == true }) else {
+        return ("the registry waits for a transform worker, and none is running", 200)
+      }
       if let reached { try await wake(silent.look(reached, ends: ends, at: SteadyClock.milliseconds())) }
       return ("a transform worker is restoring the registry", 200)
     } catch {
@@ -144,7 +147,7 @@ final class RedisWatch {
     }
   }
 
-  /// Writes a record to partitions that no record brings to their ends: transform workers that run do not wait for these.
+  /// Writes a record to partitions whose last offsets have no records: a transform worker that is running reads it, and raises the marker.
   private func wake(_ silent: [Int32]) async throws(KafkaError) {
     guard !silent.isEmpty else { return }
     try await EndTombstone.write(to: silent.map { TopicPartition(topics.devices, $0) }, on: loop, kafka)

@@ -55,6 +55,9 @@ enum CheckSteps {
       CheckStep(
         "gap", Presences.gapScript, keys: device, [presence, .bytes(Array(repeating: 0, count: 2 * Revision.byteCount))],
         isRight: { $0.integer == 0 }),
+      CheckStep(
+        "delete", Mailboxes.deleteScript, keys: [keys.mailbox],
+        [.bytes(revision.withBytes { Array($0) }), .bytes(Array(repeating: 0, count: 16))], isRight: { $0.integer == 0 }),
       CheckStep("leave", Presences.leaveScript, keys: device, [presence, keep], isRight: beginsWithOne),
       CheckStep("ZADD", .text(keys.recipients), 0, name),
       CheckStep("recipients", Recipients.pageScript, keys: [keys.recipients, keys.markers], ["-", 10], isRight: { $0.count == 1 }),

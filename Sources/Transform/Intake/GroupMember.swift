@@ -124,7 +124,7 @@ final class GroupMember {
     unjournaled = waiting
     guard !waiting.isEmpty else {
       health.remove("partitions")
-      return logger.info("no partition waits for the journal any more")
+      return logger.info("none of the partitions of this lane waits for the journal any more")
     }
     let (requests, journal) = (settings.topics.requests, settings.topics.journal)
     health.set(
