@@ -57,8 +57,9 @@ int pthread_setname_np(pthread_t thread, const char *name) {
   return system_one(thread, name);
 }
 
-// Threads of libraries: librdkafka keeps those of a client that it cannot end, and with them the thread that waits in rd_kafka_destroy. Those of
-// jemalloc, Swift Testing, Foundation and Swift's pool, which has its classes of quality of service in their names, live as long as the process.
+// Threads of libraries. A consumer that closes keeps its threads, and the one in rd_kafka_consumer_close, until its last commit has timed out:
+// an embedded broker that has gone meanwhile answers none, which takes a minute or more. Those of jemalloc, Swift Testing, Foundation and Swift's
+// pool, which has its classes of quality of service in their names, live as long as the process.
 static bool is_ours(const char *name) {
   static const char *const others[] = {"rdk:", "kafka-close", "jemalloc", "SWT ", "com.apple.", "-qos"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
