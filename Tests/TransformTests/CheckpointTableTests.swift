@@ -29,13 +29,18 @@ import Worker
     var table = CheckpointTable(Topics())
     var redis = Array(repeating: [Write](), count: buckets)
     var lane = Array(repeating: Reading(), count: partitions)
+    /// How often each partition's topic was made again, as the group has noted; Redis may lose every marker that says so.
+    let incarnations: [UInt32]
     /// Redis is verified: nothing is applied before the markers were compared.
     var isSound = false
     /// What was found wrong; and how often things happened that a history is to have.
     var failure: String?
     var (verified, rewound, taken, unanswered, silent) = (0, 0, 0, 0, 0)
 
-    init(_ seed: UInt64) { random = SeededRandom(seed: seed) }
+    init(_ seed: UInt64) {
+      random = SeededRandom(seed: seed)
+      incarnations = (0..<Self.partitions).map { UInt32(truncatingIfNeeded: seed / 2 + UInt64($0)) % 3 }
+    }
 
     // MARK: What there is
 
@@ -171,7 +176,7 @@ import Worker
       for offset in start..<end where !isApplied(partition, offset) {
         redis[Int(offset) % Self.buckets].append(.applied(partition, offset: offset))
       }
-      let marker = Marker(offset: end, timestamp: Self.time(below: end))
+      let marker = Marker(offset: end, timestamp: Self.time(below: end), incarnation: incarnations[partition])
       for bucket in redis.indices { redis[bucket].append(.marker(marked(partition), marker)) }
     }
 
@@ -192,7 +197,9 @@ import Worker
         if !rewinds.isEmpty { return }
       }
       let offers = lane.indices.filter { lane[$0].position == nil }
-      let starts = table.starts(offers.map(assigned), offers.map(found))
+      let unmarked = offers.filter { found($0).allSatisfy { $0 == nil } }
+      let noted = Dictionary(uniqueKeysWithValues: unmarked.map { (Self.name($0), incarnations[$0]) })
+      let starts = table.starts(offers.map(assigned), offers.map(found), noted: noted)
       if !starts.changes.isEmpty, write(starts.changes)?.isEmpty != true { return }
       for (partition, start) in zip(offers, starts.markers) {
         lane[partition].generation += 1
@@ -208,6 +215,9 @@ import Worker
     private mutating func check() {
       for partition in lane.indices {
         guard let position = lane[partition].position else { continue }
+        if table.incarnation(partition) != incarnations[partition] {
+          failure = "\(partition) is of incarnation \(table.incarnation(partition))"
+        }
         for offset in 0..<position where !lane[partition].inFlight.contains(offset) && !isApplied(partition, offset) {
           failure = "\(partition)/\(offset) is lost: reading goes on at \(position)"
         }
@@ -248,6 +258,17 @@ import Worker
     #expect(!table.hasUnconfirmed && table.marker(1) == 10)
     let raise = table.raise([CommitOffset(partition: 1, generation: 1, offset: 14, timestamp: 1_000)])
     #expect(raise.changes.count == 1)
+  }
+
+  @Test func `a missing marker does not bring an earlier incarnation back`() {
+    let partition = AssignedPartition(
+      topicPartition: World.name(1), index: 1, generation: 1, startOffset: nil, startsAgain: false)
+    let table = CheckpointTable(Topics())
+    let marker = Marker(offset: 10, timestamp: 1_000, incarnation: 2)
+    let beginning = Marker(offset: 0, timestamp: -1, incarnation: 2)
+    #expect(table.starts([partition], [[marker, nil, marker]], noted: [:]).markers == [beginning])
+    #expect(table.starts([partition], [[nil, nil, nil]], noted: [partition.topicPartition: 2]).markers == [beginning])
+    #expect(table.starts([partition], [[nil, nil, nil]], noted: [:]).markers == [.beginning])
   }
 
   @Test func onlyAPartitionThatIsThereHasUnconfirmedMarkers() {

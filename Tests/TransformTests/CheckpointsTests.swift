@@ -129,7 +129,11 @@ private actor CheckpointsLane {
     try consumer.subscribe([parts.topics.requests])
     let deadline = ContinuousClock.now + .seconds(20)
     while consumer.assignment.isEmpty, ContinuousClock.now < deadline {
-      _ = await parts.checkpoints.compare(consumer) { true }
+      _ = await parts.checkpoints.compare(consumer) {
+        true
+      } noted: { _ in
+        [:]
+      }
       try await Task.sleep(nanoseconds: 10_000_000)
     }
     let partition: AssignedPartition = try #require(consumer.assignment.first)
@@ -151,7 +155,11 @@ private actor CheckpointsLane {
   func isVerified(distrustedMeanwhile: Bool) async -> Bool {
     guard let parts, let consumer = parts.consumer else { return false }
     let sign = distrustedMeanwhile ? Task { distrust() } : nil
-    let finding = await parts.checkpoints.compare(consumer) { true }
+    let finding = await parts.checkpoints.compare(consumer) {
+      true
+    } noted: { _ in
+      [:]
+    }
     await sign?.value
     if case .verified = finding { return true }
     return false

@@ -77,12 +77,17 @@ struct CheckpointTable {
 
   /// Where partitions begin, and what is to change so that all buckets agree on that.
   ///
-  /// - Parameter found: for each of them the markers in all buckets.
-  func starts(_ offers: [AssignedPartition], _ found: [[Marker?]]) -> (markers: [Marker], changes: [Int: [MarkerChange]]) {
+  /// - Parameters:
+  ///   - found: for each of them the markers in all buckets.
+  ///   - noted: the incarnations that the group has noted, of the partitions without any marker.
+  func starts(
+    _ offers: [AssignedPartition], _ found: [[Marker?]], noted: [TopicPartition: UInt32]
+  ) -> (markers: [Marker], changes: [Int: [MarkerChange]]) {
     let markers = zip(offers, found).map { offer, found in
-      let lowest = Self.lowest(found)
+      let incarnation = found.compactMap { $0?.incarnation }.max() ?? noted[offer.topicPartition] ?? 0
+      let lowest = Self.lowest(found, incarnation)
       guard madeAgain[offer.topicPartition] == lowest else { return lowest }
-      return Marker(offset: 0, timestamp: -1, incarnation: (found.compactMap { $0?.incarnation }.max() ?? 0) &+ 1)
+      return Marker(offset: 0, timestamp: -1, incarnation: incarnation &+ 1)
     }
     var changes: [Int: [MarkerChange]] = [:]
     for (place, offer) in offers.enumerated() {
@@ -93,14 +98,12 @@ struct CheckpointTable {
     return (markers, changes)
   }
 
-  /// The lowest marker; the beginning where one is missing.
-  private static func lowest(_ markers: [Marker?]) -> Marker {
-    var lowest: Marker?
-    for marker in markers {
-      guard let marker else { return .beginning }
-      if marker.offset < lowest?.offset ?? .max { lowest = marker }
-    }
-    return lowest ?? .beginning
+  /// The lowest marker; the beginning of this incarnation where one is missing. In an earlier incarnation a new record could count as older
+  /// than those of the topic that is gone.
+  private static func lowest(_ markers: [Marker?], _ incarnation: UInt32) -> Marker {
+    let beginning = Marker(offset: 0, timestamp: -1, incarnation: incarnation)
+    guard !markers.contains(nil) else { return beginning }
+    return markers.compactMap(\.self).min { $0.offset < $1.offset } ?? beginning
   }
 
   /// A partition is read from its marker on, which stands in every bucket.

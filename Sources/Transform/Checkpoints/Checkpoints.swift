@@ -94,8 +94,12 @@ final class Checkpoints {
 
   /// Compares the markers of what is owned, and begins what is offered.
   ///
-  /// - Parameter isNew: whether no partition of the cluster was ever worked on, which is asked when buckets are missing.
-  func compare(_ consumer: Consumer, isNew: () async throws -> Bool) async -> Finding {
+  /// - Parameters:
+  ///   - isNew: whether no partition of the cluster was ever worked on, which is asked when buckets are missing.
+  ///   - noted: the incarnations that the group has noted, which is asked for partitions that have no marker in any bucket.
+  func compare(
+    _ consumer: Consumer, isNew: () async throws -> Bool, noted: ([TopicPartition]) async throws -> [TopicPartition: UInt32]
+  ) async -> Finding {
     guard case .none = work else { return .again(afterMilliseconds: 20, "markers are being raised") }
     work = .comparing
     defer { work = .none }
@@ -133,7 +137,13 @@ final class Checkpoints {
       // What starts again is on offer now.
       if !rewinds.isEmpty { return .again(afterMilliseconds: 0, "partitions start again") }
     }
-    return await begin(offers, Array(markers[owned.count...]), consumer)
+    let offered = Array(markers[owned.count...])
+    let unmarked = zip(offers, offered).filter { $1.allSatisfy { $0 == nil } }.map(\.0.topicPartition)
+    do {
+      return await begin(offers, offered, noted: unmarked.isEmpty ? [:] : try await noted(unmarked), consumer)
+    } catch {
+      return .again(afterMilliseconds: 1_000, "the group's notes could not be read: \(error)")
+    }
   }
 
   private static func reason(_ what: String, _ error: StoreError?) -> String { error.map { "\(what): \($0)" } ?? what }
@@ -149,9 +159,11 @@ final class Checkpoints {
   }
 
   /// Has all buckets agree on where each partition begins, and begins it there.
-  private func begin(_ offers: [AssignedPartition], _ markers: [[Marker?]], _ consumer: Consumer) async -> Finding {
+  private func begin(
+    _ offers: [AssignedPartition], _ markers: [[Marker?]], noted: [TopicPartition: UInt32], _ consumer: Consumer
+  ) async -> Finding {
     guard !offers.isEmpty else { return Self.finding(consumer) }
-    let starts = table.starts(offers, markers)
+    let starts = table.starts(offers, markers, noted: noted)
     if !starts.changes.isEmpty {
       let written = await store.write(starts.changes)
       if let refusal = written.refusal { owner?.redisRefusedWrites(refusal) }

@@ -65,7 +65,11 @@ final class MarkerComparison {
       guard state.phase.mayCompare, !member.isJoiningAgain, let consumer = member.consumer else { break }
       let finding =
         if let obstacle { obstacle } else {
-          await checkpoints.compare(consumer) { [admin, settings] in try await admin.isNewCluster(settings) }
+          await checkpoints.compare(consumer) { [admin, settings] in
+            try await admin.isNewCluster(settings)
+          } noted: { [admin, settings] partitions in
+            try await admin.committedWithNotes(group: settings.group, of: partitions).mapValues { Marker.incarnation(note: $0.note) }
+          }
         }
       owner?.compared()
       notice(finding)
