@@ -39,20 +39,18 @@ final class SingleRecordSender {
     func producerFailed(_ error: KafkaError) { onFailure(error) }
   }
 
-  /// Copies a record and sends it with its timestamp of the first time.
+  /// Copies a record and sends it. Its timestamp is that of this sending: librdkafka does not tell that of a record that was refused.
   ///
   /// - Returns: why it was not taken; nil when it was, and its report is still to come.
   func send(_ message: UnsafePointer<rd_kafka_message_t>) -> KafkaError? {
     let record = message.pointee
     headers.copy(from: message)
-    var kind = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
-    let timestamp = rd_kafka_message_timestamp(message, &kind)
     let topic: ProducerTopic
     do throws(KafkaError) { topic = try producer.topic(String(cString: rd_kafka_topic_name(record.rkt))) } catch { return error }
     lastNumber += 1
     let outcome = producer.produce(
       topic, partition: record.partition, key: record.key.map { UnsafeRawBufferPointer(start: $0, count: record.key_len) },
-      value: record.payload.map { UnsafeRawBufferPointer(start: $0, count: record.len) }, headers: headers, timestamp: timestamp,
+      value: record.payload.map { UnsafeRawBufferPointer(start: $0, count: record.len) }, headers: headers,
       opaque: lastNumber)
     switch outcome {
     case .taken:
