@@ -383,6 +383,15 @@ import Testing
     expect(history, [.delivered: 200])
   }
 
+  @Test mutating func `a page may lie behind its sum, since a refused record is sent again behind others`() {
+    history.publish(1, for: nil)
+    history.page(1, [(3, .kept)], of: [1, 2, 3], at: 10)
+    history.page(1, [(1, .kept), (2, .kept)], at: 10)
+    history.tell(.addressed, 1, on: 0, at: 11, number: 3)
+    for device in 1...3 as ClosedRange<UInt64> { history.tell(.delivered, 1, on: device, at: 20) }
+    expect(history, [.delivered: 3])
+  }
+
   @Test mutating func aCrashBetweenTwoPagesIsMendedByLaterPages() {
     history.publish(1, for: nil)
     history.page(1, [(1, .kept), (2, .kept)], at: 10)

@@ -1,6 +1,7 @@
 /// What the journal says of a person's devices: whether there are pages that fit their sum, and since when. A value.
 ///
-/// A crash between two pages leaves pages without a sum; the request is judged again then, and the later pages tell.
+/// A crash between two pages leaves pages without a sum; the request is judged again then, and the later pages tell. Pages may lie behind their
+/// sum: a record that Kafka refused is sent again behind others.
 struct JournalPages {
   /// All devices are told.
   private(set) var isComplete = false
@@ -12,13 +13,13 @@ struct JournalPages {
     // One page that has all devices.
     if let last = facts.filter({ $0.kind == .judged }).max(by: { $0.offset < $1.offset }) { (isComplete, start) = (true, last.offset) }
     guard facts.contains(where: { $0.kind == .closing }) else { return }
-    var pages: [AuditFact] = []
-    for fact in facts.filter({ $0.kind == .page || $0.kind == .closing }).sorted(by: Self.precedes) {
-      if fact.kind == .page {
-        pages.append(fact)
-      } else if let first = Self.first(of: pages.filter({ $0.worker == fact.worker }), for: fact) {
-        (isComplete, start) = (true, max(start, first.offset))
-      }
+    let pages = facts.filter { $0.kind == .page }.sorted(by: Self.precedes)
+    for closing in facts where closing.kind == .closing {
+      let ofWorker = pages.filter { $0.worker == closing.worker }
+      let before = ofWorker.filter { Self.precedes($0, closing) }
+      // Those behind it have the same time or an earlier one.
+      let first = Self.first(of: before, for: closing) ?? Self.first(of: ofWorker.filter { $0.time <= closing.time }, for: closing)
+      if let first { (isComplete, start) = (true, max(start, first)) }
     }
   }
 
@@ -31,13 +32,15 @@ struct JournalPages {
     return a.revision != b.revision ? a.revision < b.revision : a.kind == .page && b.kind == .closing
   }
 
-  /// The first of the last pages that together have as many devices as the closing says, and the same ones.
-  private static func first(of pages: [AuditFact], for closing: AuditFact) -> AuditFact? {
+  /// Where the last pages begin that together have as many devices as the closing says, and the same ones.
+  private static func first(of pages: [AuditFact], for closing: AuditFact) -> Int64? {
     var (count, checksum): (Int64, UInt64) = (0, 0)
+    var first = closing.offset
     for page in pages.reversed() {
       count += page.number
       checksum ^= page.statement
-      if count == closing.number, checksum == closing.statement { return page }
+      first = min(first, page.offset)
+      if count == closing.number, checksum == closing.statement { return first }
       if count > closing.number { return nil }
     }
     return nil
