@@ -42,6 +42,69 @@ import Testing
     }
   }
 
+  /// White space in a payload is the producer's own, and goes through the cluster as it is.
+  @Test func `a killed device shows nothing twice, whatever line breaks a payload and a trigger have`() async throws {
+    try await Self.withFile { path in
+      try await ScriptedCluster.with { cluster, url in
+        let payload = "{\r\n  \"aps\": {\n    \"alert\": \"one\\ntwo\"\n  }\n}\n"
+        func frame(_ id: String, _ more: String = "") -> String {
+          #"{"type":"notify","delivery":1,"id":"\#(id)","identifier":"\#(id)","revision":"1","receipt":"r","payload":\#(payload)\#(more)}"#
+        }
+        let texts = [frame("one"), frame("two", ",\"trigger\":{\n\"place\":\r\n1}")]
+        let first = DeviceUnderTest(url) { $0.stateFile = path }
+        try await first.device.start()
+        await cluster.expect("hello")
+        for text in texts { await cluster.send(text: text) }
+        // They are told when they are on the disk.
+        await first.expect("shown one 1", "held two")
+        try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+        let listed = await (first.device.delivered, first.device.pending)
+
+        let second = DeviceUnderTest(url) { $0.stateFile = path + ".killed" }
+        try await second.device.start()
+        #expect(await second.device.delivered == listed.0)
+        #expect(await second.device.pending == listed.1)
+        await cluster.expect("hello", of: 1)
+        for text in texts { await cluster.send(text: text, to: 1) }
+        await second.expect("dropped one known", "dropped two known")
+        #expect(!second.events.contains { if case .stateDamaged = $0 { true } else { false } })
+        await second.close()
+        await first.close()
+      }
+    }
+  }
+
+  @Test func `a file that ends within its first line is a device's, and any other without lines is left as it is`() async throws {
+    try await Self.withFile { path in
+      var line: [UInt8] = []
+      StateLines.append(.owner(device: DeviceUnderTest.token, application: "com.example.shop"), to: &line)
+      for count in 0..<line.count {
+        try Data(line[..<count]).write(to: URL(fileURLWithPath: path))
+        let file = StateFile(path: path)
+        let (records, damaged) = try await file.open()
+        #expect(records.isEmpty && damaged == 0, "\(count) bytes")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)).isEmpty)
+        await file.end()
+        await file.disk.close()
+      }
+      for text in ["my thesis", "0123 notes", "deadbeefdeadbeef x"] {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        let file = StateFile(path: path)
+        await #expect(throws: DeviceError.self) { _ = try await file.open() }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data(text.utf8))
+        await file.end()
+        await file.disk.close()
+      }
+    }
+  }
+
+  /// What a version that wrote frames as objects has left.
+  @Test func `a file of an earlier version is read`() throws {
+    let frame = try notifyFrame(notify(1, id: "one", revision: "1"))
+    let old = try JSONValue(parsing: #"{"took":\#(notify(1, id: "one", revision: "1").text),"at":5}"#)
+    #expect(StateRecord(old) == .took(frame, at: 5))
+  }
+
   @Test func tornLineIsCutOffAndDamagedOnesArePassedOver() async throws {
     try await Self.withFile { path in
       var lines: [UInt8] = []

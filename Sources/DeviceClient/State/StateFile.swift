@@ -40,8 +40,8 @@ actor StateFile {
       }
     }
     let lines = StateLines.read(bytes)
-    // Something that has lines and not one of them complete is somebody else's file.
-    if lines.records.isEmpty, lines.damaged > 0 || (!bytes.isEmpty && lines.whole == 0 && !bytes.contains(UInt8(ascii: " "))) {
+    // A file without a complete record is another program's, unless it ends within the first line.
+    if lines.records.isEmpty, lines.damaged > 0 || lines.whole == 0 && !StateLines.canBeTorn(bytes) {
       throw DeviceError(.stateUnusable, "\(path) is no state file of a device: name another file")
     }
     if lines.whole < bytes.count, ftruncate(descriptor, off_t(lines.whole)) != 0 { throw error("cut at its torn end") }

@@ -36,6 +36,12 @@ enum StateLines {
     return (records, damaged, whole)
   }
 
+  /// Whether bytes without the end of a line can be what a torn write left of the first one.
+  static func canBeTorn(_ bytes: [UInt8]) -> Bool {
+    let isHash = bytes.prefix(hashDigits).allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    return isHash && " {".utf8.starts(with: bytes.dropFirst(hashDigits).prefix(2))
+  }
+
   private static func value(_ line: UnsafeRawBufferPointer) -> JSONValue? {
     guard line.count > hashDigits + 1, line[hashDigits] == UInt8(ascii: " ") else { return nil }
     let text = UnsafeRawBufferPointer(rebasing: line[(hashDigits + 1)...])

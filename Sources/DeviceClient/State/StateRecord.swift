@@ -6,7 +6,7 @@ internal import Notifications
 /// | member | what |
 /// |---|---|
 /// | `device`, `application` | whose file it is: the first line |
-/// | `took`, `at` | a notification was taken, with the frame |
+/// | `took`, `at` | a notification was taken, with the frame's text |
 /// | `noted`, `revision`, `at` | the newest revision of an identifier, of which nothing was shown |
 /// | `removed`, `revision`, `at` | the cluster took identifiers away |
 /// | `cleared` | identifiers left the list |
@@ -14,7 +14,10 @@ internal import Notifications
 /// | `response` | what the person did, not accepted yet, with the frame |
 /// | `settled` | a response was accepted or refused |
 /// | `id`, `at` | an id that was taken: in snapshots |
-/// | `delivered` or `pending`, `at` | a notification in its list, with the frame: in snapshots, the oldest first |
+/// | `delivered` or `pending`, `at` | a notification in its list, with the frame's text: in snapshots, the oldest first |
+///
+/// A notification's frame is a string, not an object: its payload and trigger are JSON as others wrote it, which may have line breaks and may
+/// be nested as deep as a text can be.
 enum StateRecord: Equatable {
   case owner(device: String, application: Name)
   case took(NotifyFrame, at: Int64)
@@ -102,22 +105,22 @@ enum StateRecord: Equatable {
 
   private static func names(_ value: JSONValue?) -> [Name]? { value?.elements?.compactMap(\.nameValue) }
 
-  /// A frame is read by the protocol's own rules.
+  /// The protocol's own rules read a frame. Earlier versions wrote an object, without its white space.
   private static func notification(_ value: JSONValue?) -> NotifyFrame? {
-    guard let value, value.members != nil else { return nil }
-    var text = value.text
+    guard let value, var text = value.stringValue ?? value.members.map({ _ in value.text }) else { return nil }
     let frame = text.withUTF8 { try? ServerFrame(UnsafeRawBufferPointer($0)) }
     guard case .notify(let notification)? = frame else { return nil }
     return notification
   }
 
+  /// Whatever the person could say must be known again: only the cluster judges it by the protocol's rules.
   private static func response(_ value: JSONValue?) -> ResponseFrame? {
-    guard let value, value.members != nil else { return nil }
-    var text = value.text
-    return text.withUTF8 { bytes in
-      guard case .response(let response)? = try? DeviceFrame(UnsafeRawBufferPointer(bytes)) else { return nil }
-      return response
-    }
+    guard let value, let id = value["response"]?.stringValue, let receipt = value["receipt"]?.stringValue,
+      let identifier = value["identifier"]?.nameValue, let action = value["action"]?.nameValue
+    else { return nil }
+    return ResponseFrame(
+      response: id, receipt: receipt, identifier: identifier, action: action, userText: value["userText"]?.stringValue,
+      at: value["at"]?.integerValue)
   }
 
   private static func write(_ names: [Name], _ json: inout JSONWriter) {
@@ -127,25 +130,27 @@ enum StateRecord: Equatable {
   }
 
   private static func write(_ frame: NotifyFrame, _ json: inout JSONWriter) {
-    json.openObject()
-    json.member("type", ServerFrameType.notify.rawValue)
-    json.key("delivery")
-    json.integer(frame.delivery)
-    json.member("id", frame.id)
-    json.member("identifier", frame.identifier)
-    json.member("revision", frame.revision)
-    json.member("expiration", frame.expiration)
-    json.member("priority", frame.priority)
-    json.member("pushType", frame.pushType)
-    if var trigger = frame.trigger { trigger.withUTF8 { json.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
-    if let traceparent = frame.traceparent { json.member("traceparent", traceparent) }
+    var text = JSONWriter(capacity: frame.payload.count + 512)
+    text.openObject()
+    text.member("type", ServerFrameType.notify.rawValue)
+    text.key("delivery")
+    text.integer(frame.delivery)
+    text.member("id", frame.id)
+    text.member("identifier", frame.identifier)
+    text.member("revision", frame.revision)
+    text.member("expiration", frame.expiration)
+    text.member("priority", frame.priority)
+    text.member("pushType", frame.pushType)
+    if var trigger = frame.trigger { trigger.withUTF8 { text.member("trigger", raw: UnsafeRawBufferPointer($0)) } }
+    if let traceparent = frame.traceparent { text.member("traceparent", traceparent) }
     if !frame.attachments.isEmpty {
-      json.key("attachments")
-      JSONValue.array(frame.attachments.map(\.object)).write(to: &json)
+      text.key("attachments")
+      JSONValue.array(frame.attachments.map(\.object)).write(to: &text)
     }
-    frame.payload.withUnsafeBytes { json.member("payload", raw: $0) }
+    frame.payload.withUnsafeBytes { text.member("payload", raw: $0) }
     // Without one it was sent without one.
-    if !frame.receipt.isEmpty { json.member("receipt", frame.receipt) }
-    json.closeObject()
+    if !frame.receipt.isEmpty { text.member("receipt", frame.receipt) }
+    text.closeObject()
+    text.withUnsafeBytes { json.string(utf8: $0) }
   }
 }
