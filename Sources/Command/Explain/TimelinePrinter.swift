@@ -43,7 +43,7 @@ struct TimelinePrinter {
   }
 
   /// How it stands, in few words: `2 delivered, 1 queued`.
-  private func standing(_ explanation: Explanation) -> String {
+  func standing(_ explanation: Explanation) -> String {
     switch explanation.state {
     case .unknown: return "unknown"
     case .unprocessed: return "not processed yet"
@@ -154,7 +154,7 @@ struct TimelinePrinter {
     return .object(members)
   }
 
-  private func word(_ state: RequestState) -> String {
+  func word(_ state: RequestState) -> String {
     switch state {
     case .unknown: "unknown"
     case .unprocessed: "unprocessed"
@@ -167,7 +167,7 @@ struct TimelinePrinter {
     }
   }
 
-  private func json(_ outcome: DeviceOutcome) -> JSONValue {
+  func json(_ outcome: DeviceOutcome) -> JSONValue {
     var members: [JSONValue.Member] = [
       .init(key: "device", value: .string(outcome.device)), .init(key: "state", value: .string(outcome.state.rawValue)),
     ]

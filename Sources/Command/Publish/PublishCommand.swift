@@ -1,6 +1,7 @@
 import EventLoop
 import Kafka
 import Notifications
+import Operations
 import Worker
 
 /// `carillon publish`.
@@ -8,7 +9,7 @@ enum PublishCommand {
   static let command = Command(
     "publish", "publishes one request, or many from a file",
     discussion:
-      "Prints the apns-id of each request when Kafka has acknowledged it. What has no effect, since no rule knows its name, is named on standard error: a header that begins with apns-, a member of aps or of its alert. "
+      "Prints the apns-id of each request when Kafka has acknowledged it. What has no effect, since no rule knows its name, is named on standard error: a header that begins with apns-, a member of aps or of its alert. With --wait it prints the outcome at each device, too, and which devices have none in the end: then the exit code is 1, and when a request is rejected. "
       + RequestLine.help,
     groups: [
       PublishSettings.request, PublishSettings.content, PublishSettings.way, AnswerSettings.group, ClusterSettings.kafkaGroup,
@@ -16,6 +17,7 @@ enum PublishCommand {
     examples: [
       Example("publish --target user:ada --app com.example.shop --title Order --body 'On its way' --collapse-id order-7", "one request"),
       Example("publish --target user:ada --app com.example.shop --operation remove --identifiers order-7", "takes it away again"),
+      Example("publish --target user:ada --app com.example.shop --title Order --wait 30s", "and says what becomes of it at each device"),
       Example("publish --app com.example.shop --lines requests.jsonl --dry-run --json", "what would be published"),
       Example("publish --app com.example.shop --lines requests.jsonl --json > acknowledged.jsonl", "many"),
     ]
@@ -46,7 +48,9 @@ enum PublishCommand {
     }
 
     let loop = EventLoop(name: "publish")
-    let lane = PublishLane(on: loop, topic: topic, isJSON: values[AnswerSettings.json])
+    let outcomes = try await PublishedOutcomes.begin(values, limits, kafka, on: loop)
+    let lane = PublishLane(
+      on: loop, topic: topic, isJSON: values[AnswerSettings.json], followed: outcomes == nil ? 0 : OutcomeWatch.maximum)
     try await lane.start(kafka, batchBytes: batches.batchBytes(of: topic), timeoutMilliseconds: timeout)
     var refused = 0
     if let given {
@@ -63,8 +67,10 @@ enum PublishCommand {
       }
     }
     let totals = await lane.finish(withinMilliseconds: timeout + 2000)
+    let code = try end(given, totals, refused, topic)
+    let areAllKnown = try await outcomes?.print(totals) ?? true
     await loop.close()
-    return try end(given, totals, refused, topic)
+    return areAllKnown ? code : .answerIsNo
   }
 
   /// The requests that the flags give, checked; nil where lines do.

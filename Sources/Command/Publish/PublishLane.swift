@@ -11,25 +11,30 @@ actor PublishLane {
     var failed = 0
     /// Why the last one failed.
     var failure: KafkaError?
+    /// Where those lie that are to be followed, by their apns-ids.
+    var followed: [(name: String, partition: Int32, offset: Int64)] = []
   }
 
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let topic: String
   private let isJSON: Bool
+  private let followed: Int
   private var core: PublishCore?
 
-  init(on loop: EventLoop, topic: String, isJSON: Bool) {
+  /// - Parameter followed: how many requests at most are to be followed afterwards.
+  init(on loop: EventLoop, topic: String, isJSON: Bool, followed: Int = 0) {
     self.loop = loop
     self.topic = topic
     self.isJSON = isJSON
+    self.followed = followed
   }
 
   /// Makes the producer.
   ///
   /// - Parameter batchBytes: what the brokers take as one batch of the topic.
   func start(_ kafka: KafkaConfiguration, batchBytes: Int, timeoutMilliseconds: Int) throws {
-    core = try PublishCore(on: loop, kafka, topic: topic, isJSON: isJSON, batchBytes, timeoutMilliseconds)
+    core = try PublishCore(on: loop, kafka, topic: topic, isJSON: isJSON, followed: followed, batchBytes, timeoutMilliseconds)
   }
 
   /// Gives requests to Kafka; waits while too many are unacknowledged.
@@ -55,6 +60,7 @@ private final class PublishCore: ProducerHandler {
 
   private(set) var totals = PublishLane.Totals()
   private let isJSON: Bool
+  private let followed: Int
   private var producer: Producer?
   private let topic: ProducerTopic
   private let headers = RecordHeaders()
@@ -65,9 +71,10 @@ private final class PublishCore: ProducerHandler {
   private var json = JSONWriter()
 
   init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, isJSON: Bool, _ batchBytes: Int, _ timeout: Int
+    on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, isJSON: Bool, followed: Int, _ batchBytes: Int, _ timeout: Int
   ) throws(KafkaError) {
     self.isJSON = isJSON
+    self.followed = followed
     var options = Producer.Options()
     options.batchBytes = batchBytes
     options.maximumRecords = 10_000
@@ -130,6 +137,9 @@ private final class PublishCore: ProducerHandler {
         failed(report.opaque, error)
       } else if let request = pending.removeValue(forKey: report.opaque) {
         totals.acknowledged += 1
+        if totals.followed.count < followed, report.offset >= 0 {
+          totals.followed.append((request.id, report.partition, report.offset))
+        }
         answer(request, report)
       }
     }

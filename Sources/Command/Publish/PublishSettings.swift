@@ -55,8 +55,12 @@ enum PublishSettings {
     "Publishes nothing: prints the records that would be, with their keys, headers and values. Needs no Kafka.")
   static let timeout = Setting(
     "publish.timeout", .duration(.seconds(1)...(.seconds(600))), default: .seconds(30), "How long Kafka may take to acknowledge a request.")
+  static let wait = Setting<Duration?>(
+    "publish.wait", .duration(.seconds(1)...(.seconds(3_600))),
+    "Follows the published requests, a thousand at most, for so long at most, and prints the outcome at each device as soon as it is known."
+  )
 
-  static let way = SettingGroup("Publishing", [lines, isUnchecked, isDryRun, timeout, RequestSettings.payloadBytes])
+  static let way = SettingGroup("Publishing", [lines, wait, isDryRun, timeout], advanced: [isUnchecked, RequestSettings.payloadBytes])
 
   /// The request that the flags describe; with `--lines`, what the lines leave out.
   static func draft(_ values: SettingValues, now: Int64) throws -> RequestDraft {

@@ -3,7 +3,7 @@ public import Kafka
 import Notifications
 import Worker
 
-/// Follows requests that were published again until each has its outcomes: an actor on a loop.
+/// Follows requests that were published until each has its outcomes: an actor on a loop.
 ///
 /// A request is known by where its record lies; an event is about it when it names its apns-id and the place where it was first.
 ///
@@ -39,6 +39,8 @@ public actor OutcomeWatch {
     /// Where it was first, which its events name.
     let first: SourceCoordinates
     var timeline: Timeline
+    /// The outcomes at devices that were told.
+    var told: [Name: DeviceOutcome.State] = [:]
 
     /// Whether an event with its apns-id is about it.
     func isMeant(by event: Event) -> Bool {
@@ -93,18 +95,20 @@ public actor OutcomeWatch {
   ///   - places: each with what it is called in its outcome.
   ///   - milliseconds: for how long; then the rest is said as it stands.
   ///   - onProgress: told when it begins, and at each look.
+  ///   - onDevice: told of each outcome at a device, with the name of its request, as soon as it is known; again if it turns out otherwise.
   public func follow(
     _ places: [(name: String, partition: Int32, offset: Int64)], forMilliseconds milliseconds: Int,
-    onProgress: @Sendable (Progress) -> Void = { _ in }, onOutcome: @Sendable (Outcome) -> Void
+    onProgress: @Sendable (Progress) -> Void = { _ in }, onDevice: @Sendable (String, DeviceOutcome) -> Void = { _, _ in },
+    onOutcome: @Sendable (Outcome) -> Void
   ) async throws {
     try await Admin.with(kafka) { admin in
-      try await follow(places, until: SteadyClock.milliseconds() + Int64(milliseconds), admin, onProgress, onOutcome)
+      try await follow(places, until: SteadyClock.milliseconds() + Int64(milliseconds), admin, onProgress, onDevice, onOutcome)
     }
   }
 
   private func follow(
     _ places: [(name: String, partition: Int32, offset: Int64)], until end: Int64, _ admin: Admin, _ onProgress: (Progress) -> Void,
-    _ onOutcome: (Outcome) -> Void
+    _ onDevice: (String, DeviceOutcome) -> Void, _ onOutcome: (Outcome) -> Void
   ) async throws {
     let reader = TopicReader(on: loop, kafka)
     let (rules, found) = (rules, found)
@@ -128,6 +132,10 @@ public actor OutcomeWatch {
       let now = WallClock.milliseconds()
       for (place, followed) in found.followed {
         let explanation = followed.timeline.explanation(now: now)
+        for device in explanation.devices where device.state.isOutcome && followed.told[Name(device.device)] != device.state {
+          found.followed[place]?.told[Name(device.device)] = device.state
+          onDevice(followed.name, device)
+        }
         guard isLast || explanation.state.isSettled else { continue }
         found.followed[place] = nil
         onOutcome(Outcome(name: followed.name, explanation: explanation, isSettled: explanation.state.isSettled))

@@ -114,6 +114,9 @@ public struct DeviceOutcome: Sendable, Equatable {
     case leftOut
     /// Nothing but a response or the like is known.
     case other
+
+    /// Whether it says what became of the request, and not that there is something to come.
+    public var isOutcome: Bool { ![.queued, .overdue, .other].contains(self) }
   }
 
   /// The device's token.

@@ -1,0 +1,122 @@
+import EventLoop
+import JSON
+import Kafka
+import Notifications
+import Operations
+import Synchronization
+import Worker
+
+/// What becomes of published requests at each device: `publish --wait`.
+struct PublishedOutcomes {
+  private let kafka: KafkaConfiguration
+  private let watch: OutcomeWatch
+  private let duration: Duration
+  private let printer: OutcomePrinter
+
+  /// Notes where the topics end before anything is published; nil where nobody waits.
+  static func begin(_ values: SettingValues, _ limits: RequestLimits?, _ kafka: KafkaConfiguration, on loop: EventLoop) async throws
+    -> PublishedOutcomes?
+  {
+    guard let duration = values[PublishSettings.wait] else { return nil }
+    let rules = RequestRules(topics: ClusterSettings.topics(values), limits: limits ?? RequestLimits())
+    let outcomes = PublishedOutcomes(
+      kafka: kafka, watch: OutcomeWatch(on: loop, kafka, rules), duration: duration,
+      printer: OutcomePrinter(isJSON: values[AnswerSettings.json]))
+    try await outcomes.asking { try await outcomes.watch.begin() }
+    return outcomes
+  }
+
+  /// Follows the requests until all outcomes are known or the time is over; false where one is missing, or a request was rejected.
+  func print(_ totals: PublishLane.Totals) async throws -> Bool {
+    let further = totals.acknowledged - totals.followed.count
+    if further > 0 {
+      let reason =
+        totals.followed.count < OutcomeWatch.maximum ? "Kafka has not said where they are" : "\(OutcomeWatch.maximum) are at most"
+      StandardError.line("\(TerminalText.count(further, "request")) cannot be followed: \(reason)")
+    }
+    let areAllKnown = Mutex(true)
+    try await asking {
+      try await watch.follow(
+        totals.followed, forMilliseconds: duration.wholeMilliseconds, onDevice: { printer.print($1, of: $0) },
+        onOutcome: { outcome in
+          printer.print(outcome)
+          if !outcome.isGood { areAllKnown.withLock { $0 = false } }
+        })
+    }
+    return areAllKnown.withLock { $0 }
+  }
+
+  /// An error of Kafka says what to type.
+  private func asking(_ body: () async throws -> Void) async throws {
+    do {
+      try await body()
+    } catch let error as KafkaError {
+      throw kafka.failure(error)
+    }
+  }
+}
+
+extension OutcomeWatch.Outcome {
+  /// Whether nothing is missing, and nothing is to be mended.
+  fileprivate var isGood: Bool {
+    switch explanation.state {
+    case .rejected, .dead: false
+    case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .ended: isSettled
+    }
+  }
+}
+
+/// Prints outcomes for a person or for a program, each as soon as it is known.
+private struct OutcomePrinter {
+  let isJSON: Bool
+  private let timeline = TimelinePrinter(prefix: "")
+
+  init(isJSON: Bool) { self.isJSON = isJSON }
+
+  /// The outcome at a device.
+  func print(_ outcome: DeviceOutcome, of id: String) {
+    if isJSON {
+      json(id, timeline.json(outcome).members ?? [])
+    } else {
+      line(
+        id, outcome.device, TerminalText.padded(outcome.state.rawValue, 12) + (outcome.sincePublication.map(TimelinePrinter.duration) ?? "")
+      )
+    }
+    StandardOutput.flush()
+  }
+
+  /// What is left to say of a request when nothing more is to be expected of it, or when the time is over.
+  func print(_ outcome: OutcomeWatch.Outcome) {
+    let explanation = outcome.explanation
+    let missing = explanation.devices.filter { !$0.state.isOutcome }
+    var open = 0
+    if case .underWay(let count, _, _) = explanation.state { open = count }
+    if isJSON {
+      json(
+        outcome.name,
+        [
+          .init(key: "state", value: .string(timeline.word(explanation.state))), .init(key: "settled", value: .bool(outcome.isSettled)),
+          .init(key: "open", value: .integer(Int64(open))), .init(key: "missing", value: .array(missing.map { .string($0.device) })),
+        ])
+    } else {
+      for device in missing { line(outcome.name, device.device, "no outcome yet: \(device.state.rawValue)") }
+      switch explanation.state {
+      case .ended: break
+      case .underWay:
+        let further = open - missing.count
+        if further > 0 { line(outcome.name, nil, "no outcome yet of \(TerminalText.count(further, "further device"))") }
+      default: line(outcome.name, nil, timeline.standing(explanation))
+      }
+    }
+    StandardOutput.flush()
+  }
+
+  private func line(_ id: String, _ device: String?, _ what: String) {
+    let columns = [TerminalText.visible(id), TerminalText.padded(device.map(TerminalText.device) ?? "-", 17), what]
+    StandardOutput.line(TerminalText.row(columns, width: Terminal.width))
+  }
+
+  private func json(_ id: String, _ members: [JSONValue.Member]) {
+    StandardOutput.json(JSONValue.object([.init(key: "apnsId", value: .string(id))] + members).text)
+  }
+}
