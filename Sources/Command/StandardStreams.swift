@@ -70,11 +70,13 @@ enum StandardOutput {
   static func flush() { state.withLock { empty(&$0) } }
 
   private static func empty(_ state: inout State) {
+    guard !state.buffer.isEmpty else { return }
     defer { state.buffer.removeAll(keepingCapacity: true) }
     state.buffer.withUnsafeBytes { bytes in
       var rest = bytes[...]
       if state.failure == nil {
-        rest = rest.dropFirst(Descriptor.write(bytes, to: STDOUT_FILENO))
+        let endsLine = bytes.last == UInt8(ascii: "\n")
+        rest = rest.dropFirst(TypedLine.above(endsLine: endsLine) { Descriptor.write(bytes, to: STDOUT_FILENO) })
         if rest.isEmpty { return }
         state.failure = errno
         report(errno, state.policy)
@@ -88,6 +90,7 @@ enum StandardOutput {
     case .end:
       // A reader that has seen enough, such as head, is no news to anybody.
       if error != EPIPE { StandardError.line(words(error)) }
+      TerminalMode.leave()
       _exit(ExitCode.dependencyMissing.rawValue)
     case .useStandardError: StandardError.line("\(words(error)); its lines follow here")
     case .ignore: break
@@ -108,7 +111,9 @@ enum StandardError {
   /// A line as it is.
   static func plain(_ text: String) {
     var text = text + "\n"
-    text.withUTF8 { _ = Descriptor.write(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
+    text.withUTF8 { bytes in
+      _ = TypedLine.above(endsLine: true) { Descriptor.write(UnsafeRawBufferPointer(bytes), to: STDERR_FILENO) }
+    }
   }
 }
 

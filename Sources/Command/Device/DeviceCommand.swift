@@ -7,7 +7,7 @@ enum DeviceCommand {
   static let command = Command(
     "device", "is a device: shows what is delivered, and tells what the person does with it",
     discussion:
-      "Connects, stays connected, and shows notifications as they come; type help for what can be done with them. With --json each frame of either direction and each event is a line on standard output, and each line on standard input is a command, such as {\"command\": \"open\", \"identifier\": \"order-7\"}.",
+      "Connects, stays connected, and shows notifications as they come; type help for what can be done with them. On a terminal the line is edited with the keys of a shell, and what comes meanwhile is shown above it. With --json each frame of either direction and each event is a line on standard output, and each line on standard input is a command, such as {\"command\": \"open\", \"identifier\": \"order-7\"}.",
     groups: [DeviceSettings.identity, DeviceSettings.registration, DeviceSettings.behaviour, AnswerSettings.group],
     examples: [
       Example(
@@ -22,11 +22,14 @@ enum DeviceCommand {
   private static func run(_ values: SettingValues) async throws -> ExitCode {
     let isJSON = values[AnswerSettings.json]
     let loop = EventLoop(name: "device")
+    let configuration = try DeviceSettings.configuration(values)
+    let isTyped = !isJSON && TypedLine.begin()
+    defer { TypedLine.end() }
     let session = DeviceSession(
-      try DeviceSettings.configuration(values),
-      .init(isJSON: isJSON, connectTimeout: values[DeviceSettings.connectTimeout]), on: loop)
+      configuration, .init(isJSON: isJSON, isTyped: isTyped, connectTimeout: values[DeviceSettings.connectTimeout]), on: loop)
     // Without a person who could type, the end of the input says nothing.
-    DeviceInput().begin(session, endsAtEOF: values[DeviceSettings.untilEOF] || (!isJSON && isatty(STDIN_FILENO) == 1))
+    DeviceInput().begin(
+      session, isTyped: isTyped, endsAtEOF: values[DeviceSettings.untilEOF] || (!isJSON && isatty(STDIN_FILENO) == 1))
     let code = try await session.run()
     await loop.close()
     return code

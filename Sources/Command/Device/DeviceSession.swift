@@ -10,6 +10,8 @@ actor DeviceSession {
   /// How the run is to be.
   struct Behaviour {
     var isJSON = false
+    /// Whether `TypedLine` has the terminal.
+    var isTyped = false
     var connectTimeout: Duration?
   }
 
@@ -40,6 +42,10 @@ actor DeviceSession {
     let device = Device(configuration, on: loop) { [weak self] event in self?.assumeIsolated { $0.received(event) } }
     self.device = device
     for signal in [SIGINT, SIGTERM] { watches.append(try SignalWatch(on: loop, signal: signal) { [weak self] in self?.stop() }) }
+    if behaviour.isTyped {
+      watches.append(try SignalWatch(on: loop, signal: SIGTSTP) { TypedLine.suspend() })
+      watches.append(try SignalWatch(on: loop, signal: SIGCONT) { TypedLine.resume() })
+    }
     do throws(DeviceError) { try await device.start() } catch {
       release()
       throw Failure(error.code == .stateInUse ? .dependencyMissing : .wrongUsage, error.description)
