@@ -72,6 +72,12 @@ public final class Producer {
   /// Records that were reported, of all.
   private var reported: Int64 = 0
   private var age = QueueAge()
+  private var refusals = TopicRefusals()
+
+  /// The topics that take no record, though records were given to them for seconds.
+  public func refusingTopics(at milliseconds: Int64) -> [TopicRefusals.Lasting] {
+    refusals.lasting(at: milliseconds) + (alone?.refusingTopics(at: milliseconds) ?? [])
+  }
 
   /// For how long the oldest record in flight has been so, in milliseconds, at least; to be asked for once a second.
   public func oldestInFlight(at milliseconds: Int64) -> Int64 {
@@ -220,7 +226,10 @@ public final class Producer {
     }
     if let error = enqueue(pointer, partition ?? RD_KAFKA_PARTITION_UA, key, value, headers?.pointer, timestamp, opaque) {
       let refusal = KafkaError(consuming: error, "produce to \(topic.name)")
-      guard refusal.code == .queueFull else { return .refused(refusal) }
+      guard refusal.code == .queueFull else {
+        refusals.refused(topic.name, refusal.code, at: SteadyClock.milliseconds())
+        return .refused(refusal)
+      }
       owesRoom = true
       return .full
     }
@@ -370,6 +379,11 @@ public final class Producer {
         if failure == .messageTooLarge, isAwaited ? awaited[opaque]?.mayGoAlone == true : options.givesAgain, !options.isAlone {
           failure = sendAlone(pointer)
           if failure == nil { continue }
+        }
+        if let failure {
+          refusals.refused(String(cString: rd_kafka_topic_name(message.rkt)), failure, at: SteadyClock.milliseconds())
+        } else if !refusals.isEmpty {
+          refusals.took(String(cString: rd_kafka_topic_name(message.rkt)))
         }
         conclude(
           DeliveryReport(opaque: opaque, partition: message.partition, offset: message.offset, failure: failure),

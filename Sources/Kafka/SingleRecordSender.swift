@@ -69,6 +69,9 @@ final class SingleRecordSender {
     }
   }
 
+  /// The topics that take no record that is sent alone.
+  func refusingTopics(at milliseconds: Int64) -> [TopicRefusals.Lasting] { producer.refusingTopics(at: milliseconds) }
+
   /// Throws away what has not been acknowledged.
   func purge() { producer.purge() }
 

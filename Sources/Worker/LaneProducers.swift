@@ -71,8 +71,12 @@ public struct LaneProducers {
       return age
     }
     let age = ages.max() ?? 0
-    health.set(
-      "kafka-writes", ready: age < Self.slowMilliseconds, "Kafka has not acknowledged a record for \(age / 1000) s; it is sent again")
+    let refusing = (prompt.refusingTopics(at: now) + patient.refusingTopics(at: now)).map { KafkaError($0.code, "write to \($0.topic)") }
+    let reason =
+      refusing.isEmpty
+      ? "Kafka has not acknowledged a record for \(age / 1000) s; it is sent again"
+      : "Kafka takes no record: " + Set(refusing.map { "\($0)" }).sorted().joined(separator: "; ")
+    health.set("kafka-writes", ready: refusing.isEmpty && age < Self.slowMilliseconds, reason)
   }
 
   /// How long Kafka may take with a record, in milliseconds. Brokers that start again, and elections, take less.

@@ -249,10 +249,10 @@ actor ProducerLane {
     self.core = core
   }
 
-  func produce(_ topic: String, _ text: String, opaque: UInt64) throws -> Producer.Outcome? {
+  func produce(_ topic: String, _ text: String, timestamp: Int64? = nil, opaque: UInt64) throws -> Producer.Outcome? {
     guard let producer = core?.producer else { return nil }
     let handle = try producer.topic(topic)
-    return Array(text.utf8).withUnsafeBytes { producer.produce(handle, key: nil, value: $0, opaque: opaque) }
+    return Array(text.utf8).withUnsafeBytes { producer.produce(handle, key: nil, value: $0, timestamp: timestamp, opaque: opaque) }
   }
 
   /// Several at once, so that no report can come in between.
@@ -274,6 +274,7 @@ actor ProducerLane {
   var errors: [KafkaError] { core?.errors ?? [] }
   var rooms: Int { core?.rooms ?? 0 }
   var inFlight: Int { core?.producer?.inFlight ?? 0 }
+  var refusingTopics: [String] { core?.producer?.refusingTopics(at: SteadyClock.milliseconds()).map(\.topic) ?? [] }
 
   private func closeProducer(_ milliseconds: Int) async -> Bool {
     await core?.producer?.close(withinMilliseconds: milliseconds) ?? true

@@ -22,6 +22,7 @@ actor WorkerReporter {
   private let differing: Gauge
   /// What was told of settings that differ, and how many reports were written since the others' were read.
   private var told: (differences: [SettingDifference], reports: Int) = ([], 0)
+  private var unreadyLog = UnreadyLog()
   /// The others' reports are read with each so many of its own.
   private static let reportsToLook = 6
   /// What does not change, or is told from outside.
@@ -96,10 +97,20 @@ actor WorkerReporter {
 
   private func beat() async {
     while !isClosed, let shards {
+      logUnready()
       let wasUp = shards.isUp
       if wasUp { await report() }
       await loop.sleep(milliseconds: wasUp ? Workers.intervalMilliseconds : Self.retryMilliseconds)
     }
+  }
+
+  /// Logs the conditions that have kept the process from being ready for long, so that the log names each, whoever sets it.
+  private func logUnready() {
+    let changes = unreadyLog.look(health.unready, at: WallClock.milliseconds())
+    for condition in changes.lasting {
+      logger.warning("not ready", ["condition": condition.name, "lane": condition.lane, "reason": condition.reason])
+    }
+    for condition in changes.ended { logger.info("ready again", ["condition": condition.name, "lane": condition.lane]) }
   }
 
   /// How the process is now.

@@ -1,0 +1,28 @@
+import Worker
+
+/// Which conditions that are not ready the log has to name, and which are ready again: a value that looks from time to time.
+struct UnreadyLog {
+  private struct Key: Hashable {
+    let name: String
+    let lane: String
+  }
+
+  private var told: [Key: Health.Unready] = [:]
+
+  /// How long a condition is not ready before the log names it, in milliseconds. A rebalance, or a broker that starts again, takes less.
+  private static let lastingMilliseconds: Int64 = 10_000
+
+  /// Answers with the conditions that have now lasted, and with those of them that are over. The end of the process is no news.
+  mutating func look(_ unready: [Health.Unready], at now: Int64) -> (lasting: [Health.Unready], ended: [Health.Unready]) {
+    let present = Dictionary(unready.map { (Key(name: $0.name, lane: $0.lane), $0) }) { first, _ in first }
+    let ended = told.filter { present[$0.key] == nil }
+    for key in ended.keys { told[key] = nil }
+    let lasting = unready.filter { condition in
+      let key = Key(name: condition.name, lane: condition.lane)
+      guard condition.name != "draining", now - condition.since >= Self.lastingMilliseconds, told[key] == nil else { return false }
+      told[key] = condition
+      return true
+    }
+    return (lasting, ended.values.sorted { ($0.lane, $0.name) < ($1.lane, $1.name) })
+  }
+}
