@@ -59,7 +59,7 @@ let package = Package(
     module("Redis", ["EventLoop", "Cryptography", "CHiredis"]),
     module("Notifications", ["JSON"], exclude: ["Contract"]),
 
-    module("Store", ["EventLoop", "Cryptography", "JSON", "Redis", "Notifications"]),
+    module("Store", ["EventLoop", "Cryptography", "JSON", "Redis", "Notifications"], resources: [.embedInCode("Scripts")]),
 
     module("Worker", ["EventLoop", "Cryptography", "JSON", "HTTP", "Kafka", "Store", "Notifications"]),
     module("Extensions", ["EventLoop", "Cryptography", "JSON", "HTTP", "Notifications"]),

@@ -45,13 +45,8 @@ public final class Shards {
     one.onAttemptFailed = { [unowned self] in onAttemptFailed?(StoreError($0), $1) }
   }
 
-  /// Every script of the workers.
-  static let scripts = [
-    Judge.script, Mailboxes.evictScript, Mailboxes.deleteScript, Mailboxes.pageScript, Recipients.pageScript, Registrations.script,
-    Presences.enterScript, Presences.refreshScript, Presences.leaveScript, Presences.gapScript, Markers.script, CrashLoops.beginScript,
-    CrashLoops.markScript, CrashLoops.clearScript, Lanes.claimScript, Lanes.beatScript, Lanes.listScript, Results.script,
-    Workers.beatScript, Workers.leaveScript, Workers.listScript, Population.mailboxScript, ClusterIdentity.claimScript,
-  ]
+  /// Every script of the workers: those that a check calls.
+  static let scripts = CheckSteps.scripts(CheckKeys()).compactMap(\.script)
 
   /// Begins to connect; the outcome is told by `onUp` and `onAttemptFailed`.
   public func start() { one.start() }

@@ -114,7 +114,6 @@ import Testing
         #expect(checked.contains(String(match.1)), "\(match.1) is not checked")
       }
     }
-    #expect(CheckSteps.scripts(CheckKeys()).count >= Shards.scripts.count)
   }
 
   private static var commands: [String] {

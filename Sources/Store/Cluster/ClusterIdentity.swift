@@ -22,16 +22,8 @@ public struct ClusterIdentity: Sendable, Hashable {
 
   private static let fields: [RedisArgument] = ["kafka", "prefix", "buckets", "name"]
 
-  /// Key: the identity. Arguments: fields and values. Sets each field that is not there, and answers what stands in each then.
-  static let claimScript = RedisScript(
-    """
-    local answer = {}
-    for i = 1, #ARGV, 2 do
-      redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1])
-      answer[#answer + 1] = redis.call('HGET', KEYS[1], ARGV[i])
-    end
-    return answer
-    """)
+  /// Sets each field that is not there, and answers what stands in each then.
+  static let claimScript = RedisScript(file: PackageResources.cluster_claim_lua)
 
   // MARK: Whose it is
 

@@ -27,19 +27,7 @@ public final class Presences {
   // MARK: The hello
 
   /// Takes the presence for a new session.
-  ///
-  /// Arguments: presence 12, digest of the registration 8. Answers `{1, former presence, owner, gap, registration}`, or
-  /// `{0, owner}` where the registration that stands is not the one that the device brings. One that cannot be read is none.
-  static let enterScript = RedisScript(
-    """
-    if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
-    local s = redis.pcall('HMGET', KEYS[1], 'p', 'u', 'r', 'g')
-    if s.err then return string.find(s.err, 'WRONGTYPE', 1, true) and {0, ''} or s end
-    if not s[2] or #s[2] ~= 24 or not s[3] or #s[3] ~= 20 or string.sub(s[3], 1, 8) ~= ARGV[2] then return {0, s[2] or ''} end
-    redis.call('HSET', KEYS[1], 'p', ARGV[1])
-    redis.call('PERSIST', KEYS[2])
-    return {1, s[1] or '', s[2], s[4] or '', s[3]}
-    """)
+  static let enterScript = RedisScript(file: PackageResources.presence_enter_lua)
 
   /// What a hello finds.
   public enum Welcome: Sendable {
@@ -80,23 +68,8 @@ public final class Presences {
 
   // MARK: Later
 
-  /// The repeated hello: restores an absent presence, finds out about another session's.
-  ///
-  /// Arguments: presence 12. Answers `{1, entries in the mailbox, registration}`, `{0}` when the device is elsewhere, `{-1, registration}`
-  /// when it is registered no more, or that cannot be read.
-  static let refreshScript = RedisScript(
-    """
-    if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
-    local s = redis.pcall('HMGET', KEYS[1], 'p', 'u', 'r')
-    if s.err then return string.find(s.err, 'WRONGTYPE', 1, true) and {-1, ''} or s end
-    if not s[2] or #s[2] ~= 24 then return {-1, s[3] or ''} end
-    if s[1] ~= ARGV[1] then
-      if s[1] and #s[1] == #ARGV[1] then return {0} end
-      redis.call('HSET', KEYS[1], 'p', ARGV[1])
-    end
-    redis.call('PERSIST', KEYS[2])
-    return {1, redis.call('HLEN', KEYS[2]), s[3] or ''}
-    """)
+  /// Restores an absent presence, and finds another session's.
+  static let refreshScript = RedisScript(file: PackageResources.presence_refresh_lua)
 
   /// What a repeated hello finds.
   public enum Refreshed: Sendable {
@@ -121,16 +94,8 @@ public final class Presences {
     }
   }
 
-  /// The close of a session: gives the presence up if it is still this session's.
-  ///
-  /// Arguments: presence 12, milliseconds to keep the mailbox. Answers `{1}` if it was, else `{0}`.
-  static let leaveScript = RedisScript(
-    """
-    if redis.call('HGET', KEYS[1], 'p') ~= ARGV[1] then return {0} end
-    redis.call('HSET', KEYS[1], 'p', '')
-    redis.call('PEXPIRE', KEYS[2], ARGV[2])
-    return {1}
-    """)
+  /// Removes the presence if it is still this session's.
+  static let leaveScript = RedisScript(file: PackageResources.presence_leave_lua)
 
   /// A session is over. When it fails the presence stays until the device's next hello; until then its records go to nobody, and wait in
   /// the mailbox.
@@ -142,15 +107,8 @@ public final class Presences {
 
   // MARK: The gap
 
-  /// Forgets a gap that the device has been told of, if it is still the same and the session the device's.
-  ///
-  /// Arguments: presence 12, gap 40. Answers how many fields that were.
-  static let gapScript = RedisScript(
-    """
-    local s = redis.call('HMGET', KEYS[1], 'p', 'g')
-    if s[1] ~= ARGV[1] or s[2] ~= ARGV[2] then return 0 end
-    return redis.call('HDEL', KEYS[1], 'g')
-    """)
+  /// Removes a gap that the device was told of, if it is still the same gap and the device this session's.
+  static let gapScript = RedisScript(file: PackageResources.presence_gap_lua)
 
   /// The device has been told of a gap, in this session. When it fails, or more was evicted meanwhile, the next hello tells it again.
   public func told(_ gap: MailboxGap, _ token: String, _ presence: Presence) {

@@ -19,14 +19,7 @@ public final class Recipients {
   // MARK: Pages
 
   /// A page of a person's devices.
-  ///
-  /// Keys: the set, what must be there when its bucket is used. Arguments: behind which token (`-`: from the first), how many.
-  /// Answers the tokens, or -2 where Redis has lost the bucket: a set that is gone is not a person without devices.
-  static let pageScript = RedisScript(
-    """
-    if redis.call('EXISTS', KEYS[2]) == 0 then return -2 end
-    return redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], '+', 'LIMIT', 0, ARGV[2])
-    """)
+  static let pageScript = RedisScript(file: PackageResources.recipients_page_lua)
 
   /// A page as it lies in Redis' answer: valid during the call it is an argument of.
   public struct Page {

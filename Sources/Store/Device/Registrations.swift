@@ -18,47 +18,7 @@ public final class Registrations {
   }
 
   /// Applies a registration, unless one from a later record stands.
-  ///
-  /// Keys: the device's hash, its mailbox, the markers of its bucket. Arguments: owner 24 or empty for an unregistration, registration
-  /// 20 (see `Keys`), milliseconds that an unregistered device is remembered, the key of the person's set that it belongs to or empty,
-  /// its locale or empty.
-  /// Answers `{1, former owner, former set}`, `{0}` where a later record stands, or `{-2}` where Redis has lost the bucket. For the
-  /// same owner the earliest `since` stands, also that of an earlier record that comes later. What cannot be read of the device counts as
-  /// nothing, and is written over.
-  static let script = RedisScript(
-    """
-    if redis.call('EXISTS', KEYS[3]) == 0 then return {-2} end
-    local OWNER, STAMP, LARGEST = 24, 20, 2 ^ 53
-    local s = redis.pcall('HMGET', KEYS[1], 'u', 'r', 'a')
-    if s.err then
-      if not string.find(s.err, 'WRONGTYPE', 1, true) then return s end
-      redis.call('DEL', KEYS[1])
-      s = {}
-    end
-    local owner, former = ARGV[1], s[1] and #s[1] == OWNER and s[1] or ''
-    local function same(a, b) return #a == #b and string.sub(a, 1, 8) == string.sub(b, 1, 8) and string.sub(a, 17) == string.sub(b, 17) end
-    local function since(a) return struct.unpack('>I8', a, 9) end
-    if s[2] and #s[2] == STAMP then
-      local offset = struct.unpack('>I8', s[2], 13)
-      local this = struct.unpack('>I8', ARGV[2], 13)
-      if offset > this and offset < LARGEST then
-        if owner ~= '' and same(owner, former) and since(owner) < since(former) then redis.call('HSET', KEYS[1], 'u', owner) end
-        return {0}
-      end
-    end
-    if owner == '' then
-      redis.call('HSET', KEYS[1], 'r', ARGV[2])
-      redis.call('HDEL', KEYS[1], 'u', 'a', 'p', 'g', 'l')
-      redis.call('PEXPIRE', KEYS[1], ARGV[3])
-      redis.call('PEXPIRE', KEYS[2], ARGV[3])
-      return {1, former, s[3] or ''}
-    end
-    if same(owner, former) and since(former) < since(owner) then owner = former end
-    redis.call('HSET', KEYS[1], 'u', owner, 'r', ARGV[2], 'a', ARGV[4])
-    if ARGV[5] ~= '' then redis.call('HSET', KEYS[1], 'l', ARGV[5]) else redis.call('HDEL', KEYS[1], 'l') end
-    redis.call('PERSIST', KEYS[1])
-    return {1, former, s[3] or ''}
-    """)
+  static let script = RedisScript(file: PackageResources.registration_lua)
 
   /// A record of `devices`.
   public struct Record: Sendable {

@@ -31,6 +31,9 @@ public final class Judge {
     }
   }
 
+  /// Judges requests in order, and applies them: the one atomic call of the transform stage.
+  static let script = RedisScript(file: PackageResources.judge_lua)
+
   private let shards: Shards
   private let limits: Limits
   private let inbox = Inbox()
@@ -149,7 +152,7 @@ public final class Judge {
 }
 
 extension RedisCommand {
-  /// What the scripts need to know of a request, as `JudgeLua.head` describes it; to an argument that was begun.
+  /// Appends what scripts need to know of a request, as the piece `head` describes it, to an argument that was begun.
   mutating func extend(headOf entry: RequestEntry, in arena: UnsafeRawBufferPointer) {
     withUnsafeTemporaryAllocation(byteCount: 75, alignment: 8) { bytes in
       bytes.storeBytes(of: entry.id.bigEndian, as: UInt64.self)

@@ -19,89 +19,14 @@ public final class CrashLoops {
   /// Of these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// Counts a begin. Where another process has noted a group that is not finished it has ended over it, which is counted once.
-  ///
-  /// Keys: the counts. Arguments: the process; per partition: field, offset. Answers, per partition, `{begins, first offset of the group that
-  /// was noted last, how many offsets it spans or 0}`, and behind them each record from the offset on with which alone processes have ended,
-  /// and how many; at last whether the key held something else.
-  static let beginScript = RedisScript(
-    """
-    \(MendLua.mend)
-    local mended = mend(KEYS[1], 'hash')
-    local LARGEST, MANY, LISTED = 2 ^ 53, 1000000, 1000
-    -- A count, or nothing where it is none that this script has written.
-    local function number(text)
-      local value = tonumber(text)
-      if value and value >= 0 and value < LARGEST then return value end
-    end
-    local answer = {}
-    for i = 2, #ARGV, 2 do
-      local field, offset = ARGV[i], ARGV[i + 1]
-      local begins, first, count, ends = 1, -1, 0, {}
-      local known = redis.call('HGET', KEYS[1], field)
-      if known and string.match(known, '^%d+') == offset then
-        begins = math.min(number(string.match(known, '%d+$')) or 0, MANY) + 1
-      end
-      redis.call('HSET', KEYS[1], field, offset .. ' ' .. begins)
-      local last = redis.call('HGET', KEYS[1], field .. ' group')
-      local place, size, process = string.match(last or '', '^(%d+) (%d+) (%S+)$')
-      if place and number(place) and number(size) then
-        first, count = number(place), number(size)
-        if process ~= '-' and process ~= ARGV[1] then
-          if count == 1 then
-            local ended = field .. ' ended ' .. place
-            local times = math.min(number(redis.call('HGET', KEYS[1], ended) or '') or 0, MANY)
-            redis.call('HSET', KEYS[1], ended, times + 1)
-          end
-          redis.call('HSET', KEYS[1], field .. ' group', place .. ' ' .. size .. ' -')
-        end
-      end
-      local all = redis.call('HGETALL', KEYS[1])
-      for k = 1, #all, 2 do
-        local name, place = string.match(all[k], '^(%a%d+) ended (%d+)$')
-        if name == field then
-          local times = math.min(number(all[k + 1]) or 0, MANY)
-          if not number(place) or number(place) < tonumber(offset) then
-            redis.call('HDEL', KEYS[1], all[k])
-          elseif times > 0 and #ends < LISTED then
-            ends[#ends + 1], ends[#ends + 2] = number(place), times
-          end
-        end
-      end
-      answer[#answer + 1] = {begins, first, count, unpack(ends)}
-    end
-    answer[#answer + 1] = mended
-    return answer
-    """)
+  /// Counts a begin, and the end of another process that had noted a group and did not finish it.
+  static let beginScript = RedisScript(file: PackageResources.crash_loop_begin_lua)
 
-  /// Notes the group that is worked on from now on, instead of those of other partitions that the process may have noted: these are finished,
-  /// and their partitions stay suspected, for who bisects one partition and not another would hold the end over that against this.
-  ///
-  /// Keys: the counts. Arguments: the process, the field, or nothing where no group follows, first offset, how many it spans, the others' fields.
-  static let markScript = RedisScript(
-    """
-    \(MendLua.mend)
-    mend(KEYS[1], 'hash')
-    for i = 5, #ARGV do
-      local last = redis.call('HGET', KEYS[1], ARGV[i] .. ' group')
-      local group, process = string.match(last or '', '^(.*) (%S+)$')
-      if process == ARGV[1] then redis.call('HSET', KEYS[1], ARGV[i] .. ' group', group .. ' -') end
-    end
-    if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], ARGV[2] .. ' group', ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. ARGV[1]) end
-    return 1
-    """)
+  /// Notes the group that the process works on from now on.
+  static let markScript = RedisScript(file: PackageResources.crash_loop_mark_lua)
 
-  /// Nothing of these partitions is suspected any more. Arguments: the fields.
-  static let clearScript = RedisScript(
-    """
-    local all = redis.call('HKEYS', KEYS[1])
-    for _, field in ipairs(ARGV) do
-      for _, name in ipairs(all) do
-        if string.match(name, '^%a%d+') == field then redis.call('HDEL', KEYS[1], name) end
-      end
-    end
-    return 1
-    """)
+  /// Removes everything that is counted for partitions.
+  static let clearScript = RedisScript(file: PackageResources.crash_loop_clear_lua)
 
   /// What is known of a partition that begins.
   public struct Counts: Sendable {

@@ -11,61 +11,13 @@ public final class Lanes {
   public init(_ shards: Shards) { self.shards = shards }
 
   /// Takes a partition that no living lane has, or one that the fewest lanes have.
-  ///
-  /// Key: the lanes. Arguments: the lane's name, milliseconds after which a silent lane is dead, the number of partitions. Answers the
-  /// partition, and whether the key held something else.
-  static let claimScript = RedisScript(
-    """
-    \(MendLua.mend)
-    local mended = mend(KEYS[1], 'zset')
-    local t = redis.call('TIME')
-    local now = t[1] * 1000 + math.floor(t[2] / 1000)
-    redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2]))
-    local taken, least, partition = {}, math.huge, 0
-    for _, lane in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-      local p = tonumber(string.match(lane, '^%d+'))
-      -- What somebody else has put there has none.
-      if p then taken[p] = (taken[p] or 0) + 1 end
-    end
-    for p = 0, tonumber(ARGV[3]) - 1 do
-      if (taken[p] or 0) < least then least, partition = taken[p] or 0, p end
-    end
-    redis.call('ZADD', KEYS[1], now, partition .. ':' .. ARGV[1])
-    return {partition, mended}
-    """)
+  static let claimScript = RedisScript(file: PackageResources.lane_claim_lua)
 
   /// The heartbeat.
-  ///
-  /// Key: the lanes. Arguments: the lane's member. Answers 0 when it had lapsed and is restored by this call, 2 when the key held something
-  /// else, else 1.
-  static let beatScript = RedisScript(
-    """
-    \(MendLua.mend)
-    local mended = mend(KEYS[1], 'zset')
-    local t = redis.call('TIME')
-    local known = redis.call('ZSCORE', KEYS[1], ARGV[1])
-    redis.call('ZADD', KEYS[1], t[1] * 1000 + math.floor(t[2] / 1000), ARGV[1])
-    return mended == 1 and 2 or known and 1 or 0
-    """)
+  static let beatScript = RedisScript(file: PackageResources.lane_beat_lua)
 
-  /// Who is among the lanes, and for how long each has been silent. It changes nothing.
-  ///
-  /// Key: the lanes. Arguments: how many at most, those heard of last, and the bytes that a member may have. Answers for each its member and
-  /// milliseconds since its last heartbeat.
-  static let listScript = RedisScript(
-    """
-    local t = redis.call('TIME')
-    local now = t[1] * 1000 + math.floor(t[2] / 1000)
-    local lanes, answer = redis.call('ZREVRANGE', KEYS[1], 0, tonumber(ARGV[1]) - 1, 'WITHSCORES'), {}
-    for i = 1, #lanes, 2 do
-      if #lanes[i] <= tonumber(ARGV[2]) then
-        local silent = math.floor(now - tonumber(lanes[i + 1]))
-        answer[#answer + 1] = lanes[i]
-        answer[#answer + 1] = silent
-      end
-    end
-    return answer
-    """)
+  /// The lanes, and for how long each has been silent.
+  static let listScript = RedisScript(file: PackageResources.lane_list_lua)
 
   /// A lane as the others see it.
   public struct Listing: Sendable, Hashable {

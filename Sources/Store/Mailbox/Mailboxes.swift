@@ -9,30 +9,13 @@ public final class Mailboxes {
   /// Of these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// Entries that one eviction takes at most.
-  public static var evictionMaximum: Int { MailboxOverflowLua.evictionMaximum }
-
   /// What operators find a device's mailbox under.
   public func name(of token: String) -> String { shards.keys.mailbox(token) }
 
   // MARK: Pages
 
   /// The oldest entries of the mailbox.
-  ///
-  /// Keys: the mailbox only. Arguments: how many; behind how many. Answers revision, entry, revision, entry, … in order; before them what is
-  /// no revision; and at last how many fields the mailbox has.
-  static let pageScript = RedisScript(
-    """
-    \(MailboxOverflowLua.fields)
-    local all = fields(KEYS[1])
-    local answer, behind = {}, tonumber(ARGV[2])
-    for i = 1, math.min(#all - behind, tonumber(ARGV[1])) do
-      answer[2 * i - 1] = all[behind + i][4]
-      answer[2 * i] = redis.call('HGET', KEYS[1], all[behind + i][4])
-    end
-    answer[#answer + 1] = #all
-    return answer
-    """)
+  static let pageScript = RedisScript(file: PackageResources.mailbox_page_lua)
 
   /// Reads the oldest entries, all but the first `skipped`; a page of fewer than `count` is the last.
   public func page(
@@ -65,14 +48,7 @@ public final class Mailboxes {
   }
 
   /// Deletes an entry where it is that of an apns-id.
-  ///
-  /// Keys: the mailbox. Arguments: the revision, the apns-id.
-  static let deleteScript = RedisScript(
-    """
-    local entry = redis.call('HGET', KEYS[1], ARGV[1])
-    if entry and string.sub(entry, 1, 16) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
-    return 0
-    """)
+  static let deleteScript = RedisScript(file: PackageResources.mailbox_delete_lua)
 
   /// Deletes the entry of a request; the entry of another request that names the same place stays.
   public func delete(_ revision: Revision, ofRequest id: NotificationID, of token: String, _ then: @escaping (StoreError?) -> Void) {
@@ -109,19 +85,8 @@ public final class Mailboxes {
 
   // MARK: A full mailbox
 
-  /// Deletes entries that a full mailbox evicted, after Kafka has their events, and keeps for the device which revisions it has missed.
-  ///
-  /// Keys: the device's hash, its mailbox. Arguments: the maximum of entries; then the revisions, oldest first. Answers what is to be evicted
-  /// next.
-  static let evictScript = RedisScript(
-    """
-    \(MailboxOverflowLua.overflow)
-    local maximum = tonumber(table.remove(ARGV, 1))
-    if redis.call('HDEL', KEYS[2], unpack(ARGV)) == 0 then return {} end
-    local gap = redis.call('HGET', KEYS[1], 'g')
-    redis.call('HSET', KEYS[1], 'g', (gap and #gap == 40 and string.sub(gap, 1, 20) or ARGV[1]) .. ARGV[#ARGV])
-    return overflow(KEYS[2], maximum)
-    """)
+  /// Deletes entries that a full mailbox evicts, and notes for the device which revisions it has missed.
+  static let evictScript = RedisScript(file: PackageResources.mailbox_evict_lua)
 
   /// Deletes entries that Kafka has the `evicted` events of, and answers what is to be evicted next.
   ///

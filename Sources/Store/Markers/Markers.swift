@@ -69,26 +69,7 @@ public final class Markers {
   public private(set) var foreignKeys: [String] = []
 
   /// Sets each field whose value is as expected.
-  ///
-  /// Keys: the markers of a bucket. Arguments: the bucket's number; per field: field, expected value or empty, new value. Answers `{-2}`
-  /// where Redis does not have the bucket, else number and value of each field where something else stands.
-  static let script = RedisScript(
-    """
-    if redis.call('HGET', KEYS[1], 'i') ~= ARGV[1] then return {-2} end
-    local fields = {}
-    for i = 2, #ARGV, 3 do fields[#fields + 1] = ARGV[i] end
-    local found, others, set = redis.call('HMGET', KEYS[1], unpack(fields)), {}, {}
-    for i = 1, #fields do
-      local value, expected, new = found[i] or '', ARGV[3 * i], ARGV[3 * i + 1]
-      if value == expected then
-        set[#set + 1], set[#set + 2] = fields[i], new
-      elseif value ~= new then
-        others[#others + 1], others[#others + 2] = i - 1, value
-      end
-    end
-    if #set > 0 then redis.call('HSET', KEYS[1], unpack(set)) end
-    return others
-    """)
+  static let script = RedisScript(file: PackageResources.markers_lua)
 
   /// Of these servers.
   public init(_ shards: Shards) {

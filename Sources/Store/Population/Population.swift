@@ -86,21 +86,8 @@ public final class Population {
   /// Commands that `mailbox` has executed: the script, and the two that it calls.
   public static let mailboxCommands = 3
 
-  /// Key: a mailbox. Answers how many entries it has, and the timestamp of the oldest where they are few enough to be looked through.
-  static let mailboxScript = RedisScript(
-    """
-    local count = redis.call('HLEN', KEYS[1])
-    if count == 0 or count > 4096 then return {count} end
-    local oldest
-    for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-      if #name == 20 then
-        local time = struct.unpack('>I8', name)
-        if not oldest or time < oldest then oldest = time end
-      end
-    end
-    if oldest then return {count, oldest} end
-    return {count}
-    """)
+  /// How many entries a mailbox has, and the timestamp of the oldest one where they are few enough to look through.
+  static let mailboxScript = RedisScript(file: PackageResources.mailbox_depth_lua)
 
   /// Looks at a mailbox; nil where something else lies there.
   public func mailbox(_ token: String) async throws(StoreError) -> Mailbox? {

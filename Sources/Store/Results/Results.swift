@@ -71,39 +71,7 @@ public final class Results {
   public init(_ shards: Shards, on loop: EventLoop) { (self.shards, self.loop) = (shards, loop) }
 
   /// Reads one request's standing, and changes nothing.
-  ///
-  /// KEYS: its result; what must be there when the bucket is used; the device's hash, or the set of the person's devices.
-  /// ARGV: for a device the head of the request as the judge has it, and its apns-id.
-  /// Answers the result, 0 for one that is settled, 1 for one that is open, or -2 where Redis has lost the bucket.
-  static let script = RedisScript(
-    """
-    local call, find, sub, unpacked = redis.call, string.find, string.sub, struct.unpack
-    if call('EXISTS', KEYS[2]) == 0 then return -2 end
-    local result = call('GET', KEYS[1])
-    if result then return result end
-    if #ARGV == 0 then return call('EXISTS', KEYS[3]) end
-    \(Revision.luaEarlier)
-    \(JudgeLua.refusal)
-    \(JudgeLua.placed)
-    local hash, source, comesAgain, revision, terms, collapse = unpacked(\(JudgeLua.head), ARGV[1])
-    local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
-    -- What was applied goes to the device once more where that is connected.
-    local again = state[3] and #state[3] == 12 and 1 or 0
-    local owner, w, known, application, isForPerson = state[1], state[2], state[4], sub(terms, 1, 8), #terms > 8
-    local refused = \(JudgeLua.refused)
-    local at = w and placed(w, hash, find(w, hash, 7, true))
-    if at and sub(w, at + 8, at + 11) ~= source then return 0 end
-    if known then
-      local t0, p0, o0 = unpacked('>I8I4I8', known)
-      local t, p, o = unpacked('>I8I4I8', revision)
-      local isOfPlace = p == p0 and o == o0
-      local isContested = isOfPlace and sub(known, 21, 36) ~= ARGV[2]
-      if isOfPlace and not isContested and comesAgain < 2 then at = 1 end
-      if not at and (isContested and comesAgain > 0 or \(Revision.luaIsStale)) then return 0 end
-    end
-    if refused then return 0 end
-    return at and comesAgain < 3 and again or 1
-    """)
+  static let script = RedisScript(file: PackageResources.results_lua)
 
   /// Where the result of a request is kept.
   public func place(of request: Request) -> Place {

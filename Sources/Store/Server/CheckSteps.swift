@@ -19,7 +19,7 @@ enum CheckSteps {
     ]
   }
 
-  /// Each script, in an order in which each finds what it works on.
+  /// Each script, in an order in which each finds what it works on. This is the one list of all scripts.
   static func scripts(_ keys: CheckKeys) -> [CheckStep] {
     let presence = RedisArgument.bytes(Presence(partition: 0, generation: 1).bytes)
     let (owner, stamp) = (Owner(user: 0, since: 1, application: 1), RegistrationStamp(digest: 1, partition: 0, offset: 1))

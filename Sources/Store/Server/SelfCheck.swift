@@ -67,6 +67,8 @@ public final class SelfCheck {
 struct CheckStep {
   /// What it shows to work: a command, or the script of a room.
   let name: String
+  /// The script that it calls; nil for a command.
+  let script: RedisScript?
   let write: (inout RedisCommand) -> Void
   let isRight: (RedisReplyView) -> Bool
 
@@ -76,6 +78,7 @@ struct CheckStep {
   /// Of a command: any answer but an error is right.
   init(_ name: String, _ arguments: [RedisArgument]) {
     self.name = name
+    script = nil
     write = { command in
       command.begin(name)
       for argument in arguments { command.append(argument) }
@@ -91,6 +94,7 @@ struct CheckStep {
     isRight: @escaping (RedisReplyView) -> Bool
   ) {
     self.name = "the script '\(name)'"
+    self.script = script
     write = { command in
       command.begin(script, keys: keys.count)
       for key in keys { command.append(key) }

@@ -22,67 +22,13 @@ public final class Workers {
   private static let keys: [RedisArgument] = [.text(Keys.workers), .text(Keys.reports)]
 
   /// A heartbeat with its report.
-  ///
-  /// Keys: the workers, their reports. Arguments: name, report, milliseconds after which a silent worker is forgotten, how many are kept,
-  /// milliseconds by which a heartbeat may lie in the future: those beyond were written by another clock, and are forgotten too. Answers 1
-  /// where one of the keys held something else.
-  static let beatScript = RedisScript(
-    """
-    \(MendLua.mend)
-    local mended = math.max(mend(KEYS[1], 'zset'), mend(KEYS[2], 'hash'))
-    local t = redis.call('TIME')
-    local now = t[1] * 1000 + math.floor(t[2] / 1000)
-    redis.call('ZADD', KEYS[1], now, ARGV[1])
-    redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
-    local ahead = redis.call('ZRANGEBYSCORE', KEYS[1], now + tonumber(ARGV[5]), '+inf', 'LIMIT', 0, 100)
-    if #ahead > 0 then
-      redis.call('ZREM', KEYS[1], unpack(ahead))
-      redis.call('HDEL', KEYS[2], unpack(ahead))
-    end
-    local gone = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[3]), 'LIMIT', 0, 100)
-    local over = redis.call('ZCARD', KEYS[1]) - #gone - tonumber(ARGV[4])
-    if over > 0 then gone = redis.call('ZRANGE', KEYS[1], 0, #gone + math.min(over, 100) - 1) end
-    if #gone > 0 then
-      redis.call('ZREM', KEYS[1], unpack(gone))
-      redis.call('HDEL', KEYS[2], unpack(gone))
-    end
-    return mended
-    """)
+  static let beatScript = RedisScript(file: PackageResources.worker_beat_lua)
 
   /// The end of a worker, unless another process with its name has reported itself since.
-  ///
-  /// Keys: the workers, their reports. Arguments: name, when the process began, the bytes that a report may have.
-  static let leaveScript = RedisScript(
-    """
-    local report = redis.call('HGET', KEYS[2], ARGV[1])
-    if report and #report <= tonumber(ARGV[3]) then
-      local isRead, said = pcall(cjson.decode, report)
-      if isRead and type(said) == 'table' and type(said.started) == 'number' and said.started ~= tonumber(ARGV[2]) then return 0 end
-    end
-    redis.call('HDEL', KEYS[2], ARGV[1])
-    return redis.call('ZREM', KEYS[1], ARGV[1])
-    """)
+  static let leaveScript = RedisScript(file: PackageResources.worker_leave_lua)
 
-  /// The workers that were heard of last. It changes nothing.
-  ///
-  /// Keys: the workers, their reports. Arguments: how many at most, the bytes that a name may have and a report. Answers for each its name,
-  /// the milliseconds since its last heartbeat, and its report; none where it is larger, and no worker with a longer name.
-  static let listScript = RedisScript(
-    """
-    local t = redis.call('TIME')
-    local now = t[1] * 1000 + math.floor(t[2] / 1000)
-    local found, answer = redis.call('ZREVRANGE', KEYS[1], 0, tonumber(ARGV[1]) - 1, 'WITHSCORES'), {}
-    local count = 0
-    for i = 1, #found, 2 do
-      local name, report = found[i], ''
-      if #name <= tonumber(ARGV[2]) then
-        if redis.call('HSTRLEN', KEYS[2], name) <= tonumber(ARGV[3]) then report = redis.call('HGET', KEYS[2], name) or '' end
-        answer[3 * count + 1], answer[3 * count + 2] = name, math.floor(now - tonumber(found[i + 1]))
-        answer[3 * count + 3], count = report, count + 1
-      end
-    end
-    return answer
-    """)
+  /// The workers that were heard of last.
+  static let listScript = RedisScript(file: PackageResources.worker_list_lua)
 
   /// Says that a worker lives, and how.
   public func beat(_ report: WorkerReport) async throws(StoreError) {

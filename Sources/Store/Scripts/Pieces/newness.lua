@@ -1,0 +1,12 @@
+-- Compares the revision of a request, `revision`, with the one that the device remembers for its collapse id, `known`.
+-- Sets `isSame`, `isContested`, `isStale` and both revisions' numbers. Needs the locals `id`, the request's apns-id, `comesAgain`, `sub`
+-- and `unpacked`, and the piece `earlier`. It is no function, for it runs for each request that has a collapse id.
+local knownTimestamp, knownPartition, knownOffset = unpacked('>I8I4I8', known)
+local timestamp, partition, offset = unpacked('>I8I4I8', revision)
+local isOfPlace = partition == knownPartition and offset == knownOffset
+-- Two requests name one place: one of them has an origin that is not its own.
+local isContested = isOfPlace and sub(known, 21, 36) ~= id
+local isSame = isOfPlace and not isContested
+-- In one partition the offset decides, whatever the broker's clock has said.
+local isStale = isContested and comesAgain > 0 or partition == knownPartition and offset < knownOffset
+  or partition ~= knownPartition and earlier(timestamp, partition, offset, knownTimestamp, knownPartition, knownOffset)

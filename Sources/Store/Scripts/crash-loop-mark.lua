@@ -1,0 +1,18 @@
+-- Notes the group of records that the process works on from now on.
+--
+-- The groups of other partitions that the process may have noted are finished. Their partitions stay suspected: otherwise the end of a
+-- process that bisects one partition would count against the other ones, too.
+--
+-- KEYS: the counts.
+-- ARGV: the process; the partition's field, or nothing where no group follows; first offset; how many offsets it spans; the fields of the
+--       other partitions.
+-- Answers 1.
+-- include: mend
+mend(KEYS[1], 'hash')
+for i = 5, #ARGV do
+  local last = redis.call('HGET', KEYS[1], ARGV[i] .. ' group')
+  local group, process = string.match(last or '', '^(.*) (%S+)$')
+  if process == ARGV[1] then redis.call('HSET', KEYS[1], ARGV[i] .. ' group', group .. ' -') end
+end
+if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], ARGV[2] .. ' group', ARGV[3] .. ' ' .. ARGV[4] .. ' ' .. ARGV[1]) end
+return 1

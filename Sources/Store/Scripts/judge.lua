@@ -1,0 +1,224 @@
+-- The one atomic call of the transform stage: judges requests in order, and applies them.
+--
+-- A verdict is the same when a record comes again, so its events can simply be emitted again. Therefore the script looks for what it applied
+-- before it looks at anything else, the registration included. `Verdict` says what each verdict means.
+--
+-- What Redis has of a device may be unreadable. Its own requests get this as their verdict, and the other requests of the call get theirs.
+-- The script does as little as possible for each request. What only bounds the kept data it does for one of `SLACK` requests, which the
+-- length of the window of ids tells, and with each new generation of ids.
+--
+-- KEYS: per request the device's hash and its mailbox; at last the markers of each bucket in which they lie.
+-- ARGV: now in seconds; milliseconds to keep a mailbox that nobody reads; the maximum of entries; ids remembered; collapse revisions
+--       remembered; the heads of all requests, one behind the other; then per request
+--       entry     as the mailbox keeps it; begins with the apns-id, and ends there where the request has expired
+-- Answers {-2} where Redis has lost one of the buckets. Else a string, then for each mailbox that has too much the number of the request
+-- that has found it, and revision, entry, revision, entry and so on, oldest first. The string has a byte for each request, and then what
+-- follows each: the byte is the verdict, and 8, 16 and 32 more for each of the next three that follows:
+--       12  presence
+--       20  revision as it is kept, where it is not the request's own
+--       36  revision and apns-id of what a stale one lost to, or of what was superseded in the mailbox
+--       or, for UNREADABLE, the bytes of the reason 1, the reason
+local STALE, NEW, REPEAT, DUPLICATE, UNREADABLE = 0, 1, 2, 3, 7
+local SLACK, AGE = 16, 600
+local EXPIRED, PRESENT = 16, 12
+local call, find, sub, byte, char, unpacked, packed =
+  redis.call, string.find, string.sub, string.byte, string.char, struct.unpack, struct.pack
+local now, keep, maximum, remembered, revisions = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local KEYS, ARGV = KEYS, ARGV
+-- How long the window of ids grows. It goes from `remembered` to `remembered + SLACK` ids again and again: one of these lengths is chosen.
+local LONGEST, CHOSEN, PERIOD = 6 + 12 * (remembered + SLACK), 6 + 12 * (remembered + SLACK / 2), 12 * SLACK
+local COUNT, heads, position = #ARGV - 6, ARGV[6], 1
+if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
+-- include: earlier
+-- include: fields
+-- include: overflow
+local answer = {''}
+
+-- The verdicts, and what follows them, which become one string at last: each string costs, and each of its bytes.
+local verdicts, parts, count = {}, {}, 0
+local function add(number, verdict, presence, revision, other)
+  if presence then
+    verdict, count = verdict + 8, count + 1
+    parts[count] = presence
+  end
+  if revision then
+    verdict, count = verdict + 16, count + 1
+    parts[count] = revision
+  end
+  if other ~= '' then
+    verdict, count = verdict + 32, count + 1
+    parts[count] = other
+  end
+  verdicts[number] = verdict
+end
+
+-- Removes the oldest collapse revisions where a device has too many, and all that are past the longest lifetime or cannot be read.
+local function prune(device)
+  local all, kept = call('HGETALL', device), {}
+  local limit = now * 1000 - tonumber(keep)
+  for i = 1, #all, 2 do
+    if byte(all[i]) == 99 then
+      local timestamp, partition, offset = -1, 0, 0
+      if #all[i + 1] >= 20 then timestamp, partition, offset = unpacked('>I8I4I8', all[i + 1]) end
+      if timestamp < limit then call('HDEL', device, all[i]) else kept[#kept + 1] = {timestamp, partition, offset, all[i]} end
+    end
+  end
+  if #kept < revisions then return end
+  table.sort(kept, function (a, b) return earlier(a[1], a[2], a[3], b[1], b[2], b[3]) end)
+  for i = 1, #kept - revisions + math.floor(revisions / 8) do call('HDEL', device, kept[i][4]) end
+end
+
+-- Looks whether a mailbox has more than its maximum, and answers its oldest entries once in a call: the eviction begins with the first
+-- answer.
+local overflowed = {}
+local function findOverflow(mailbox, number)
+  if overflowed[mailbox] or call('HLEN', mailbox) <= maximum then return end
+  overflowed[mailbox] = true
+  answer[#answer + 1] = number
+  answer[#answer + 1] = overflow(mailbox, maximum)
+end
+
+-- The window with one more id, where it is the first, or the window has become too long or too old; and whether its generation is new.
+local function renewed(window, hash, source)
+  local started, former = 0, 0
+  if window then started, former = unpacked('>I4I2', window) end
+  if now - started < AGE then
+    return packed('>I4I2', started, math.max(0, former - 12 * (SLACK + 1))) .. sub(window, -12 * (remembered - 1)) .. hash .. source, false
+  end
+  window = window and now - started < 2 * AGE and sub(window, 7 + former) or ''
+  return packed('>I4I2', now, #window) .. window .. hash .. source, true
+end
+
+-- A notification without a collapse id has no revision of its own: a removal finds it in the mailbox by its apns-id.
+local function withdraw(mailbox, id, own)
+  local all = call('HGETALL', mailbox)
+  for i = 1, #all, 2 do
+    if #all[i] == 20 and all[i] ~= own and sub(all[i + 1], 1, 16) == id then
+      call('HDEL', mailbox, all[i])
+      return all[i] .. id
+    end
+  end
+  return ''
+end
+
+-- Whether the mailbox has the entry of an apns-id at a revision.
+local function isKept(mailbox, revision, id)
+  local entry = call('HGET', mailbox, revision)
+  return entry and sub(entry, 1, 16) == id
+end
+
+-- The revision a millisecond later. The request that has no origin takes it where another one has its place: a device that is shown the
+-- other one takes this for newer, and its acknowledgement of the other one deletes only the other's entry.
+local function later(revision) return packed('>I8', unpacked('>I8', revision) + 1) .. sub(revision, 9, 20) end
+
+-- include: refusals
+-- include: placed
+-- include: head
+
+-- Most requests of a call have the same terms.
+local application, formerTerms, isForPerson
+local function judge(number, device, mailbox, entry)
+  local hash, source, comesAgain, revision, terms, collapse, rest = unpacked(HEAD, heads, position)
+  position = rest
+  if terms ~= formerTerms then application, formerTerms, isForPerson = sub(terms, 1, 8), terms, #terms > 8 end
+  local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
+  local presence, owner, window, known = state[1], state[2], state[3], state[4]
+  -- include: refused
+  -- One that has left, and to whose mailbox nothing came since.
+  local left = presence == ''
+  if presence and #presence ~= PRESENT then presence = false end
+  local at = window and find(window, hash, 7, true)
+  if at then
+    at = placed(window, hash, at)
+    if at and sub(window, at + 8, at + 11) ~= source then return add(number, DUPLICATE, false, false, '') end
+  end
+  local raised, isAgain, supersededBefore, isRecent, id = false, at, '', at, sub(entry, 1, 16)
+  if known then
+    -- With another length the parts that follow a verdict would be read as those of the next one.
+    if #known ~= 36 and #known ~= 72 then error('a revision that cannot be read') end
+    -- include: newness
+    if isSame and timestamp ~= knownTimestamp then raised = sub(known, 1, 20) end
+    -- Redriven: deliver it again where the device remembers it and its mailbox has no entry.
+    if comesAgain > 1 and (comesAgain == 3 and at or isSame and not at) and call('HEXISTS', mailbox, raised or revision) == 0 then
+      isAgain = false
+      if isSame then known = false end
+    elseif isSame then
+      isAgain, supersededBefore = true, sub(known, 37)
+    end
+    if known and not isAgain and not refused then
+      if isStale then return add(number, STALE, false, false, sub(known, 1, 36)) end
+      if isContested and timestamp <= knownTimestamp then
+        raised = later(known)
+      elseif timestamp < knownTimestamp then
+        raised = sub(known, 1, 8) .. sub(revision, 9)
+      end
+    end
+  elseif comesAgain == 3 and at and call('HEXISTS', mailbox, revision) == 0 then
+    isAgain = false
+  end
+  local kept = raised or revision
+  if isAgain then
+    return add(number, REPEAT, not refused and presence and isKept(mailbox, kept, id) and presence, raised, supersededBefore)
+  end
+  if refused then return add(number, refused, false, false, '') end
+  local newWindow, isNew = window, false
+  if not isRecent then
+    if window and #window < LONGEST and now - unpacked('>I4I2', window) < AGE then
+      newWindow = window .. hash .. source
+    else
+      newWindow, isNew = renewed(window, hash, source)
+    end
+  end
+  local isExpired, superseded = #entry == EXPIRED, ''
+  -- Before anything else is written: where the place is another request's, nothing is.
+  if not isExpired and call('HSETNX', mailbox, kept, entry) == 0 then
+    local other = sub(call('HGET', mailbox, kept), 1, 16)
+    if #other < 16 or other == id then
+      call('HSET', mailbox, kept, entry)
+    elseif comesAgain > 0 then
+      return add(number, STALE, false, false, kept .. other)
+    else
+      call('HDEL', mailbox, kept)
+      superseded = kept .. other
+      repeat raised, kept = later(kept), later(kept) until call('HSETNX', mailbox, kept, entry) == 1
+    end
+  end
+  if known and call('HDEL', mailbox, sub(known, 1, 20)) == 1 and superseded == '' then superseded = sub(known, 1, 36) end
+  if isForPerson and superseded == '' and #terms > 24 then superseded = withdraw(mailbox, sub(terms, 25), kept) end
+  local isChosen = isNew or (#newWindow - CHOSEN) % PERIOD == 0
+  if collapse == '' then
+    call('HSET', device, 'w', newWindow)
+  else
+    call('HSET', device, 'w', newWindow, collapse, kept .. id .. superseded)
+  end
+  if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then prune(device) end
+  -- Until the next generation nothing that comes makes it longer; what is given once more may begin it. A presence may be that of a lane
+  -- that was killed.
+  if isChosen or left or isRecent then call('PEXPIRE', mailbox, keep + AGE * 1000) end
+  if isExpired then return add(number, NEW, false, raised, superseded) end
+  if left then call('HSET', device, 'p', '-') end
+  if isChosen then findOverflow(mailbox, number) end
+  return add(number, NEW, presence, raised, superseded)
+end
+
+local i = 0
+local function judgeRest()
+  while i < COUNT do
+    local number = i + 1
+    i = number
+    judge(number, KEYS[2 * number - 1], KEYS[2 * number], ARGV[6 + number])
+  end
+end
+while i < COUNT do
+  local isJudged, failure = pcall(judgeRest)
+  if not isJudged then
+    local reason = type(failure) == 'table' and failure.err or failure
+    -- What the program could not read, and a key of another type, are this device's; what else a command is refused for is so for all.
+    if sub(reason, 1, 12) ~= 'user_script:' and not find(reason, 'WRONGTYPE', 1, true) then return redis.error_reply(reason) end
+    reason = sub(reason, 1, 200)
+    verdicts[i], count = UNREADABLE, count + 1
+    parts[count] = char(#reason) .. reason
+  end
+end
+answer[1] = char(unpack(verdicts)) .. table.concat(parts)
+return answer

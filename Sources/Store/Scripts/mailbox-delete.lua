@@ -1,0 +1,8 @@
+-- Deletes an entry of a mailbox where it is that of an apns-id.
+--
+-- KEYS: the mailbox.
+-- ARGV: the revision; the apns-id.
+-- Answers 0.
+local entry = redis.call('HGET', KEYS[1], ARGV[1])
+if entry and string.sub(entry, 1, 16) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
+return 0

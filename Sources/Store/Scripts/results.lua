@@ -1,0 +1,29 @@
+-- Finds out how a request stands before its service extensions are called. Changes nothing.
+--
+-- KEYS: its result; what must be there where the bucket is used; the device's hash, or the set of the person's devices.
+-- ARGV: for a device the head of the request as the judge has it, and its apns-id; for a person nothing.
+-- Answers the result, 0 for a request that is settled, 1 for one that is open, or -2 where Redis has lost the bucket.
+local call, find, sub, unpacked = redis.call, string.find, string.sub, struct.unpack
+if call('EXISTS', KEYS[2]) == 0 then return -2 end
+local result = call('GET', KEYS[1])
+if result then return result end
+if #ARGV == 0 then return call('EXISTS', KEYS[3]) end
+-- include: earlier
+-- include: refusals
+-- include: placed
+-- include: head
+local hash, source, comesAgain, revision, terms, collapse = unpacked(HEAD, ARGV[1])
+local state = collapse == '' and call('HMGET', KEYS[3], 'u', 'w', 'p') or call('HMGET', KEYS[3], 'u', 'w', 'p', collapse)
+-- What was applied goes to the device once more where that is connected.
+local again = state[3] and #state[3] == 12 and 1 or 0
+local owner, window, known, id, application, isForPerson = state[1], state[2], state[4], ARGV[2], sub(terms, 1, 8), #terms > 8
+-- include: refused
+local at = window and placed(window, hash, find(window, hash, 7, true))
+if at and sub(window, at + 8, at + 11) ~= source then return 0 end
+if known then
+  -- include: newness
+  if isSame and comesAgain < 2 then at = 1 end
+  if not at and isStale then return 0 end
+end
+if refused then return 0 end
+return at and comesAgain < 3 and again or 1
