@@ -15,7 +15,8 @@ enum TransformOptions {
       + "each waits for its events, then for the journal.")
   static let mailbox = Setting(
     "mailbox.bound", flag: "mailbox-bound", .integer(1...10_000), default: TransformSettings.Defaults.mailboxBound,
-    "Notifications that wait for a device at most; a further one evicts the oldest.")
+    "Notifications that a mailbox keeps for its device: further ones evict the oldest, several at a time, so there are up to 16 more, "
+      + "and more while Kafka has not taken the events of those that go, or after a rebuilding until the next notifications come.")
   static let rememberedIDs = Setting(
     "device.remembered-ids", .integer(4...1024), default: TransformSettings.Defaults.rememberedIDs,
     "Recent apns-ids that are remembered for each device, against duplicates.")

@@ -18,7 +18,7 @@ public final class Judge {
   public struct Limits: Sendable {
     /// How long a mailbox is kept that nobody reads, and a revision remembered: the longest lifetime of a notification.
     public var lifetimeMilliseconds: Int64
-    /// Entries that a mailbox keeps.
+    /// Entries that a mailbox keeps; a mailbox is looked at with one of 17 new ids at least, so it has up to 16 more.
     public var mailbox: Int
     /// Recent apns-ids.
     public var ids: Int

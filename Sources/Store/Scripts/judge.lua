@@ -195,9 +195,11 @@ local function judge(number, device, mailbox, entry)
   -- Until the next generation nothing that comes makes it longer; what is given once more may begin it. A presence may be that of a lane
   -- that was killed.
   if isChosen or left or isRecent then call('PEXPIRE', mailbox, keep + AGE * 1000) end
+  -- An expired request may be the chosen one, and a redelivered one leaves the window as long as it is. Without a look at these, too, a mailbox
+  -- would have no bound.
+  if isChosen or isRecent then findOverflow(mailbox, number) end
   if isExpired then return add(number, NEW, false, raised, superseded) end
   if left then call('HSET', device, 'p', '-') end
-  if isChosen then findOverflow(mailbox, number) end
   return add(number, NEW, presence, raised, superseded)
 end
 
