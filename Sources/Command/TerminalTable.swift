@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Columns as wide as their longest entry: the first to the left, those between to the right, the last one as it is, unless said otherwise.
 struct TerminalTable {
   let heading: [String]
@@ -33,18 +35,6 @@ extension TerminalText {
     return (remarks.isEmpty ? [] : [""]) + remarks.map { sentence($0, width: width) }
   }
 
-  /// A time of milliseconds in at most two units: `850ms`, `4.2s`, `3m 20s`, `2h 5m`, `4d 3h`.
-  static func duration(_ milliseconds: Int64) -> String {
-    let seconds = milliseconds / 1000
-    switch milliseconds {
-    case ..<1_000: return "\(milliseconds)ms"
-    case ..<60_000: return "\(seconds).\(milliseconds % 1000 / 100)s"
-    case ..<3_600_000: return "\(seconds / 60)m \(seconds % 60)s"
-    case ..<86_400_000: return "\(seconds / 3600)h \(seconds / 60 % 60)m"
-    default: return "\(seconds / 86_400)d \(seconds / 3600 % 24)h"
-    }
-  }
-
-  /// A number of things: `1 member`, `3 members`.
-  static func count(_ number: Int, _ what: String) -> String { "\(number) \(what)\(number == 1 ? "" : "s")" }
+  /// A time of milliseconds: `850 ms`, `8.4 s`, `3 min 20 s`.
+  static func duration(_ milliseconds: Int64) -> String { ReadableText.duration(milliseconds: milliseconds) }
 }

@@ -1,3 +1,4 @@
+import EventLoop
 import JSON
 import Notifications
 
@@ -33,8 +34,11 @@ enum TerminalText {
     return "\(Int64(min(percent, 1_000_000)))%"
   }
 
-  /// So many of something: `1 request`, `2 requests`.
-  static func count(_ number: some BinaryInteger, _ noun: String) -> String { "\(number) \(noun)" + (number == 1 ? "" : "s") }
+  /// A number of things: `1 request`, `2 mailboxes`.
+  static func count(_ number: some BinaryInteger, _ noun: String) -> String { ReadableText.count(number, noun) }
+
+  /// More than one of something.
+  static func plural(_ noun: String) -> String { ReadableText.plural(noun) }
 
   /// With spaces behind it, up to a width.
   static func padded(_ text: String, _ width: Int) -> String { text + spaces(width - text.count) }

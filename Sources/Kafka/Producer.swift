@@ -434,7 +434,7 @@ public final class Producer {
 
   /// Under the name that librdkafka has for it.
   private func tell(unconfirmed count: Int) {
-    let text = "\(count) records were acknowledged by nothing but a later one's success, which is not believed"
+    let text = "only a later record's success acknowledged \(ReadableText.count(count, "record")), which is not believed"
     onLog?(KafkaLogLine(severity: 4, facility: "IMPLICITACK", message: text))
   }
 

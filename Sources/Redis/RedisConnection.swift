@@ -133,7 +133,8 @@ public final class RedisConnection {
     lose(
       RedisError(
         .timedOut,
-        "no connection to \(configuration.address) within \(configuration.connectDeadlineMilliseconds) ms; is Redis running and reachable?")
+        "no connection to \(configuration.address) within \(ReadableText.duration(milliseconds: Int64(configuration.connectDeadlineMilliseconds))); is Redis running and reachable?"
+      )
     )
   }
 
@@ -337,7 +338,8 @@ public final class RedisConnection {
       guard let socket else { return }
       if receive(from: socket) { continue }
       guard socket === self.socket else { return }
-      let text = "no reply from \(configuration.address) within \(configuration.callDeadlineMilliseconds) ms; the connection is made again"
+      let text =
+        "no reply from \(configuration.address) within \(ReadableText.duration(milliseconds: Int64(configuration.callDeadlineMilliseconds))); the connection is made again"
       return lose(RedisError(.timedOut, text))
     }
   }
@@ -401,7 +403,9 @@ public final class RedisConnection {
         return continuation.resume(returning: .failure(RedisError(.closed, "the connection to Redis was closed")))
       }
       upWaiters.add(on: loop, milliseconds, continuation) { [unowned self] in
-        self.cycle.cause ?? RedisError(.timedOut, "no connection to \(self.configuration.address) within \(milliseconds) ms")
+        self.cycle.cause
+          ?? RedisError(
+            .timedOut, "no connection to \(self.configuration.address) within \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
       }
     }
     try result.get()

@@ -414,7 +414,7 @@ extension TransformCore: ConsumerHandler {
 
   private func failed(_ error: KafkaError) {
     metrics.clients.kafkaFailed(error.code)
-    logger.warning("Kafka has a complaint", ["error": "\(error)"])
+    logger.warning("Kafka client error", ["error": "\(error)"])
     guard error.isFatal else { return }
     hasFailed = true
     health.set("client", ready: false, "\(error)")

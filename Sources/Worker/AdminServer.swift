@@ -78,7 +78,7 @@ public actor AdminServer {
     add("/metrics") { [metrics] in HTTPResponse(.ok, text: metrics.text, contentType: "text/plain; version=0.0.4; charset=utf-8") }
     add("/livez") { [health] in
       let silent = health.silentLoops()
-      let text = silent.map { "\($0.name) has not turned for \($0.milliseconds) ms\n" }.joined()
+      let text = silent.map { "\($0.name) has not turned for \(ReadableText.duration(milliseconds: Int64($0.milliseconds)))\n" }.joined()
       return HTTPResponse(silent.isEmpty ? .ok : .serviceUnavailable, text: silent.isEmpty ? "alive\n" : text)
     }
     add("/readyz") { [health] in

@@ -74,7 +74,7 @@ public struct LaneProducers {
     let refusing = (prompt.refusingTopics(at: now) + patient.refusingTopics(at: now)).map { KafkaError($0.code, "write to \($0.topic)") }
     let reason =
       refusing.isEmpty
-      ? "Kafka has not acknowledged a record for \(age / 1000) s; it is sent again"
+      ? "Kafka has not acknowledged a record for \(ReadableText.duration(milliseconds: age)); it is sent again"
       : "Kafka takes no record: " + Set(refusing.map { "\($0)" }).sorted().joined(separator: "; ")
     health.set("kafka-writes", ready: refusing.isEmpty && age < Self.slowMilliseconds, reason)
   }

@@ -45,7 +45,7 @@ public enum MetricNames {
     "carillon_redis_errors_total", "Calls to Redis and attempts to connect to it that failed, by the kind of error.", labels: ["kind"])
   /// Kafka's errors.
   public static let kafkaErrors = Metric<Counter>(
-    "carillon_kafka_errors_total", "Complaints of Kafka's clients and records that Kafka did not take, by the kind of error.",
+    "carillon_kafka_errors_total", "Errors of Kafka clients and records that Kafka did not take, by the kind of error.",
     labels: ["kind"])
   /// Records that wait in a producer.
   public static let producerRecords = Metric<Gauge>(

@@ -111,7 +111,7 @@ import Testing
         streams: .init(input: lines.fileHandleForReading, errors: terminal.terminal))
       try lines.fileHandleForWriting.write(contentsOf: Data("{\"target\":\"user:1\",\"title\":\"one\"}\n".utf8))
       // Nothing more comes meanwhile.
-      _ = try await terminal.read(until: "1 requests so far")
+      _ = try await terminal.read(until: "1 request so far")
       try lines.fileHandleForWriting.close()
       #expect(try await process.result().status == 0)
     }

@@ -70,7 +70,7 @@ import Worker
       let columns = text.lines.map { $0.split(separator: " ").map(String.init) }
       #expect(text.status == 0 && columns.contains { $0.first == "WORKER" } && columns.contains { $0.prefix(3).last == "ready" })
       #expect(text.output.contains("\(pair.prefix)deliveries 0 records"), "\(text.output)")
-      #expect(text.output.contains("2 registered, 1 connected") && text.output.contains("3 notifications wait in 1 mailboxes"))
+      #expect(text.output.contains("2 registered, 1 connected") && text.output.contains("3 notifications wait in 1 mailbox"))
       try await device.stop()
     }
   }

@@ -29,7 +29,7 @@ struct ApplicationPrinter {
     return "was stopped from \(Timestamp.text(stop.from)) by \(by) to \(Timestamp.text(to))\(ended) (\(duration(to - stop.from)))\(reason)"
   }
 
-  private func duration(_ milliseconds: Int64) -> String { TimelinePrinter.duration(max(0, milliseconds)) }
+  private func duration(_ milliseconds: Int64) -> String { TerminalText.duration(max(0, milliseconds)) }
 
   /// An application with its stops, or with the one that goes on.
   func json(_ application: Name, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false)

@@ -90,7 +90,7 @@ extension AuditFindings.Outcome {
     switch self {
     case .delivered: "delivered"
     case .updated: "delivered in place of an older one"
-    case .removed: "removed"
+    case .removed: "removals that their devices acknowledged"
     case .collapsed: "collapsed: a newer one took their place"
     case .expired: "expired"
     case .evicted: "evicted from a full mailbox"

@@ -14,7 +14,11 @@ struct LetterPrinter {
   // MARK: Groups
 
   /// A table: a line for each group.
-  func table(_ groups: [LetterGroup]) -> [String] {
+  ///
+  /// - Parameter limit: groups at most; others are counted.
+  func table(_ groups: [LetterGroup], atMost limit: Int = .max) -> [String] {
+    let further = groups.dropFirst(limit).reduce(0) { $0 + $1.count }
+    let groups = groups.prefix(limit)
     let head = ["reason", "application", "letters", "pending", "redriven", "discarded", "again", "oldest", "newest"]
     let rows = groups.map { group in
       let counts = LetterStanding.allCases.map { group.counts[$0] ?? 0 }
@@ -22,10 +26,11 @@ struct LetterPrinter {
         + counts.map(String.init) + ["\(group.again)", age(group.oldest), age(group.newest)]
     }
     return TerminalTable(heading: head, words: [1], alignsLast: true).lines(rows, width: nil)
+      + (further > 0 ? ["and \(TerminalText.count(further, "letter")) of other reasons and applications"] : [])
   }
 
   /// How long ago something was.
-  func age(_ time: Int64) -> String { TimelinePrinter.duration(max(0, now - time)) }
+  func age(_ time: Int64) -> String { TerminalText.duration(max(0, now - time)) }
 
   func json(_ group: LetterGroup) -> JSONValue {
     var members: [JSONValue.Member] = [
@@ -144,7 +149,9 @@ struct LetterPrinter {
 
   private func value(_ header: StoredRecord.Header, _ showsAll: Bool) -> String {
     guard let value = header.value else { return "(no value)" }
-    guard showsAll || RequestHeader.named(header.key) != nil else { return "(\(value.count) bytes; --payload shows them)" }
+    guard showsAll || RequestHeader.named(header.key) != nil else {
+      return "(\(TerminalText.count(value.count, "byte")); --payload shows them)"
+    }
     return String(decoding: value, as: UTF8.self)
   }
 
@@ -152,7 +159,7 @@ struct LetterPrinter {
     if letter.isGone { return "gone: it had no room in the letter, and its source has it no more" }
     if showsAll, let value = letter.record.value { return String(decoding: value, as: UTF8.self) }
     if !letter.summary.facts.letter.isComplete, letter.valueBytes == nil { return "not in the letter; --payload reads it where it lies" }
-    return letter.valueBytes.map { "\($0) bytes; --payload shows them" } ?? "(none)"
+    return letter.valueBytes.map { "\(TerminalText.count($0, "byte")); --payload shows them" } ?? "(none)"
   }
 
   func json(_ letter: LetterDetails, showsAll: Bool) -> JSONValue {

@@ -87,7 +87,7 @@ actor DeviceSession {
         .failure(
           Failure(
             .dependencyMissing,
-            "\(session.urls) has not welcomed the device within \(timeout.wholeMilliseconds) ms\(trouble)")))
+            "\(session.urls) has not welcomed the device within \(TerminalText.duration(Int64(timeout.wholeMilliseconds)))\(trouble)")))
     }
   }
 

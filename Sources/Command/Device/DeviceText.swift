@@ -76,7 +76,7 @@ struct DeviceText {
   /// An attachment, with where it is.
   private static func attachment(_ linked: LinkedAttachment) -> String {
     let media = linked.attachment.media
-    return "\(plain(linked.attachment.identifier)) (\(media.type.name), \(media.size) bytes)"
+    return "\(plain(linked.attachment.identifier)) (\(media.type.name), \(TerminalText.count(media.size, "byte")))"
       + (linked.link.map { ": \(plain($0.url))" } ?? "")
   }
 
@@ -106,7 +106,7 @@ struct DeviceText {
     case .dropped(_, let id, let identifiers, let reason):
       "not taken (\(reason.rawValue)): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))\(id.map { " \(Self.plain($0))" } ?? "")"
     case .removed(let identifiers, let notifications):
-      "removed by the cluster: \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))\(notifications.isEmpty ? " (not in the list)" : "")"
+      "\(notifications.isEmpty ? "the cluster removes what is not in the list" : "removed by the cluster"): \(Self.plain(identifiers.map(\.text).joined(separator: ", ")))"
     case .accepted(.response): "the cluster has the response"
     case .accepted(.request): "the cluster has the change"
     case .refused(let frame):
@@ -115,17 +115,17 @@ struct DeviceText {
     case .gap(let gap):
       "what came between \(Self.plain(gap.from)) and \(Self.plain(gap.to)) cannot be delivered any more\(gap.channel.map { " (channel \(Self.plain($0)))" } ?? "")"
     case .goaway(let goaway):
-      "told to go away: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", reconnect in \($0) ms" } ?? "")"
+      "told to go away: \(Self.plain(goaway.reason))\(goaway.reconnectAfterMs.map { ", reconnect in \(TerminalText.duration(Int64($0)))" } ?? "")"
     case .badFrame(let error): "a frame of the cluster was not understood: \(Self.plain(error.description))"
     case .unregistered: "unregistered: the cluster has forgotten this device"
-    case .stateDamaged(let lines): "\(lines) damaged lines of the state file were passed over"
+    case .stateDamaged(let lines): "passed over \(TerminalText.count(lines, "damaged line")) of the state file"
     case .failed(let error): error.description
     }
   }
 
   private static func coming(back wait: Int?) -> String {
     guard let wait else { return "; it does not reconnect by itself (connect)" }
-    return "; it reconnects in \(wait < 1000 ? "\(wait) ms" : "\((wait + 500) / 1000) s")"
+    return "; it reconnects in \(TerminalText.duration(Int64(wait)))"
   }
 
   /// A name of others without what a terminal would obey.

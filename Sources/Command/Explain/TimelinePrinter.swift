@@ -19,9 +19,10 @@ struct TimelinePrinter {
 
   /// When, how long since the step above and since the publication, what, on which device, where it is written, who told it, what else.
   func line(_ step: Step) -> String {
-    let previous = step.sincePrevious.map { ($0 < 0 ? "" : "+") + Self.duration($0) } ?? ""
+    let previous = step.sincePrevious.map { ($0 < 0 ? "" : "+") + TerminalText.duration($0) } ?? ""
     var columns = [
-      time(step.time) + TerminalText.aligned(previous, 12) + TerminalText.aligned(step.sincePublication.map(Self.duration) ?? "", 11),
+      time(step.time) + TerminalText.aligned(previous, 12)
+        + TerminalText.aligned(step.sincePublication.map(TerminalText.duration) ?? "", 11),
       TerminalText.padded(TerminalText.visible(step.name), 12), TerminalText.padded(step.device.map(TerminalText.device) ?? "-", 17),
       TerminalText.padded(place(step), 18), step.worker.map { TerminalText.visible($0) } ?? "-",
     ]
@@ -72,18 +73,6 @@ struct TimelinePrinter {
     return "\(TerminalText.visible(topic))/\(step.partition)@\(step.offset)"
   }
 
-  /// `12 ms`, `3.4 s`, `2 h 5 min`.
-  static func duration(_ milliseconds: Int64) -> String {
-    let (sign, count) = (milliseconds < 0 ? "-" : "", milliseconds.magnitude)
-    switch count {
-    case ..<10_000: return "\(sign)\(count) ms"
-    case ..<120_000: return "\(sign)\(count / 1000).\(count % 1000 / 100) s"
-    case ..<7_200_000: return "\(sign)\(count / 60_000) min"
-    case ..<172_800_000: return "\(sign)\(count / 3_600_000) h \(count / 60_000 % 60) min"
-    default: return "\(sign)\(count / 86_400_000) d \(count / 3_600_000 % 24) h"
-    }
-  }
-
   /// How it stands, in sentences.
   private func words(_ explanation: Explanation, now: Int64) -> [String] {
     var words: [String] = []
@@ -98,13 +87,13 @@ struct TimelinePrinter {
     case .unregistered: words.append("It was for nobody: the person has no registered device.")
     case .underWay(let open, let all, let end):
       let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
-      words.append("It is still under way to \(open) of \(all) \(all == 1 ? "device" : "devices")\(until).")
+      words.append("It is still under way to \(open) of \(TerminalText.count(all, "device"))\(until).")
     case .ended: break
     }
     if explanation.requests.isEmpty, explanation.isFound { words.append("Its own record is no longer in the topic.") }
     for outcome in explanation.devices.prefix(Self.maximumDevices) { words.append(sentence(outcome)) }
     let further = explanation.devices.count - Self.maximumDevices
-    if further > 0 { words.append("… and \(further) further devices") }
+    if further > 0 { words.append("… and \(TerminalText.count(further, "further device"))") }
     return words
   }
 
@@ -112,14 +101,14 @@ struct TimelinePrinter {
   private static let maximumDevices = 20
 
   private func sentence(_ outcome: DeviceOutcome) -> String {
-    let after = outcome.sincePublication.map { " \(Self.duration($0)) after its publication" } ?? ""
+    let after = outcome.sincePublication.map { " \(TerminalText.duration($0)) after its publication" } ?? ""
     let what =
       switch outcome.state {
       case .queued: "queued\(after), and waits for the device"
       case .overdue: "queued\(after), and its time is over: it is not shown any more"
       case .delivered: "delivered\(after)"
       case .updated: "delivered\(after), in place of an older one"
-      case .removed: "removed\(after)"
+      case .removed: "the removal was acknowledged\(after)"
       case .collapsed: "collapsed\(after): a newer one took its place"
       case .expired: "expired\(after)"
       case .evicted: "evicted\(after): the mailbox was full"

@@ -10,7 +10,7 @@ enum LagWords {
     case .ownerless(let topic, let partitions):
       "\(topic): nobody works through \(numbers(partitions)): are transform workers running, and ready?"
     case .missed(let partition, let range):
-      "\(partition): \(range.count) records are gone and were not finished: offsets \(range.lowerBound) to \(range.upperBound - 1)"
+      "\(partition): \(TerminalText.count(range.count, "record")) \(range.count == 1 ? "is gone and was" : "are gone and were") not finished: offsets \(range.lowerBound) to \(range.upperBound - 1)"
     case .beyondEnd(let partition, let committed, let end):
       "\(partition): offset \(committed) is committed, and the log ends at \(end): the topic was made again, or has lost its end"
     case .openTransaction(let open):

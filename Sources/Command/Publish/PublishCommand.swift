@@ -116,7 +116,8 @@ enum PublishCommand {
       guard given?.count != 1 else { throw Failure(.dependencyMissing, "\(failure)") }
       throw Failure(
         .dependencyMissing,
-        "Kafka did not acknowledge \(totals.failed) of \(totals.acknowledged + totals.failed) requests; they may be published again")
+        "Kafka did not acknowledge \(totals.failed) of \(TerminalText.count(totals.acknowledged + totals.failed, "request")): publish again what failed"
+      )
     }
     let isCutShort = StandardOutput.failure != nil
     if given == nil, StandardError.isTerminal || refused > 0 || isCutShort {
@@ -197,6 +198,6 @@ private struct LineSource {
     guard now >= nextReport else { return }
     nextReport = now + .seconds(5)
     let milliseconds = max((now - started).wholeMilliseconds, 1)
-    StandardError.line("\(published) requests so far, \(published * 1000 / milliseconds) a second")
+    StandardError.line("\(TerminalText.count(published, "request")) so far, \(published * 1000 / milliseconds) a second")
   }
 }

@@ -124,7 +124,7 @@ enum ReplayCommand {
         try await plan.prepareToGoOn(admin, skipsGone: values[ReplayOptions.skipsGone])
       }
       try await check(values, kafka, plan, isResumed: true)
-      if leftOut > 0 { StandardError.line("\(leftOut) records are gone and left out") }
+      if leftOut > 0 { StandardError.line("\(TerminalText.count(leftOut, "record")) \(leftOut == 1 ? "is" : "are") gone and left out") }
       return (file, plan, true)
     }
     let selection = try selection(values)
@@ -279,7 +279,7 @@ extension ReplayRefusal {
       "there is no topic \(topic) to write into: "
         + (path == nil ? "make it, or name another one by --into" : "begin a new replay, into another one")
     case .tooFewPartitions(let topic, let count, let needed):
-      "\(topic) has \(count) of the \(needed) partitions that are needed, for each record goes into the one of the same number: give it more, or name another topic by --into"
+      "\(topic) has \(count) of the \(TerminalText.count(needed, "partition")) that it needs, for each record goes into the one of the same number: give it more, or name another topic by --into"
     }
   }
 }

@@ -14,7 +14,7 @@ struct ReplayPrinter: Sendable {
     let (done, total) = plan.progress
     let conditions = plan.filter.conditions
     StandardError.line(
-      "replay \(plan.run) of \(plan.topic): \(total - done) records"
+      "replay \(plan.run) of \(plan.topic): \(TerminalText.count(total - done, "offset"))"
         + (conditions.isEmpty ? "" : ", of them those with " + conditions.joined(separator: ", ")))
     if let file { StandardError.line("its progress is in \(file): after an interruption go on with --resume \(file)") }
   }
@@ -23,12 +23,16 @@ struct ReplayPrinter: Sendable {
   func tell(_ news: ReplayNews) {
     switch news {
     case .progress(let plan): log.report(isDryRun ? "reading" : "replaying", read: plan.progress.done, of: plan.progress.total)
-    case .waits(let behind?): StandardError.line("the workers are behind by \(behind) ms: it waits")
+    case .waits(let behind?): StandardError.line("the workers are behind by \(TerminalText.duration(Int64(behind))): it waits")
     case .waits(nil): StandardError.line("the workers have caught up: it goes on")
     case .reading(let progress): log.report(progress)
-    case .unfinished(let count): StandardError.line("\(count) requests have not come to their end")
-    case .untold(let count): StandardError.line("of \(count) requests nobody can say it: what was told of them is gone")
-    case .found(let count): StandardError.line("\(count) records were written and not noted when it was interrupted")
+    case .unfinished(let count):
+      StandardError.line("\(TerminalText.count(count, "request")) \(count == 1 ? "has not come to its" : "have not come to their") end")
+    case .untold(let count):
+      StandardError.line("the end of \(TerminalText.count(count, "request")) is not known: Kafka has deleted what was told of it")
+    case .found(let count):
+      StandardError.line(
+        "\(TerminalText.count(count, "record")) \(count == 1 ? "was" : "were") written and not noted when it was interrupted")
     }
   }
 
@@ -48,7 +52,7 @@ struct ReplayPrinter: Sendable {
     }
     let what = plan.isOfRequests ? "request" : "event"
     StandardOutput.line(
-      "\(isDryRun ? "would replay" : "replayed") \(TerminalText.count(counts.written, what)) (\(counts.bytes) bytes) of "
+      "\(isDryRun ? "would replay" : "replayed") \(TerminalText.count(counts.written, what)) (\(TerminalText.count(counts.bytes, "byte"))) of "
         + TerminalText.count(counts.read, "record"))
     for (count, why) in [
       (counts.passedOver, "are not meant by the conditions"), (counts.ofReplays, "were written by a replay"),

@@ -79,7 +79,7 @@ struct StatusPrinter {
     }
     func behind(_ topic: String, _ records: Int64, _ oldest: Int64?) -> String {
       let age = records == 0 ? "" : ", the oldest " + (oldest.map { TerminalText.duration($0) + " old" } ?? "of unknown age")
-      return "\(topic) \(records) records\(age)"
+      return "\(topic) \(TerminalText.count(records, "record"))\(age)"
     }
     var topics = lag.topics.map { behind($0.topic, $0.records, $0.behind) }
     if let worst = report.worstLane {
@@ -115,7 +115,8 @@ struct StatusPrinter {
 
   private var population: [(name: String, text: String)] {
     guard let found = report.sample.redis.value?.population?.value else { return [] }
-    var mailboxes = "\(number(found.notifications)) notifications wait in \(number(found.mailboxes)) mailboxes"
+    var mailboxes =
+      "\(number(found.notifications, "notification")) \(found.notifications.value == 1 ? "waits" : "wait") in \(number(found.mailboxes, "mailbox"))"
     let seen = found.mailboxes.isExact ? "" : " of those seen"
     if let largest = found.largest.first {
       mailboxes += "; the largest\(seen) has \(largest.entries), of \(TerminalText.device(largest.token))"
@@ -131,7 +132,7 @@ struct StatusPrinter {
       facts.append(
         (
           "sample",
-          "\(found.keysScanned) keys seen, \(found.devicesRead) devices and \(found.mailboxesRead) mailboxes read; ± is the 95% interval"
+          "\(TerminalText.count(found.keysScanned, "key")) seen, \(TerminalText.count(found.devicesRead, "device")) and \(TerminalText.count(found.mailboxesRead, "mailbox")) read; ± is the 95% interval"
         ))
     }
     return facts
@@ -139,5 +140,9 @@ struct StatusPrinter {
 
   private func number(_ estimate: Estimate) -> String {
     estimate.isExact ? "\(estimate.value)" : "about \(estimate.value) (±\(estimate.margin))"
+  }
+
+  private func number(_ estimate: Estimate, _ noun: String) -> String {
+    estimate.isExact ? TerminalText.count(estimate.value, noun) : "\(number(estimate)) \(TerminalText.plural(noun))"
   }
 }

@@ -28,7 +28,7 @@ enum StatusWords {
     case .redisUnsuitable(let reason): return "Redis: \(TerminalText.visible(reason))"
     case .evicted(let keys):
       return
-        "Redis has evicted \(keys) keys since it was started, and with them what it had of devices and notifications: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT makes this line go"
+        "Redis has evicted \(TerminalText.count(keys, "key")) since it was started, and with them what it had of devices and notifications: set maxmemory-policy to noeviction, empty it, and restore it with 'carillon rebuild'; CONFIG RESETSTAT makes this line go"
     case .memoryShort(let used, let maximum) where used >= maximum:
       return
         "Redis has used \(TerminalText.size(used)) of \(TerminalText.size(maximum)) and is full: raise maxmemory; until then nothing is delivered, and workers cannot report themselves"

@@ -5,8 +5,10 @@ import Synchronization
 
 /// Reports on standard error how far a tool has read, where that takes long.
 final class ReadingLog: Sendable {
-  private let last = Mutex<(what: String, percent: Int64)>(("", -1))
+  private let last = Mutex<(what: String, percent: Int64, time: Int64)>(("", -1, 0))
   private static let step: Int64 = 5
+  /// After so long it is told again however little was read.
+  private static let silenceMilliseconds: Int64 = 60_000
 
   /// Runs what reads Kafka on a loop of its own, with a log of how far it is.
   ///
@@ -31,13 +33,20 @@ final class ReadingLog: Sendable {
   func report(_ progress: ReadingProgress) { report(progress.what, read: progress.read, of: progress.total) }
 
   /// Reports it when it is something new: something else that is read, or some more of the same.
-  func report(_ what: String, read: Int64, of total: Int64) {
+  ///
+  /// - Parameters:
+  ///   - read: offsets that were read. They are no records: transactions and compaction leave offsets without one.
+  ///   - more: what else there is to say.
+  func report(_ what: String, read: Int64, of total: Int64, more: @autoclosure () -> String = "") {
     let percent = total > 0 ? read * 100 / total : 100
+    let now = SteadyClock.milliseconds()
     let isNew = last.withLock { last in
-      guard last.what != what || percent >= last.percent + Self.step || percent < last.percent else { return false }
-      last = (what, percent)
+      guard
+        last.what != what || percent >= last.percent + Self.step || percent < last.percent || now >= last.time + Self.silenceMilliseconds
+      else { return false }
+      last = (what, percent, now)
       return true
     }
-    if isNew { StandardError.line("\(what): \(read) of \(total) (\(percent) %)") }
+    if isNew { StandardError.line("\(what): \(percent) %\(more())") }
   }
 }

@@ -168,7 +168,7 @@ final class ChildProgram: ChildRunOwner {
   }
 
   private static func isResting(_ milliseconds: Int) -> ExtensionFailure {
-    ExtensionFailure("its program has ended, and is started again in \(milliseconds) ms")
+    ExtensionFailure("its program has ended, and is started again in \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
   }
 
   private func fired() {

@@ -304,7 +304,7 @@ extension FanOutCore: ConsumerHandler, ProducerHandler {
 
   private func failed(_ error: KafkaError) {
     clients.kafkaFailed(error.code)
-    logger.warning("Kafka has a complaint", ["error": "\(error)"])
+    logger.warning("Kafka client error", ["error": "\(error)"])
     guard error.isFatal else { return }
     health.set("client", ready: false, "\(error)")
     owner?.failed(error)

@@ -218,7 +218,9 @@ final class CurlTransfer {
     case CURLE_COULDNT_RESOLVE_HOST: return HTTPClientError(.unresolved, url, "\(host) has no address")
     case CURLE_COULDNT_CONNECT: return HTTPClientError(.connectFailed, url, "\(host) cannot be connected to: \(detail)")
     case CURLE_OPERATION_TIMEDOUT:
-      return HTTPClientError(.timedOut, url, "no connection to \(host) came about within \(call.request.connectMilliseconds) ms")
+      return HTTPClientError(
+        .timedOut, url,
+        "no connection to \(host) came about within \(ReadableText.duration(milliseconds: Int64(call.request.connectMilliseconds)))")
     case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
       CURLE_SSL_CLIENTCERT, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_USE_SSL_FAILED:
       return HTTPClientError(.tlsFailed, url, "no TLS connection to \(host) came about: \(detail)")

@@ -40,7 +40,7 @@ public final class HTTPClientCall {
     headers = request.headers
     deadline = Timer(on: client.loop)
     deadline.handler = { [unowned self] in
-      end(.timedOut, "\(self.url.host) has not answered within \(request.timeoutMilliseconds) ms")
+      end(.timedOut, "\(self.url.host) has not answered within \(ReadableText.duration(milliseconds: Int64(request.timeoutMilliseconds)))")
     }
     deadline.start(after: max(1, request.timeoutMilliseconds))
   }

@@ -12,7 +12,7 @@ public enum EventType: Int, Sendable, CaseIterable {
   case response
   /// The person dismissed it.
   case dismissed
-  /// It was taken away from the device's list.
+  /// The device acknowledged a removal; it may have had nothing of what is removed.
   case removed
   /// It breaks a rule.
   case rejected

@@ -1,3 +1,4 @@
+import EventLoop
 import Notifications
 
 /// Judges devices, each by all that is told of it: order, endings that no event tells, registrations, responses. A value.
@@ -118,7 +119,7 @@ struct DeviceJudge {
         next += 1
       }
       if let newest, newest.isNewer(than: show), rules.isAudited(show) {
-        let detail = "\(show.time - newest.time) ms after \(newest.id)"
+        let detail = "\(ReadableText.duration(milliseconds: show.time - newest.time)) after \(newest.id)"
         findings.add(.stale, Violation(.stale, show.id, detail, [newest, show]))
       }
     }
@@ -134,7 +135,8 @@ struct DeviceJudge {
     if let (first, last) = taken.later(than: open, until: min(open.number, rules.now)), last.time - first.time > rules.certainlyLater {
       findings.count(.lost)
       onWaiting?(open)
-      let detail = "later ones were acknowledged \(first.time - open.time) ms and \(last.time - open.time) ms after it was queued"
+      let detail =
+        "later ones were acknowledged \(ReadableText.duration(milliseconds: first.time - open.time)) and \(ReadableText.duration(milliseconds: last.time - open.time)) after it was queued"
       return findings.add(.overlooked, Violation(.overlooked, open.id, detail, [open, first, last]))
     }
     if open.number <= rules.now {
@@ -143,7 +145,10 @@ struct DeviceJudge {
     }
     findings.count(.pending)
     if !rules.isYoung(open.time) { onWaiting?(open) }
-    if rules.forbidsPending { findings.add(.pending, Violation(.pending, open.id, "queued \(rules.now - open.time) ms ago", [open])) }
+    if rules.forbidsPending {
+      findings.add(
+        .pending, Violation(.pending, open.id, "queued \(ReadableText.duration(milliseconds: rules.now - open.time)) ago", [open]))
+    }
   }
 
   /// What entered the mailbox from a place that several requests name: all of them but one have an origin that is not their own.
@@ -221,7 +226,8 @@ struct DeviceJudge {
         let after = kept.first(from: fact.time + slack + 1), changes.first(from: before - slack) ?? .max > after + slack
       else { continue }
       let word = fact.kind == .refused ? "registered for another application" : "unregistered"
-      let detail = "\(word), though something was queued \(fact.time - before) ms before and \(after - fact.time) ms after"
+      let detail =
+        "\(word), though something was queued \(ReadableText.duration(milliseconds: fact.time - before)) before and \(ReadableText.duration(milliseconds: after - fact.time)) after"
       findings.add(.wronglyUnregistered, Violation(.wronglyUnregistered, fact.id, detail, [fact]))
     }
   }

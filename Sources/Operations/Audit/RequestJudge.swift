@@ -1,3 +1,4 @@
+import EventLoop
 import Notifications
 
 /// Judges requests, each by all that is told of its apns-id. A value: facts in, findings and what is left for the devices' judge out.
@@ -172,7 +173,7 @@ struct RequestJudge {
       findings.count(.lost, missing)
       if let record = request.facts.first, rules.isAudited(record) { onLost?(record) }
       let detail =
-        request.addressed.map { "\(missing) of \($0) devices have no outcome" }
+        request.addressed.map { "no outcome of \(missing) of \(ReadableText.count($0, "device"))" }
         ?? (devices == 0 ? "" : "it is not said for how many devices it is")
       findings.add(.lost, Violation(.lost, request.id, detail, request.facts))
     }
@@ -327,12 +328,17 @@ struct RequestJudge {
       if fact.isNewShow, request.end < fact.time, late > rules.clockSlack {
         // The time is that of the acknowledgement: it may have been under way.
         if late > rules.certainlyLater {
-          findings.add(.shownLate, Violation(.shownLate, fact.id, "acknowledged \(late) ms after its end", request.facts))
+          findings.add(
+            .shownLate,
+            Violation(.shownLate, fact.id, "acknowledged \(ReadableText.duration(milliseconds: late)) after its end", request.facts))
         } else {
           findings.acknowledgedLate += 1
         }
       } else if fact.kind == .expired, !wasShown, fact.time < request.end - rules.clockSlack {
-        findings.add(.expiredEarly, Violation(.expiredEarly, fact.id, "\(request.end - fact.time) ms before its end", request.facts))
+        findings.add(
+          .expiredEarly,
+          Violation(.expiredEarly, fact.id, "\(ReadableText.duration(milliseconds: request.end - fact.time)) before its end", request.facts)
+        )
       }
     }
   }

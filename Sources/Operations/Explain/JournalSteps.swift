@@ -1,3 +1,4 @@
+import EventLoop
 import Kafka
 import Notifications
 
@@ -107,7 +108,7 @@ struct JournalSteps {
 extension Step.Detail {
   /// What became of the request at a service extension.
   fileprivate init(_ passed: JournalEntry.PassedExtension) {
-    self.init(passed.name, "\(passed.state.word), \(passed.milliseconds) ms")
+    self.init(passed.name, "\(passed.state.word), \(ReadableText.duration(milliseconds: Int64(passed.milliseconds)))")
   }
 }
 

@@ -1,3 +1,4 @@
+import EventLoop
 import Kafka
 import Notifications
 import Worker
@@ -248,17 +249,14 @@ final class RequestSearch {
     let range = TimeRange(from: published - Self.routes.before, to: published + Self.routes.after)
     try await reader.read(try await admin.stretches(of: topic, range), "deliveries") { [self] record in
       guard let id = record.value.flatMap({ DeliveryRecord($0) })?.entry?.id else { return }
-      timelines[id]?.add(
-        Step(
-          name: Step.routed, time: record.timestamp, topic: topic, partition: record.partition, offset: record.offset,
-          device: record.key.flatMap { DeviceToken(packed: $0)?.text }))
+      timelines[id]?.add(Step(routed: record))
     }
   }
 
   private func note(_ topic: String, _ stretches: [TopicStretch]) {
     let count = stretches.reduce(0) { $0 + Int64($1.offsets.count) }
     let numbers = stretches.map { String($0.partition.partition) }.joined(separator: ",")
-    searched.append("\(topic), \(stretches.count == 1 ? "partition" : "partitions") \(numbers): \(count) records")
+    searched.append("\(topic), \(stretches.count == 1 ? "partition" : "partitions") \(numbers): \(ReadableText.count(count, "offset"))")
   }
 }
 

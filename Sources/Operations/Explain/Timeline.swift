@@ -291,6 +291,13 @@ extension Step {
     if let note = state.note { details.append(Detail("note", note)) }
   }
 
+  /// A delivery to a lane: the device was connected there.
+  init(routed record: RecordView) {
+    self.init(
+      name: Self.routed, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
+      device: record.key.flatMap { DeviceToken(packed: $0)?.text })
+  }
+
   fileprivate var rank: Int {
     switch (name, type) {
     case ("published", _): 0

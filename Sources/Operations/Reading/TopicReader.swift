@@ -155,7 +155,7 @@ private final class Reading: ConsumerHandler {
   private var parts: [Part?] = []
   private var left: Int
   private var finished: [Int] = []
-  private var complaint: KafkaError?
+  private var clientError: KafkaError?
   private var outcome: KafkaError??
   private var waiting: CheckedContinuation<KafkaError?, Never>?
   private var timer: Timer?
@@ -228,7 +228,10 @@ private final class Reading: ConsumerHandler {
     } else if quietSeconds * 1_000 >= silence {
       let missing = parts.indices.first { parts[$0]?.isDone == false }.flatMap { consumer?.assignment(of: $0) }
       end(
-        complaint ?? KafkaError(.timedOut, "read \(missing.map(\.description) ?? what)", message: "no record came for \(silence / 1_000) s")
+        clientError
+          ?? KafkaError(
+            .timedOut, "read \(missing.map(\.description) ?? what)",
+            message: "no record came for \(ReadableText.duration(milliseconds: Int64(silence)))")
       )
     } else if outcome == nil {
       onProgress?(ReadingProgress(what: "reading \(what)", read: read, total: total))
@@ -319,7 +322,7 @@ private final class Reading: ConsumerHandler {
   func consumerRevoked(_ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation) { revocation.finish() }
 
   func consumerFailed(_ error: KafkaError) {
-    complaint = error
+    clientError = error
     // Whoever reads a certain range has said that it must be there.
     let isGone = error.code == .offsetsGone || error.code == .logTruncated && mustBeThere
     if error.isFatal || error.code == .unknownPartition || error.code == .unknownTopic || isGone { end(error) }

@@ -142,7 +142,9 @@ public actor StatusReader {
     }
   }
 
-  private static func tooSlow<Value>() -> Found<Value> { .unknown("Kafka has not told it within \(lookMilliseconds / 1_000) s") }
+  private static func tooSlow<Value>() -> Found<Value> {
+    .unknown("Kafka has not told it within \(ReadableText.duration(milliseconds: Int64(lookMilliseconds)))")
+  }
 
   // MARK: Redis
 
@@ -194,7 +196,9 @@ public actor StatusReader {
       case .mailbox(let token): survey.take(try await population.mailbox(token), of: token)
       }
     }
-    guard !survey.isTooShort else { return .unknown("nothing was read in \(sampleMilliseconds) ms; give it longer with --sample") }
+    guard !survey.isTooShort else {
+      return .unknown("nothing was read in \(ReadableText.duration(milliseconds: Int64(sampleMilliseconds))); give it longer with --sample")
+    }
     return .found(survey.result)
   }
 }

@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Whether Redis may be relied on to keep what it is given, judged by each state that it tells. A value.
 public struct ServerTrust: Sendable {
   /// What a state says.
@@ -12,7 +14,7 @@ public struct ServerTrust: Sendable {
 
   /// An eviction in words, for whoever has to do something about it.
   public static func evictionReport(_ keys: Int64) -> String {
-    "Redis has thrown away \(keys) keys for want of memory; give it more, then empty it and run 'carillon rebuild'"
+    "Redis has thrown away \(ReadableText.count(keys, "key")) for want of memory; give it more, then empty it and run 'carillon rebuild'"
   }
 
   private var known: (run: String?, evicted: Int64)?

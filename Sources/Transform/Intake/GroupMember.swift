@@ -129,7 +129,7 @@ final class GroupMember {
     let (requests, journal) = (settings.topics.requests, settings.topics.journal)
     health.set(
       "partitions", ready: false,
-      "\(requests) \(PartitionNames.text(waiting)) wait: \(journal) has only \(plan.partitions.journal) partitions; give it as many as \(requests) has (kafka-topics --alter)"
+      "\(requests) \(PartitionNames.text(waiting)) wait: \(journal) has only \(ReadableText.count(plan.partitions.journal, "partition")); give it as many as \(requests) has (kafka-topics --alter)"
     )
     logger.error(
       "partitions wait, since the journal has none of their number: give it as many partitions as the requests have",

@@ -6,7 +6,7 @@ import Notifications
 public protocol ApplicationsReaderOwner: AnyObject {
   /// `ApplicationsReader.ask` is to run in a task of the lane.
   func applicationsAreToBeAskedFor()
-  /// The reader's client of Kafka has a complaint.
+  /// The reader's Kafka client reported an error.
   func applicationsFailed(_ error: KafkaError)
 }
 
@@ -23,7 +23,7 @@ public final class ApplicationsReader {
   private let health: Health?
   /// What is known by now.
   public private(set) var table = StoppedApplications()
-  /// Asked to run `ask`, and told of Kafka's complaints.
+  /// Asked to run `ask`, and told of the Kafka client's errors.
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
   private let partition: TopicPartition
@@ -84,7 +84,8 @@ public final class ApplicationsReader {
     consumer.onLog = { [logger] in logger.log($0) }
     try await consumer.assign([(partition, .earliest)])
     guard try await isRead(to: admin, withinMilliseconds: milliseconds) else {
-      throw KafkaError(.timedOut, "read \(topic)", message: "it was not read to its end in \(milliseconds / 1000) s")
+      throw KafkaError(
+        .timedOut, "read \(topic)", message: "it was not read to its end in \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
     }
   }
 

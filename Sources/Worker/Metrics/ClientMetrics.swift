@@ -30,7 +30,7 @@ public final class ClientMetrics: Sendable {
   /// Counts a failed call to Redis, or a failed attempt to connect.
   public func redisFailed(_ kind: String) { redis[kind]?.increment() }
 
-  /// Counts a complaint of Kafka's.
+  /// Counts an error of a Kafka client.
   public func kafkaFailed(_ code: KafkaError.Code) { kafka.increment(code.label) }
 
   /// Counts the reports of records that Kafka did not take.
