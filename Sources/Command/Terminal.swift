@@ -3,12 +3,17 @@ import Glibc
 /// The terminal that standard output goes to.
 enum Terminal {
   /// How many characters a line has; nil when standard output is no terminal, so that lines may have any length.
-  static var width: Int? {
+  static var width: Int? { size("COLUMNS", \.ws_col) }
+
+  /// How many lines it shows; nil when standard output is no terminal.
+  static var height: Int? { size("LINES", \.ws_row) }
+
+  private static func size(_ variable: String, _ field: KeyPath<winsize, UInt16>) -> Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }
-    if let columns = getenv("COLUMNS").flatMap({ Int(String(cString: $0)) }), columns > 0 { return columns }
+    if let given = getenv(variable).flatMap({ Int(String(cString: $0)) }), given > 0 { return given }
     var size = winsize()
-    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-    return Int(size.ws_col)
+    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size[keyPath: field] > 0 else { return nil }
+    return Int(size[keyPath: field])
   }
 }
 

@@ -130,6 +130,23 @@ import Testing
     }
   }
 
+  @Test func `a watched terminal is never scrolled, and drawn again when it gets another size`() async throws {
+    try await with { place in
+      let terminal = try PseudoTerminal(width: 100, height: 12)
+      // The next look comes when the test is over.
+      let watching = try place.carillon.start(
+        place.flags + ["--watch", "--partitions", "--interval", "1h"], streams: .init(output: terminal.terminal))
+      let small = try await terminal.read(until: "\u{1B}[J")
+      #expect(small.split(separator: "\n", omittingEmptySubsequences: false).count <= 12, "\(small)")
+      #expect(small.contains("more partition"), "\(small)")
+      try terminal.resize(width: 100, height: 60)
+      watching.signal(SIGWINCH)
+      let large = try await terminal.read(until: "\u{1B}[J")
+      #expect(large.contains("dead-letters/1 ") && !large.contains("more partition"), "\(large)")
+      try await watching.stop()
+    }
+  }
+
   @Test(arguments: [["--interval", "100ms"], ["--watch", "5s"], ["--partition"], ["--lane-silence", "1s"]])
   func whatIsTypedWrongIsWrongUsage(arguments: [String]) async throws {
     try await CarillonCommand.with { carillon in
@@ -217,12 +234,12 @@ import Testing
           #expect(partitions.map { $0["unread"]?.integerValue } == [0, 120] && partitions[0]["behindMs"]?.integerValue == 0)
           #expect(partitions[1]["lags"]?.text == #"[{"worker":"w","lane":"fan-out-1","partition":1,"records":120,"behindMs":61000}]"#)
           let text = try await lag()
-          #expect(columns(text, "deliveries") == "(2) 0 - - 120 1m 1s lanes on 2 of 2 partitions, worst: partition 1", "\(text.output)")
+          #expect(columns(text, "deliveries") == "(2) 0 - - 120 1 min 1 s lanes on 2 of 2 partitions, worst: partition 1", "\(text.output)")
           #expect(columns(text, "events") == "(2) 0 - -", "\(text.output)")
-          #expect(columns(try await lag("--partitions"), "deliveries/1") == "0 - - 120 1m 1s w/1")
+          #expect(columns(try await lag("--partitions"), "deliveries/1") == "0 - - 120 1 min 1 s w/1")
           let still = try await lag(living: ["0:w/0"])
           #expect(still.status == 1, "its heartbeat has stopped, and its process runs")
-          #expect(still.output.contains("lane fan-out-1 of w stands still for 1m 1s and has not taken 120 records"), "\(still.output)")
+          #expect(still.output.contains("lane fan-out-1 of w stands still for 1 min 1 s and has not taken 120 records"), "\(still.output)")
           let problems = try Self.objects(try await lag(living: ["0:w/0"], "--json")).last?["problems"]?.elements ?? []
           #expect(problems.last?["problem"] == "lane-stands-still" && problems.last?["lane"] == "fan-out-1", "\(problems)")
         }

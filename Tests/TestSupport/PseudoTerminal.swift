@@ -10,7 +10,7 @@ public final class PseudoTerminal {
   private static let (unlock, number): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
 
   /// Makes a terminal with lines of so many characters.
-  public init(width: UInt16) throws {
+  public init(width: UInt16, height: UInt16 = 24) throws {
     let descriptor = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
     var (number, lock): (UInt32, Int32) = (0, 0)
     guard descriptor >= 0, ioctl(descriptor, Self.unlock, &lock) == 0, ioctl(descriptor, Self.number, &number) == 0 else {
@@ -20,10 +20,18 @@ public final class PseudoTerminal {
     let other = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
     guard other >= 0 else { throw CommandFailure(description: "the pseudo terminal cannot be opened: \(String(cString: strerror(errno)))") }
     terminal = FileHandle(fileDescriptor: other, closeOnDealloc: true)
-    var size = winsize(ws_row: 24, ws_col: width, ws_xpixel: 0, ws_ypixel: 0)
-    guard ioctl(other, UInt(TIOCSWINSZ), &size) == 0, fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else {
-      throw CommandFailure(description: "the pseudo terminal takes no size: \(String(cString: strerror(errno)))")
-    }
+    guard fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else { throw Self.noSize }
+    try resize(width: width, height: height)
+  }
+
+  /// Gives it another size; the process is told by SIGWINCH, which the test sends.
+  public func resize(width: UInt16, height: UInt16) throws {
+    var size = winsize(ws_row: height, ws_col: width, ws_xpixel: 0, ws_ypixel: 0)
+    guard ioctl(terminal.fileDescriptor, UInt(TIOCSWINSZ), &size) == 0 else { throw Self.noSize }
+  }
+
+  private static var noSize: CommandFailure {
+    CommandFailure(description: "the pseudo terminal takes no size: \(String(cString: strerror(errno)))")
   }
 
   /// Types a text.

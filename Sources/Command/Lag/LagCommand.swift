@@ -8,7 +8,9 @@ import Worker
 /// `carillon lag`.
 enum LagCommand {
   private static let partitions = Setting(
-    "lag.partitions", .boolean, default: false, "Each partition, and not only the one of a topic that is the furthest behind.")
+    "lag.partitions", .boolean, default: false,
+    "Each partition, and not only the one of a topic that is the furthest behind. With --watch a terminal shows as many as fit, the furthest behind first."
+  )
   private static let watch = Setting(
     "lag.watch", .boolean, default: false, "Looks again and again until it is ended: a terminal is redrawn, all else gets a new block.")
   private static let interval = Setting(
@@ -44,7 +46,7 @@ enum LagCommand {
     let loop = EventLoop(name: "lag")
     let reader = try LagReader(on: loop, kafka, topics, group: group, store: store)
     var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds)
-    let screen = ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[watch])
+    let screen = try await ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[watch], on: loop)
     var code = ExitCode.done
     do throws(KafkaError) {
       history.take(try await reader.sample())
@@ -54,13 +56,16 @@ enum LagCommand {
       }
       while let report = history.report {
         code = report.exitCode
-        screen.show {
-          LagJSON.lines(report, showsPartitions: values[partitions])
-        } text: {
-          LagPrinter(report, width: $0).lines(showsPartitions: values[partitions])
+        func show() {
+          screen.show {
+            LagJSON.lines(report, showsPartitions: values[partitions])
+          } text: { width, height in
+            LagPrinter(report, width: width).lines(showsPartitions: values[partitions], height: height)
+          }
         }
+        show()
         guard values[watch] else { break }
-        history.take(try await next(reader, after: values[interval]))
+        history.take(try await next(reader) { await screen.wait(for: values[interval], redraw: show) })
       }
     } catch {
       await reader.close()
@@ -72,9 +77,9 @@ enum LagCommand {
   }
 
   /// The next sample; a Kafka that is away for a while is waited for.
-  private static func next(_ reader: LagReader, after interval: Duration) async throws(KafkaError) -> LagSample {
+  private static func next(_ reader: LagReader, after pause: () async -> Void) async throws(KafkaError) -> LagSample {
     while true {
-      await pause(interval)
+      await pause()
       do throws(KafkaError) {
         return try await reader.sample()
       } catch {

@@ -37,19 +37,22 @@ enum StatusCommand {
     let reader = try StatusReader(
       on: loop, place.kafka, place.topics, group: values[TransformOptions.group], place.store,
       sampleMilliseconds: values[sample].wholeMilliseconds)
-    let screen = ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[watch])
+    let screen = try await ReportScreen(isJSON: values[AnswerSettings.json], isWatching: values[watch], on: loop)
     var code = ExitCode.done
     repeat {
       let report = StatusReport(
         await reader.look(), place.topics, group: values[TransformOptions.group],
         laneLifetimeMilliseconds: values[FanOutOptions.silence].wholeMilliseconds, buckets: place.store.buckets, cluster: place.name)
       code = report.isAway ? .dependencyMissing : report.problems.isEmpty ? .done : .answerIsNo
-      screen.show {
-        StatusJSON.lines(report)
-      } text: {
-        StatusPrinter(report, width: $0).lines
+      func show() {
+        screen.show {
+          StatusJSON.lines(report)
+        } text: { width, _ in
+          StatusPrinter(report, width: width).lines
+        }
       }
-      if values[watch] { try? await Task.sleep(for: values[interval]) }
+      show()
+      if values[watch] { await screen.wait(for: values[interval], redraw: show) }
     } while values[watch]
     await reader.close()
     await loop.close()
