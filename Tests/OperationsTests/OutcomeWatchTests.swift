@@ -22,8 +22,15 @@ import Worker
       partition: 0)
   }
 
+  /// A request that lies where it lay first.
+  private static func request(_ id: String) -> TestRecord {
+    TestRecord(
+      key: "device:\(device)", #"{"aps":{"alert":"x"}}"#,
+      headers: [.init("target", "device:\(device)"), .init("apns-topic", "com.example"), .init("apns-id", id)], partition: 0)
+  }
+
   /// An event of the request that lay at an offset first.
-  private static func event(_ topics: Topics, _ type: String, first offset: Int64) -> TestRecord {
+  private static func event(_ topics: Topics, _ type: String, first offset: Int64, of id: String = id) -> TestRecord {
     TestRecord(
       key: device,
       #"{"device":"\#(device)","worker":"w","source":{"topic":"\#(topics.requests)","partition":0,"offset":\#(offset),"timestamp":1000}}"#,
@@ -33,12 +40,90 @@ import Worker
       ], partition: 0)
   }
 
+  private static func make(_ topics: Topics, on kafka: KafkaFixture) async throws {
+    let names = [topics.requests, topics.events, topics.journal, topics.deliveries]
+    for topic in names { try kafka.embedded?.createTopic(topic, partitions: 1) }
+    try await kafka.admin.ensureTopics(names.map { TopicSpecification($0, partitions: 1) })
+  }
+
+  /// What a worker's journal says of requests that were kept for their device.
+  private static func journal(kept requests: some Sequence<TestRecord>) -> TestRecord {
+    var writer = JournalWriter(partition: 0, incarnation: 0)
+    for request in requests {
+      let (offset, timestamp) = (request.offset ?? 0, request.timestamp ?? 0)
+      let revision = Revision(SourcePosition(partition: 0, offset: offset, timestamp: timestamp))
+      writer.append(offset: offset, timestamp: timestamp, JournalJudgement(.kept, revision: revision), now: timestamp)
+    }
+    var record = TestRecord(nil, headers: [.init("layout", "1"), .init("worker", "w"), .init("incarnation", "0")], partition: 0)
+    record.value = writer.withValue { Array($0) }
+    return record
+  }
+
+  /// A delivery of a request to its device's lane.
+  private static func delivery(_ request: TestRecord, _ rules: RequestRules) throws -> TestRecord {
+    var buffer = ByteBuffer()
+    let texts = request.headers.map { $0.value ?? [] } + [request.value ?? [], Array(rules.topics.requests.utf8)]
+    try Array(texts.joined()).withUnsafeBytes { all in
+      var (spans, start): ([UnsafeRawBufferPointer], Int) = ([], 0)
+      for text in texts {
+        spans.append(UnsafeRawBufferPointer(rebasing: all[start..<start + text.count]))
+        start += text.count
+      }
+      var headers = RequestHeaders()
+      for (index, header) in request.headers.enumerated() { header.name.withCString { headers.take(name: $0, value: spans[index]) } }
+      let record = RequestRecord(
+        key: UnsafeRawBufferPointer(start: nil, count: 0), value: spans[request.headers.count], headers: headers,
+        topic: spans[request.headers.count + 1],
+        position: SourcePosition(partition: 0, offset: request.offset ?? 0, timestamp: request.timestamp ?? 0))
+      guard case .accepted(let view) = RequestView.read(record, limits: RequestLimits()) else { throw UnexpectedRequest() }
+      try DeliveryRecord.append(DeliveryEntry(view), revision: view.envelope.revision, generation: 1, to: &buffer)
+    }
+    var delivery = TestRecord(nil, partition: 0)
+    delivery.key = [UInt8](repeating: 0xAB, count: 32)
+    delivery.value = buffer.withUnsafeBytes { Array($0) }
+    return delivery
+  }
+
+  private struct UnexpectedRequest: Error {}
+
+  @Test func `a device that is away is not waited for, a connected one is until it has answered`() async throws {
+    try await KafkaFixture.with { kafka in
+      let rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("followed") + "."))
+      let topics = rules.topics
+      try await Self.make(topics, on: kafka)
+      let loop = EventLoop(name: "watch-test")
+      let watch = OutcomeWatch(on: loop, kafka.configuration, rules)
+      try await watch.begin()
+      // Each of its own apns-id, at 0, 1 and 2.
+      let ids = (1...3).map { "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c1\($0)" }
+      try await kafka.publish(ids.map { Self.request($0) }, to: topics.requests)
+      let requests = try await kafka.records(of: topics.requests, count: 3).sorted { ($0.offset ?? 0) < ($1.offset ?? 0) }
+      try await kafka.publish([Self.journal(kept: requests)], to: topics.journal)
+      try await kafka.publish([try Self.delivery(requests[1], rules), try Self.delivery(requests[2], rules)], to: topics.deliveries)
+      let standings = Mutex<[String: OutcomeWatch.Standing]>([:])
+      let answered = Mutex(false)
+      let begin = ContinuousClock.now
+      try await watch.follow((0..<3).map { ("\($0)", 0, $0) }, forMilliseconds: 600_000, waitsForAbsent: false) { progress in
+        let known = standings.withLock { $0 }
+        // The one whose device is away is over while the two connected ones have not answered.
+        if progress.open == 1 { Task { await watch.stop() } }
+        guard progress.open == 2, known["0"] != nil, !answered.withLock({ $0 }) else { return }
+        answered.withLock { $0 = true }
+        Task { try await kafka.publish([Self.event(topics, "delivered", first: 1, of: ids[1])], to: topics.events) }
+      } onOutcome: { outcome in
+        standings.withLock { $0[outcome.name] = outcome.standing }
+      }
+      await loop.close()
+      #expect(standings.withLock { $0 } == ["0": .waits(devices: 1), "1": .settled, "2": .unanswered(devices: 1)])
+      #expect(ContinuousClock.now - begin < .seconds(300), "none was followed to the end of the time")
+    }
+  }
+
   @Test func eachOfSeveralRequestsWithOneApnsIdHasItsOwnOutcome() async throws {
     try await KafkaFixture.with { kafka in
       let rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("followed") + "."))
       let topics = rules.topics
-      for topic in [topics.requests, topics.events, topics.journal] { try kafka.embedded?.createTopic(topic, partitions: 1) }
-      try await kafka.admin.ensureTopics([topics.requests, topics.events, topics.journal].map { TopicSpecification($0, partitions: 1) })
+      try await Self.make(topics, on: kafka)
       let loop = EventLoop(name: "watch-test")
       let watch = OutcomeWatch(on: loop, kafka.configuration, rules)
       try await watch.begin()
@@ -52,21 +137,21 @@ import Worker
           // Of a record with the same apns-id that nobody follows.
           Self.event(topics, "expired", first: 99),
         ], to: topics.events)
-      let outcomes = Mutex<[Int64: (DeviceOutcome.State?, Bool)]>([:])
+      let outcomes = Mutex<[Int64: (DeviceOutcome.State?, OutcomeWatch.Standing)]>([:])
       let progress = Mutex<[OutcomeWatch.Progress]>([])
-      try await watch.follow((20..<23).map { ("\($0)", 0, $0) }, forMilliseconds: 60_000) { told in
+      try await watch.follow((20..<23).map { ("\($0)", 0, $0) }, forMilliseconds: 60_000, waitsForAbsent: false) { told in
         progress.withLock { $0.append(told) }
         // It looks once more, and nothing is told of the third.
         if told.open == 1 { Task { await watch.stop() } }
       } onOutcome: { outcome in
-        outcomes.withLock { $0[Int64(outcome.name) ?? -1] = (outcome.explanation.devices.first?.state, outcome.isSettled) }
+        outcomes.withLock { $0[Int64(outcome.name) ?? -1] = (outcome.explanation.devices.first?.state, outcome.standing) }
       }
       await loop.close()
       let found = outcomes.withLock { $0 }
       #expect(found.count == 3, "each is told of once: \(found)")
-      #expect(found[20]?.0 == .rejected && found[20]?.1 == true)
-      #expect(found[21]?.0 == .delivered && found[21]?.1 == true)
-      #expect(found[22]?.0 == nil && found[22]?.1 == false, "nothing is told of the third")
+      #expect(found[20]?.0 == .rejected && found[20]?.1 == .settled)
+      #expect(found[21]?.0 == .delivered && found[21]?.1 == .settled)
+      #expect(found[22]?.0 == nil && found[22]?.1 == .unjudged, "nothing is told of the third")
       let told = progress.withLock { $0 }
       #expect(told.first?.followed == 3 && told.first?.open == 3 && told.last?.open == 1)
     }

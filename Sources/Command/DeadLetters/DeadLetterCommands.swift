@@ -2,6 +2,7 @@ import EventLoop
 import JSON
 import Kafka
 import Operations
+import Synchronization
 import Worker
 
 /// `carillon dead-letters list` and `carillon dead-letters show`.
@@ -11,10 +12,10 @@ enum DeadLetterCommands {
   static let list = Command(
     "dead-letters list", "counts the dead letters by reason and application",
     discussion:
-      "Prints a line for each reason and application: how many letters there are, how many of them nothing was done with (pending), how many were redriven or discarded, how many came again for the same reason, and how old the oldest and the newest are. With --all each letter has a line of its own. With --json each line is an object. The exit code is 1 when there is none.",
+      "Prints a line for each reason and application: how many letters there are, how many of them nothing was done with (pending), how many were redriven or discarded, how many came again for the same reason, and how old the oldest and the newest are. With --all each letter has a line of its own as well; a terminal shows as many as it has room for, unless --no-summary says that all are wanted. With --json each line is an object. The exit code is 1 when there is none.",
     arguments: [Settings.letters],
     groups: [
-      Settings.filterWithState, SettingGroup("List", [Settings.all]), AnswerSettings.group, ClusterSettings.kafkaGroup,
+      Settings.filterWithState, SettingGroup("List", [Settings.all, Settings.summary]), AnswerSettings.group, ClusterSettings.kafkaGroup,
     ],
     examples: [
       Example("dead-letters list", "what there is"),
@@ -25,10 +26,12 @@ enum DeadLetterCommands {
     let (kafka, filter, now) = try await begin(values, state: values[Settings.state])
     let printer = printer(values, now)
     let (isJSON, isAll) = (values[AnswerSettings.json], values[Settings.all])
+    let screen = isAll && !isJSON && values[Settings.summary] ? Terminal.height.map { LetterScreen(Screenful(height: $0)) } : nil
     let survey = try await ReadingLog.with(kafka, loop: "dead-letters") { loop, log in
       try await DeadLetterReader(on: loop, kafka, RequestRules(topics: ClusterSettings.topics(values))) { log.report($0) }
         .survey(filter) { letter in
           guard isAll else { return }
+          if let screen { return screen.lines.withLock { $0.take { printer.line(letter) } } }
           if isJSON { StandardOutput.json(printer.json(letter).text) } else { StandardOutput.line(printer.line(letter)) }
         }
     }
@@ -39,6 +42,10 @@ enum DeadLetterCommands {
     }
     if !isAll, isJSON {
       for group in groups { StandardOutput.json(printer.json(group).text) }
+    } else if let screen {
+      let summary = printer.table(groups, atMost: 10)
+      let lines = screen.lines.withLock { $0.lines(below: summary, all: "--no-summary prints a line for each letter") }
+      for line in lines { StandardOutput.line(line) }
     } else if !isAll {
       for line in printer.table(groups) { StandardOutput.line(line) }
     }
@@ -76,10 +83,18 @@ enum DeadLetterCommands {
         for line in printer.text(letter, showsAll: showsAll) { StandardOutput.line(line) }
       }
     }
-    if page.further > 0 { StandardError.line("… and \(page.further) further letters: --limit shows more of them, a filter others") }
+    if page.further > 0 {
+      StandardError.line("… and \(TerminalText.count(page.further, "further letter")): --limit shows more of them, a filter others")
+    }
     guard page.letters.isEmpty else { return .done }
     say(nothing: filter, of: page.all)
     return .answerIsNo
+  }
+
+  /// The letters of a list that a terminal has room for.
+  private final class LetterScreen: Sendable {
+    let lines: Mutex<Screenful>
+    init(_ lines: Screenful) { self.lines = Mutex(lines) }
   }
 
   private static func printer(_ values: SettingValues, _ now: Int64) -> LetterPrinter {
@@ -109,6 +124,8 @@ enum DeadLetterCommands {
     guard all > 0 else {
       return StandardError.line("there are no dead letters" + (filter.time.from == nil ? "" : " since then"))
     }
-    StandardError.line("none of the \(all) dead letters is meant by that: 'carillon dead-letters list' says what there is")
+    StandardError.line(
+      "\(all == 1 ? "the one dead letter is not" : "none of the \(all) dead letters is") meant by that: 'carillon dead-letters list' says what there is"
+    )
   }
 }

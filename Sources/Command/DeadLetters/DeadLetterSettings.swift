@@ -23,6 +23,10 @@ enum DeadLetterSettings {
   static let all = Setting(
     "dead-letters.all", .boolean, default: false,
     "Each letter in a line of its own instead of counts; the first column is what the other commands take.")
+  static let summary = Setting(
+    "dead-letters.summary", .boolean, default: true,
+    "On a terminal the counts come first, then as many lines as it has room for. With --no-summary, and elsewhere, each letter has its line."
+  )
   static let limit = Setting(
     "dead-letters.limit", .integer(1...1_000), default: 20, "Letters that are shown at most; further ones are counted.")
   static let payload = Setting(

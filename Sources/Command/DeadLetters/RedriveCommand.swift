@@ -18,7 +18,7 @@ enum RedriveCommand {
     groups: [
       Settings.filter,
       SettingGroup(
-        "Redrive", [Settings.dryRun, Settings.sets, Settings.unsets, Settings.wait, Settings.everything],
+        "Redrive", [Settings.dryRun, Settings.summary, Settings.sets, Settings.unsets, Settings.wait, Settings.everything],
         advanced: [Settings.asNew, Settings.again, Settings.force, Settings.unchecked, Settings.note]),
       AnswerSettings.group, RequestSettings.group, cluster,
     ],
@@ -47,7 +47,8 @@ enum RedriveCommand {
       "The letters stay where they are; it is noted beside them who discarded them and when, and redrive passes over them. With --json each letter is an object, and the last one has the counts. The exit code is 1 when none was meant.",
     arguments: [Settings.letters],
     groups: [
-      Settings.filter, SettingGroup("Discard", [Settings.discardsDryRun, Settings.note, Settings.everything], advanced: [Settings.again]),
+      Settings.filter,
+      SettingGroup("Discard", [Settings.discardsDryRun, Settings.summary, Settings.note, Settings.everything], advanced: [Settings.again]),
       AnswerSettings.group, ClusterSettings.kafkaGroup,
     ],
     examples: [
@@ -89,13 +90,16 @@ enum RedriveCommand {
     let waits = isDiscard || order.isDryRun ? nil : values[Settings.wait]
     if waits != nil { order.followed = OutcomeWatch.maximum }
     let isJSON = values[AnswerSettings.json]
-    let (report, followed) = try await carryOut(order, rules, kafka, printer, isJSON: isJSON, waits: waits) {
+    let isSummary = order.isDryRun && !isJSON && values[Settings.summary]
+    let listing = RedriveListing(printer, isJSON: isJSON, height: isSummary ? Terminal.height : nil)
+    let (report, followed) = try await carryOut(order, rules, kafka, listing, waits: waits) {
       print($0, isJSON: isJSON, prefix: values[ClusterSettings.topicPrefix])
     }
     if isJSON {
-      StandardOutput.json(printer.json(report, notFollowed: waits == nil ? nil : report.done - followed.count).text)
+      StandardOutput.json(printer.json(report, following: waits == nil ? nil : (report.done - followed.count, followed.mailboxes)).text)
     } else if report.selected > 0 {
-      for line in printer.text(report) { StandardOutput.line(line) }
+      listing.finish(report, now: WallClock.milliseconds())
+      if let sentence = followed.waiting { StandardOutput.line(sentence) }
     }
     if report.isInterrupted { StandardError.line("interrupted: the same line goes on where it was") }
     if report.selected == 0 { DeadLetterCommands.say(nothing: filter, of: report.all) }
@@ -115,9 +119,9 @@ enum RedriveCommand {
 
   /// Carries the order out and follows what was redriven; answers also how much of that was followed, and how much was rejected again.
   private static func carryOut(
-    _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, _ printer: RedrivePrinter, isJSON: Bool, waits: Duration?,
+    _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, _ listing: RedriveListing, waits: Duration?,
     onOutcome: @Sendable (OutcomeWatch.Outcome) -> Void
-  ) async throws -> (RedriveReport, followed: (count: Int, rejected: Int)) {
+  ) async throws -> (RedriveReport, Followed) {
     // Its watches end with the process.
     let signals = StopSignals(on: EventLoop(name: "signals"))
     try await signals.watch()
@@ -128,8 +132,8 @@ enum RedriveCommand {
       if waits != nil { try await watch.begin() }
       let redriver = DeadLetterRedriver(on: loop, kafka, rules, order) {
         log.report($0)
-      } onResult: { result in
-        if isJSON { StandardOutput.json(printer.json(result).text) } else { StandardOutput.line(printer.line(result)) }
+      } onResult: {
+        listing.take($0)
       } onWaiting: { other in
         let isFirst = waited.withLock { $0.insert(other.run).inserted }
         if isFirst {
@@ -144,18 +148,19 @@ enum RedriveCommand {
       defer { stopping.cancel() }
       let report = try await redriver.carryOut()
       StandardOutput.flush()
-      guard let waits, !report.isInterrupted else { return (report, (0, 0)) }
-      let rejected = Atomic(0)
+      guard let waits, !report.isInterrupted else { return (report, Followed()) }
+      let followed = Mutex(Followed())
       let following = FollowingLog(redriven: report.done)
       let places = report.written.map { ($0.letter.description, $0.request.partition, $0.request.offset) }
-      try await watch.follow(places, forMilliseconds: waits.wholeMilliseconds) {
+      try await watch.follow(places, forMilliseconds: waits.wholeMilliseconds, waitsForAbsent: false) {
         following.report($0)
       } onOutcome: { outcome in
-        if outcome.explanation.isRejected { rejected.add(1, ordering: .relaxed) }
+        followed.withLock { $0.take(outcome) }
         onOutcome(outcome)
         StandardOutput.flush()
       }
-      return (report, (following.count, rejected.load(ordering: .relaxed)))
+      followed.withLock { $0.count = following.count }
+      return (report, followed.withLock { $0 })
     }
   }
 
@@ -163,15 +168,52 @@ enum RedriveCommand {
   private static func print(_ outcome: OutcomeWatch.Outcome, isJSON: Bool, prefix: String) {
     let printer = TimelinePrinter(prefix: prefix, width: Terminal.width)
     guard isJSON else {
-      let rest = outcome.isSettled ? "" : "  (it waits for its device, or was shown before it was redriven)"
+      let rest =
+        switch outcome.standing {
+        case .settled: ""
+        case .waits(let devices): "  (waits in \(TerminalText.count(devices, "mailbox")))"
+        case .unanswered(let devices): "  (\(TerminalText.count(devices, "connected device")) without an answer)"
+        case .unjudged: "  (not judged yet)"
+        }
       return StandardOutput.line(TerminalText.padded(outcome.name, 10) + "  " + printer.summary(outcome.explanation) + rest)
     }
     StandardOutput.json(
       JSONValue.object([
-        .init(key: "letter", value: .string(outcome.name)), .init(key: "settled", value: .bool(outcome.isSettled)),
+        .init(key: "letter", value: .string(outcome.name)), .init(key: "settled", value: .bool(outcome.standing == .settled)),
+        .init(key: "waiting", value: .integer(Int64(outcome.standing.waiting))),
         .init(key: "outcome", value: printer.json(outcome.explanation)),
       ]).text)
   }
+}
+
+/// What following redriven requests has found.
+private struct Followed {
+  /// Requests that were followed.
+  var count = 0
+  /// Those that broke a rule, or could not be processed.
+  var rejected = 0
+  /// Those that wait for devices that are not connected, and in how many mailboxes.
+  private var requests = 0
+  private(set) var mailboxes = 0
+
+  mutating func take(_ outcome: OutcomeWatch.Outcome) {
+    if outcome.explanation.isRejected { rejected += 1 }
+    guard outcome.standing.waiting > 0 else { return }
+    requests += 1
+    mailboxes += outcome.standing.waiting
+  }
+
+  /// How much waits in mailboxes; nil where nothing does.
+  var waiting: String? {
+    guard requests > 0 else { return nil }
+    return TerminalText.aligned("\(requests)", 10)
+      + "  of these wait for devices that are not connected, as \(TerminalText.count(mailboxes, "notification")) in mailboxes"
+  }
+}
+
+extension OutcomeWatch.Standing {
+  /// Devices that are not connected, in whose mailboxes the request lies.
+  fileprivate var waiting: Int { if case .waits(let devices) = self { devices } else { 0 } }
 }
 
 extension Explanation {

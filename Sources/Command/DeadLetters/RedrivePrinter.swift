@@ -8,7 +8,15 @@ struct RedrivePrinter: Sendable {
   let isDiscard: Bool
   let devicesTopic: String
 
+  /// What is done with letters.
+  var verb: String { isDiscard ? "discarded" : "redriven" }
+
   // MARK: For a person
+
+  /// Why a letter is left as it is; nil where it is not.
+  func refusal(_ result: LetterResult) -> String? {
+    if case .refused(let refusal) = result.kind { sentence(refusal) } else { nil }
+  }
 
   func line(_ result: LetterResult) -> String {
     var columns = [TerminalText.padded(result.letter.place.description, 10)]
@@ -33,7 +41,6 @@ struct RedrivePrinter: Sendable {
     func row(_ count: Int, _ what: String, always: Bool = false) {
       if count > 0 || always { lines.append(TerminalText.aligned("\(count)", 10) + "  " + what) }
     }
-    let verb = isDiscard ? "discarded" : "redriven"
     row(report.done, isDryRun ? "would be \(verb)" : verb, always: true)
     row(
       report.expired, isDryRun ? "of these have expired: they would end so, and not be shown" : "of these had expired: they are not shown")
@@ -41,7 +48,7 @@ struct RedrivePrinter: Sendable {
     row(report.unknownSuperseded, "of these were too many to look for newer requests: take fewer at a time")
     row(report.handled, "were redriven or discarded before: --again takes them once more")
     row(report.gone, "are gone: their payload had no room in the letter, and their source has it no more")
-    row(report.refused, "were left as they are: see above")
+    row(report.refused, isDryRun ? "would be left as they are" : "were left as they are: see above")
     return lines
   }
 
@@ -99,8 +106,9 @@ struct RedrivePrinter: Sendable {
 
   /// The counts.
   ///
-  /// - Parameter notFollowed: of what was redriven, how much was not followed; nil where nothing was to be.
-  func json(_ report: RedriveReport, notFollowed: Int? = nil) -> JSONValue {
+  /// - Parameter following: of what was redriven, how much was not followed, and how many notifications wait in mailboxes; nil where nothing
+  ///   was to be followed.
+  func json(_ report: RedriveReport, following: (notFollowed: Int, waiting: Int)? = nil) -> JSONValue {
     var members: [JSONValue.Member] = [.init(key: "dryRun", value: .bool(isDryRun))]
     for (name, count) in [
       ("letters", report.all), ("selected", report.selected), (isDiscard ? "discarded" : "redriven", report.done),
@@ -110,7 +118,10 @@ struct RedrivePrinter: Sendable {
       members.append(.init(key: "superseded", value: .integer(Int64(report.superseded))))
       members.append(.init(key: "supersededUnknown", value: .integer(Int64(report.unknownSuperseded))))
     }
-    if let notFollowed { members.append(.init(key: "notFollowed", value: .integer(Int64(notFollowed)))) }
+    if let following {
+      members.append(.init(key: "notFollowed", value: .integer(Int64(following.notFollowed))))
+      members.append(.init(key: "waiting", value: .integer(Int64(following.waiting))))
+    }
     members.append(.init(key: "interrupted", value: .bool(report.isInterrupted)))
     return .object(members)
   }

@@ -37,7 +37,7 @@ struct PublishedOutcomes {
     let areAllKnown = Mutex(true)
     try await asking {
       try await watch.follow(
-        totals.followed, forMilliseconds: duration.wholeMilliseconds, onDevice: { printer.print($1, of: $0) },
+        totals.followed, forMilliseconds: duration.wholeMilliseconds, waitsForAbsent: true, onDevice: { printer.print($1, of: $0) },
         onOutcome: { outcome in
           printer.print(outcome)
           if !outcome.isGood { areAllKnown.withLock { $0 = false } }
@@ -61,7 +61,7 @@ extension OutcomeWatch.Outcome {
   fileprivate var isGood: Bool {
     switch explanation.state {
     case .rejected, .dead: false
-    case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .ended: isSettled
+    case .unknown, .unprocessed, .filtered, .unregistered, .underWay, .ended: standing == .settled
     }
   }
 }
@@ -95,7 +95,7 @@ private struct OutcomePrinter {
       json(
         outcome.name,
         [
-          .init(key: "state", value: .string(timeline.word(explanation.state))), .init(key: "settled", value: .bool(outcome.isSettled)),
+          .init(key: "state", value: .string(timeline.word(explanation.state))), .init(key: "settled", value: .bool(outcome.standing == .settled)),
           .init(key: "open", value: .integer(Int64(open))), .init(key: "missing", value: .array(missing.map { .string($0.device) })),
         ])
     } else {

@@ -3,16 +3,21 @@ public import Kafka
 import Notifications
 import Worker
 
-/// Follows requests that were published until each has its outcomes: an actor on a loop.
+/// Follows requests that were published until each has its outcomes, or is judged and each connected device has answered: an actor on a loop.
 ///
-/// A request is known by where its record lies; an event is about it when it names its apns-id and the place where it was first.
+/// A request is known by where its record lies; an event is about it when it names its apns-id and the place where it was first. A device was
+/// connected when there is a delivery for it; the others find the request in their mailboxes whenever they connect, and are not waited for.
 ///
-/// What the journal and the events say from a moment on is read as it comes, a stretch at a time; memory is that of ``maximum`` timelines.
+/// What the journal, the events and the deliveries say from a moment on is read as it comes, a stretch at a time; memory is that of
+/// ``maximum`` timelines.
 public actor OutcomeWatch {
   /// Requests that are followed at most.
   public static let maximum = 1_000
   /// How long between two looks, in milliseconds.
   private static let pause = 500
+  /// For how long no delivery comes for a device that is not connected, in milliseconds: a delivery is sent before the journal's record of its
+  /// request, and Kafka may have it later.
+  private static let grace: Int64 = 3_000
 
   /// The loop that it lives on.
   public nonisolated let loop: EventLoop
@@ -41,6 +46,8 @@ public actor OutcomeWatch {
     var timeline: Timeline
     /// The outcomes at devices that were told.
     var told: [Name: DeviceOutcome.State] = [:]
+    /// Since when it waits for no device that is known to be connected, in steady milliseconds; nil while it does, or is not judged.
+    var restsSince: Int64?
 
     /// Whether an event with its apns-id is about it.
     func isMeant(by event: Event) -> Bool {
@@ -60,14 +67,26 @@ public actor OutcomeWatch {
     public var remaining: Int64
   }
 
+  /// How it stands with a request that is followed.
+  public enum Standing: Sendable, Equatable {
+    /// Nothing more is to be expected.
+    case settled
+    /// It lies in the mailboxes of so many devices, none of which is connected.
+    case waits(devices: Int)
+    /// So many devices that were connected have not answered.
+    case unanswered(devices: Int)
+    /// No worker has judged it, or not for all of its person's devices.
+    case unjudged
+  }
+
   /// What became of a request.
   public struct Outcome: Sendable {
     /// What was said of it, the letter for example.
     public var name: String
     /// Its timeline from the moment on from which it was followed.
     public var explanation: Explanation
-    /// Whether nothing more is to be expected.
-    public var isSettled: Bool
+    /// How it stands with it.
+    public var standing: Standing
   }
 
   /// Makes one for a cluster.
@@ -83,7 +102,7 @@ public actor OutcomeWatch {
   /// Notes the moment from which requests are followed: where the topics end now.
   public func begin() async throws {
     try await Admin.with(kafka) { admin in
-      for topic in [rules.topics.journal, rules.topics.events] {
+      for topic in [rules.topics.journal, rules.topics.events, rules.topics.deliveries] {
         for stretch in try await admin.stretches(of: topic) { positions[stretch.partition] = stretch.offsets.upperBound }
       }
     }
@@ -94,21 +113,24 @@ public actor OutcomeWatch {
   /// - Parameters:
   ///   - places: each with what it is called in its outcome.
   ///   - milliseconds: for how long; then the rest is said as it stands.
+  ///   - waitsForAbsent: whether a request is open while a device has it in its mailbox that is not connected.
   ///   - onProgress: told when it begins, and at each look.
   ///   - onDevice: told of each outcome at a device, with the name of its request, as soon as it is known; again if it turns out otherwise.
   public func follow(
     _ places: [(name: String, partition: Int32, offset: Int64)], forMilliseconds milliseconds: Int,
-    onProgress: @Sendable (Progress) -> Void = { _ in }, onDevice: @Sendable (String, DeviceOutcome) -> Void = { _, _ in },
+    waitsForAbsent: Bool, onProgress: @Sendable (Progress) -> Void = { _ in },
+    onDevice: @Sendable (String, DeviceOutcome) -> Void = { _, _ in },
     onOutcome: @Sendable (Outcome) -> Void
   ) async throws {
     try await Admin.with(kafka) { admin in
-      try await follow(places, until: SteadyClock.milliseconds() + Int64(milliseconds), admin, onProgress, onDevice, onOutcome)
+      try await follow(
+        places, until: SteadyClock.milliseconds() + Int64(milliseconds), waitsForAbsent, admin, onProgress, onDevice, onOutcome)
     }
   }
 
   private func follow(
-    _ places: [(name: String, partition: Int32, offset: Int64)], until end: Int64, _ admin: Admin, _ onProgress: (Progress) -> Void,
-    _ onDevice: (String, DeviceOutcome) -> Void, _ onOutcome: (Outcome) -> Void
+    _ places: [(name: String, partition: Int32, offset: Int64)], until end: Int64, _ waitsForAbsent: Bool, _ admin: Admin,
+    _ onProgress: (Progress) -> Void, _ onDevice: (String, DeviceOutcome) -> Void, _ onOutcome: (Outcome) -> Void
   ) async throws {
     let reader = TopicReader(on: loop, kafka)
     let (rules, found) = (rules, found)
@@ -129,16 +151,24 @@ public actor OutcomeWatch {
     while !found.followed.isEmpty {
       try await look(reader, admin)
       let isLast = isStopped || SteadyClock.milliseconds() >= end
-      let now = WallClock.milliseconds()
+      let (now, time) = (WallClock.milliseconds(), SteadyClock.milliseconds())
       for (place, followed) in found.followed {
         let explanation = followed.timeline.explanation(now: now)
         for device in explanation.devices where device.state.isOutcome && followed.told[Name(device.device)] != device.state {
           found.followed[place]?.told[Name(device.device)] = device.state
           onDevice(followed.name, device)
         }
-        guard isLast || explanation.state.isSettled else { continue }
+        let standing = explanation.standing
+        var isOver = isLast || standing == .settled
+        if !waitsForAbsent, case .waits = standing {
+          found.followed[place]?.restsSince = followed.restsSince ?? time
+          if time - (followed.restsSince ?? time) >= Self.grace { isOver = true }
+        } else {
+          found.followed[place]?.restsSince = nil
+        }
+        guard isOver else { continue }
         found.followed[place] = nil
-        onOutcome(Outcome(name: followed.name, explanation: explanation, isSettled: explanation.state.isSettled))
+        onOutcome(Outcome(name: followed.name, explanation: explanation, standing: standing))
       }
       guard !isLast, !found.followed.isEmpty else { continue }
       tell()
@@ -150,7 +180,7 @@ public actor OutcomeWatch {
   private func look(_ reader: TopicReader, _ admin: Admin) async throws {
     let (rules, found) = (rules, found)
     let ends = try await admin.ends(of: Array(positions.keys))
-    for topic in [rules.topics.journal, rules.topics.events] {
+    for topic in [rules.topics.journal, rules.topics.events, rules.topics.deliveries] {
       let stretches = positions.filter { $0.key.topic == topic }.map { TopicStretch($0, $1, ends[$0]?.upperBound ?? $1) }
       try await reader.read(stretches, topic) { record in
         if topic == rules.topics.journal {
@@ -159,6 +189,11 @@ public actor OutcomeWatch {
             let place = RecordPlace(partition: request.partition, offset: request.offset)
             found.followed[place]?.timeline.add(steps.about(request))
           }
+          return
+        }
+        if topic == rules.topics.deliveries {
+          guard let id = record.value.flatMap({ DeliveryRecord($0) })?.entry?.id else { return }
+          for place in found.places[id] ?? [] { found.followed[place]?.timeline.add(Step(routed: record)) }
           return
         }
         guard let id = record.header(EventHeader.subject.rawValue).flatMap(NotificationID.init(text:)), let places = found.places[id],
@@ -174,12 +209,20 @@ public actor OutcomeWatch {
   }
 }
 
-extension RequestState {
-  /// Whether nothing more is to be expected.
-  fileprivate var isSettled: Bool {
-    switch self {
-    case .unknown, .unprocessed, .underWay: false
-    case .rejected, .dead, .filtered, .unregistered, .ended: true
+extension Explanation {
+  /// How it stands with a request of which all is read since it was published again.
+  fileprivate var standing: OutcomeWatch.Standing {
+    switch state {
+    case .rejected, .dead, .filtered, .unregistered, .ended: return .settled
+    case .unknown, .unprocessed: return .unjudged
+    case .underWay(let open, _, _):
+      let waiting = devices.filter { $0.state == .queued || $0.state == .overdue }
+      // What is said to come for a person's other devices has not come yet.
+      let isForPerson = requests.contains { $0.target.starts(with: "user:") }
+      guard open == waiting.count, !isForPerson || steps.contains(where: { $0.type == .addressed }) else { return .unjudged }
+      let connected = Set(steps.filter { $0.name == Step.routed }.compactMap { $0.device.map { Name($0) } })
+      let unanswered = waiting.count { connected.contains(Name($0.device)) }
+      return unanswered > 0 ? .unanswered(devices: unanswered) : .waits(devices: waiting.count)
     }
   }
 }

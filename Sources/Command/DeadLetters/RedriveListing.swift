@@ -1,0 +1,46 @@
+import JSON
+import Operations
+import Synchronization
+
+/// Prints what becomes of letters: as it comes, or, where a dry run shows a terminal what it would do, in counts and a screenful of lines.
+final class RedriveListing: Sendable {
+  private struct State {
+    var summary = RedriveSummary()
+    var screen: Screenful
+  }
+
+  private let printer: RedrivePrinter
+  private let isJSON: Bool
+  /// Nil where each line is printed as it comes.
+  private let state: Mutex<State?>
+
+  /// - Parameter height: how many lines the terminal shows; nil: each line is printed as it comes.
+  init(_ printer: RedrivePrinter, isJSON: Bool, height: Int?) {
+    (self.printer, self.isJSON) = (printer, isJSON)
+    state = Mutex(height.map { State(screen: Screenful(height: $0)) })
+  }
+
+  /// Takes what became of a letter.
+  func take(_ result: LetterResult) {
+    let isKept = state.withLock { state in
+      state?.summary.take(result.letter, refusal: printer.refusal(result))
+      state?.screen.take { printer.line(result) }
+      return state != nil
+    }
+    guard !isKept else { return }
+    if isJSON { StandardOutput.json(printer.json(result).text) } else { StandardOutput.line(printer.line(result)) }
+  }
+
+  /// Prints the counts, with what was taken where that was not printed.
+  func finish(_ report: RedriveReport, now: Int64) {
+    let counts = printer.text(report)
+    let lines = state.withLock { state in
+      state.map { state in
+        state.screen.lines(
+          below: state.summary.table(printer.verb, now: now) + [""] + counts + state.summary.reasons.map { "  " + $0 },
+          all: "--no-summary prints a line for each letter")
+      }
+    }
+    for line in lines ?? counts { StandardOutput.line(line) }
+  }
+}
