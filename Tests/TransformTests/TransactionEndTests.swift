@@ -2,6 +2,7 @@ import EventLoop
 import JSON
 import Kafka
 import Notifications
+import Synchronization
 import TestSupport
 import Testing
 import Worker
@@ -62,7 +63,15 @@ struct TransactionEndTests {
       let (devices, requests) = (try await lane.marker(.devices(0)), try await lane.marker(.requests(0)))
       #expect(devices?.offset == 6 && requests?.offset == 4)
       await lane.drain(withinMilliseconds: 5_000)
-      try await lane.rebuild()
+      let told = Mutex<[RebuildReport]>([])
+      let report = try await lane.rebuild { report in told.withLock { $0.append(report) } }
+      // What was aborted and the transactions' ends have offsets, and are no records.
+      let requestsRead = try #require(told.withLock { $0 }.last { $0.phase == .markers })
+      #expect(requestsRead.read == requestsRead.total && requestsRead.records < requestsRead.total)
+      let waiting = try #require(report.waiting)
+      #expect(report.requests == 1)
+      #expect(waiting.mailboxes == 2)
+      #expect(waiting.notifications == 2)
       #expect(try await lane.marker(.devices(0)) == devices)
       #expect(try await lane.marker(.requests(0)) == requests)
       for token in tokens { #expect(try await lane.waiting(token) == 1) }

@@ -121,13 +121,16 @@ actor TransformFixture {
   }
 
   /// Redis loses everything, and is rebuilt from Kafka; the lane is drained before.
-  func rebuild() async throws {
+  ///
+  /// - Parameter progress: told what the rebuilding says of itself.
+  @discardableResult
+  func rebuild(_ progress: @escaping @Sendable (RebuildReport) -> Void = { _ in }) async throws -> RebuildReport {
     try await probe.command("FLUSHALL")
     let loop = EventLoop(name: "rebuild")
     let rebuilding = RebuildLane(settings, on: loop, logger: .silent)
-    let result = await Task(executorPreference: loop) { try await rebuilding.run(isDryRun: false) { _ in } }.result
+    let result = await Task(executorPreference: loop) { try await rebuilding.run(isDryRun: false, progress: progress) }.result
     await loop.close()
-    _ = try result.get()
+    return try result.get()
   }
 
   /// The offsets that the journal says could not be read.

@@ -13,7 +13,7 @@ enum RebuildCommand {
   static let command = Command(
     "rebuild", "restores a Redis that has lost everything from what Kafka has",
     discussion:
-      "For a Redis that came back empty: the workers say so, are not ready, and wait. It reads the registrations, then requests and events of the longest lifetime in step by their times, puts what is still to be delivered back into the mailboxes, and writes the markers last; then the workers go on by themselves. They may run meanwhile, and it may be ended and begun again at any time. Give it the same settings as the transform workers. Where there is nothing to rebuild it says so, with exit code 0; the answer is no (exit code 1) while another one is under way.",
+      "For a Redis that came back empty: the workers say so, are not ready, and wait. It reads the registrations, then requests and events of the longest lifetime in step by their times, puts what is still to be delivered back into the mailboxes, and writes the markers last; then the workers go on by themselves. It tells how fast it is and about when it ends, and at last how many notifications wait again. The workers may run meanwhile, and it may be ended and begun again at any time. Give it the same settings as the transform workers. Where there is nothing to rebuild it says so, with exit code 0; the answer is no (exit code 1) while another one is under way.",
     groups: [
       SettingGroup("Rebuild", [dryRun]), AnswerSettings.group, ClusterSettings.group, TransformOptions.stage, MediaOptions.keeping,
       RequestSettings.group, LogSettings.group,
@@ -29,17 +29,20 @@ enum RebuildCommand {
     let loop = EventLoop(name: "rebuild")
     let lane = RebuildLane(settings, on: loop, logger: logger)
     let isDryRun = values[dryRun]
-    let reading = ReadingLog()
+    let (reading, pace) = (ReadingLog(), RebuildPace())
     do {
       try await Admin.with(place.kafka) { try await $0.ping() }
       let report = try await Task(executorPreference: loop) {
         try await lane.run(isDryRun: isDryRun) { report in
-          reading.report(report.phase.rawValue, read: report.read, of: report.total)
+          let words = pace.words(
+            report.phase.rawValue, report.records, read: report.read, of: report.total, at: SteadyClock.milliseconds())
+          reading.report(report.phase.rawValue, read: report.read, of: report.total, more: words)
         }
       }.value
       await loop.close()
       await extensions.close()
-      values[AnswerSettings.json] ? report.writeJSON() : report.writeText()
+      let milliseconds = pace.milliseconds(at: SteadyClock.milliseconds())
+      values[AnswerSettings.json] ? report.writeJSON(milliseconds) : report.writeText(milliseconds)
       return .done
     } catch let refusal as RebuildRefusal {
       await loop.close()
@@ -47,7 +50,7 @@ enum RebuildCommand {
       if case .alreadyRunning = refusal { return .answerIsNo }
       var nothing = RebuildReport()
       nothing.isDryRun = isDryRun
-      values[AnswerSettings.json] ? nothing.writeJSON() : nothing.writeText()
+      values[AnswerSettings.json] ? nothing.writeJSON(0) : nothing.writeText(0)
       return .done
     } catch {
       await loop.close()
@@ -58,19 +61,27 @@ enum RebuildCommand {
 }
 
 extension RebuildReport {
-  fileprivate func writeText() {
+  fileprivate func writeText(_ milliseconds: Int64) {
     StandardOutput.line(
       "\(isDryRun ? "would apply" : "applied") \(TerminalText.count(registrations, "registration")), "
-        + "\(TerminalText.count(requests, "request")) and \(TerminalText.count(endings, "ending"))")
+        + "\(TerminalText.count(requests, "request")) and \(TerminalText.count(endings, "ending")) in \(TerminalText.duration(milliseconds))"
+    )
+    if let waiting {
+      StandardOutput.line(
+        "\(TerminalText.count(waiting.notifications, "notification")) \(waiting.notifications == 1 ? "waits" : "wait") again in "
+          + TerminalText.count(waiting.mailboxes, "mailbox"))
+    }
     if unreadable > 0 { StandardOutput.line("passed over \(TerminalText.count(unreadable, "record")) that nobody can read") }
   }
 
-  fileprivate func writeJSON() {
+  fileprivate func writeJSON(_ milliseconds: Int64) {
     StandardOutput.json(
       JSONValue.object([
         .init(key: "dryRun", value: .bool(isDryRun)), .init(key: "registrations", value: .integer(Int64(registrations))),
         .init(key: "requests", value: .integer(Int64(requests))), .init(key: "endings", value: .integer(Int64(endings))),
-        .init(key: "unreadable", value: .integer(Int64(unreadable))),
+        .init(key: "unreadable", value: .integer(Int64(unreadable))), .init(key: "milliseconds", value: .integer(milliseconds)),
+        .init(key: "waiting", value: waiting.map { .integer($0.notifications) } ?? .null),
+        .init(key: "mailboxes", value: waiting.map { .integer($0.mailboxes) } ?? .null),
       ]).text)
   }
 }

@@ -83,6 +83,30 @@ public final class Population {
     public init(entries: Int, oldest: Int64?) { (self.entries, self.oldest) = (entries, oldest) }
   }
 
+  /// Arguments: a place of the table, about how many keys. Answers the place where it goes on, mailboxes, entries.
+  static let waitingScript = RedisScript(
+    """
+    local page = redis.call('SCAN', ARGV[1], 'MATCH', 'm{*', 'COUNT', ARGV[2])
+    local mailboxes, entries = 0, 0
+    for _, name in ipairs(page[2]) do
+      local count = redis.pcall('HLEN', name)
+      if type(count) == 'number' then mailboxes, entries = mailboxes + 1, entries + count end
+    end
+    return {page[1], mailboxes, entries}
+    """)
+
+  /// Counts the mailboxes and what waits in them, key by key: for a Redis that nobody writes to, for a while that grows with its keys.
+  public func waiting() async throws(StoreError) -> (mailboxes: Int64, entries: Int64) {
+    var (place, mailboxes, entries) = ("0", Int64(0), Int64(0))
+    repeat {
+      let answer = try await shards.common.answer(Self.waitingScript, keys: [], arguments: [.text(place), "1000"])
+      guard let parts = answer.array, parts.count == 3, let next = parts[0].text, let boxes = parts[1].integer, let found = parts[2].integer
+      else { throw StoreError(.faulty, "Redis answered SCAN with something else") }
+      (place, mailboxes, entries) = (next, mailboxes + boxes, entries + found)
+    } while place != "0"
+    return (mailboxes, entries)
+  }
+
   /// Commands that `mailbox` has executed: the script, and the two that it calls.
   public static let mailboxCommands = 3
 

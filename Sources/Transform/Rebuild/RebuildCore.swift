@@ -25,6 +25,8 @@ final class RebuildCore: ConsumerHandler {
   private var tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
+  /// What is still to be read of each partition.
+  private var unread: [Int: Range<Int64>] = [:]
   /// The incarnation of each partition's topic: as the group knows it, else as the journal tells.
   private var incarnationOf: [TopicPartition: UInt32] = [:]
   private var incarnations = TopicIncarnations()
@@ -121,9 +123,25 @@ final class RebuildCore: ConsumerHandler {
     try await read(phase: .requests, positions)
     report.phase = .markers
     onProgress?(report)
-    if !isDryRun { try await finish(Dictionary(positions.map { ($0.0, $0.1.upperBound) }) { first, _ in first }) }
+    if !isDryRun {
+      try await countWaiting()
+      try await finish(Dictionary(positions.map { ($0.0, $0.1.upperBound) }) { first, _ in first })
+    }
     report.phase = .done
     return report
+  }
+
+  /// Counts what waits, before the workers go on and write; not where Redis allows no SCAN.
+  private func countWaiting() async throws {
+    shards.onRefusal = nil
+    defer { watchRefusals() }
+    do throws(StoreError) {
+      let waiting = try await Population(shards).waiting()
+      report.waiting = (waiting.mailboxes, waiting.entries)
+    } catch {
+      if error.code == .unavailable { throw error }
+      logger.warning("what waits in the mailboxes cannot be counted", ["error": "\(error)"])
+    }
   }
 
   /// Makes sure that it is to be done, that Redis is this cluster's, and that nobody else does it.
@@ -207,14 +225,14 @@ final class RebuildCore: ConsumerHandler {
   private func read(phase: RebuildReport.Phase, _ positions: [(TopicPartition, Range<Int64>)]) async throws {
     let positions = positions.filter { !$0.1.isEmpty }
     report.phase = phase
-    report.read = 0
+    (report.read, report.records) = (0, 0)
     report.total = positions.reduce(0) { $0 + Int64($1.1.count) }
     onProgress?(report)
     guard !positions.isEmpty else { return }
     // Only what fills and empties mailboxes is read in step: it costs a wait for each.
     step = TimeStep(milliseconds: phase == .requests ? Self.stepMilliseconds : .max)
     tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
-    names = [:]
+    (names, unread) = ([:], [:])
     var options = Consumer.Options()
     options.reportsPartitionEnd = true
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
@@ -222,6 +240,7 @@ final class RebuildCore: ConsumerHandler {
     let assigned = try await consumer.assign(positions.map { ($0.0, .offset($0.1.lowerBound)) })
     for (partition, position) in zip(assigned, positions) {
       names[partition.index] = partition.topicPartition
+      unread[partition.index] = position.1
       step.add(partition.index, end: position.1.upperBound)
     }
     while !isDone {
@@ -325,7 +344,8 @@ final class RebuildCore: ConsumerHandler {
       guard let name = names[record.partitionIndex],
         step.take(record.partitionIndex, offset: record.offset, timestamp: record.timestamp)
       else { continue }
-      report.read += 1
+      reached(record.offset + 1, in: record.partitionIndex)
+      report.records += 1
       if name.topic == settings.topics.journal {
         if let value = record.value { incarnations.take(record.partition, headers: headers(record), value) }
         continue
@@ -383,6 +403,7 @@ final class RebuildCore: ConsumerHandler {
     logger.warning(
       "records cannot be read and are passed over",
       ["partition": "\(name)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1, "error": "\(stretch.error)"])
+    reached(stretch.offsets.upperBound, in: stretch.partition.index)
     // A marker there has no timestamp, so that no worker begins to read inside of it.
     let last = stretch.offsets.upperBound - 1
     if step.take(stretch.partition.index, offset: last, timestamp: .min) { lastTimestamps[name] = (last, -1) }
@@ -391,8 +412,17 @@ final class RebuildCore: ConsumerHandler {
   }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    reached(offset, in: partition.index)
     step.ended(partition.index, at: offset)
     advance()
+  }
+
+  /// All of a partition below an offset was read.
+  private func reached(_ offset: Int64, in index: Int) {
+    guard let left = unread[index] else { return }
+    let next = min(max(offset, left.lowerBound), left.upperBound)
+    report.read += next - left.lowerBound
+    unread[index] = next..<left.upperBound
   }
 
   func consumerFailed(_ error: KafkaError) { if error.isFatal { fail(error) } }

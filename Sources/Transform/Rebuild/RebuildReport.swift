@@ -21,10 +21,12 @@ public struct RebuildReport: Sendable {
 
   /// What is being done.
   public internal(set) var phase = Phase.registrations
-  /// Records of the phase that are to be read, by offsets, and those that were.
+  /// Offsets of the phase that are to be read, some of them without a record: transactions and compaction leave such.
   public internal(set) var total: Int64 = 0
-  /// Records of the phase that were read.
+  /// Offsets of the phase that were read.
   public internal(set) var read: Int64 = 0
+  /// Records of the phase that were read.
+  public internal(set) var records: Int64 = 0
   /// Registrations that were applied.
   public internal(set) var registrations = 0
   /// Requests that were applied.
@@ -33,6 +35,8 @@ public struct RebuildReport: Sendable {
   public internal(set) var endings = 0
   /// Offsets of batches that cannot be read.
   public internal(set) var unreadable = 0
+  /// What waits in mailboxes in the end; nil before, and where nothing was written.
+  public internal(set) var waiting: (mailboxes: Int64, notifications: Int64)?
   /// Whether nothing was written.
   public var isDryRun = false
 }
