@@ -51,7 +51,7 @@ struct TimelinePrinter {
     case .rejected(let reason): return "rejected: \(TerminalText.visible(reason))"
     case .dead(let reason): return "dead letter: \(TerminalText.visible(reason))"
     case .filtered(let reason): return "filtered: \(TerminalText.visible(reason))"
-    case .unregistered: return "no registered device"
+    case .unregistered: return "no registered device" + (others(explanation).isEmpty ? "" : " for this application")
     case .underWay, .ended:
       var states: [(word: String, count: Int)] = []
       for outcome in explanation.devices {
@@ -84,16 +84,53 @@ struct TimelinePrinter {
     case .rejected(let reason): words.append("It was rejected: \(TerminalText.visible(reason)).")
     case .dead(let reason): words.append("It could not be processed, and lies in the dead letters: \(TerminalText.visible(reason)).")
     case .filtered(let reason): words.append("It was filtered, and went to no device: \(TerminalText.visible(reason)).")
-    case .unregistered: words.append("It was for nobody: the person has no registered device.")
+    case .unregistered: words.append("It was for nobody: the person had no device registered\(forApplication(explanation)).")
     case .underWay(let open, let all, let end):
       let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
       words.append("It is still under way to \(open) of \(TerminalText.count(all, "device"))\(until).")
     case .ended: break
     }
+    words += registered(explanation)
     if explanation.requests.isEmpty, explanation.isFound { words.append("Its own record is no longer in the topic.") }
     for outcome in explanation.devices.prefix(Self.maximumDevices) { words.append(sentence(outcome)) }
     let further = explanation.devices.count - Self.maximumDevices
     if further > 0 { words.append("… and \(TerminalText.count(further, "further device"))") }
+    return words
+  }
+
+  /// Applications that are named at most.
+  private static let maximumApplications = 5
+
+  /// ` for com.example.shop`, where the request's application is known.
+  private func forApplication(_ explanation: Explanation) -> String {
+    explanation.requests.last?.application.map { " for \(TerminalText.visible($0))" } ?? ""
+  }
+
+  /// The other applications that the request's target has devices for.
+  private func others(_ explanation: Explanation) -> [RegisteredApplication] {
+    (explanation.registered ?? []).filter { $0.application != explanation.requests.last?.application }
+  }
+
+  /// What the registry says now of the target of a request that found no device of its application.
+  private func registered(_ explanation: Explanation) -> [String] {
+    guard let registered = explanation.registered, let target = explanation.requests.last?.target else { return [] }
+    let isOfPerson = target.starts(with: "user:")
+    let others = others(explanation)
+    var words: [String] = []
+    if others.count < registered.count {
+      words.append("\(isOfPerson ? "The person has such a device" : "The device is registered for it") by now, and had not then.")
+    }
+    if !others.isEmpty {
+      let named = others.prefix(Self.maximumApplications).map { each in
+        TerminalText.visible(each.application) + (isOfPerson ? " (\(TerminalText.count(each.devices, "device")))" : "")
+      }
+      let more = others.count - named.count
+      words.append(
+        "\(isOfPerson ? "The person has devices" : "The device is registered") for \(named.joined(separator: ", "))"
+          + (more > 0 ? " and \(more) more applications" : "") + ": does the request name the right application?")
+    } else if registered.isEmpty {
+      words.append(isOfPerson ? "The person has no device for any application now." : "The device is not registered now.")
+    }
     return words
   }
 
@@ -137,6 +174,12 @@ struct TimelinePrinter {
     if case .rejected(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
     if case .dead(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
     if case .filtered(let reason) = explanation.state { members.append(.init(key: "reason", value: .string(reason))) }
+    if let registered = explanation.registered {
+      let applications = registered.map { each -> JSONValue in
+        ["application": .string(each.application.text), "devices": .integer(Int64(each.devices))]
+      }
+      members.append(.init(key: "registeredFor", value: .array(applications)))
+    }
     members.append(.init(key: "devices", value: .array(explanation.devices.map(json))))
     members.append(.init(key: "steps", value: .array(explanation.steps.map(json))))
     if !explanation.isFound { members.append(.init(key: "searched", value: .array(searched.map { .string($0) }))) }

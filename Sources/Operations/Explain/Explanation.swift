@@ -12,6 +12,8 @@ public struct Explanation: Sendable, Equatable {
   public var devices: [DeviceOutcome] = []
   /// How it stands with the request as a whole.
   public var state: RequestState = .unknown
+  /// Of a request that found no device of its application: for which ones its target has devices now. Nil of all others.
+  public var registered: [RegisteredApplication]?
   /// Whether there is anything to tell.
   public var isFound: Bool { !steps.isEmpty }
 

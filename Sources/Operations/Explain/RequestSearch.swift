@@ -59,6 +59,7 @@ final class RequestSearch {
     try await readJournal()
     try await readReplacements()
     try await readDeadLetters()
+    try await readRegistrations()
     if case .request = question { try await readRoutes() }
   }
 
@@ -240,6 +241,25 @@ final class RequestSearch {
   /// The id of a dead letter by where it lay.
   private func derivedID(_ record: RecordView, _ letter: DeadLetter) -> NotificationID {
     rules.withRecord(record, from: letter.source) { RequestEnvelope($0).id }
+  }
+
+  /// For which applications the targets have devices that had none of the request's: most likely it names the wrong one.
+  private func readRegistrations() async throws(KafkaError) {
+    let targets = Set(timelines.values.compactMap(\.targetWithoutDevice))
+    guard !targets.isEmpty else { return }
+    let found = Registered(RegisteredApplications(of: targets))
+    let stretches = try await admin.stretches(of: rules.topics.devices)
+    try await reader.read(stretches, "devices", isCompacted: true) { record in
+      if let key = record.key { found.applications.take(Name(key), registration: record.value) }
+    }
+    for (id, timeline) in timelines {
+      if let target = timeline.targetWithoutDevice { timelines[id]?.add(registered: found.applications.applications(of: target)) }
+    }
+  }
+
+  private final class Registered {
+    var applications: RegisteredApplications
+    init(_ applications: RegisteredApplications) { self.applications = applications }
   }
 
   /// The deliveries to lanes: kept for minutes only, so mostly gone.

@@ -34,6 +34,8 @@ public struct Timeline: Sendable {
   private var requests: [PublishedRequest] = []
   private var entries: [Entry] = []
   private var places: Set<Place> = []
+  /// For which applications its target has devices, where that was asked.
+  private var registered: [RegisteredApplication]?
 
   /// A timeline without anything found.
   public init(_ id: NotificationID) { self.id = id }
@@ -93,6 +95,9 @@ public struct Timeline: Sendable {
     other.map { $0 == id ? [] : [Step.Detail("apnsId", $0.description)] } ?? []
   }
 
+  /// For which applications its target has devices.
+  mutating func add(registered: [RegisteredApplication]) { self.registered = registered }
+
   // MARK: What is still to be found
 
   /// Whether nothing was found.
@@ -139,6 +144,17 @@ public struct Timeline: Sendable {
   /// Whether it may lie in the dead letters.
   var mayBeDead: Bool { !entries.contains { $0.step.isOutcome && $0.step.type != .rejected } }
 
+  /// Its target, where it found no device of its application there.
+  var targetWithoutDevice: Name? {
+    let target = requests.last.map { $0.target.token.map { "device:\($0)" } ?? $0.target }
+    let found = entries.contains { entry in
+      // One of a person's devices that is gone says nothing of the others.
+      entry.step.type == .unregistered && (entry.step.device == nil || target?.token != nil)
+        || entry.step.type == .rejected && entry.step.detail("reason") == RejectionReason.deviceTokenNotForTopic.rawValue
+    }
+    return found ? target : nil
+  }
+
   // MARK: The explanation
 
   /// What is to be said of it, when now is so many milliseconds since 1970.
@@ -149,6 +165,7 @@ public struct Timeline: Sendable {
     let end = requests.compactMap(\.end).max()
     explanation.devices = devices(explanation.steps, end: end, now: now)
     explanation.state = state(explanation, end: end)
+    explanation.registered = registered
     return explanation
   }
 
