@@ -38,7 +38,8 @@ public enum Program {
       "Tools",
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-        AuditCommand.command, StatusCommand.command, LagCommand.command, ReplayCommand.command, DeadLetterCommands.list,
+        DevicesCommand.command, AuditCommand.command, StatusCommand.command, LagCommand.command, ReplayCommand.command,
+        DeadLetterCommands.list,
         DeadLetterCommands.show, RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,
         ApplicationsCommands.list, RebuildCommand.command, ExtensionsCommand.check, ExtensionsCommand.attempt,
         TokenCommand.command, TokenCommand.createKey,

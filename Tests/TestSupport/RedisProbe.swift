@@ -36,7 +36,11 @@ public actor RedisProbe {
 
   /// Sends a command and answers the reply.
   @discardableResult
-  public func command(_ arguments: RedisArgument...) async throws -> RedisValue {
+  public func command(_ arguments: RedisArgument...) async throws -> RedisValue { try await send(arguments) }
+
+  /// The same of words that a test puts together.
+  @discardableResult
+  public func send(_ arguments: [RedisArgument]) async throws -> RedisValue {
     guard let connection else { return .null }
     return try await connection.command(arguments)
   }

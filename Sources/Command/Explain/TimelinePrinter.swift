@@ -84,7 +84,7 @@ struct TimelinePrinter {
     case .rejected(let reason): words.append("It was rejected: \(TerminalText.visible(reason)).")
     case .dead(let reason): words.append("It could not be processed, and lies in the dead letters: \(TerminalText.visible(reason)).")
     case .filtered(let reason): words.append("It was filtered, and went to no device: \(TerminalText.visible(reason)).")
-    case .unregistered: words.append("It was for nobody: the person had no device registered\(forApplication(explanation)).")
+    case .unregistered: words.append("It was for nobody: the person had no device registered\(forWhich(explanation)).")
     case .underWay(let open, let all, let end):
       let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
       words.append("It is still under way to \(open) of \(TerminalText.count(all, "device"))\(until).")
@@ -102,7 +102,7 @@ struct TimelinePrinter {
   private static let maximumApplications = 5
 
   /// ` for com.example.shop`, where the request's application is known.
-  private func forApplication(_ explanation: Explanation) -> String {
+  private func forWhich(_ explanation: Explanation) -> String {
     explanation.requests.last?.application.map { " for \(TerminalText.visible($0))" } ?? ""
   }
 

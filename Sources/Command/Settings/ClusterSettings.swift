@@ -25,6 +25,8 @@ enum ClusterSettings {
 
   /// For commands that only need Kafka.
   static let kafkaGroup = SettingGroup("Cluster", [kafka], advanced: [topicPrefix, kafkaProperties])
+  /// For commands that only need Redis.
+  static let redisGroup = SettingGroup("Cluster", [redis], advanced: [buckets])
   /// For commands that need both.
   static let group = SettingGroup("Cluster", [kafka, redis], advanced: [topicPrefix, name, buckets, kafkaProperties])
 
@@ -56,6 +58,20 @@ enum ClusterSettings {
     case (nil, _?): throw UsageError(.missing, "--redis is given but --kafka is not: give both, or neither to use a running 'carillon up'")
     case (_?, nil): throw UsageError(.missing, "--kafka is given but --redis is not: give both, or neither to use a running 'carillon up'")
     }
+  }
+
+  /// Where Redis is: as given, else as a running `carillon up` has it.
+  static func store(_ values: SettingValues) throws(UsageError) -> StoreConfiguration {
+    let address: RedisAddress
+    if let text = values[redis] {
+      address = try Self.address(text, from: values.source(of: redis))
+    } else if let running = RunningCluster.find() {
+      address = try Self.address(running.redis, from: .standard)
+    } else {
+      throw UsageError(
+        .missing, "no Redis: start 'carillon up' on this machine, or give --redis HOST:PORT (or \(redis.declaration.environment))")
+    }
+    return StoreConfiguration(address, buckets: values[buckets])
   }
 
   private static func address(_ text: String, from source: SettingSource) throws(UsageError) -> RedisAddress {

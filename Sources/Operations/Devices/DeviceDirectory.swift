@@ -1,0 +1,214 @@
+public import EventLoop
+public import Notifications
+public import Store
+
+/// Whose devices are asked for.
+public enum DeviceQuestion: Sendable {
+  /// A device.
+  case device(DeviceToken)
+  /// All devices of a person, for one application or for all.
+  case person(Name, application: Name?)
+}
+
+/// A device with what waits for it, and where it is connected.
+public struct DeviceListing: Sendable {
+  /// Where a device is connected.
+  public enum Connection: Sendable, Equatable {
+    /// Nowhere.
+    case none
+    /// At one of these lanes: they read the partition of `deliveries` that the device's session named.
+    case lanes([Name], partition: Int32)
+    /// No living lane reads that partition: the session's worker was killed, or has just ended.
+    case gone(partition: Int32)
+  }
+
+  /// What Redis has of it.
+  public var device: RegisteredDevices.Device
+  /// Where it is connected.
+  public var connection: Connection
+  /// Entries that a mailbox keeps, as the workers report it; nil where none does, or they differ.
+  public var bound: Int?
+
+  /// Entries beyond the bound, which are evicted soon; nil where that is not known.
+  public var overBound: Int? {
+    guard let bound, let entries = device.mailbox?.entries else { return nil }
+    return max(0, entries - bound)
+  }
+}
+
+/// How a listing ended.
+public struct DeviceListingEnd: Sendable, Equatable {
+  /// Devices that were told.
+  public var count = 0
+  /// There are more, beyond the limit.
+  public var hasMore = false
+  /// Members of a person's sets that are no devices of the person any more.
+  public var others = 0
+  /// Somebody is rebuilding Redis, or it has lost the part that was asked for.
+  public var isIncomplete = false
+}
+
+/// Lists registered devices, as Redis has them: an actor on a loop. It reads a page after the other, and writes nothing.
+public actor DeviceDirectory {
+  /// The loop that it lives on.
+  public nonisolated let loop: EventLoop
+  /// The loop is its executor.
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private let store: StoreConfiguration
+  private let laneMilliseconds: Int64
+  private let boundKey: String
+
+  /// How long Redis may take to answer at first, in milliseconds.
+  private static let redisMilliseconds = 10_000
+  /// Keys that one scan looks at, and scans in a second at most: Redis answers nobody else meanwhile.
+  private static let (scannedKeys, scansPerSecond) = (500, 200)
+  /// How often it is told how far the scan is, in milliseconds.
+  private static let progressMilliseconds: Int64 = 1_000
+
+  /// Makes one for a Redis.
+  ///
+  /// - Parameters:
+  ///   - laneMilliseconds: how long a silent fan-out lane counts as alive.
+  ///   - boundKey: the setting by which workers report how many entries a mailbox keeps.
+  public init(on loop: EventLoop, _ store: StoreConfiguration, laneMilliseconds: Int, boundKey: String) {
+    (self.loop, self.store, self.boundKey) = (loop, store, boundKey)
+    self.laneMilliseconds = Int64(laneMilliseconds)
+  }
+
+  /// Tells each device that is asked for, at most `limit`.
+  ///
+  /// - Parameter onProgress: told once a second how many of Redis' keys were looked at, where all of them are: for a person without an application.
+  /// - Throws: ``OtherBuckets`` where the keys lie elsewhere; `StoreError` or `RedisError` where Redis does not answer.
+  public func list(
+    _ question: DeviceQuestion, limit: Int, onDevice: @escaping @Sendable (DeviceListing) -> Void,
+    onProgress: @Sendable (_ looked: Int64, _ of: Int64) -> Void
+  ) async throws -> DeviceListingEnd {
+    let shards = Shards(on: loop, store, clientName: "carillon-devices")
+    shards.start()
+    defer { shards.close() }
+    try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
+    let identity = try await ClusterIdentity.standing(in: shards)
+    if let buckets = identity?.buckets, buckets != store.buckets { throw OtherBuckets(found: buckets) }
+    let devices = RegisteredDevices(shards)
+    let reading = Reading(devices, try await Surroundings(shards, laneMilliseconds, boundKey), limit: limit, onDevice)
+    let asked: Name
+    switch question {
+    case .device(let token):
+      asked = Name(token.text)
+      try await reading.tell(token.text) { $0.isKnown }
+    case .person(let user, let application?):
+      asked = user
+      try await reading.tell(all: user, application)
+    case .person(let user, nil):
+      asked = user
+      try await tell(all: user, Population(shards), devices, reading, onProgress)
+    }
+    // Afterwards, since a rebuild may have begun meanwhile.
+    if try await devices.isBeingRebuilt() { reading.end.isIncomplete = true }
+    if try await devices.hasLost(bucketOf: asked) { reading.end.isIncomplete = true }
+    return reading.end
+  }
+
+  /// Tells a person's devices for all applications, whose sets are found by their keys' names: no key says which there are.
+  private func tell(
+    all user: Name, _ population: Population, _ devices: RegisteredDevices, _ reading: Reading,
+    _ onProgress: (_ looked: Int64, _ of: Int64) -> Void
+  ) async throws {
+    let total = try await population.keyCount()
+    var pace = CommandPace(perSecond: Self.scansPerSecond, largest: 1)
+    var told: Set<Name> = []
+    var (place, looked) = (UInt64(0), Int64(0))
+    var reported = SteadyClock.milliseconds()
+    repeat {
+      let wait = pace.wait(for: 1, at: SteadyClock.nanoseconds())
+      if wait > 0 { await loop.sleep(milliseconds: Int((wait + 999_999) / 1_000_000)) }
+      let (next, found) = try await devices.applications(of: user, from: place, keys: Self.scannedKeys)
+      // A table that is being resized may give a key twice.
+      for application in found.sorted() where told.insert(application).inserted {
+        try await reading.tell(all: user, application)
+      }
+      (place, looked) = (next, looked + Int64(Self.scannedKeys))
+      if SteadyClock.milliseconds() - reported >= Self.progressMilliseconds {
+        onProgress(min(looked, total), total)
+        reported = SteadyClock.milliseconds()
+      }
+    } while place != 0 && !reading.end.hasMore
+  }
+
+  /// What stands around the devices: the lanes, and how many entries a mailbox keeps.
+  private struct Surroundings {
+    var lanes: [Int32: [Name]] = [:]
+    var bound: Int?
+
+    init(_ shards: Shards, _ laneMilliseconds: Int64, _ boundKey: String) async throws(StoreError) {
+      for lane in try await Lanes(shards).list() where lane.silentMilliseconds < laneMilliseconds {
+        lanes[lane.partition, default: []].append(lane.name)
+      }
+      let bounds = Set(try await Workers(shards).list().filter { !$0.isSilent }.compactMap { $0.report?.settings[boundKey] })
+      if bounds.count == 1 { bound = bounds.first.flatMap { Int($0) } }
+    }
+  }
+
+  /// One listing. Loop-confined.
+  private final class Reading {
+    var end = DeviceListingEnd()
+    private let devices: RegisteredDevices
+    private let surroundings: Surroundings
+    private let limit: Int
+    private let onDevice: (DeviceListing) -> Void
+
+    init(_ devices: RegisteredDevices, _ surroundings: Surroundings, limit: Int, _ onDevice: @escaping (DeviceListing) -> Void) {
+      (self.devices, self.surroundings, self.limit, self.onDevice) = (devices, surroundings, limit, onDevice)
+    }
+
+    /// Tells a person's devices for an application, a page after the other.
+    func tell(all user: Name, _ application: Name) async throws(StoreError) {
+      var last: String?
+      while !end.hasMore {
+        let page = try await devices.page(of: user, application, after: last)
+        for member in page where !end.hasMore {
+          guard DeviceToken(member)?.text == member else {
+            end.others += 1
+            continue
+          }
+          let isOfPerson = { (device: RegisteredDevices.Device) in
+            device.membership.map { $0.user == user && $0.application == application } ?? false
+          }
+          if try await !tell(member, where: isOfPerson) { end.others += 1 }
+        }
+        guard page.count == RegisteredDevices.pageSize else { return }
+        last = page.last
+      }
+    }
+
+    /// Tells a device where it is as wanted; answers whether it is.
+    @discardableResult
+    func tell(_ token: String, where isWanted: (RegisteredDevices.Device) -> Bool) async throws(StoreError) -> Bool {
+      let device = try await devices.device(token)
+      guard isWanted(device) else { return false }
+      guard end.count < limit else {
+        end.hasMore = true
+        return true
+      }
+      end.count += 1
+      onDevice(DeviceListing(device: device, connection: connection(of: device), bound: surroundings.bound))
+      return true
+    }
+
+    private func connection(of device: RegisteredDevices.Device) -> DeviceListing.Connection {
+      guard let partition = device.presence?.partition else { return .none }
+      return surroundings.lanes[partition].map { .lanes($0, partition: partition) } ?? .gone(partition: partition)
+    }
+  }
+}
+
+/// The keys of a Redis are spread over another number of buckets than was given.
+public struct OtherBuckets: Error, Sendable, Equatable {
+  /// Over how many they are.
+  public let found: Int
+}
+
+extension RegisteredDevices.Device {
+  /// Whether there is anything to tell of it.
+  fileprivate var isKnown: Bool { owner != nil || registration != nil || mailbox.map { $0.entries > 0 } ?? false }
+}
