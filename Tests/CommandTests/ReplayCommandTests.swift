@@ -1,6 +1,8 @@
 import Foundation
+import JSON
 import Kafka
 import Notifications
+import Redis
 import TestSupport
 import Testing
 import Worker
@@ -42,6 +44,9 @@ import Worker
     (["--offsets", "1:9-3"], "--offsets"),
     (["--offsets", "1:0-3", "--offsets", "1:5-9"], "names partition 1 twice"), (["--target", "ada"], "--target"),
     (["--resume", "file", "--app", "com.example"], "exclude each other"),
+    (["--topic", "events", "--into", "copy", "--as-new"], "--as-new makes requests of their own"),
+    (["--only-unfinished", "--as-new"], "--only-unfinished and --as-new exclude each other"),
+    (["--resume", "file", "--as-new"], "--as-new and --resume exclude each other"),
     (["--resume", "file", "--dry-run"], "who goes on writes what is left"),
     (["--resume", "file", "--state", "other"], "it goes on in the file that --resume names"),
   ])
@@ -50,6 +55,50 @@ import Worker
       let result = try await carillon.run(["replay", "--kafka", "127.0.0.1:1"] + flags)
       #expect(result.status == 2 && result.lines.isEmpty)
       #expect(result.errors.contains(error), "it said: \(result.errors)")
+    }
+  }
+
+  @Test func `what was applied before is counted as without effect, and comes again with new ids`() async throws {
+    try await WorkerPair.with { pair in
+      let token = String(repeating: "b", count: 64)
+      try await pair.register(token, user: "bob")
+      let expires = ["apns-expiration": "4102444800"]
+      try await pair.publish((0..<5).map { WorkerPair.request($0 == 0 ? "device:\(token)" : "user:bob", expires) })
+      let group = ["--group", pair.prefix + "transform"]
+      func replay(_ words: String..., redis: Bool = true) async throws -> CarillonCommand.Result {
+        let result = try await pair.carillon.run(
+          ["replay"] + words + pair.flags + group + (redis ? ["--redis", pair.redisAddress] : []))
+        #expect(result.status == 0, "it said: \(result.errors)")
+        return result
+      }
+      try await pair.eventually("the markers are behind all of them") {
+        let told = try JSONValue(parsing: try await replay("--dry-run", "--json").output)
+        return told["written"]?.integerValue == 5 && told["applied"]?.integerValue == 5 && told["mayHaveEffect"]?.integerValue == 0
+      }
+      let text = try await replay("--dry-run")
+      #expect(text.output.contains("of these 5 were applied before: nothing happens with them"), "it said: \(text.output)")
+      #expect(text.output.contains("so none of them has an effect") && text.errors.contains("--as-new"), "it said: \(text.errors)")
+      let blind = try await replay("--dry-run", "--json", redis: false)
+      let told = try JSONValue(parsing: blind.output)
+      #expect(told["unknown"]?.integerValue == 5 && told["mayHaveEffect"]?.integerValue == 5 && told["applied"]?.integerValue == 0)
+      // Afterwards the same is told, and so it is.
+      let state = try pair.carillon.file("state", "")
+      unlink(state)
+      let done = try await replay("--state", state)
+      #expect(done.output.contains("replayed 5 requests"), "it said: \(done.output)")
+      #expect(done.output.contains("so none of them has an effect"), "it said: \(done.output)")
+      let mailbox = try await pair.key("m", token)
+      func waiting() async throws -> Int64? { try await pair.redis.command("HLEN", .text(mailbox)).integer }
+      try await pair.eventually("they are applied, as nothing") {
+        try JSONValue(parsing: try await replay("--dry-run", "--json").output)["ofReplays"]?.integerValue == 5
+      }
+      #expect(try await waiting() == 5)
+      let dry = try JSONValue(parsing: try await replay("--as-new", "--dry-run", "--json").output)
+      #expect(dry["asNew"] == true && dry["mayHaveEffect"]?.integerValue == 5 && dry["applied"]?.integerValue == 0)
+      unlink(state)
+      let new = try await replay("--as-new", "--state", state)
+      #expect(new.output.contains("so at most 5 are delivered again, under new ids"), "it said: \(new.output)")
+      try await pair.eventually("they are there again") { try await waiting() == 10 }
     }
   }
 

@@ -112,12 +112,18 @@ import Testing
     #expect(read.json == plan.json)
     #expect(read.filter == filter)
     #expect(read.partitions.map(\.lastTimestamp) == [1_769_860_800_000, nil])
-    #expect(read.published == plan.published)
+    #expect(read.published == plan.published && !read.isNew)
+    // An earlier program would go on with it as with a replay.
+    let new = ReplayPlan(
+      run: "0a1b", cluster: "east", brokers: "", topic: "requests", destination: "requests", filter: filter, published: TimeRange(),
+      isNew: true, partitions: [part])
+    #expect(new.json["carillonReplay"] == 2 && plan.json["carillonReplay"] == 1)
+    #expect(try ReplayPlan(Array(new.json.text.utf8)).isNew)
   }
 
   @Test(arguments: [
     ("", "no file of a replay"), ("[]", "no file of a replay"), ("{}", "no file of a replay"),
-    (#"{"carillonReplay":2}"#, "another version"), (#"{"carillonReplay":1}"#, "'run'"),
+    (#"{"carillonReplay":3}"#, "another version"), (#"{"carillonReplay":1}"#, "'run'"),
     (#"{"carillonReplay":1,"run":"../x","cluster":"","brokers":"","topic":"","destination":""}"#, "'run'"),
     (#"{"carillonReplay":1,"run":"a","cluster":"","brokers":"","topic":"","destination":"","filter":[]}"#, "'filter'"),
     (

@@ -276,6 +276,69 @@ import Worker
     }
   }
 
+  @Test func `what has expired and what breaks a rule is counted, and what nobody knows without Redis`() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      func request(_ headers: [String: String]) -> TestRecord {
+        let sorted = headers.sorted { $0.key < $1.key }.map { TestRecord.Header($0.key, $0.value) }
+        return TestRecord(key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: sorted, partition: 0)
+      }
+      let good = ["apns-topic": "a.b"]
+      try await kafka.publish(
+        [request(good), request(good.merging(["apns-expiration": "1"]) { $1 }), request([:]), request(good)], to: cluster.topics.requests)
+      var settings = ReplaySettings()
+      settings.isDryRun = true
+      guard case .complete(let plan) = try await cluster.replay(cluster.plan(), settings) else {
+        Issue.record("it is not complete")
+        return
+      }
+      let counts = plan.counts
+      #expect((counts.written, counts.expired, counts.rejected, counts.unknown, counts.applied) == (4, 1, 1, 2, 0))
+      #expect(counts.mayHaveEffect == 2)
+      guard case .complete(let new) = try await cluster.replay(cluster.plan { $0.isNew = true }, settings) else {
+        Issue.record("it is not complete")
+        return
+      }
+      #expect((new.counts.written, new.counts.expired, new.counts.rejected, new.counts.unknown) == (4, 1, 1, 0))
+      #expect(new.counts.mayHaveEffect == 2)
+    }
+  }
+
+  @Test func `requests that come as new have another id and no first place, and the same id however often they are written`() async throws {
+    try await KafkaFixture.with { kafka in
+      let cluster = try await Cluster(kafka)
+      let origin =
+        #"{"cluster":"carillon","topic":"\#(cluster.topics.requests)","partition":0,"offset":0,"timestamp":1,"why":"redrive"}"#
+      let first = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
+      let headers: [TestRecord.Header] = [
+        .init("target", "user:ada"), .init("APNS-ID", first), .init("apns-topic", "a.b"), .init("Carillon-Origin", origin),
+        .init("mine", "1"), .init("mine", "2"),
+      ]
+      let record = TestRecord(key: "user:ada", #"{"aps":{"alert":"x"}}"#, headers: headers, partition: 0)
+      try await kafka.publish([record, record], to: cluster.topics.requests)
+      let plan = try await cluster.plan { $0.isNew = true }
+      for _ in 0..<2 {
+        guard case .complete(let done) = try await cluster.replay(plan) else {
+          Issue.record("it is not complete")
+          return
+        }
+        #expect(done.counts.written == 2)
+      }
+      let records = try #require(try await cluster.records(count: 6)[0])
+      let ids = records.dropFirst(2).map { record in record.headers.filter { $0.name.lowercased() == "apns-id" }.count }
+      #expect(ids == [1, 1, 1, 1], "an id stands once, whatever the case of its name")
+      let texts = records.suffix(4).map { Self.text($0, "apns-id") }
+      #expect(texts[0] != first && texts[0] != texts[1], "each place has another one")
+      #expect(texts[0] == texts[2] && texts[1] == texts[3] && texts.allSatisfy { $0.flatMap { NotificationID($0) } != nil })
+      for again in records.suffix(4) {
+        #expect(!again.headers.contains { $0.name.lowercased() == "carillon-origin" })
+        #expect(again.key == record.key && again.value == record.value && again.headers.count { $0.name == "mine" } == 2)
+      }
+      guard case .complete(let second) = try await cluster.replay(cluster.plan { $0.isNew = true }) else { return }
+      #expect((second.counts.written, second.counts.ofReplays) == (2, 4), "what a replay wrote is not replayed")
+    }
+  }
+
   @Test func eventsAreCopiedAsTheyAre() async throws {
     try await KafkaFixture.with { kafka in
       let cluster = try await Cluster(kafka)

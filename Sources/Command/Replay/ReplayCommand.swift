@@ -2,6 +2,7 @@ import EventLoop
 import Kafka
 import Notifications
 import Operations
+import Store
 import Worker
 
 /// `carillon replay`.
@@ -9,7 +10,7 @@ enum ReplayCommand {
   static let command = Command(
     "replay", "publishes requests of a range again, or copies events",
     discussion:
-      "Writes the requests of a range that keep the conditions into the topic again, with their first places. The workers leave alone what was applied; what lies above their markers they judge once more, and find repeats. So it does no harm, and brings what Redis has lost above its markers; --only-unfinished finds out, as audit does, what is lost below them. --topic events copies events, for whoever missed them. After an interruption --resume goes on exactly. The exit code is 1 then, and when nothing was found.",
+      "Writes the requests of a range that keep the conditions into the topic again, with their first places. The workers leave alone what was applied; what lies above their markers they judge once more, and find repeats. So it does no harm, and brings what Redis has lost above its markers; --only-unfinished finds out, as audit does, what is lost below them. It says how many were applied, and at most how many have an effect; Redis says that, where it is given, and the rest the workers find out. --as-new publishes them as requests of their own, so that they are delivered again. --topic events copies events, for whoever missed them. After an interruption --resume goes on exactly. The exit code is 1 then, and when nothing was found.",
     groups: [
       ReplayOptions.range, ReplayOptions.conditions, ReplayOptions.way, AnswerSettings.group, RequestSettings.group,
       ClusterSettings.group,
@@ -18,6 +19,7 @@ enum ReplayCommand {
       Example("replay --from 1h --app com.example.shop --dry-run", "how much there is"),
       Example("replay --from 1d --only-unfinished --dry-run", "after a loss: what it has taken away"),
       Example("replay --offsets 3:1000-2000 --where /order/id=7", "some of one partition"),
+      Example("replay --offsets 3:1000-2000 --as-new", "delivers them again, also to devices that have had them"),
       Example("replay --resume carillon-replay-5f0c9a1be2.json", "goes on after an interruption"),
     ]
   ) { try await run($0) }
@@ -41,7 +43,7 @@ enum ReplayCommand {
     let signals = StopSignals(on: loop)
     try await signals.watch()
     let save = Saving(file)
-    let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : nil
+    let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : try store(values)
     let replayer = Replayer(
       on: loop, kafka, RequestRules(values), settings, store: store, save: { try save.save($0) }, onNews: { printer.tell($0) })
     let stopping = Task {
@@ -68,6 +70,12 @@ enum ReplayCommand {
       printer.stopped(plan)
       throw failure(error, plan, kafka, file?.savedPath)
     }
+  }
+
+  /// The Redis that says what was applied, for a replay that goes on without it, too; nil where none is known.
+  private static func store(_ values: SettingValues) throws(UsageError) -> StoreConfiguration? {
+    guard values[ClusterSettings.redis] != nil || values[ClusterSettings.kafka] == nil else { return nil }
+    return try ClusterSettings.store(values)
   }
 
   /// What ended a replay, as an error that says the way on.
@@ -195,6 +203,14 @@ enum ReplayCommand {
     }
     selection.filter = try ReplayOptions.filter(values)
     selection.isOfUnfinished = values[ReplayOptions.isOfUnfinished]
+    selection.isNew = values[ReplayOptions.isNew]
+    if isOfEvents, selection.isNew {
+      throw UsageError(.contradiction, "--as-new makes requests of their own: events are copied as they are")
+    }
+    if selection.isNew, selection.isOfUnfinished {
+      throw UsageError(
+        .contradiction, "--only-unfinished and --as-new exclude each other: what is unfinished is delivered with its own id")
+    }
     if isOfEvents, selection.isOfUnfinished {
       throw UsageError(.contradiction, "--only-unfinished is a condition on requests: events are copied as they are")
     }
@@ -226,6 +242,9 @@ enum ReplayCommand {
     }
     if given.contains(ReplayOptions.state.declaration.key) {
       throw UsageError(.contradiction, "--state and --resume exclude each other: it goes on in the file that --resume names")
+    }
+    if values[ReplayOptions.isNew] {
+      throw UsageError(.contradiction, "--as-new and --resume exclude each other: the file says whether they come as new")
     }
     for setting in ReplayOptions.range.settings + ReplayOptions.conditions.settings where given.contains(setting.key) {
       throw UsageError(.contradiction, "--\(setting.flag) and --resume exclude each other: the file says what is replayed")

@@ -56,6 +56,10 @@ enum ReplayOptions {
     "replay.spill", .folder, "With --only-unfinished: where is put what does not fit into memory. Absent: $TMPDIR, else /tmp.")
   static let isDryRun = Setting(
     "replay.dry-run", flag: "dry-run", .boolean, default: false, "Reads everything and writes nothing: how much there is to replay.")
+  static let isNew = Setting(
+    "replay.as-new", .boolean, default: false,
+    "Makes requests of their own: with new ids and without the first place, so newer than all before. What was shown already is shown again, and takes the place of what is newer."
+  )
   static let records = Setting(
     "replay.records-per-second", .integer(0...100_000_000), default: 1_000,
     "Records written in a second at most; 0: as many as Kafka takes.")
@@ -75,7 +79,7 @@ enum ReplayOptions {
   static let range = SettingGroup("Range", [topic, into, from, to, partitions, offsets])
   static let conditions = SettingGroup("Conditions", [isOfUnfinished, app, target, id, values], advanced: [collapseID, pushType])
   static let way = SettingGroup(
-    "Replay", [isDryRun, records, maximumBehind, resume], advanced: [bytes, state, skipsGone, grace, spill, TransformOptions.group])
+    "Replay", [isDryRun, records, maximumBehind, resume], advanced: [isNew, bytes, state, skipsGone, grace, spill, TransformOptions.group])
 
   /// Which requests are meant.
   static func filter(_ values: SettingValues) throws(UsageError) -> ReplayFilter {

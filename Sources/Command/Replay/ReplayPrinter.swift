@@ -33,6 +33,8 @@ struct ReplayPrinter: Sendable {
     case .found(let count):
       StandardError.line(
         "\(TerminalText.count(count, "record")) \(count == 1 ? "was" : "were") written and not noted when it was interrupted")
+    case .markersUnknown(let reason):
+      StandardError.line("which requests were applied before is not known: \(TerminalText.visible(reason))")
     }
   }
 
@@ -47,6 +49,8 @@ struct ReplayPrinter: Sendable {
     guard !isJSON else {
       var members = counts.json.members ?? []
       members.insert(contentsOf: [.init(key: "run", value: .string(plan.run)), .init(key: "state", value: .string(state))], at: 0)
+      if plan.isForecast { members.append(.init(key: "mayHaveEffect", value: .integer(counts.mayHaveEffect))) }
+      members.append(.init(key: "asNew", value: .bool(plan.isNew)))
       members.append(.init(key: "dryRun", value: .bool(isDryRun)))
       return StandardOutput.json(JSONValue.object(members).text)
     }
@@ -62,8 +66,34 @@ struct ReplayPrinter: Sendable {
         "have an origin that does not count, or a time more than five minutes ahead: the workers would reject them"
       ),
     ] where count > 0 { StandardOutput.line("  \(count) \(why)") }
+    if plan.isForecast, counts.written > 0 { forecast(counts, isNew: plan.isNew) }
     if counts.written == 0, state == "complete", plan.progress.total > 0 {
       StandardError.line("nothing was found: see the range and the conditions")
+    }
+  }
+
+  /// What becomes of the requests, as far as that can be known: the workers find out the rest.
+  private func forecast(_ counts: ReplayCounts, isNew: Bool) {
+    for (count, why) in [
+      (counts.applied, "were applied before: nothing happens with them"), (counts.expired, "have expired: they are not shown"),
+      (counts.rejected, "break a rule: they are rejected again"),
+    ] where count > 0 { StandardOutput.line("  of these \(count) \(why)") }
+    let possible = counts.mayHaveEffect
+    if possible == 0 {
+      StandardOutput.line("  so none of them has an effect")
+    } else if isNew {
+      StandardOutput.line("  so at most \(possible) are delivered again, under new ids")
+    } else {
+      StandardOutput.line(
+        "  so at most \(possible) have an effect: of what the workers judge again, a device gets only what it has not had")
+    }
+    if counts.unknown > 0 {
+      StandardError.line(
+        "of \(TerminalText.count(counts.unknown, "request")) it is not known whether the workers have applied them; --redis, where it is not given, says it"
+      )
+    }
+    if !isNew, counts.applied > 0 {
+      StandardError.line("what was applied is delivered again with --as-new, which publishes it as requests of their own, with new ids")
     }
   }
 }

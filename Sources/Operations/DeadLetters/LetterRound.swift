@@ -43,12 +43,7 @@ final class LetterRound {
 
   /// Writes a letter's request; its state follows when Kafka has it.
   func redrive(_ request: RequestToRedrive, _ result: LetterResult) async throws(KafkaError) {
-    for header in request.record.headers {
-      header.name.withUnsafeBufferPointer { name in
-        guard let name = name.baseAddress else { return }
-        withOptionalBytes(header.value) { republisher.headers.append(name, $0) }
-      }
-    }
+    republisher.begin(request.record)
     if let origin = request.origin { republisher.end(from: origin, why: .redrive) }
     last += 1
     pending[last] = result

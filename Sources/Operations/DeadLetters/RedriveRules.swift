@@ -105,7 +105,6 @@ struct RedriveRules: Sendable {
       if before.hasOrigin, !after.hasOrigin { throw .keepsOrigin }
     }
     let source = letter.letter.source
-    if edits.isNew { record.headers.removeAll { RequestHeader.named($0.key) == .origin } }
     let position = edits.isNew ? SourcePosition(partition: 0, offset: 0, timestamp: now) : source.position
     var request = RequestToRedrive(record: record, id: after.id, isExpired: false)
     let refusal: RedriveRefusal? = record.withRequest(topic: rules.topics.requests, position, cluster: rules.cluster) { record in

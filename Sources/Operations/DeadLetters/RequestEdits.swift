@@ -38,11 +38,17 @@ public struct RequestEdits: Sendable, Equatable {
     (assigned, self.removed, self.isNew) = (set, removed, isNew)
   }
 
+  /// A request of its own, with another apns-id.
+  init(asNew id: NotificationID) {
+    (assigned, removed, isNew) = ([(Name(RequestHeader.id.name.description), id.description)], [], true)
+  }
+
   /// Whether nothing changes but where it lies.
   public var isEmpty: Bool { assigned.isEmpty && removed.isEmpty && !isNew }
 
-  /// Makes the changes; of a header that stands several times one is left.
+  /// Makes the changes; of a header that stands several times one is left. What becomes a request of its own loses its origin.
   func apply(to record: inout StoredRecord) {
+    if isNew { record.headers.removeAll { RequestHeader.named($0.key) == .origin } }
     for name in removed { record.headers.removeAll { Self.areSame($0.key, name) } }
     for (name, value) in assigned {
       let place = record.headers.firstIndex { Self.areSame($0.key, name) }

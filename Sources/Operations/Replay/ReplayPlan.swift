@@ -19,20 +19,26 @@ public struct ReplayPlan: Sendable {
   public let published: TimeRange
   /// Only requests are meant that have not come to their end, and they come as new work.
   public let isOfUnfinished: Bool
+  /// They come as requests of their own, with other ids and without their first place.
+  public let isNew: Bool
   /// How far each partition is.
   public var partitions: [ReplayedPartition]
 
   /// A replay that begins.
   public init(
     run: String, cluster: String, brokers: String, topic: String, destination: String, filter: ReplayFilter, published: TimeRange,
-    isOfUnfinished: Bool = false, partitions: [ReplayedPartition]
+    isOfUnfinished: Bool = false, isNew: Bool = false, partitions: [ReplayedPartition]
   ) {
     (self.run, self.cluster, self.brokers, self.topic, self.destination) = (run, cluster, brokers, topic, destination)
+    self.isNew = isNew
     (self.filter, self.published, self.isOfUnfinished, self.partitions) = (filter, published, isOfUnfinished, partitions)
   }
 
   /// Whether it goes back into the pipeline.
   public var isOfRequests: Bool { topic == destination }
+
+  /// Whether it is told what becomes of the requests. Of those that have not come to their end each is new work, and of events nothing becomes.
+  public var isForecast: Bool { isOfRequests && !isOfUnfinished }
 
   /// Whether all of it is done.
   public var isComplete: Bool { partitions.allSatisfy(\.isComplete) }
@@ -55,14 +61,15 @@ public struct ReplayPlanError: Error, CustomStringConvertible, Sendable, Equatab
 }
 
 extension ReplayPlan {
-  private static let layout: Int64 = 1
+  /// The second has requests that come as new: a program that only knows the first must not go on with them as a replay.
+  private static let (layout, layoutOfNew): (Int64, Int64) = (1, 2)
   /// No offset, number or time is greater; so many of them can be added up.
   static let highest: Int64 = 1 << 48
 
   /// The text of the file.
   public var json: JSONValue {
     var members: [JSONValue.Member] = [
-      .init(key: "carillonReplay", value: .integer(Self.layout)), .init(key: "run", value: .string(run)),
+      .init(key: "carillonReplay", value: .integer(isNew ? Self.layoutOfNew : Self.layout)), .init(key: "run", value: .string(run)),
       .init(key: "cluster", value: .string(cluster)), .init(key: "brokers", value: .string(brokers)),
       .init(key: "topic", value: .string(topic)), .init(key: "destination", value: .string(destination)),
       .init(key: "filter", value: filter.json), .init(key: "onlyUnfinished", value: .bool(isOfUnfinished)),
@@ -87,7 +94,9 @@ extension ReplayPlan {
     guard let json = try? JSONValue(parsing: String(decoding: bytes, as: UTF8.self)), let layout = json["carillonReplay"] else {
       throw ReplayPlanError(description: "it is no file of a replay")
     }
-    guard layout.integerValue == Self.layout else { throw ReplayPlanError(description: "another version of this program has written it") }
+    guard layout.integerValue == Self.layout || layout.integerValue == Self.layoutOfNew else {
+      throw ReplayPlanError(description: "another version of this program has written it")
+    }
     func text(_ key: String) throws(ReplayPlanError) -> String {
       guard let text = json[key]?.stringValue else { throw ReplayPlanError(description: "'\(key)' is missing or no text") }
       return text
@@ -113,6 +122,7 @@ extension ReplayPlan {
       throw ReplayPlanError(description: "'onlyUnfinished' is missing, or neither true nor false")
     }
     self.isOfUnfinished = isOfUnfinished
+    isNew = layout.integerValue == Self.layoutOfNew
     published = TimeRange(from: try time("from"), to: try time("to"))
     partitions = []
     guard let elements = json["partitions"]?.elements else { throw ReplayPlanError(description: "'partitions' is missing or no list") }
@@ -161,6 +171,7 @@ extension ReplayCounts {
     [
       "read": .integer(read), "written": .integer(written), "bytes": .integer(bytes), "passedOver": .integer(passedOver),
       "ofReplays": .integer(ofReplays), "fromElsewhere": .integer(fromElsewhere), "tooLarge": .integer(tooLarge),
+      "applied": .integer(applied), "expired": .integer(expired), "rejected": .integer(rejected), "unknown": .integer(unknown),
     ]
   }
 
@@ -171,6 +182,9 @@ extension ReplayCounts {
     else { return nil }
     (self.written, self.bytes, self.passedOver) = (written, bytes, passedOver)
     (self.ofReplays, self.fromElsewhere, self.tooLarge) = (ofReplays, fromElsewhere, tooLarge)
+    // A file of an earlier version does not have them.
+    (applied, expired, rejected) = (count("applied") ?? 0, count("expired") ?? 0, count("rejected") ?? 0)
+    unknown = count("unknown") ?? written
   }
 }
 

@@ -82,17 +82,17 @@ public struct ReplayedPartition: Sendable {
   /// After an interruption a record was found that had been written and not saved.
   ///
   /// - Parameter bytes: of its key and its value.
-  mutating func found(_ offset: Int64, at place: Int64, bytes: Int) {
+  mutating func found(_ offset: Int64, at place: Int64, bytes: Int, _ effect: ReplayEffect = .unknown) {
     position = max(position, min(offset + 1, offsets.upperBound))
     written = max(written, place + 1)
-    counts.add(.written(bytes: bytes))
+    counts.add(.written(bytes: bytes, effect))
   }
 }
 
 /// What becomes of a record that is read.
 enum ReplayFate: Sendable {
   /// It is written again.
-  case written(bytes: Int)
+  case written(bytes: Int, ReplayEffect = .unknown)
   /// It is not meant.
   case passedOver
   /// Another replay has written it.
@@ -121,6 +121,18 @@ public struct ReplayCounts: Sendable, Hashable {
   /// Larger than Kafka takes, with the headers of a replay.
   public var tooLarge: Int64 = 0
 
+  /// Of the written ones: applied before, by what the workers had applied when the replay began. Nothing happens with them.
+  public var applied: Int64 = 0
+  /// Of the written ones: their end has passed, so they are not shown.
+  public var expired: Int64 = 0
+  /// Of the written ones: they break a rule, and are rejected again.
+  public var rejected: Int64 = 0
+  /// Of the written ones: nobody knows whether they were applied before.
+  public var unknown: Int64 = 0
+
+  /// Those that have an effect at most: what is a repeat for its devices is found out by the workers alone.
+  public var mayHaveEffect: Int64 { written - applied - expired - rejected }
+
   /// Nothing was read.
   public init() {}
 
@@ -129,9 +141,16 @@ public struct ReplayCounts: Sendable, Hashable {
 
   mutating func add(_ fate: ReplayFate) {
     switch fate {
-    case .written(let count):
+    case .written(let count, let effect):
       written += 1
       bytes += Int64(count)
+      switch effect {
+      case .applied: applied += 1
+      case .expired: expired += 1
+      case .rejected: rejected += 1
+      case .unknown: unknown += 1
+      case .possible: break
+      }
     case .passedOver: passedOver += 1
     case .ofReplay: ofReplays += 1
     case .fromElsewhere: fromElsewhere += 1
@@ -147,6 +166,10 @@ public struct ReplayCounts: Sendable, Hashable {
     sum.ofReplays += other.ofReplays
     sum.fromElsewhere += other.fromElsewhere
     sum.tooLarge += other.tooLarge
+    sum.applied += other.applied
+    sum.expired += other.expired
+    sum.rejected += other.rejected
+    sum.unknown += other.unknown
     return sum
   }
 }

@@ -36,6 +36,7 @@ final class ReplayRun: ReadingPace {
   private var places: [Int32: Int] = [:]
   /// The records that are meant; nil: all.
   private let only: Set<RecordPlace>?
+  private let forecast: ReplayForecast
   private var rate: ReplayRate
   /// Bytes of headers that were written since the last time that nothing was on its way.
   private var headerBytes = 0
@@ -50,10 +51,11 @@ final class ReplayRun: ReadingPace {
   private static let (maximumRecords, maximumBytes) = (100_000, 32 << 20)
 
   init(
-    on loop: EventLoop, _ plan: ReplayPlan, _ settings: ReplaySettings, _ rules: RequestRules, only: Set<RecordPlace>?,
+    on loop: EventLoop, _ plan: ReplayPlan, _ settings: ReplaySettings, _ forecast: ReplayForecast, only: Set<RecordPlace>?,
     _ republisher: Republisher?
   ) {
-    (self.loop, self.plan, self.rules, self.only, self.republisher) = (loop, plan, rules, only, republisher)
+    (self.loop, self.plan, self.forecast, self.only, self.republisher) = (loop, plan, forecast, only, republisher)
+    rules = forecast.rules
     rate = ReplayRate(records: settings.recordsPerSecond, bytes: settings.bytesPerSecond)
     for (place, partition) in plan.partitions.enumerated() { places[partition.partition] = place }
     republisher?.onWritten = { [unowned self] in written($0) }
@@ -76,12 +78,20 @@ final class ReplayRun: ReadingPace {
     // What was fetched already is read again when it goes on.
     guard !isStopping, let place = places[record.partition] else { return }
     let headers = Headers(record)
-    let (fate, source) = fate(of: record, headers)
+    let (fate, again) = fate(of: record, headers)
     plan.partitions[place].read(record.offset, fate, isAwaited: fate.isWritten && republisher != nil)
-    guard case .written(let bytes) = fate, let source, republisher != nil else { return }
+    guard case .written(let bytes, _) = fate, let again, republisher != nil else { return }
     rate.wrote(bytes: bytes + headers.bytes)
     headerBytes += headers.bytes
-    write(record, source)
+    write(record, again)
+  }
+
+  /// How a record comes again.
+  private enum Again {
+    /// As it is, from where it was first.
+    case same(SourceCoordinates)
+    /// As a request of its own.
+    case new(StoredRecord)
   }
 
   /// What a record's headers say of it.
@@ -99,23 +109,31 @@ final class ReplayRun: ReadingPace {
     }
   }
 
-  private func fate(of record: RecordView, _ headers: Headers) -> (ReplayFate, SourceCoordinates?) {
+  private func fate(of record: RecordView, _ headers: Headers) -> (ReplayFate, Again?) {
     if let only, !only.contains(RecordPlace(partition: record.partition, offset: record.offset)) { return (.passedOver, nil) }
     if ReplayHeader.isThere(record) { return (.ofReplay, nil) }
     guard plan.published.contains(record.timestamp), !plan.isOfRequests || plan.filter.matches(record, rules) else {
       return (.passedOver, nil)
     }
+    let bytes = (record.key?.count ?? 0) + (record.value?.count ?? 0)
+    if plan.isNew {
+      let new = StoredRecord(record, asNewIn: plan.run)
+      return (.written(bytes: bytes, forecast.effect(ofNew: new, partition: record.partition, now: WallClock.milliseconds())), .new(new))
+    }
     // Two are a fault for which the workers have rejected it.
     guard headers.origins < 2 || !plan.isOfRequests, let source = source(of: record) else { return (.fromElsewhere, nil) }
-    return (.written(bytes: (record.key?.count ?? 0) + (record.value?.count ?? 0)), source)
+    let effect =
+      plan.isForecast ? forecast.effect(of: record, from: source, now: WallClock.milliseconds()) : .possible
+    return (.written(bytes: bytes, effect), .same(source))
   }
 
-  private func write(_ record: RecordView, _ source: SourceCoordinates) {
+  private func write(_ record: RecordView, _ again: Again) {
     guard let republisher else { return }
-    if plan.isOfRequests {
+    switch again {
+    case .new(let new): republisher.begin(new)
+    case .same(let source) where plan.isOfRequests:
       republisher.begin(record, from: source, why: plan.isOfUnfinished ? .redrive : .replay, isUnfinished: plan.isOfUnfinished)
-    } else {
-      republisher.headers.copy(from: record)
+    case .same: republisher.headers.copy(from: record)
     }
     republisher.headers.append(ReplayHeader.name, text: "\(plan.run)/\(record.offset)")
     let isTaken = republisher.write(key: record.key, value: record.value, to: record.partition, opaque: UInt64(record.partition))

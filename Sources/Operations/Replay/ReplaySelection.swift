@@ -16,6 +16,8 @@ public struct ReplaySelection: Sendable {
   public var filter = ReplayFilter()
   /// Only those that have not come to their end.
   public var isOfUnfinished = false
+  /// They come as requests of their own.
+  public var isNew = false
 
   /// All of a topic.
   public init(topic: String, destination: String) { (self.topic, self.destination) = (topic, destination) }
@@ -71,7 +73,7 @@ extension ReplayPlan {
     }
     self.init(
       run: run, cluster: cluster, brokers: brokers, topic: selection.topic, destination: selection.destination, filter: selection.filter,
-      published: selection.published, isOfUnfinished: selection.isOfUnfinished, partitions: partitions)
+      published: selection.published, isOfUnfinished: selection.isOfUnfinished, isNew: selection.isNew, partitions: partitions)
   }
 
   private static func ends(of topic: String, needed: Int, _ admin: Admin) async throws -> [TopicPartition: Range<Int64>] {

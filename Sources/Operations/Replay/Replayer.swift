@@ -2,6 +2,7 @@ public import EventLoop
 public import Kafka
 import Notifications
 public import Store
+import Worker
 
 /// What a replay tells while it goes on.
 public enum ReplayNews: Sendable {
@@ -17,6 +18,8 @@ public enum ReplayNews: Sendable {
   case untold(Int)
   /// Records that an earlier process had written and not saved were found: so many.
   case found(Int64)
+  /// Redis has not said how far the workers are, for this reason: so nobody knows which requests were applied.
+  case markersUnknown(String)
 }
 
 /// How a replay ended.
@@ -58,7 +61,8 @@ public actor Replayer {
   /// Makes one for a cluster.
   ///
   /// - Parameters:
-  ///   - store: where the mailboxes are, for a replay of requests that have not come to their end.
+  ///   - store: where the mailboxes are, for a replay of requests that have not come to their end; for another one it says which requests were
+  ///     applied, where it is given.
   ///   - save: keeps the progress, durably; it may block shortly.
   ///   - onNews: told how it goes on.
   public init(
@@ -97,6 +101,7 @@ public actor Replayer {
       }
       if isStopped { return .stopped(plan) }
     }
+    let forecast = ReplayForecast(rules: rules, markers: plan.isForecast && !plan.isNew ? await markers(of: plan) : nil)
     let only = plan.isOfUnfinished ? try await Admin.with(kafka) { try await unfinished(plan, $0) } : nil
     if isStopped { return .stopped(plan) }
     let republisher =
@@ -105,7 +110,7 @@ public actor Replayer {
       : try Republisher(
         on: loop, kafka, cluster: plan.cluster, topic: plan.destination, batchBytes: settings.limits.batchBytes(of: plan.destination),
         maximumBytes: 1 << 30)
-    let run = ReplayRun(on: loop, plan, settings, rules, only: only, republisher)
+    let run = ReplayRun(on: loop, plan, settings, forecast, only: only, republisher)
     self.run = run
     if isStopped { run.stop() }
     let timer = Timer(on: loop)
@@ -173,6 +178,31 @@ public actor Replayer {
     }
     await lag?.close()
     await admin.close()
+  }
+
+  // MARK: What was applied
+
+  /// The offset below which all of a partition is applied, as every bucket in Redis says; nil where that is not known. A replay needs no Redis,
+  /// so nothing that Redis says ends it.
+  private func markers(of plan: ReplayPlan) async -> [Int32: Int64]? {
+    guard let store else { return nil }
+    let shards = Shards(on: loop, store, clientName: "carillon-replay")
+    shards.start()
+    defer { shards.close() }
+    do {
+      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
+      let identity = ClusterIdentity(kafka: plan.brokers, topicPrefix: rules.topics.prefix, buckets: store.buckets, name: nil)
+      guard try await identity.verify(shards) != .nobodys else {
+        onNews(.markersUnknown("no cluster has used this Redis"))
+        return nil
+      }
+      let offsets = try await Markers(shards).appliedOffsets(of: plan.partitions.map(\.partition))
+      if offsets == nil { onNews(.markersUnknown("Redis has lost what it had")) }
+      return offsets
+    } catch {
+      onNews(.markersUnknown("\(error)"))
+      return nil
+    }
   }
 
   // MARK: What has not come to its end
@@ -269,7 +299,9 @@ public actor Replayer {
         let place = plan.partitions.firstIndex(where: { $0.partition == record.partition }), offset >= plan.partitions[place].done,
         plan.partitions[place].offsets.contains(offset)
       else { return }
-      plan.partitions[place].found(offset, at: record.offset, bytes: (record.key?.count ?? 0) + (record.value?.count ?? 0))
+      plan.partitions[place].found(
+        offset, at: record.offset, bytes: (record.key?.count ?? 0) + (record.value?.count ?? 0),
+        plan.isForecast && !plan.isNew ? .unknown : .possible)
       count += 1
     }
   }

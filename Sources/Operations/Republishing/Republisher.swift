@@ -80,6 +80,16 @@ final class Republisher {
     end(from: source, why: purpose, isUnfinished: isUnfinished)
   }
 
+  /// Starts the next record's headers with those of a record that was copied, as they are.
+  func begin(_ record: StoredRecord) {
+    for header in record.headers {
+      header.name.withUnsafeBufferPointer { name in
+        guard let name = name.baseAddress else { return }
+        withOptionalBytes(header.value) { headers.append(name, $0) }
+      }
+    }
+  }
+
   /// Ends the next record's headers, which were filled before without an origin, with one.
   ///
   /// - Parameter source: where it was first: in the partition that the record is written to, or the workers reject it.

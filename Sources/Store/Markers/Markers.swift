@@ -100,6 +100,19 @@ public final class Markers {
   /// How far the registry in Redis has come in partitions of `devices`; nil when Redis does not answer, or has lost buckets.
   public func registryOffsets(of partitions: [Int32]) async -> [Int32: Int64]? {
     guard let buckets = await read(partitions.map { .devices($0) }) else { return nil }
+    return Self.lowest(partitions, buckets)
+  }
+
+  /// Below which offset all of each partition of requests is applied, as all buckets say; nil where Redis has lost buckets.
+  public func appliedOffsets(of partitions: [Int32]) async throws(StoreError) -> [Int32: Int64]? {
+    guard let buckets = await read(partitions.map { .requests($0) }) else {
+      throw failure ?? StoreError(.unavailable, "Redis does not answer")
+    }
+    return Self.lowest(partitions, buckets)
+  }
+
+  /// The lowest offset of each partition; nil where a bucket is lost.
+  private static func lowest(_ partitions: [Int32], _ buckets: [BucketMarkers]) -> [Int32: Int64]? {
     var lowest: [Int32: Int64] = [:]
     for bucket in buckets {
       guard let bucket else { return nil }
