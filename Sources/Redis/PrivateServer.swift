@@ -146,6 +146,9 @@ public actor PrivateServer {
     folder.remove()
   }
 
+  /// Half of the machine's memory, in bytes.
+  private static var maximumMemory: Int { max(64 << 20, sysconf(Int32(_SC_PHYS_PAGES)) / 2 * sysconf(Int32(_SC_PAGESIZE))) }
+
   private func spawn(_ run: Run) throws(EventLoopError) -> ChildProcess {
     var arguments = ["--daemonize", "no", "--dir", folder.path]
     switch address.endpoint {
@@ -154,6 +157,7 @@ public actor PrivateServer {
     }
     // The older name of hash-max-listpack-value is understood by every version.
     arguments += ["--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--hash-max-ziplist-value", "1024"]
+    arguments += ["--maxmemory", "\(Self.maximumMemory)"]
     arguments += settings
     if let password = address.password { arguments.insert(try privateConfiguration("requirepass \(password)\n"), at: 0) }
     let environment = ["PATH=/usr/local/bin:/usr/bin:/bin"]

@@ -164,6 +164,12 @@ extension RedisServerReport {
       find(.error, "maxmemory-policy is \(policy): Redis would throw notifications away; set it to noeviction")
     }
     if maximumMemoryPolicy == nil { find(.note, "maxmemory-policy is not told; make sure that it is noeviction") }
+    if maximumMemory == 0 {
+      find(
+        .warning,
+        "there is no maxmemory: it may take memory until the system kills it; set maxmemory well below what the machine has, so that it refuses writes in time, and loses nothing"
+      )
+    }
     let packed = settings["hash-max-listpack-value"] ?? settings["hash-max-ziplist-value"]
     if let packed, let size = Int(packed), size < 1024 {
       find(.warning, "hash-max-listpack-value is \(size): set it to 1024, or devices take twice the memory")

@@ -54,6 +54,17 @@ import Testing
     }
   }
 
+  @Test func `a server without a bound for its memory is warned of`() async throws {
+    try await withRedis(settings: ["--maxmemory", "0"]) { server in
+      try await withClient(RedisConfiguration(server.address).patient) { client in
+        try await client.open()
+        let report = try await client.check()
+        #expect(report.isAcceptable && report.findings.map(\.severity) == [.warning])
+        #expect(report.findings.first?.text.contains("there is no maxmemory") == true)
+      }
+    }
+  }
+
   @Test func aReplicaIsWaitedFor() async throws {
     try await withRedis(settings: ["--replicaof", "127.0.0.1", "1"]) { server in
       try await withClient(RedisConfiguration(server.address).patient) { client in
