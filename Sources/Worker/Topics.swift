@@ -63,7 +63,9 @@ public struct Topics: Sendable, Hashable {
   public func differences(of topic: String, settings: [String: String]) -> [String] {
     var differences = configuration(of: topic).sorted { $0.key < $1.key }.compactMap { name, wanted -> String? in
       guard let actual = settings[name], !Self.suffices(name, actual, for: wanted) else { return nil }
-      return "has \(name)=\(actual), not \(wanted)"
+      // What that means nobody sees from the name.
+      let meaning = name == "message.timestamp.type" ? ", so its producers' clocks decide which record is the newest" : ""
+      return "has \(name)=\(actual), not \(wanted)\(meaning)"
     }
     // What producers may publish is the operator's own choice.
     if topic != requests, let bytes = settings["max.message.bytes"].flatMap({ Int($0) }), bytes < Self.neededBatchBytes {

@@ -86,6 +86,48 @@ import Testing
     }
   }
 
+  @Test func `a stop of an application that nobody publishes for is warned of, and status shows what is stopped`() async throws {
+    try await CarillonCommand.with { carillon in
+      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let place = try JSONValue(parsing: try await up.firstLine())
+      let kafka = try #require(place["kafka"]?.stringValue)
+      func stop(_ words: String...) async throws -> CarillonCommand.Result {
+        let result = try await carillon.run(["applications", "stop"] + words + ["--kafka", kafka])
+        #expect(result.status == 0, "it said: \(result.errors)")
+        return result
+      }
+      for app in ["com.example.shop", "com.example.mail"] {
+        let published = try await carillon.run(["publish", "--kafka", kafka, "--target", "user:ada", "--body", "x", "--app", app])
+        #expect(published.status == 0, "it said: \(published.errors)")
+      }
+      let dry = try await stop("com.example.shpo", "--dry-run")
+      #expect(
+        dry.errors.contains("no request of com.example.shpo was seen in the last hour; did you mean 'com.example.shop'?"),
+        "it said: \(dry.errors)")
+      #expect(!dry.errors.contains("takes the stop back"))
+      let json = try JSONValue(parsing: try await stop("com.example.shpo", "--dry-run", "--json").output)
+      #expect(json["seen"] == false && json["requestsLookedAt"]?.integerValue == 2 && json["nearest"] == "com.example.shop")
+      let known = try await stop("com.example.shop", "--dry-run")
+      #expect(!known.errors.contains("no request"), "it said: \(known.errors)")
+      let wrong = try await stop("com.example.shpo", "--reason", "wrong prices", "--by", "ada")
+      #expect(wrong.output.contains("stopped since ") && wrong.errors.contains("'carillon applications start com.example.shpo'"))
+      // What was stopped before is known too, and nothing that only begins alike.
+      #expect(try await stop("com.example.shpp", "--dry-run").errors.contains("did you mean 'com.example.sh"))
+      #expect(try await !stop("com.example.bank", "--dry-run").errors.contains("did you mean"))
+
+      let flags = ["--kafka", kafka, "--redis", try #require(place["redis"]?.stringValue), "--sample", "0s"]
+      let status = try await carillon.run(["status"] + flags)
+      #expect(
+        status.output.contains("NOTE   com.example.shpo is stopped since ") && status.output.contains("by ada: wrong prices"),
+        "it said: \(status.output)")
+      #expect(status.output.contains("has the times of its producers (CreateTime)"), "it said: \(status.output)")
+      #expect(!status.output.contains("there is no maxmemory"), "it said: \(status.output)")
+      let told = try await carillon.run(["status", "--json"] + flags).lines.map { try JSONValue(parsing: $0) }
+      #expect(told.compactMap { $0["kafka"]?["stopped"]?[0]?["application"]?.stringValue } == ["com.example.shpo"])
+      try await up.stop()
+    }
+  }
+
   /// Publishes a request, and gives what became of it.
   private static func published(_ publish: [String], _ carillon: CarillonCommand, _ kafka: String) async throws -> JSONValue {
     let id = try #require(try await carillon.run(publish).lines.first)

@@ -83,6 +83,22 @@ import Worker
     #expect(report.notes == [.settingsUnknown("not allowed")])
   }
 
+  @Test func `stopped applications and a broker that keeps its producers' times are noted`() throws {
+    let stop = ApplicationStop(from: 5, by: "ada", reason: "wrong prices")
+    let value = try #require(ApplicationStops().value(.stop(by: "ada", reason: "wrong prices"), forgettingBefore: 0))
+    let stops = try value.withUnsafeBytes { try ApplicationStops($0, timestamp: 5) }
+    func entry(_ number: Int) -> ApplicationLedger.Entry { .init(application: "a.\(number)", stops: stops) }
+    let some = report { kafka, _ in
+      kafka.stopped = .found([entry(1)])
+      kafka.cluster.id = "mockCluster1"
+    }
+    // The Redis is of another Kafka now, which is not the point.
+    #expect(some.notes == [.producersTime("t.requests"), .stopped("a.1", stop)])
+    let many = report { kafka, _ in kafka.stopped = .found((0..<25).map(entry)) }
+    #expect(many.problems.isEmpty && many.notes.count == 21 && many.notes.last == .moreStopped(5))
+    #expect(report { kafka, _ in kafka.stopped = .unknown("slow") }.notes == [.stoppedUnknown("slow")])
+  }
+
   @Test func `partitions with fewer copies in step than the topic asks for cannot be written`() {
     let report = report { kafka, _ in
       kafka.cluster.topics[Self.topics.events]?.partitions[2].inSync = 1

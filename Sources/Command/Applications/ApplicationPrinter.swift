@@ -1,6 +1,7 @@
 import JSON
 import Notifications
 import Operations
+import Worker
 
 /// The stops of applications for a person or for a program.
 struct ApplicationPrinter {
@@ -29,18 +30,43 @@ struct ApplicationPrinter {
     return "was stopped from \(Timestamp.text(stop.from)) by \(by) to \(Timestamp.text(to))\(ended) (\(duration(to - stop.from)))\(reason)"
   }
 
+  // MARK: An application that nobody publishes for
+
+  /// What is to be said where no request of an application was seen.
+  func warning(_ application: Name, _ sighting: ApplicationSighting, isDryRun: Bool) -> [String] {
+    let place = sighting.since == nil ? "among the newest \(TerminalText.count(sighting.requests, "request"))" : "in the last hour"
+    var lines = ["no request of \(application) was seen \(place)" + Suggestion.question(nearest(application, sighting))]
+    if !isDryRun { lines.append("if the name is wrong, 'carillon applications start \(application)' takes the stop back") }
+    return lines
+  }
+
+  /// Another application whose name looks like a misspelling of the same; nil where the application was seen, or there is none.
+  private func nearest(_ application: Name, _ sighting: ApplicationSighting) -> String? {
+    sighting.isSeen
+      ? nil : Suggestion.nearest(to: application.text, in: sighting.others.map(\.text), atMost: Self.misspeltLetters)
+  }
+
+  /// Names of one team's applications begin alike, so few letters tell them apart.
+  private static let misspeltLetters = 2
+
   private func duration(_ milliseconds: Int64) -> String { TerminalText.duration(max(0, milliseconds)) }
 
   /// An application with its stops, or with the one that goes on.
-  func json(_ application: Name, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false)
-    -> JSONValue
-  {
+  func json(
+    _ application: Name, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false,
+    _ sighting: ApplicationSighting? = nil
+  ) -> JSONValue {
     var members: [JSONValue.Member] = [
       .init(key: "application", value: .string(application.text)),
       .init(key: "state", value: .string(stops.open == nil ? "started" : "stopped")),
     ]
     if let changed { members.append(.init(key: "changed", value: .bool(changed))) }
     if contested { members.append(.init(key: "contested", value: .bool(true))) }
+    if let sighting {
+      members.append(.init(key: "seen", value: .bool(sighting.isSeen)))
+      members.append(.init(key: "requestsLookedAt", value: .integer(Int64(sighting.requests))))
+      if let nearest = nearest(application, sighting) { members.append(.init(key: "nearest", value: .string(nearest))) }
+    }
     let shown = showsAll ? stops.stops : stops.open.map { [$0] } ?? []
     members.append(.init(key: "stops", value: .array(shown.map(json))))
     return .object(members)

@@ -19,7 +19,7 @@ enum ApplicationsCommands {
   static let stop = Command(
     "applications stop", "stops an application: nothing of it is shown until it is started again",
     discussion:
-      "From this moment until 'carillon applications start', by the timestamps of Kafka's records, each request of the application ends as filtered, with the reason ApplicationStopped, and so does what waits for its devices in their mailboxes. Removals go on. Workers hear of it at once, mostly within milliseconds; what was sent to a device before stays there. A stopped application stays stopped as it was, which is no error. With --json the answer is an object. The exit code is 1 when somebody else has started it at the same time.",
+      "From this moment until 'carillon applications start', by the timestamps of Kafka's records, each request of the application ends as filtered, with the reason ApplicationStopped, and so does what waits for its devices in their mailboxes. Removals go on. Workers hear of it at once, mostly within milliseconds; what was sent to a device before stays there. A stopped application stays stopped as it was, which is no error. Then, or in the dry run, it looks for requests of the application in the last hour, for five seconds at most, and warns where it sees none: most likely the name is misspelt. With --json the answer is an object. The exit code is 1 when somebody else has started it at the same time.",
     arguments: [application],
     groups: [SettingGroup("Stop", [reason, by, isDryRun]), AnswerSettings.group, ClusterSettings.kafkaGroup],
     examples: [
@@ -71,21 +71,39 @@ enum ApplicationsCommands {
     let application = try name(values)
     let now = WallClock.milliseconds()
     let isDryRun = values[isDryRun]
-    let outcome = try await withLedger(values) {
-      try await $0.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
+    let (outcome, sighting) = try await withLedger(values) { ledger -> (ApplicationLedger.Outcome, ApplicationSighting?) in
+      let outcome = try await ledger.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
+      // Behind the stop, which is in a hurry.
+      guard change.isStop, outcome.isChanged else { return (outcome, nil) }
+      return (outcome, await look(for: application, ledger, now: now))
     }
     let printer = ApplicationPrinter(now: max(now, outcome.stops.open?.from ?? now))
     if values[AnswerSettings.json] {
       StandardOutput.json(
-        printer.json(application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested).text)
+        printer.json(
+          application, outcome.stops, changed: outcome.isChanged && !isDryRun, contested: outcome.isContested, sighting
+        ).text)
     } else if isDryRun, outcome.isChanged {
       StandardOutput.line("\(application)  would be \(change.isStop ? "stopped" : "started again"); nothing was written")
     } else {
       StandardOutput.line(printer.line(application, outcome.stops))
     }
     if !outcome.isChanged { StandardError.line("nothing was changed: it is \(change.isStop ? "stopped already" : "not stopped")") }
+    if let sighting, !sighting.isSeen {
+      for line in printer.warning(application, sighting, isDryRun: isDryRun) { StandardError.line(line) }
+    }
     if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is how it stands now") }
     return isDryRun || (outcome.stops.open != nil) == change.isStop ? .done : .answerIsNo
+  }
+
+  /// Whether requests of an application came lately; nil where that cannot be found out, which keeps nobody from stopping it.
+  private static func look(for application: Name, _ ledger: ApplicationLedger, now: Int64) async -> ApplicationSighting? {
+    do {
+      return try await ledger.lookForRequests(of: application, now: now)
+    } catch {
+      StandardError.line("whether requests of \(application) come is not known: \(error)")
+      return nil
+    }
   }
 
   private static func name(_ values: SettingValues) throws(UsageError) -> Name {

@@ -79,7 +79,7 @@ private struct OutcomePrinter {
       json(id, timeline.json(outcome).members ?? [])
     } else {
       line(
-        id, outcome.device, TerminalText.padded(outcome.state.rawValue, 12) + (outcome.sincePublication.map(TimelinePrinter.duration) ?? "")
+        id, outcome.device, TerminalText.padded(outcome.state.rawValue, 12) + (outcome.sincePublication.map(TerminalText.duration) ?? "")
       )
     }
     StandardOutput.flush()

@@ -1,3 +1,4 @@
+import Notifications
 import Operations
 import Store
 import Worker
@@ -51,6 +52,15 @@ enum StatusWords {
 
   static func note(_ note: StatusNote) -> String {
     switch note {
+    case .stopped(let application, let stop):
+      let reason = stop.reason.map { ": \(TerminalText.visible($0))" } ?? ""
+      return
+        "\(TerminalText.visible(application)) is stopped since \(Timestamp.text(stop.from)) by \(TerminalText.visible(stop.by))\(reason); 'carillon applications start \(TerminalText.visible(application))' starts it again"
+    case .moreStopped(let count): return "\(count) more applications are stopped: 'carillon applications list' lists them"
+    case .stoppedUnknown(let reason): return "which applications are stopped is not known: \(TerminalText.visible(reason))"
+    case .producersTime(let topic):
+      return
+        "\(topic) has the times of its producers (CreateTime), whose clocks decide which request is the newest: the embedded broker cannot give its own"
     case .versions(let versions):
       return "workers of different versions run: \(versions.map(TerminalText.visible).joined(separator: ", "))"
     case .settingDiffers(let difference):

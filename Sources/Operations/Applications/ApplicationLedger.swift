@@ -27,8 +27,10 @@ public actor ApplicationLedger {
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-  private let kafka: KafkaConfiguration
-  private let topic: String
+  let kafka: KafkaConfiguration
+  let topics: Topics
+  private var topic: String { topics.applications }
+  private let silenceMilliseconds: Int
   private let onProgress: @Sendable (ReadingProgress) -> Void
   private let onRefused: @Sendable (SourceCoordinates, String) -> Void
 
@@ -73,15 +75,15 @@ public actor ApplicationLedger {
   /// A ledger of a cluster.
   ///
   /// - Parameters:
+  ///   - silenceMilliseconds: how long Kafka may give nothing, though there is more, before reading fails.
   ///   - onProgress: told while much is read.
   ///   - onRefused: told of what counts for nothing: where it lies, and why.
   public init(
-    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, onProgress: @escaping @Sendable (ReadingProgress) -> Void,
-    onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
+    on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, silenceMilliseconds: Int = 60_000,
+    onProgress: @escaping @Sendable (ReadingProgress) -> Void, onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
   ) {
-    (self.loop, self.kafka) = (loop, kafka)
-    topic = topics.applications
-    (self.onProgress, self.onRefused) = (onProgress, onRefused)
+    (self.loop, self.kafka, self.topics) = (loop, kafka, topics)
+    (self.silenceMilliseconds, self.onProgress, self.onRefused) = (silenceMilliseconds, onProgress, onRefused)
   }
 
   // MARK: Reading
@@ -94,7 +96,7 @@ public actor ApplicationLedger {
 
   private func readAll() async throws -> Applications {
     let applications = Applications()
-    let reader = TopicReader(on: loop, kafka)
+    let reader = TopicReader(on: loop, kafka, silenceMilliseconds: silenceMilliseconds)
     reader.onProgress = onProgress
     let topic = topic
     let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { $0.partition.partition == 0 }

@@ -16,6 +16,9 @@ struct Backwards {
   /// Leaves partitions out that are of no interest from now on.
   mutating func leaveOut(_ isDone: (TopicPartition) -> Bool) { left.removeAll { isDone($0.partition) } }
 
+  /// Whether all was handed out.
+  var isEmpty: Bool { left.isEmpty }
+
   /// The next round; nil when all was handed out.
   mutating func next() -> [TopicStretch]? {
     guard !left.isEmpty else { return nil }

@@ -1,5 +1,6 @@
 public import EventLoop
 public import Kafka
+import Notifications
 public import Store
 public import Worker
 
@@ -22,6 +23,7 @@ public actor StatusReader {
   /// What a look has begun that takes longer than one may: the next waits for it, instead of asking the same again.
   private var lagLook: Task<Found<LagReport>, Never>?
   private var settingsLook: Task<Found<TopicSettings>, Never>?
+  private var stoppedLook: Task<Found<[ApplicationLedger.Entry]>, Never>?
 
   /// What the settings of the topics say, by topic.
   private struct TopicSettings {
@@ -68,6 +70,7 @@ public actor StatusReader {
     // Both end by themselves, soon after the deadline of their look.
     _ = await lagLook?.value
     _ = await settingsLook?.value
+    _ = await stoppedLook?.value
     shards?.close()
     shards = nil
     await lag.close()
@@ -88,7 +91,9 @@ public actor StatusReader {
     }
     async let lag = lag(by: end, moment)
     async let settings = settings(of: cluster, by: end, moment)
+    async let stopped = stopped(in: cluster, by: end)
     var state = KafkaState(cluster: cluster, lag: await lag)
+    state.stopped = await stopped
     switch await settings {
     case .found(let found): (state.differences, state.minimumInSync) = (found.differences, found.minimumInSync)
     case .unknown(let reason): state.settingsUnknown = reason
@@ -110,6 +115,26 @@ public actor StatusReader {
       var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 0)
       history.take(try await lag.sample(by: moment))
       return history.report.map { .found($0) } ?? .unknown("nothing was found")
+    } catch {
+      return .unknown("\(error)")
+    }
+  }
+
+  /// The applications that are stopped.
+  private func stopped(in cluster: ClusterDescription, by end: ContinuousClock.Instant) async -> Found<[ApplicationLedger.Entry]> {
+    guard cluster.topics[topics.applications] != nil else { return .found([]) }
+    let look = stoppedLook ?? Task { await stopped() }
+    stoppedLook = look
+    let found = await look.value(by: end)
+    if found != nil { stoppedLook = nil }
+    return found ?? Self.tooSlow()
+  }
+
+  private func stopped() async -> Found<[ApplicationLedger.Entry]> {
+    let ledger = ApplicationLedger(
+      on: loop, kafka, topics, silenceMilliseconds: Self.lookMilliseconds, onProgress: { _ in }, onRefused: { _, _ in })
+    do {
+      return .found(try await ledger.read().filter { $0.stops.open != nil })
     } catch {
       return .unknown("\(error)")
     }

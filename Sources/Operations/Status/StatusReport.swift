@@ -90,6 +90,13 @@ public struct StatusReport: Sendable {
       journal: kafka.cluster.topics[topics.journal]?.partitions.count)
     if let journal { problems.append(.lag(journal)) }
     if let reason = kafka.settingsUnknown { notes.append(.settingsUnknown(reason)) }
+    if kafka.cluster.isEmbedded { notes.append(.producersTime(topics.requests)) }
+    switch kafka.stopped {
+    case .found(let stopped):
+      notes += stopped.prefix(Self.maximumStopped).compactMap { entry in entry.stops.open.map { .stopped(entry.application, $0) } }
+      if stopped.count > Self.maximumStopped { notes.append(.moreStopped(stopped.count - Self.maximumStopped)) }
+    case .unknown(let reason): notes.append(.stoppedUnknown(reason))
+    }
     switch kafka.lag {
     case .found(let lag):
       // Without its lanes: those are judged here.
@@ -103,6 +110,9 @@ public struct StatusReport: Sendable {
     case .unknown(let reason): notes.append(.lagUnknown(reason))
     }
   }
+
+  /// Stopped applications that are named at most.
+  private static let maximumStopped = 20
 
   // MARK: Redis
 
@@ -284,6 +294,14 @@ public enum StatusNote: Sendable, Hashable {
   case redis(String)
   /// Devices and mailboxes could not be looked at.
   case populationUnknown(String)
+  /// An application is stopped.
+  case stopped(Name, ApplicationStop)
+  /// So many more are.
+  case moreStopped(Int)
+  /// Which applications are stopped is not known.
+  case stoppedUnknown(String)
+  /// The broker keeps the times that producers give to the records of a topic.
+  case producersTime(String)
   /// The settings of the topics are not known.
   case settingsUnknown(String)
   /// How far the group is behind is not known.

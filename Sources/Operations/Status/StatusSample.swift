@@ -39,6 +39,8 @@ public struct KafkaState: Sendable {
   public var minimumInSync: [String: Int] = [:]
   /// Why the settings are not known; nil where they are, and on an embedded broker, which has none.
   public var settingsUnknown: String?
+  /// The applications that are stopped, or why that is not known.
+  public var stopped: Found<[ApplicationLedger.Entry]> = .found([])
   /// The group, and how far it is behind.
   public var lag: Found<LagReport>
 

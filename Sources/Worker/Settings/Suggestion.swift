@@ -1,9 +1,11 @@
 /// Finds what somebody who mistyped a word most likely meant.
 public enum Suggestion {
   /// The word nearest to what was typed; nil when none is near enough to be worth saying.
-  public static func nearest(to typed: String, in words: [String]) -> String? {
+  ///
+  /// - Parameter maximum: letters that differ at most; nil: a third of them, and one.
+  public static func nearest(to typed: String, in words: [String], atMost maximum: Int? = nil) -> String? {
     guard (1...longestWord).contains(typed.utf8.count) else { return nil }
-    let allowed = max(1, typed.count / 3)
+    let allowed = maximum ?? max(1, typed.count / 3)
     let ranked = words.map { (word: $0, distance: distance(typed, $0)) }.filter { $0.distance <= allowed }
     if let best = ranked.min(by: { ($0.distance, $0.word) < ($1.distance, $1.word) }) { return best.word }
     // What was left off: `--coll` for `--collapse-id`, or `window` for `fanout.window`.
