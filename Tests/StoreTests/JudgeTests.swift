@@ -163,6 +163,29 @@ import Testing
     }
   }
 
+  @Test func `a removal by id takes no newer notification, none that has a collapse id, and nothing once it has expired`() async throws {
+    let text = "00000000-0000-0000-0000-000000000001"
+    let removal = Judged(id: 2, collapse: text, timestamp: 2_000, partition: 1, offset: 2, withdraws: 1)
+    for (notification, isMeant) in [
+      (Judged(id: 1, timestamp: 1_999, offset: 9), true), (Judged(id: 1, timestamp: 2_001, offset: 1), false),
+      (Judged(id: 1, timestamp: 9_000, partition: 1, offset: 1), true), (Judged(id: 1, timestamp: 1_000, partition: 1, offset: 3), false),
+      (Judged(id: 1, collapse: "order", timestamp: 1_000, offset: 1), false),
+    ] {
+      try await TestJudge.with { (judge) async throws in
+        try await judge.register()
+        #expect(try await judge.judge([notification, removal]).last == applied(removal, superseded: isMeant ? 1 : nil), "\(notification)")
+        #expect(try await judge.mailbox() == (isMeant ? [2] : [1, 2]))
+      }
+    }
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let shown = Judged(id: 1, offset: 1)
+      let expired = Judged(id: 2, collapse: text, offset: 2, isExpired: true, withdraws: 1)
+      _ = try await judge.judge([shown, expired])
+      #expect(try await judge.mailbox() == [1])
+    }
+  }
+
   @Test func aFullMailboxNamesItsOldestUntilTheyAreDeleted() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

@@ -89,11 +89,21 @@ local function renewed(window, hash, source)
   return packed('>I4I2', now, #window) .. window .. hash .. source, true
 end
 
+-- Whether an entry of a mailbox, at its revision, is what a removal at `revision` names by the apns-id: an older notification that has no
+-- collapse id. The length of that stands behind the entry's first 64 bytes.
+local function isMeant(entry, kept, id, revision)
+  if sub(entry, 1, 16) ~= id or (byte(entry, 65) or 0) > 0 then return false end
+  local timestamp, partition, offset = unpacked('>I8I4I8', revision)
+  local keptTimestamp, keptPartition, keptOffset = unpacked('>I8I4I8', kept)
+  if partition == keptPartition then return keptOffset < offset end
+  return earlier(keptTimestamp, keptPartition, keptOffset, timestamp, partition, offset)
+end
+
 -- A notification without a collapse id has no revision of its own: a removal finds it in the mailbox by its apns-id.
-local function withdraw(mailbox, id, own)
+local function withdraw(mailbox, id, revision)
   local all = call('HGETALL', mailbox)
   for i = 1, #all, 2 do
-    if #all[i] == 20 and all[i] ~= own and sub(all[i + 1], 1, 16) == id then
+    if #all[i] == 20 and isMeant(all[i + 1], all[i], id, revision) then
       call('HDEL', mailbox, all[i])
       return all[i] .. id
     end
@@ -184,7 +194,7 @@ local function judge(number, device, mailbox, entry)
     end
   end
   if known and call('HDEL', mailbox, sub(known, 1, 20)) == 1 and superseded == '' then superseded = sub(known, 1, 36) end
-  if isForPerson and superseded == '' and #terms > 24 then superseded = withdraw(mailbox, sub(terms, 25), kept) end
+  if isForPerson and superseded == '' and #terms > 24 and not isExpired then superseded = withdraw(mailbox, sub(terms, 25), revision) end
   local isChosen = isNew or (#newWindow - CHOSEN) % PERIOD == 0
   if collapse == '' then
     call('HSET', device, 'w', newWindow)
