@@ -95,7 +95,8 @@ private struct OutcomePrinter {
       json(
         outcome.name,
         [
-          .init(key: "state", value: .string(timeline.word(explanation.state))), .init(key: "settled", value: .bool(outcome.standing == .settled)),
+          .init(key: "state", value: .string(timeline.word(explanation.state))),
+          .init(key: "settled", value: .bool(outcome.standing == .settled)),
           .init(key: "open", value: .integer(Int64(open))), .init(key: "missing", value: .array(missing.map { .string($0.device) })),
         ])
     } else {
