@@ -10,7 +10,7 @@ enum ReplayCommand {
   static let command = Command(
     "replay", "publishes requests of a range again, or copies events",
     discussion:
-      "Writes the requests of a range that keep the conditions into the topic again, with their first places. The workers leave alone what was applied; what lies above their markers they judge once more, and find repeats. So it does no harm, and brings what Redis has lost above its markers; --only-unfinished finds out, as audit does, what is lost below them. It says how many were applied, and at most how many have an effect; Redis says that, where it is given, and the rest the workers find out. --as-new publishes them as requests of their own, so that they are delivered again. --topic events copies events, for whoever missed them. After an interruption --resume goes on exactly. The exit code is 1 then, and when nothing was found.",
+      "Writes the requests of a range that keep the conditions again, with their first places, and says at most how many have an effect. The workers leave alone what was applied; what lies above their markers they judge once more. So it does no harm, and brings what Redis has lost above its markers; --only-unfinished finds, as audit does, what is lost below them, and --as-new delivers all again. --topic events copies events. After an interruption --resume goes on exactly. The exit code is 1 then, and when nothing was found.",
     groups: [
       ReplayOptions.range, ReplayOptions.conditions, ReplayOptions.way, AnswerSettings.group, RequestSettings.group,
       ClusterSettings.group,
@@ -19,7 +19,6 @@ enum ReplayCommand {
       Example("replay --from 1h --app com.example.shop --dry-run", "how much there is"),
       Example("replay --from 1d --only-unfinished --dry-run", "after a loss: what it has taken away"),
       Example("replay --offsets 3:1000-2000 --where /order/id=7", "some of one partition"),
-      Example("replay --offsets 3:1000-2000 --as-new", "delivers them again, also to devices that have had them"),
       Example("replay --resume carillon-replay-5f0c9a1be2.json", "goes on after an interruption"),
     ]
   ) { try await run($0) }
