@@ -9,21 +9,24 @@ import Worker
 
 /// What lies in a mailbox for somebody who does not have the device any more, or for another application.
 @Suite struct FormerOwnerTests {
-  /// It may be found by a session's page before the registration has taken it away, and both say the same of it.
-  @Test func whatASessionFindsForAnotherApplicationIsFilteredWithTheReason() async throws {
+  /// A page may find the entry before the registration removes it. Both emit the same outcome, whether or not the entry has expired.
+  @Test(arguments: [false, true])
+  func `an entry for another application is filtered with the reason, also after its expiration`(isExpired: Bool) async throws {
     try await LaneFixture.with { lane in
       let token = try await lane.registered()
       try await RedisProbe.with(lane.redis.address) { redis in
         let mailbox = try await lane.mailboxKey(token, in: redis)
-        let entry = try LaneFixture.entry(for: token, offset: 1, application: "com.example.former")
+        let entry = try LaneFixture.entry(for: token, offset: 1, application: "com.example.former") {
+          if isExpired { $0.expiration = 1 }
+        }
         try await lane.put(entry, Revision(timestamp: 1000, partition: 0, offset: 1), for: token, in: redis)
         let again = try await lane.connect(token)
         await lane.eventually("it is gone") { _ in (try? await redis.command("EXISTS", .text(mailbox)).integer) == 0 }
         #expect(await lane.frames("notify", at: again).isEmpty)
       }
-      // The device's registration is told, too.
-      let told = try await lane.filtered(among: 2)
-      #expect(try told.map { try JSONValue(parsing: $0.text)["reason"] } == ["the device is registered for another application now"])
+      // The registration of the device is an event, too.
+      let filtered = try await lane.filtered(among: 2)
+      #expect(try filtered.map { try JSONValue(parsing: $0.text)["reason"] } == ["the device is registered for another application now"])
     }
   }
 }

@@ -115,8 +115,11 @@ actor LaneFixture {
   // MARK: Redis
 
   /// The bytes of the entry of a plain request to a device, published now; or of a removal.
+  ///
+  /// - Parameter change: changes the entry before it is encoded.
   static func entry(
-    for token: String, offset: Int64, application: String = "com.example.shop", removing: Bool = false, comesAgain: Bool = false
+    for token: String, offset: Int64, application: String = "com.example.shop", removing: Bool = false, comesAgain: Bool = false,
+    _ change: (inout DeliveryEntry) -> Void = { _ in }
   ) throws -> [UInt8] {
     var buffer = ByteBuffer()
     var headers = RequestHeaders()
@@ -135,6 +138,7 @@ actor LaneFixture {
             guard case .accepted(let view) = RequestView.read(record, limits: RequestLimits()) else { throw ClusterFailure("no request") }
             var entry = DeliveryEntry(view)
             if comesAgain { entry.flags.insert(.comesAgain) }
+            change(&entry)
             try entry.append(to: &buffer)
           }
         }

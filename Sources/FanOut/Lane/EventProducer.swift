@@ -68,7 +68,7 @@ final class EventProducer {
     let (producer, topic) =
       switch purpose {
       case .response, .awaited: (producers.prompt, topics.promptEvents)
-      case .acknowledgement, .nothing: (producers.patient, topics.patientEvents)
+      case .outcome, .nothing: (producers.patient, topics.patientEvents)
       }
     let (outcome, bytes) = writer.withValue {
       (producer.produce(topic, key: key, value: $0, headers: headers, opaque: purpose.opaque), $0.count)

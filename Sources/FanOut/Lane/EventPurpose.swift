@@ -1,9 +1,9 @@
-/// What an event is emitted for: whoever gets its report, and under which number; a produced record's opaque.
+/// Which part of the lane waits for the report of an event, and under which number: the opaque of its record.
 enum EventPurpose: Equatable {
-  /// Nobody waits for it.
+  /// No part waits for it.
   case nothing
-  /// A slot of `Acknowledgements`.
-  case acknowledgement(Int)
+  /// A slot of `PendingOutcomes`.
+  case outcome(Int)
   /// A slot of `Responses`.
   case response(Int)
   /// A number of `AwaitedEvents`.
@@ -15,7 +15,7 @@ enum EventPurpose: Equatable {
   var opaque: UInt64 {
     switch self {
     case .nothing: 0
-    case .acknowledgement(let number): 1 << Self.numberBits | UInt64(number)
+    case .outcome(let number): 1 << Self.numberBits | UInt64(number)
     case .response(let number): 2 << Self.numberBits | UInt64(number)
     case .awaited(let number): 3 << Self.numberBits | UInt64(number)
     }
@@ -25,7 +25,7 @@ enum EventPurpose: Equatable {
   init(opaque: UInt64) {
     let number = Int(opaque & (1 << Self.numberBits - 1))
     switch opaque >> Self.numberBits {
-    case 1: self = .acknowledgement(number)
+    case 1: self = .outcome(number)
     case 2: self = .response(number)
     case 3: self = .awaited(number)
     default: self = .nothing

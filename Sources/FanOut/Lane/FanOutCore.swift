@@ -201,7 +201,7 @@ final class FanOutCore {
     await consumer?.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     await events.close(withinMilliseconds: end.left(atLeast: Self.partingMilliseconds / 2))
     shards.close()
-    sessions.acknowledgements.close()
+    sessions.outcomes.close()
     (owner, consumer, server) = (nil, nil, nil)
   }
 
@@ -285,20 +285,20 @@ extension FanOutCore: ConsumerHandler, ProducerHandler {
 
   func producerDelivered(_ reports: [DeliveryReport]) {
     clients.count(reports)
-    var acknowledged: [(slot: Int, failed: Bool)] = []
+    var outcomes: [(slot: Int, failed: Bool)] = []
     for report in reports {
       let failed = report.failure != nil
       switch EventPurpose(opaque: report.opaque) {
       case .nothing: break
-      case .acknowledgement(let slot): acknowledged.append((slot, failed))
+      case .outcome(let slot): outcomes.append((slot, failed))
       case .response(let slot): responses.reported(slot, failed: failed)
       case .awaited(let number): awaited.reported(number, failed: failed)
       }
     }
-    if !acknowledged.isEmpty { sessions.acknowledgements.reported(acknowledged) }
+    if !outcomes.isEmpty { sessions.outcomes.reported(outcomes) }
   }
 
-  func producerHasRoom() { sessions.acknowledgements.emitUnsent() }
+  func producerHasRoom() { sessions.outcomes.emitUnsent() }
 
   func producerFailed(_ error: KafkaError) { failed(error) }
 

@@ -4,25 +4,25 @@ import Notifications
 import Store
 public import Worker
 
-/// What became of a record of the lane's partition, as its metric names it: each ends in exactly one.
+/// What became of a record of the lane's partition, as its metric names it. Each record has one.
 enum DeliveryVerdict: Int, CaseIterable {
-  /// Its device was sent it.
+  /// It was sent to its device.
   case sent
-  /// It waits in the mailbox for its turn.
+  /// The session leaves it to a page of the mailbox.
   case leftToMailbox
-  /// It came too late; the mailbox tells.
+  /// It has expired, and a page of the mailbox ends it.
   case expired
-  /// It is for another person or application than the session's; the mailbox tells.
+  /// It is for another person or application than the session's, and a page of the mailbox ends it.
   case otherOwner
-  /// Its application is stopped, or was when it was published.
+  /// Its application was stopped after it was published, or may be.
   case filtered
   /// The device was told to go away; it finds the notification in its mailbox when it reconnects.
   case leaving
-  /// No such session is here: it was closed meanwhile.
+  /// Its session was closed, or is held by another lane.
   case noSession
-  /// It ends a session or has it resync with its mailbox.
+  /// It ends a session.
   case control
-  /// It is no delivery record, or its bytes were changed.
+  /// It is no delivery record, or is damaged.
   case unreadable
 
   /// Its name in the metrics.
@@ -33,7 +33,7 @@ enum DeliveryVerdict: Int, CaseIterable {
 enum DeliveryPath: Int, CaseIterable {
   /// By a record of the lane's partition, at once.
   case live
-  /// Out of the mailbox, where it had waited for the device or for its turn.
+  /// By a page of the mailbox, where it waited for the device or for room in the window.
   case mailbox
 
   /// Its name in the metrics.

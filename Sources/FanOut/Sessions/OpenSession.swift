@@ -5,43 +5,43 @@ import Notifications
 import Store
 import Worker
 
-/// What a session is while notifications flow: its window, its sends, its acknowledgements. Loop-confined.
+/// An open session: its window, its sends, its acknowledgements. Loop-confined.
 ///
-/// There is one for each idle device, so it is kept small: 256 bytes, which is a size of the allocator's.
+/// Each idle device has one, so it is small: 256 bytes, a size of the allocator.
 final class OpenSession {
-  /// Which revisions were evicted; it lies apart, since hardly any session has one.
+  /// The revisions that were evicted. Hardly any session has some, so they are stored apart.
   private indirect enum Gap {
     case none
-    /// The device has not yet acknowledged what was sent behind the frame that tells it.
+    /// The device has acknowledged nothing that was sent after the frame about the gap.
     case unacknowledged(MailboxGap)
   }
 
-  /// The connection that it belongs to, which lets go of it when it has ended.
+  /// Its connection, which releases it when it ends.
   let session: Session
   var registration: Registration
   let owner: Owner
   private var flow: SessionFlow
-  /// Where the last record of `devices` lies that this session has found: what later ones must come after.
+  /// The offset of the newest record of `devices` that this session has found.
   let registeredAt: Int64
-  /// When its credential expires, in seconds since 1970: it ends then.
+  /// When its credential expires and the session ends, in seconds since 1970.
   let expiration: Int64
   /// How often the connection to Redis had broken when the session began.
   let epoch: UInt32
   /// Frames that were refused.
   private var errors: UInt8 = 0
   private static let maximumErrors = 100
-  /// Changes of the registration that are under way.
+  /// Running changes of the registration.
   private var changes: UInt8 = 0
   private static let maximumChanges = 8
   /// Responses whose events are on the way to Kafka.
   var responses: UInt8 = 0
-  /// It was told to go: it is sent nothing more.
+  /// The device was told to go away, and is sent nothing more.
   var isLeaving = false
   private var gap: Gap
 
   /// - Parameters:
-  ///   - session: one that is being entered.
-  ///   - standing: what Redis has of the device.
+  ///   - session: its connection, which is entering.
+  ///   - standing: the device's state in Redis.
   ///   - expiration: when its credential expires, in seconds since 1970.
   init(_ session: Session, _ registration: Registration, _ standing: Presences.Standing, expiration: Int64) {
     self.session = session
@@ -57,7 +57,7 @@ final class OpenSession {
 
   var token: String { registration.device.text }
 
-  /// What receipts and links name the device by. It is not stored: there are more idle sessions than receipts.
+  /// The device's name in receipts and links. It is not stored: there are more idle sessions than receipts.
   var tokenHash: UInt64 { StableHash.hash(token) }
 
   private var sessions: Sessions { session.sessions }
@@ -68,13 +68,13 @@ final class OpenSession {
     resync()
   }
 
-  /// A frame of the device was refused; whether it was one too many.
+  /// Counts a refused frame of the device; true when there were too many.
   func errs() -> Bool {
     errors += 1
     return errors > Self.maximumErrors
   }
 
-  /// Whether a further change of the registration may begin; `changeEnded` follows.
+  /// Begins a change of the registration, unless too many run; `changeEnded` follows.
   func beginsChange() -> Bool {
     guard changes < Self.maximumChanges else { return false }
     changes += 1
@@ -83,7 +83,7 @@ final class OpenSession {
 
   func changeEnded() { changes -= 1 }
 
-  /// Whether a change of the registration is under way.
+  /// Whether a change of the registration runs.
   var isChanging: Bool { changes > 0 }
 
   var isAwaitingAcknowledgements: Bool { flow.unacknowledged > 0 }
@@ -94,7 +94,7 @@ final class OpenSession {
     return sessions.seconds - oldest > UInt32(sessions.settings.acknowledgeSeconds)
   }
 
-  /// Something may lie in the mailbox that was never routed here.
+  /// Reads the mailbox, which may hold entries whose delivery records never came.
   func resync() { perform(flow.resync()) }
 
   private func perform(_ action: SessionFlow.Action) {
@@ -104,36 +104,88 @@ final class OpenSession {
     }
   }
 
-  // MARK: Live
+  // MARK: Hand-over
 
-  /// A delivery has come by the lane's partition.
+  private func handOver(_ entry: DeliveryEntryView, _ occasion: HandOver.Occasion) -> HandOver {
+    HandOver(
+      entry: entry, occasion: occasion, owner: owner, expiration: sessions.expiration, stopped: sessions.applications.table,
+      now: WallClock.milliseconds())
+  }
+
+  /// Takes a delivery record of the lane's partition.
   func take(_ delivery: DeliveryRecord, _ value: UnsafeRawBufferPointer) -> DeliveryVerdict {
     if isLeaving { return .leaving }
     guard let entry = delivery.entry else {
       resync()
       return .unreadable
     }
-    guard owner.takes(entry) else { return .otherOwner }
-    let sessions = sessions
-    let now = WallClock.milliseconds()
-    guard !sessions.expiration.isPast(entry, now: now / 1000) else { return .expired }
+    let handOver = handOver(entry, .live)
+    let decision = handOver.decision
+    if case .leave(let verdict) = decision { return verdict }
     let bytes = value.dropFirst(delivery.headCount)
-    let live = flow.live(delivery.revision, SessionFlow.Kind(entry), now: sessions.seconds) { Self.head(of: entry, in: bytes) }
-    guard case .send(let number) = live else {
-      if case .leave(let action) = live { perform(action) }
+    switch flow.live(delivery.revision, SessionFlow.Kind(entry), now: sessions.seconds, head: { Self.head(of: entry, in: bytes) }) {
+    case .leave(let action):
+      perform(action)
       return .leftToMailbox
+    case .send(let number):
+      carryOut(decision, of: handOver, delivery.revision, number)
+      return if case .send = decision { .sent } else { .filtered }
     }
-    if let stop = sessions.stopped.stop(of: entry) {
-      ends(number, by: stop)
-      perform(flow.advance())
-      return .filtered
-    }
-    send(entry, delivery.revision, number)
-    if !entry.flags.contains(.comesAgain) { sessions.metrics.sent(at: now, delivery.revision, .live) }
-    return .sent
   }
 
-  /// The entry without its payload: what events need.
+  /// Takes an entry of a page.
+  private func paged(_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
+    guard !isLeaving else { return }
+    let head = { Self.head(of: entry, in: bytes[...]) }
+    guard let number = flow.paged(revision, SessionFlow.Kind(entry), now: sessions.seconds, head: head) else { return }
+    let handOver = handOver(entry, .page)
+    carryOut(handOver.decision, of: handOver, revision, number)
+  }
+
+  /// Carries out the decision about an entry that has its number.
+  private func carryOut(_ decision: HandOver.Decision, of handOver: HandOver, _ revision: Revision, _ number: UInt64) {
+    let entry = handOver.entry
+    switch decision {
+    case .send:
+      send(entry, revision, number)
+      if !entry.flags.contains(.comesAgain) {
+        sessions.metrics.sent(at: handOver.now, revision, handOver.occasion == .live ? .live : .mailbox)
+      }
+    case .end(let type, let reason):
+      if case .damagedPayload = reason { reportDamage(of: entry) }
+      end(number, as: type, reason)
+    case .hold: sessions.applications.confirm { [session] in session.open?.stopsConfirmed(number, isComplete: $0) }
+    case .leave: flow.withdraw(number)
+    }
+  }
+
+  /// Decides about a held entry again, now that the lane has read all stops; or leaves it to a page when the lane could not read them.
+  private func stopsConfirmed(_ number: UInt64, isComplete: Bool) {
+    guard let held = flow.unacknowledged(number) else { return }
+    let decision = held.head.withUnsafeBytes { DeliveryEntryView($0).map { handOver($0, .stopsConfirmed).decision } }
+    if isComplete, case .end(let type, let reason) = decision {
+      end(number, as: type, reason)
+      return perform(flow.advance())
+    }
+    // Its payload is in the mailbox only.
+    flow.withdraw(number)
+    // A moment later the lane may be able to read them.
+    isComplete ? resync() : sessions.resyncSoon(session.generation)
+  }
+
+  /// Ends an entry instead of sending it.
+  private func end(_ number: UInt64, as type: EventType, _ reason: DeliveryOutcome.Reason?) {
+    if let entry = flow.acknowledge(number) { emit(type, of: entry, reason) }
+  }
+
+  private func reportDamage(of entry: DeliveryEntryView) {
+    sessions.logger.with(trace: entry.traceparent).warning(
+      "the payload of a notification was changed in its mailbox: it is rejected",
+      ["mailbox": sessions.mailboxes.name(of: token), "id": "\(entry.id)"])
+    sessions.metrics.damagedPayloads.increment()
+  }
+
+  /// Copies the entry without its payload, for its event.
   private static func head(of entry: DeliveryEntryView, in bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
     Array(bytes.dropLast(entry.payload.count))
   }
@@ -157,7 +209,7 @@ final class OpenSession {
     }
   }
 
-  /// The device asks for a new link to an attachment. Who knows the hash of its content has been given it, or has the content.
+  /// Sends a new link to an attachment. A device that knows the hash of its content was sent it, or has the content.
   func link(_ frame: LinkFrame) {
     guard let link = sessions.link(to: frame.hash, deviceHash: tokenHash) else {
       return session.send { ServerFrames.refused(request: frame.request, reason: .unknownMedia, field: "hash", to: &$0) }
@@ -165,12 +217,12 @@ final class OpenSession {
     session.send { ServerFrames.linked(request: frame.request, link, to: &$0) }
   }
 
-  // MARK: By pages
+  // MARK: Pages
 
   /// Reads the oldest entries of the mailbox.
   private func page(_ count: Int) {
-    // The answer may come after the end.
     sessions.mailboxes.page(of: token, count: count) { [session] answer in
+      // The answer may come after the end.
       guard let open = session.open else { return }
       switch answer {
       case .success(let page): open.paged(page, count)
@@ -188,40 +240,15 @@ final class OpenSession {
     perform(flow.pageEnded(isComplete: page.count < count))
   }
 
-  /// An entry of a page; what is past its time, or not for its device, or damaged ends here instead of being sent.
-  private func paged(_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
-    guard !isLeaving else { return }
-    let paged = flow.paged(revision, SessionFlow.Kind(entry), now: sessions.seconds) { Self.head(of: entry, in: bytes[...]) }
-    guard let number = paged else { return }
-    let now = WallClock.milliseconds()
-    if sessions.expiration.isPast(entry, now: now / 1000) {
-      end(number, as: .expired)
-    } else if !owner.takes(entry) {
-      // As a registration tells it that finds the entry at the same time.
-      end(number, as: .filtered, .told(owner.reasonAgainst(entry)))
-    } else if let stop = sessions.stopped.stop(of: entry) {
-      ends(number, by: stop)
-    } else if !entry.isPayloadIntact {
-      sessions.logger.with(trace: entry.traceparent).warning(
-        "the payload of a notification was changed in its mailbox: it is rejected",
-        ["mailbox": sessions.mailboxes.name(of: token), "id": "\(entry.id)"])
-      sessions.metrics.damagedPayloads.increment()
-      end(number, as: .rejected, .damagedPayload)
-    } else {
-      send(entry, revision, number)
-      if !entry.flags.contains(.comesAgain) { sessions.metrics.sent(at: now, revision, .mailbox) }
-    }
-  }
-
-  /// Removes fields that cannot be read, which nobody of ours has put there.
+  /// Removes fields of the mailbox that no worker can have written.
   private func remove(unreadable fields: [[UInt8]]) {
     sessions.logger.warning(
-      "what cannot be read is removed from a mailbox", ["mailbox": sessions.mailboxes.name(of: token), "fields": fields.count])
+      "unreadable fields of a mailbox are removed", ["mailbox": sessions.mailboxes.name(of: token), "fields": fields.count])
     sessions.metrics.unreadableEntries.increment(by: fields.count)
     sessions.mailboxes.remove(unreadable: fields, of: token) { [session] _ in session.open?.deleted([]) }
   }
 
-  /// Entries are deleted from the mailbox.
+  /// Takes the numbers of entries that are deleted from the mailbox.
   func deleted(_ numbers: [UInt64]) {
     flow.deleted(numbers)
     perform(flow.advance())
@@ -229,22 +256,22 @@ final class OpenSession {
 
   // MARK: Acknowledgements
 
-  /// The device has taken deliveries, or dropped them.
+  /// Takes the numbers of deliveries that the device has taken, or dropped.
   func acknowledge(_ ack: AckFrame) {
     let now = WallClock.milliseconds()
     ack.forEachDelivery { number in
       guard let entry = flow.acknowledge(number) else { return }
-      gapIsTold()
+      endGap()
       let kind = entry.kind
       if !kind.comesAgain { sessions.metrics.acknowledged(at: now, entry.revision, entry.isLive ? .live : .mailbox) }
       emit(kind.isRemoval ? .removed : ack.isUpdated(number) ? .updated : .delivered, of: entry)
     }
     ack.forEachDropped { number, reason in
       guard let entry = flow.acknowledge(number) else { return }
-      gapIsTold()
+      endGap()
       sessions.metrics.dropped.increment()
       switch reason {
-      // It was given it before, by an earlier session.
+      // An earlier session sent it.
       case .known: emit(entry.kind.isRemoval ? .removed : .delivered, of: entry, .told("known"))
       case .stale: emit(.collapsed, of: entry)
       case .expired: emit(.expired, of: entry)
@@ -253,46 +280,18 @@ final class OpenSession {
     perform(flow.advance())
   }
 
-  /// The device has what was sent to it before an acknowledged notification, and so the frame that told it of its gap.
-  private func gapIsTold() {
+  /// Ends the gap: the device has acknowledged a delivery that was sent after the frame about it.
+  private func endGap() {
     guard case .unacknowledged(let gap) = gap else { return }
     self.gap = .none
     sessions.presences.told(gap, token, sessions.presence(session.generation))
   }
 
-  /// A notification that is not sent after all.
-  private func end(_ number: UInt64, as type: EventType, _ reason: Acknowledgements.Reason? = nil) {
-    guard let entry = flow.acknowledge(number) else { return }
-    emit(type, of: entry, reason)
-  }
-
-  // MARK: Stopped applications
-
-  /// A notification whose application is or was stopped is not sent: it ends, unless it is not certain that the stop goes on.
-  private func ends(_ number: UInt64, by stop: ApplicationStop) {
-    if stop.isOpen { sessions.stopped.confirm(number, of: session) } else { end(number, as: .filtered, .stopped(stop.reason ?? "")) }
-  }
-
-  /// The stops of applications are all known now, or cannot be: a notification that was held back for that ends, or waits for the next
-  /// page of the mailbox, in which it is sent.
-  func stopsConfirmed(_ number: UInt64, isComplete: Bool) {
-    guard let entry = flow.unacknowledged(number) else { return }
-    let stop = entry.head.withUnsafeBytes { DeliveryEntryView($0).flatMap(sessions.stopped.stop) }
-    if isComplete, let stop {
-      end(number, as: .filtered, .stopped(stop.reason ?? ""))
-      perform(flow.advance())
-    } else {
-      flow.withdraw(number)
-      // What cannot be known now may be known a moment later.
-      isComplete ? resync() : sessions.resyncSoon(session.generation)
-    }
-  }
-
-  /// Emits what became of a delivery; when Kafka has it, its entry is deleted.
-  private func emit(_ type: EventType, of entry: SessionFlow.InFlight, _ reason: Acknowledgements.Reason? = nil) {
+  /// Emits the outcome of a delivery. Its entry is deleted when Kafka has the event.
+  private func emit(_ type: EventType, of entry: SessionFlow.InFlight, _ reason: DeliveryOutcome.Reason? = nil) {
     if type == .delivered || type == .updated || type == .removed { sessions.metrics.acknowledged.increment() }
-    let acknowledgement = Acknowledgements.Acknowledgement(
+    let outcome = DeliveryOutcome(
       session: session, token: token, number: entry.number, revision: entry.revision, head: entry.head, type: type, reason: reason)
-    if !sessions.acknowledgements.add(acknowledgement) { session.goAway(at: .acknowledgements) }
+    if !sessions.outcomes.add(outcome) { session.goAway(at: .acknowledgements) }
   }
 }

@@ -7,13 +7,13 @@ import Worker
 
 /// One connection of a device, from the upgrade to the end: loop-confined.
 ///
-/// Its phases are types: a connection that has not said hello has none of what a session has.
+/// Its phases are types: a connection that has not said hello has no session's state.
 final class Session: WebSocketHandler {
-  /// What a session is before its presence stands, and after.
+  /// The phases of a session.
   enum Phase {
     /// Connected; the hello must come by this second.
     case greeting(deadline: UInt32)
-    /// The hello is being worked on: registration, presence. It lies apart: an open session would carry its room, too.
+    /// The hello is being processed: registration, presence. It is stored apart, so that an open session does not take room for it.
     indirect case entering(Hello)
     /// Notifications flow.
     case open(OpenSession)
@@ -21,12 +21,12 @@ final class Session: WebSocketHandler {
     case ended
   }
 
-  /// Unique among all sessions that there ever were.
+  /// No two sessions ever have the same.
   let generation: UInt64
   private(set) var connection: WebSocketConnection?
   private(set) var phase: Phase
   private var budget = FrameBudget()
-  /// All of the lane's, and what they share; they let go of it when it has ended.
+  /// All sessions of the lane, which release this one when it ends.
   let sessions: Sessions
 
   init(_ sessions: Sessions, generation: UInt64, helloDeadline: UInt32) {
@@ -35,10 +35,10 @@ final class Session: WebSocketHandler {
     phase = .greeting(deadline: helloDeadline)
   }
 
-  /// What the session is when notifications flow; nil before and after.
+  /// The open session; nil before and after.
   var open: OpenSession? { if case .open(let open) = phase { open } else { nil } }
 
-  /// Whether its hello is being worked on, or waits for that.
+  /// Whether its hello is being processed, or waits for its turn.
   var isEntering: Bool { if case .entering = phase { true } else { false } }
 
   // MARK: The connection
@@ -66,7 +66,7 @@ final class Session: WebSocketHandler {
     }
   }
 
-  /// What names the thing it is about is refused, a bounded number of times; anything else ends the session.
+  /// Refuses a frame that names its subject, a bounded number of times. Any other wrong frame ends the session.
   private func refuse(_ error: DeviceFrameError) {
     guard let open, let subject = error.subject else { return close(error.closeCode, "\(error)") }
     send { ServerFrames.refused(subject, reason: .badFrame, field: error.field, rule: error.rule, to: &$0) }
@@ -88,7 +88,7 @@ final class Session: WebSocketHandler {
 
   // MARK: Sending
 
-  /// Sends what `write` writes as a frame.
+  /// Sends a frame of the JSON that `write` writes.
   func send(_ write: (inout JSONWriter) -> Void) { connection?.send(sessions.frame(write)) }
 
   /// Sends a frame that the device has to answer.
@@ -97,32 +97,32 @@ final class Session: WebSocketHandler {
     send(write)
   }
 
-  /// What a frame has asked for under this id is done.
+  /// Answers that a frame's request is done.
   func accept(_ request: String?) {
     if let request { send { ServerFrames.accepted(request: request, to: &$0) } }
   }
 
   /// Closes with a code of the protocol's table; nothing more is received.
   ///
-  /// - Parameter pending: what becomes of frames that wait to be sent.
+  /// - Parameter pending: whether frames that are not sent yet still are.
   func close(_ code: CloseCode, _ reason: String? = nil, pending: WebSocketConnection.Pending = .dropped) {
     guard let connection, connection.isOpen else { return }
     sessions.metrics.closed(code)
     connection.close(WebSocketCloseCode(rawValue: code.rawValue), reason ?? code.reason, pending: pending)
   }
 
-  /// Ends and says when the device may return; what was sent before still goes out.
+  /// Tells the device when it may reconnect, and ends. Frames that were sent before still go out.
   func goAway(_ code: CloseCode, retryAfter milliseconds: Int) {
     sendGoAway(code, milliseconds)
     close(code, pending: .sent)
   }
 
-  /// Ends for a reason that time mends.
+  /// Ends for a reason that will pass.
   func goAway(_ code: CloseCode = .serviceUnavailable, retryAfterAtLeast milliseconds: Int) {
     goAway(code, retryAfter: sessions.owner?.retryAfter(atLeast: milliseconds) ?? milliseconds)
   }
 
-  /// Ends since the lane has no room for what it asks.
+  /// Ends at a limit of the lane.
   func goAway(at limit: Limit) {
     sessions.metrics.limited(limit)
     goAway(retryAfterAtLeast: 5000)
@@ -148,7 +148,7 @@ final class Session: WebSocketHandler {
     }
   }
 
-  /// The lane goes down: the device is told to go; whether it still has to acknowledge something.
+  /// Tells the device to go away, since the lane drains; true while it still has to acknowledge deliveries.
   func drain(retryAfter milliseconds: Int) -> Bool {
     guard let open, open.isAwaitingAcknowledgements else {
       goAway(.draining, retryAfter: milliseconds)
@@ -159,9 +159,9 @@ final class Session: WebSocketHandler {
     return true
   }
 
-  /// Ends what was told to go, when it has acknowledged all; whether it has ended.
+  /// Ends a session that was told to go away and has acknowledged all; true when it has ended.
   ///
-  /// - Parameter mustEnd: it has no more time for that.
+  /// - Parameter mustEnd: its time for acknowledgements is over.
   func hasDrained(mustEnd: Bool) -> Bool {
     guard let open else { return true }
     guard mustEnd || !open.isAwaitingAcknowledgements else { return false }
@@ -189,7 +189,7 @@ final class Session: WebSocketHandler {
     }
   }
 
-  /// Begins a change of the registration, unless too many are under way.
+  /// Begins a change of the registration, unless too many run.
   private func begin(_ task: LaneTask, of open: OpenSession) {
     guard open.beginsChange() else {
       sessions.metrics.limited(.changes)
@@ -198,7 +198,7 @@ final class Session: WebSocketHandler {
     sessions.owner?.run(task)
   }
 
-  /// The device's presence stands: it is welcomed, and notifications flow from now on.
+  /// Welcomes the device, whose presence is written. Notifications flow from now on.
   func welcome(_ open: OpenSession) {
     guard case .entering(let hello) = phase else { return }
     let settings = sessions.settings

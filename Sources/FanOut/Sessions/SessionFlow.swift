@@ -21,18 +21,18 @@ struct SessionFlow {
 
     let number: UInt64
     let revision: Revision
-    /// The entry without its payload: what the events need.
+    /// The entry without its payload, for its event.
     let head: [UInt8]
     /// When it was sent: the lane's seconds.
     let sentAt: UInt32
     /// It came by a delivery record, else by a page of the mailbox.
     let isLive: Bool
-    /// What it is, as far as its acknowledgement counts.
+    /// What its acknowledgement means.
     let kind: Kind
     var phase = Phase.sent
   }
 
-  /// What an entry is, as far as its acknowledgement counts.
+  /// What the acknowledgement of an entry means.
   struct Kind {
     /// It takes a notification back.
     var isRemoval = false
@@ -44,23 +44,23 @@ struct SessionFlow {
     init(_ entry: DeliveryEntryView) { (isRemoval, comesAgain) = (entry.kind == .remove, entry.flags.contains(.comesAgain)) }
   }
 
-  /// What to do after a change.
+  /// What the session is to do after a change.
   enum Action: Equatable {
     case nothing
     /// Read the oldest `count` entries of the mailbox.
     case page(count: Int)
   }
 
-  /// What to do with a delivery record.
+  /// What the session is to do with a delivery record.
   enum LiveAction: Equatable {
     case send(number: UInt64)
-    /// Leave it to the mailbox, and do this.
+    /// Leave it to the mailbox, and do this action.
     case leave(Action)
   }
 
   private enum Mode: Equatable {
     case live
-    /// There may be more in the mailbox; nothing is being read.
+    /// There may be more in the mailbox; no page is being read.
     case behind
     /// A page is being read; `missed`: a live record came meanwhile, or an entry of the page found no room.
     case reading(missed: Bool)
@@ -70,7 +70,7 @@ struct SessionFlow {
   private var entries: [InFlight] = []
   /// The number of the next delivery.
   private var next: UInt64
-  /// The newest timestamp of a revision that is settled and deleted.
+  /// The newest timestamp of the revisions that are acknowledged and deleted.
   private var settledUpTo: UInt64 = 0
   // Narrow, since there is one for each idle device.
   private var sent: UInt16 = 0
@@ -87,19 +87,19 @@ struct SessionFlow {
     limit = UInt16(clamping: window)
   }
 
-  /// How many are unacknowledged, and may be.
+  /// How many are unacknowledged; how many may be.
   var unacknowledged: Int { Int(sent) }
   private var window: Int { Int(limit) }
 
-  /// Whether there is nothing under way.
+  /// Whether nothing is in flight.
   var isIdle: Bool { entries.isEmpty }
 
   private func isInFlight(_ revision: Revision) -> Bool { entries.contains { $0.revision == revision } }
 
-  /// Bounds the unacknowledged, and those whose acknowledgement is not yet in Kafka.
+  /// Bounds the deliveries that are unacknowledged, and those whose events Kafka does not have yet.
   private var hasRoom: Bool { unacknowledged < window && entries.count < 4 * window }
 
-  /// Notes that one is sent now; returns its number.
+  /// Adds a delivery that is sent now; answers its number.
   private mutating func send(_ revision: Revision, _ kind: Kind, _ head: [UInt8], _ now: UInt32, isLive: Bool) -> UInt64 {
     let number = next
     entries.append(InFlight(number: number, revision: revision, head: head, sentAt: now, isLive: isLive, kind: kind))
@@ -108,12 +108,12 @@ struct SessionFlow {
     return number
   }
 
-  /// A delivery record has come.
+  /// Takes a delivery record.
   mutating func live(_ revision: Revision, _ kind: Kind, now: UInt32, head: () -> [UInt8]) -> LiveAction {
     switch mode {
     case .live:
       if isInFlight(revision) { return .leave(.nothing) }
-      // Its entry may have been paged, acknowledged and deleted: only the mailbox knows.
+      // Its entry may have been paged, acknowledged and deleted. Only the mailbox can tell.
       if revision.timestamp <= settledUpTo { return .leave(resync()) }
       guard hasRoom else {
         mode = .behind
@@ -126,7 +126,7 @@ struct SessionFlow {
     return .leave(.nothing)
   }
 
-  /// Something may lie in the mailbox that was never routed here: at the start, and from time to time.
+  /// Reads the mailbox, which may hold entries whose delivery records never came: at the start, and from time to time.
   mutating func resync() -> Action {
     switch mode {
     case .live: mode = .behind
@@ -138,41 +138,41 @@ struct SessionFlow {
     return advance()
   }
 
-  /// After acknowledgements and deletions: the next page, if one is wanted and there is room.
+  /// Reads the next page after acknowledgements and deletions, if one is wanted and there is room.
   mutating func advance() -> Action {
     guard mode == .behind, hasRoom else { return .nothing }
-    // A page is worth its round trip when half of the window is free. Less may be free for ever, when the device never acknowledges the
-    // others: so the session also reads when all that is acknowledged is deleted.
+    // A page is worth its round trip when half of the window is free. A device may never acknowledge more than half of it, so the session
+    // also reads a page when all acknowledged entries are deleted.
     guard unacknowledged <= window / 2 || unacknowledged == entries.count else { return .nothing }
     mode = .reading(missed: false)
     // Entries in flight lie at the front of the mailbox until they are deleted there.
     return .page(count: entries.count + window - unacknowledged)
   }
 
-  /// Whether an entry of a page is to be sent: the number to send it under.
+  /// Gives an entry of a page its number; nil when it is in flight already, or has no room.
   mutating func paged(_ revision: Revision, _ kind: Kind, now: UInt32, head: () -> [UInt8]) -> UInt64? {
     if isInFlight(revision) { return nil }
     guard hasRoom else {
-      // What was being deleted when the page was asked for was gone when it was read, so it held more than there is room for.
+      // Entries that were deleted after the session had asked for the page were not in it, so it held more than there is room for.
       if case .reading = mode { mode = .reading(missed: true) }
       return nil
     }
     return send(revision, kind, head(), now, isLive: false)
   }
 
-  /// The page asked for has been read and its entries offered to `paged`.
+  /// Ends a page, whose entries `paged` has taken.
   ///
-  /// - Parameter isComplete: it had fewer entries than were asked for, so the mailbox holds no more.
+  /// - Parameter isComplete: the page had fewer entries than the session asked for, so the mailbox holds no more.
   mutating func pageEnded(isComplete: Bool) -> Action {
     guard case .reading(let missed) = mode else { return .nothing }
     mode = isComplete && !missed ? .live : .behind
     return advance()
   }
 
-  /// The page could not be read.
+  /// Ends a page that could not be read.
   mutating func pageFailed() { if case .reading = mode { mode = .behind } }
 
-  /// Where in `entries` the delivery of this number is; nil for a number that means nothing here, or nothing any more.
+  /// The index in `entries` of the delivery with this number; nil where none has it.
   private func place(of number: UInt64) -> Int? {
     var (low, high) = (0, entries.count)
     while low < high {
@@ -182,7 +182,7 @@ struct SessionFlow {
     return low < entries.count && entries[low].number == number ? low : nil
   }
 
-  /// The device has acknowledged a delivery: what it was, or nil for a number that means nothing here or was acknowledged before.
+  /// Takes the device's acknowledgement; nil for a number that is not in flight, or was acknowledged before.
   mutating func acknowledge(_ number: UInt64) -> InFlight? {
     guard let place = place(of: number), entries[place].phase == .sent else { return nil }
     entries[place].phase = .settling
@@ -190,13 +190,13 @@ struct SessionFlow {
     return entries[place]
   }
 
-  /// What was sent under this number, or is held back under it, and is not acknowledged.
+  /// The unacknowledged delivery with this number, sent or held.
   func unacknowledged(_ number: UInt64) -> InFlight? {
     guard let place = place(of: number), entries[place].phase == .sent else { return nil }
     return entries[place]
   }
 
-  /// One that was held back is not sent under this number after all, and stays in the mailbox.
+  /// Releases the number of a held delivery, whose entry stays in the mailbox.
   mutating func withdraw(_ number: UInt64) {
     guard let place = place(of: number), entries[place].phase == .sent else { return }
     sent -= 1
@@ -204,7 +204,7 @@ struct SessionFlow {
     removeGone()
   }
 
-  /// The entries of these deliveries are deleted from the mailbox.
+  /// Forgets deliveries whose entries are deleted from the mailbox.
   mutating func deleted(_ numbers: [UInt64]) {
     for number in numbers {
       guard let place = place(of: number) else { continue }
@@ -216,7 +216,7 @@ struct SessionFlow {
 
   private mutating func removeGone() {
     entries.removeAll { $0.phase == .gone }
-    // An idle session does not keep what a burst took.
+    // An idle session does not keep the memory that a burst took.
     if entries.isEmpty && entries.capacity > Self.keptCapacity { entries = [] }
   }
 

@@ -4,16 +4,16 @@ import Worker
 
 /// A device has one session: a new one ends the former, wherever that is.
 extension Sessions {
-  /// Ends the device's former session: here, or by way of its lane's partition.
+  /// Ends the device's former session, which this lane or another one holds.
   func takeOver(_ former: Presence, _ token: String) {
     metrics.takeovers.increment()
     if let session = self[former.generation] { return session.takenOver() }
     events.takeOver(former, token: token)
   }
 
-  /// Redis knows another session of the device.
+  /// Closes a session whose device has another one, as Redis says.
   ///
-  /// What a Redis that has lost something says of another session may be long over: then the device asks again.
+  /// After a break of the connection the other session may be one that Redis should have forgotten. Then the device reconnects.
   func elsewhere(_ session: Session, _ open: OpenSession) {
     session.close(epoch == open.epoch ? .takenOver : .serviceUnavailable)
   }

@@ -7,19 +7,19 @@ import Notifications
 import Store
 import Worker
 
-/// What sessions ask of the lane.
+/// The lane, as its sessions use it.
 protocol SessionsOwner: AnyObject {
-  /// A session's hello has come: when its turn has come it is worked on.
+  /// Admits a session that has said hello, or lets it wait for its turn.
   func greeted(_ generation: UInt64)
-  /// A device says what its person did.
+  /// Emits what the person did with a notification.
   func responded(_ frame: ResponseFrame, in session: OpenSession)
-  /// Something of a session waits for Redis and Kafka.
+  /// Runs a task of a session that waits for Redis and Kafka.
   func run(_ task: LaneTask)
-  /// When a device that is told to go may return: milliseconds from now.
+  /// Answers when a device that is told to go away may reconnect, in milliseconds from now.
   func retryAfter(atLeast milliseconds: Int) -> Int
 }
 
-/// All connections of a lane by their generation, what they share, and the wheel by which each resyncs with its mailbox. Loop-confined.
+/// All connections of a lane by their generation, their shared parts, and the times at which each resyncs. Loop-confined.
 final class Sessions {
   let settings: FanOutSettings
   let logger: Logger
@@ -29,10 +29,11 @@ final class Sessions {
   let receipts: Receipts
   /// Nil where the cluster serves no media.
   private let mediaLinks: MediaLinks?
-  let acknowledgements: Acknowledgements
+  let outcomes: PendingOutcomes
   let expiration: ExpirationRule
   let events: EventProducer
-  let stopped: StoppedEntries
+  /// Which applications are stopped.
+  let applications: ApplicationsReader
   private let shards: Shards
   private var all: [UInt64: Session] = [:]
   /// When open sessions resync.
@@ -41,12 +42,12 @@ final class Sessions {
   private var heartbeats: SessionWheel
   /// Sessions that resync out of turn, a part of them each second.
   private var early: [UInt64] = []
-  /// The partition of `deliveries` by which they are reached.
+  /// The partition of `deliveries` that the lane reads.
   private var partition: Int32 = -1
   /// Seconds since the lane's start.
   private(set) var seconds: UInt32 = 0
   private var frames = JSONWriter(capacity: 8192)
-  /// Does what takes more than this room.
+  /// Runs their tasks.
   weak var owner: (any SessionsOwner)?
 
   init(
@@ -59,25 +60,25 @@ final class Sessions {
     self.shards = shards
     self.events = events
     self.receipts = receipts
-    stopped = StoppedEntries(applications)
+    self.applications = applications
     mediaLinks = settings.media.map { MediaLinks($0) }
     mailboxes = Mailboxes(shards)
     presences = Presences(shards, keptMilliseconds: settings.longestLifetime * 1000)
-    acknowledgements = Acknowledgements(events, mailboxes)
+    outcomes = PendingOutcomes(events, mailboxes)
     expiration = ExpirationRule(oneAttemptSeconds: settings.oneAttemptSeconds)
     metrics.connectionsLimit.set(settings.connections)
     resyncs = SessionWheel(periodSeconds: settings.refreshSeconds)
     heartbeats = SessionWheel(periodSeconds: settings.pingSeconds)
   }
 
-  /// Sessions are reached by this partition from now on.
+  /// Sets the partition of `deliveries` that the lane reads.
   func begin(partition: Int32) { self.partition = partition }
 
   // MARK: The registry
 
-  /// A session for a connection that may become one.
+  /// Makes a session for a new connection.
   func make() -> Session {
-    // A generation is unique among all sessions that there ever were. The present second has partly passed, and counts for nothing.
+    // No two sessions ever have the same generation. The present second is partly over, so it is not counted.
     Session(self, generation: RandomBytes.number(), helloDeadline: seconds + 1 + UInt32(settings.helloSeconds))
   }
 
@@ -96,17 +97,17 @@ final class Sessions {
     metrics.ended(end)
   }
 
-  /// Where a session's device is connected.
+  /// The presence of a session's device.
   func presence(_ generation: UInt64) -> Presence { Presence(partition: partition, generation: generation) }
 
-  /// Notes that a session is open: it resyncs from time to time from now on, and gets heartbeats where its device has asked for them.
+  /// Begins the resyncs of a session that is open now, and its heartbeats where its device has asked for them.
   func opened(_ session: Session, heartbeat: Bool) {
     metrics.sessions.increment()
     resyncs.add(session.generation)
     if heartbeat { heartbeats.add(session.generation) }
   }
 
-  /// A session is over: its presence goes, unless a newer one stands.
+  /// Removes the presence of a session that has ended, unless a newer session has replaced it.
   func leave(_ token: String, _ generation: UInt64) { presences.leave(token, presence(generation)) }
 
   /// A link to a file for the device of a token with this hash; nil where the cluster serves no media.
@@ -120,7 +121,7 @@ final class Sessions {
   /// How often the connection to Redis has broken.
   var epoch: UInt32 { UInt32(truncatingIfNeeded: shards.epoch) }
 
-  /// A frame of what `write` writes.
+  /// Makes a text frame of the JSON that `write` writes.
   func frame(_ write: (inout JSONWriter) -> Void) -> WebSocketFrame {
     frames.reset()
     write(&frames)
@@ -129,7 +130,7 @@ final class Sessions {
 
   // MARK: Time
 
-  /// A second has passed.
+  /// Does the work of one second; called once a second.
   func tick() {
     seconds += 1
     let now = WallClock.seconds()
@@ -139,20 +140,20 @@ final class Sessions {
     let share = min(early.count, max(Self.earlyPerSecond, early.count / 5))
     for generation in early.suffix(share) { resync(generation) }
     early.removeLast(share)
-    acknowledgements.emitUnsent()
-    metrics.acknowledgements.set(acknowledgements.count)
+    outcomes.emitUnsent()
+    metrics.acknowledgements.set(outcomes.count)
   }
 
   private static let earlyPerSecond = 500
 
-  /// A session is to resync before its turn.
+  /// Resyncs a session before its turn.
   func resyncSoon(_ generation: UInt64) { if early.last != generation { early.append(generation) } }
 
   private func resync(_ generation: UInt64) {
     if all[generation]?.open != nil { owner?.run(.resync(generation)) }
   }
 
-  /// Something may have been missed: every session resyncs with its mailbox, spread over a few seconds.
+  /// Resyncs every session with its mailbox, spread over a few seconds, after deliveries may have been missed.
   func resyncAll(_ reason: String) {
     guard !all.isEmpty else { return }
     logger.warning("all sessions resync with their mailboxes", ["reason": reason])
@@ -161,7 +162,7 @@ final class Sessions {
 
   // MARK: Deliveries
 
-  /// A record of the lane's partition: for a session that it holds, or for nobody.
+  /// Takes a record of the lane's partition. It may be for a session that the lane does not hold.
   func received(_ record: RecordView) {
     let verdict = take(record)
     metrics.count(verdict)
