@@ -1,4 +1,7 @@
 import EventLoop
+import JSON
+import Notifications
+import Redis
 import TestSupport
 import Testing
 
@@ -44,6 +47,33 @@ import Testing
       #expect((back.last ?? 0) - (back.first ?? 0) > 3000)
       let most = back.indices.map { start in back[start...].prefix { $0 < back[start] + 1000 }.count }.max() ?? 0
       #expect(most <= 12)
+    }
+  }
+
+  @Test func `a session that was told to go away reads no further page of its mailbox`() async throws {
+    try await LaneFixture.with({
+      $0.window = 4
+      $0.refreshSeconds = 600
+    }) { lane in
+      let token = try await lane.registered()
+      try await RedisProbe.with(lane.redis.address) { redis in
+        for offset in 1...100 as ClosedRange<Int64> {
+          let revision = Revision(timestamp: 1000, partition: 0, offset: UInt64(offset))
+          try await lane.put(try LaneFixture.entry(for: token, offset: offset), revision, for: token, in: redis)
+        }
+      }
+      let device = try await lane.connect(token, leaving: [1, 2, 3, 4])
+      await lane.eventually("its window is full") { $0.frames("notify", at: device).count == 4 }
+      @Sendable func pages() -> Double { lane.metric("carillon_fanout_mailbox_entries_count") }
+      let before = pages()
+      async let drained: Void = lane.drain(withinMilliseconds: 10_000)
+      await lane.eventually("it is told to go away") { !$0.frames("goaway", at: device).isEmpty }
+      // The last one keeps the session open for a while.
+      let numbers = await lane.frames("notify", at: device).dropLast().compactMap { $0["delivery"]?.integerValue }
+      await lane.send(#"{"type":"ack","deliveries":\#(numbers)}"#, from: device)
+      await drained
+      #expect(pages() == before)
+      #expect(await lane.frames("notify", at: device).count == 4)
     }
   }
 }

@@ -135,7 +135,6 @@ final class OpenSession {
 
   /// Takes an entry of a page.
   private func paged(_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) {
-    guard !isLeaving else { return }
     let head = { Self.head(of: entry, in: bytes[...]) }
     guard let number = flow.paged(revision, SessionFlow.Kind(entry), now: sessions.seconds, head: head) else { return }
     let handOver = handOver(entry, .page)
@@ -221,9 +220,11 @@ final class OpenSession {
 
   /// Reads the oldest entries of the mailbox.
   private func page(_ count: Int) {
+    // A device that was told to go away finds its mailbox when it reconnects.
+    guard !isLeaving else { return }
     sessions.mailboxes.page(of: token, count: count) { [session] answer in
       // The answer may come after the end.
-      guard let open = session.open else { return }
+      guard let open = session.open, !open.isLeaving else { return }
       switch answer {
       case .success(let page): open.paged(page, count)
       case .failure(let error):
