@@ -1,21 +1,86 @@
+public import EventLoop
 public import Store
 
-/// Looks at what Redis says of itself, and shows it as metrics: in each lane, over the connection that it writes through. Loop-confined.
+/// The lane whose Redis is inspected.
+public protocol RedisInspectionOwner: AnyObject {
+  /// Calls `RedisInspection.run` in a task of the lane.
+  func redisInspectionIsDue()
+  /// Redis has evicted keys, as the report says.
+  func redisHasEvicted(_ report: String)
+  /// A check of every script begins.
+  func redisCheckBegins()
+  /// The check has ended; answers whether another one is due, for errors that have come since it began.
+  func redisCheckEnded(passed: Bool) -> Bool
+}
+
+/// Finds out whether Redis can be worked with: by its settings, and by a check of every script when one is due. Loop-confined.
 ///
-/// A setting may be changed at any time (it looks every `StoreConfiguration.inspectionMilliseconds`), and a failover brings a server with
-/// other settings.
+/// A setting may be changed at any time, and a failover brings a server with other settings. So it is due every
+/// `StoreConfiguration.inspectionMilliseconds`, and uses the connection that the lane writes through.
 public final class RedisInspection {
   private let shards: Shards
   private let metrics: RedisMetrics
+  private let check: SelfCheck
+  private let interval: Int
+  private let timer: Timer
   private var trust = ServerTrust()
+  /// Whether `run` runs.
+  public private(set) var isRunning = false
+  /// Whether a check of every script is due: at the start of a connection, and after a refusal.
+  public private(set) var isCheckDue = true
+  /// Runs it.
+  public weak var owner: (any RedisInspectionOwner)?
 
-  /// Of these servers.
-  public init(_ shards: Shards, metrics: RedisMetrics) { (self.shards, self.metrics) = (shards, metrics) }
+  /// Makes an inspection that is not due yet.
+  public init(on loop: EventLoop, _ configuration: StoreConfiguration, _ shards: Shards, metrics: RedisMetrics) {
+    (self.shards, self.metrics) = (shards, metrics)
+    interval = configuration.inspectionMilliseconds
+    check = SelfCheck(shards)
+    timer = Timer(on: loop)
+    timer.handler = { [unowned self] in owner?.redisInspectionIsDue() }
+  }
 
-  /// What Redis says now.
+  // MARK: When it is due
+
+  /// Makes it due after so many milliseconds at most, and regularly from then on.
+  public func schedule(after milliseconds: Int = .max) { timer.start(after: min(milliseconds, interval), repeating: interval) }
+
+  /// Makes it due at once, with a check of every script: the server may be another one.
+  public func restart() {
+    isCheckDue = true
+    schedule(after: 1)
+  }
+
+  /// Makes it due soon, with a check of every script: Redis has refused a call, or has given an unknown answer.
+  public func refused() {
+    // A refusal during a run is what the run finds.
+    guard !isCheckDue, !isRunning else { return }
+    isCheckDue = true
+    schedule(after: Self.checkPauseMilliseconds)
+  }
+
+  private static let checkPauseMilliseconds = 50
+
+  /// Ends it.
+  public func close() { timer.close() }
+
+  // MARK: A run
+
+  /// Inspects Redis; one run at a time.
   ///
-  /// - Throws: why it does not say it: it does not answer, or has gone meanwhile.
-  public func look() async throws(StoreError) -> ServerTrust.Judgement {
+  /// - Returns: why Redis cannot be worked with; nil when it can.
+  /// - Throws: why that is not known: Redis does not answer, or its connection has broken meanwhile.
+  public func run() async throws(StoreError) -> String? {
+    isRunning = true
+    defer { isRunning = false }
+    let judgement = try await judgeSettings()
+    // Before the check, which may fail: no later run has this report.
+    if case .evicted(let keys) = judgement { owner?.redisHasEvicted(ServerTrust.evictionReport(keys)) }
+    if let refusal = try await checkScripts() { return refusal }
+    return if case .unsuitable(let reason) = judgement { reason } else { nil }
+  }
+
+  private func judgeSettings() async throws(StoreError) -> ServerTrust.Judgement {
     let epoch = shards.epoch
     let state = try await shards.serverState()
     guard shards.isUp, shards.epoch == epoch else { throw StoreError(.unavailable, "Redis has gone while it was asked for its settings") }
@@ -23,16 +88,34 @@ public final class RedisInspection {
     metrics.show(state, judgement)
     return judgement
   }
+
+  private func checkScripts() async throws(StoreError) -> String? {
+    guard isCheckDue else { return nil }
+    owner?.redisCheckBegins()
+    let refusal: String?
+    do throws(StoreError) {
+      refusal = try await check.run()
+    } catch {
+      _ = owner?.redisCheckEnded(passed: false)
+      // A Redis that refuses writes is reported by the calls that it refuses. The check stays due until it takes them.
+      if error.code == .writesRefused { return nil }
+      throw error
+    }
+    let isAnotherDue = owner?.redisCheckEnded(passed: refusal == nil) == true
+    isCheckDue = isAnotherDue || refusal != nil
+    if isAnotherDue { schedule(after: Self.checkPauseMilliseconds) }
+    return refusal
+  }
 }
 
-/// What a worker shows of its Redis: the lanes of a process have one, and show the same.
+/// The state of a worker's Redis as metrics. The lanes of a process share the cells.
 public struct RedisMetrics: Sendable {
   private let memory: Gauge
   private let memoryLimit: Gauge
   private let evictedKeys: Gauge
   private let suitable: Gauge
 
-  /// The process' cells.
+  /// Makes the cells, or finds those of another lane.
   public init(_ registry: MetricRegistry) {
     memory = registry.shared(MetricNames.redisMemory)
     memoryLimit = registry.shared(MetricNames.redisMemoryLimit)

@@ -4,15 +4,15 @@ import Notifications
 import Store
 import Worker
 
-/// Emits to Kafka what happens at devices. Loop-confined.
+/// Produces the events of a lane, and its records for other topics. Loop-confined.
 final class EventProducer {
   private enum Phase {
-    /// Nothing can be emitted: before it is opened, and after its end.
+    /// Before it is opened, and after its end.
     case closed
     case open(LaneProducers, TopicHandles)
   }
 
-  /// What it produces to.
+  /// Its topics.
   private struct TopicHandles {
     let promptEvents: ProducerTopic
     let patientEvents: ProducerTopic
@@ -27,7 +27,7 @@ final class EventProducer {
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 64)
-  /// The registrations that wait for the one before them, by device; an entry for each device whose registration is on its way.
+  /// By device: the registrations that wait for the one that is on its way.
   private var publishing: [String: [CheckedContinuation<Void, Never>]] = [:]
 
   init(on loop: EventLoop, _ settings: FanOutSettings, metrics: FanOutMetrics) {
@@ -82,7 +82,7 @@ final class EventProducer {
     return false
   }
 
-  /// Tells the lane of a partition that a session there is over, since its device has a newer one. It may be lost: the session finds out.
+  /// Tells another lane that its session is over, since the device has a newer one. The record may be lost: a resync finds out, too.
   func takeOver(_ presence: Presence, token: String) {
     guard case .open(let producers, let topics) = phase else { return }
     record.reset()
@@ -100,8 +100,8 @@ final class EventProducer {
 
   /// Publishes a device's registration, or its end, and waits until Kafka has it.
   ///
-  /// A registration whose batch was refused is sent once more. So that it never lands behind a newer one of its device, each registration
-  /// waits until the one before it has its answer.
+  /// A registration whose batch was refused is sent once more. It must never land behind a newer one of its device, so each registration
+  /// waits for the answer to the one before it.
   func publish(_ registration: [UInt8]?, of token: String) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
     await turn(of: token)
     defer { endTurn(of: token) }
@@ -112,7 +112,7 @@ final class EventProducer {
   private func turn(of token: String) async {
     guard publishing[token] != nil else { return publishing[token] = [] }
     await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await.
+      // Asked again, since the loop may turn between the guard and the await.
       if publishing[token] == nil {
         publishing[token] = []
         continuation.resume()
@@ -130,7 +130,7 @@ final class EventProducer {
   /// Shows how full the producers are, and whether Kafka acknowledges what they send; to be called once a second.
   func showQueues(_ health: Health) { if case .open(let producers, _) = phase { producers.show(in: metrics.clients, health) } }
 
-  /// Waits until Kafka has all that was emitted, or the time has passed.
+  /// Waits until Kafka has all records, or the time has passed.
   func flush(withinMilliseconds milliseconds: Int) async {
     if case .open(let producers, _) = phase { await producers.flush(withinMilliseconds: milliseconds) }
   }

@@ -5,15 +5,15 @@ import Notifications
 import Store
 import Worker
 
-/// What the parts of a lane ask of its actor.
+/// The lane's actor, as the parts of the lane use it.
 protocol FanOutCoreOwner: AnyObject, Sendable {
-  /// Runs what takes more than a turn of the loop.
+  /// Runs a task that waits for Redis or Kafka.
   func run(_ task: LaneTask)
-  /// A client of Kafka can do nothing any more; only a new lane can.
+  /// A Kafka client has failed for good: only a new lane can go on.
   func failed(_ error: KafkaError)
 }
 
-/// What a fan-out lane consists of: makes the parts, hands each its neighbours, and passes on what they ask for. Loop-confined.
+/// Builds the parts of a fan-out lane, wires them, and passes on their calls. Loop-confined.
 final class FanOutCore {
   private let loop: EventLoop
   private let settings: FanOutSettings
@@ -21,11 +21,11 @@ final class FanOutCore {
   private let health: Health
   private let clients: ClientMetrics
   private let lag: DeliveriesLag
-  /// Where the consumer has found nothing more of its partition.
+  /// The offset at which the consumer has reached the end of the partition.
   private var reachedEnd: Int64?
   private let shards: Shards
   private let admin: Admin
-  private let watch: RedisWatch
+  private let watch: RegistryWatch
   private let membership: LaneMembership
   private let events: EventProducer
   private let applications: ApplicationsReader
@@ -35,7 +35,7 @@ final class FanOutCore {
   private let registration: DeviceRegistration
   private let responses: Responses
   private let ticker: Timer
-  /// Nil until the lane has what it needs for it, and after its end.
+  /// Nil until the lane has started, and after its end.
   private var consumer: Consumer?
   /// The index of the lane's partition; nil until it is read.
   private var deliveries: Int?
@@ -51,7 +51,7 @@ final class FanOutCore {
     self.health = health
     (clients, lag) = (metrics.clients, metrics.lag)
     shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
-    watch = RedisWatch(on: loop, settings, shards, admin, metrics: metrics.redis)
+    watch = RegistryWatch(on: loop, settings, shards, admin, metrics: metrics.redis)
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     events = EventProducer(on: loop, settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
@@ -72,13 +72,13 @@ final class FanOutCore {
 
   // MARK: Starting
 
-  /// Connects, takes a partition, reads it from its end, and only then lets devices in; answers where they connect.
+  /// Connects, takes a partition, reads it from its end, and then admits devices; answers where they connect.
   func start() async throws -> SocketAddress {
     watchRedis()
     try await events.open(admin, handler: self, logger: logger)
     var options = Consumer.Options()
-    // For company, as in the transform stage; shorter, since takeovers come this way, too, and a delivery has waited before. An idle lane
-    // fetches as often, which is most of what it does.
+    // A fetch waits for more records, as in the transform stage, but not as long: takeovers come this way, too, and a delivery has waited
+    // before. Fetches are most of the work of an idle lane.
     options.fetch = (bytes: 200_000, waitMilliseconds: 12)
     // The last offsets of a log may have no record, as behind a transaction.
     options.reportsPartitionEnd = true
@@ -168,7 +168,7 @@ final class FanOutCore {
     if let server { admission.count(server.statistics) }
   }
 
-  /// Does what takes more than a turn of the loop.
+  /// Runs a task that waits for Redis or Kafka.
   func perform(_ task: LaneTask) async {
     switch task {
     case .checkRedis: await watch.check()
@@ -205,11 +205,11 @@ final class FanOutCore {
     (owner, consumer, server) = (nil, nil, nil)
   }
 
-  /// What is kept of a drain's time for leaving Redis and Kafka.
+  /// The part of a drain's time that is kept for leaving Redis and Kafka.
   private static let partingMilliseconds = 2_000
 }
 
-// MARK: What the parts tell
+// MARK: Calls of the parts
 
 extension FanOutCore: AdmissionOwner {
   func admitted(_ generation: UInt64) { run(.enter(generation)) }
@@ -231,13 +231,13 @@ extension FanOutCore: SessionsOwner {
   func retryAfter(atLeast milliseconds: Int) -> Int { admission.retryAfter(atLeast: milliseconds) }
 }
 
-extension FanOutCore: RedisWatchOwner, LaneMembershipOwner {
+extension FanOutCore: RegistryWatchOwner, LaneMembershipOwner {
   func redisCheckIsDue() { run(.checkRedis) }
 
   func redisWasChecked(missing: String?, before: String?) {
     health.set("redis", ready: missing == nil, missing ?? "")
-    if let missing, missing != before { logger.warning("something is missing in Redis", ["reason": missing]) }
-    if missing == nil, before != nil { sessions.resyncAll("nothing is missing in Redis any more") }
+    if let missing, missing != before { logger.warning("Redis misses data, or cannot be worked with", ["reason": missing]) }
+    if missing == nil, before != nil { sessions.resyncAll("Redis has all data again") }
   }
 
   func redisHasEvicted(_ report: String) { logger.error("Redis has thrown away what it was given", ["reason": report]) }
@@ -270,7 +270,7 @@ extension FanOutCore: ConsumerHandler, ProducerHandler {
   func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
     clients.kafkaFailed(stretch.error.code)
     logger.error(
-      "deliveries cannot be read and are passed over; sessions look into their mailboxes",
+      "deliveries cannot be read and are skipped; sessions resync with their mailboxes",
       [
         "partition": "\(stretch.partition.topicPartition)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1,
         "error": "\(stretch.error)",

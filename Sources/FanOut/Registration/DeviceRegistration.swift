@@ -13,11 +13,11 @@ final class DeviceRegistration {
   private let sessions: Sessions
   private let registrar: Registrar
   private let recipients: Recipients
-  private let watch: RedisWatch
+  private let watch: RegistryWatch
 
   init(
     _ settings: FanOutSettings, _ admission: Admission, _ sessions: Sessions, _ registrar: Registrar, _ recipients: Recipients,
-    _ watch: RedisWatch, logger: Logger, metrics: FanOutMetrics
+    _ watch: RegistryWatch, logger: Logger, metrics: FanOutMetrics
   ) {
     self.settings = settings
     self.logger = logger

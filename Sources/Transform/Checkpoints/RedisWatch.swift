@@ -2,16 +2,15 @@ import EventLoop
 import Store
 import Worker
 
-/// What a watch of Redis asks of its lane.
+/// The lane whose Redis is watched.
 protocol RedisWatchOwner: LanePhaseOwner, TransformTaskRunner {
-  /// A check of what Redis does begins.
+  /// A check of every script begins.
   func redisCheckBegins()
   /// The check has ended; answers whether another one is due, for errors that have come since it began.
   func redisCheckEnded(passed: Bool) -> Bool
 }
 
-/// Whether Redis answers, does what workers need, takes writes and keeps them: each sign that it does not goes to the lane's phase, the health
-/// and the log. Loop-confined.
+/// Tells the lane's phase, the health and the log whether Redis answers, takes writes and keeps them. Loop-confined.
 final class RedisWatch {
   private let configuration: StoreConfiguration
   private let shards: Shards
@@ -20,15 +19,10 @@ final class RedisWatch {
   private let health: Health
   private let metrics: TransformMetrics
   private let inspection: RedisInspection
-  private let check: SelfCheck
-  private let timer: Timer
-  private var isInspecting = false
-  /// A check of every script is due: at the start of a connection, and after an answer that says something of Redis itself.
-  private var isCheckDue = true
   /// When Redis refused a call last, by the loop's milliseconds; nil where readiness does not say so.
   private var refusedAt: UInt64?
   private let loop: EventLoop
-  /// Does what the phase asks for, and has `inspect` called.
+  /// Performs the actions of the phase, and calls `inspect` in a task of the lane.
   weak var owner: (any RedisWatchOwner)?
 
   init(
@@ -42,21 +36,18 @@ final class RedisWatch {
     self.health = health
     self.metrics = metrics
     self.loop = loop
-    check = SelfCheck(shards)
-    inspection = RedisInspection(shards, metrics: metrics.redis)
-    timer = Timer(on: loop)
-    timer.handler = { [unowned self] in owner?.run(.inspectRedis) }
+    inspection = RedisInspection(on: loop, configuration, shards, metrics: metrics.redis)
+    inspection.owner = self
   }
 
-  /// Connects to Redis, and follows its connection from there.
+  /// Connects to Redis, and follows the connection.
   func start() {
     health.set("redis", ready: false, "connecting to \(configuration)")
     shards.onUp = { [unowned self] in
       logger.info("Redis answers", ["address": "\(configuration)"])
       health.set("redis", ready: false, "Redis answers; it has not been compared with Kafka yet")
-      // It may be another server by now: it is worked with when it does what workers need, and has said that it keeps what it is given.
-      isCheckDue = true
-      inspect(after: 1)
+      // It may be another server by now, so the lane works with it only after an inspection.
+      inspection.restart()
     }
     shards.onRefusal = { [unowned self] in refused($0) }
     shards.onMended = { [logger] key in logger.warning("a key in Redis held something else, and was removed", ["key": key]) }
@@ -74,14 +65,14 @@ final class RedisWatch {
 
   // MARK: Signs that calls have found
 
-  /// Redis may have lost something: nothing is judged until the markers were compared.
+  /// Has the markers compared before anything is judged, since Redis may have lost data.
   func distrust(_ reason: String) {
     let actions = state.phase.distrust()
     if !actions.isEmpty { logger.warning("the markers are compared", ["reason": reason]) }
     owner?.perform(actions)
   }
 
-  /// Redis has refused what writes.
+  /// Pauses the lane, since Redis has refused a write.
   func refusedWrites(_ error: StoreError) {
     let actions = state.phase.writesRefused()
     guard !actions.isEmpty else { return }
@@ -90,100 +81,73 @@ final class RedisWatch {
     owner?.perform(actions)
   }
 
-  /// Redis has answered a call with something that it says of itself, or that is not known here: a check of every script explains it.
+  /// Redis has refused a call, or has given an unknown answer. A check of every script explains it.
   private func refused(_ error: StoreError) {
-    // What an inspection is refused it tells itself.
-    guard shards.isUp, !isInspecting else { return }
+    // An inspection reports the refusals of its own calls.
+    guard shards.isUp, !inspection.isRunning else { return }
     if error.code == .refused {
       if refusedAt == nil { logger.warning("Redis refuses a call", ["error": "\(error)"]) }
       refusedAt = loop.milliseconds()
-      // Also where every script works: what is refused may be one key, whose records wait.
+      // Also where every script works: Redis may refuse one key, whose records wait.
       health.set("calls", ready: false, "\(error)")
     }
-    guard !isCheckDue else { return }
-    isCheckDue = true
-    inspect(after: Self.checkPauseMilliseconds)
+    inspection.refused()
   }
-
-  /// Between two checks, and until readiness says no more that a call was refused.
-  private static let (checkPauseMilliseconds, refusedMilliseconds) = (50, 5_000)
 
   // MARK: Inspections
 
-  /// Finds out whether Redis can be worked with, one inspection at a time.
+  /// Finds out whether Redis can be worked with, and tells the lane's phase.
   func inspect() async {
-    guard !isInspecting else { return }
-    isInspecting = true
-    defer { isInspecting = false }
+    guard !inspection.isRunning else { return }
     do throws(StoreError) {
-      let judgement = try await inspection.look()
-      // It is told once, whatever the check of the scripts finds.
-      if case .evicted = judgement { judged(judgement) }
-      if let refusal = try await findRefused() { return judged(.unsuitable(refusal)) }
-      if case .evicted = judgement { return }
-      judged(judgement)
+      if let reason = try await inspection.run() { return unsuitable(reason) }
+      owner?.perform(state.phase.redisIsSuitable())
+      endRefusal()
     } catch {
       guard shards.isUp else { return }
       if !state.phase.mayCompare { health.set("redis", ready: false, "\(error)") }
-      inspect(after: 500)
+      inspection.schedule(after: 500)
     }
   }
 
-  /// Runs the check that is due; answers what Redis does not do, nil where nothing is known of that.
-  private func findRefused() async throws(StoreError) -> String? {
-    guard isCheckDue else {
-      if let refusedAt, loop.milliseconds() >= refusedAt + UInt64(Self.refusedMilliseconds) {
-        self.refusedAt = nil
-        health.remove("calls")
-      }
-      return nil
-    }
-    owner?.redisCheckBegins()
-    let refusal: String?
-    do throws(StoreError) {
-      refusal = try await check.run()
-    } catch {
-      _ = owner?.redisCheckEnded(passed: false)
-      // A Redis that only reads now is told by the calls that it refuses; the check follows when it takes writes.
-      if error.code == .writesRefused { return nil }
-      throw error
-    }
-    let isAnotherDue = owner?.redisCheckEnded(passed: refusal == nil) == true
-    isCheckDue = isAnotherDue || refusal != nil
-    if isAnotherDue {
-      inspect(after: Self.checkPauseMilliseconds)
-    } else if refusedAt != nil {
-      inspect(after: Self.refusedMilliseconds)
-    }
-    return refusal
+  /// Pauses the lane, since Redis may not keep what is written to it.
+  private func unsuitable(_ reason: String) {
+    inspection.schedule(after: 2_000)
+    if !state.phase.isEnding { health.set("redis", ready: false, reason) }
+    let actions = state.phase.redisIsUnsuitable()
+    guard !actions.isEmpty else { return }
+    logger.error("Redis cannot be worked with any more; consumption pauses", ["reason": reason])
+    owner?.perform(actions)
   }
 
-  /// A Redis that may throw away what it is given is not given anything; after one that has, the markers are compared.
-  private func judged(_ judgement: ServerTrust.Judgement) {
-    switch judgement {
-    case .suitable: owner?.perform(state.phase.redisIsSuitable())
-    case .unsuitable(let reason):
-      inspect(after: 2_000)
-      if !state.phase.isEnding { health.set("redis", ready: false, reason) }
-      let actions = state.phase.redisIsUnsuitable()
-      guard !actions.isEmpty else { return }
-      logger.error("Redis cannot be worked with any more; consumption pauses", ["reason": reason])
-      owner?.perform(actions)
-    case .evicted(let keys):
-      let report = ServerTrust.evictionReport(keys)
-      health.set("redis", ready: false, report)
-      logger.error("Redis has thrown away what it was given", ["reason": report])
-      owner?.perform(state.phase.redisIsSuitable())
-      distrust(report)
+  /// Removes the refused call from readiness when it was the last one for a while.
+  private func endRefusal() {
+    guard let refusedAt, !inspection.isCheckDue else { return }
+    guard loop.milliseconds() >= refusedAt + UInt64(Self.refusedMilliseconds) else {
+      return inspection.schedule(after: Self.refusedMilliseconds)
     }
+    self.refusedAt = nil
+    health.remove("calls")
   }
 
-  /// Inspects after so many milliseconds, and then from time to time.
-  private func inspect(after milliseconds: Int) {
-    let interval = configuration.inspectionMilliseconds
-    timer.start(after: min(milliseconds, interval), repeating: interval)
+  /// How long readiness names a refused call.
+  private static let refusedMilliseconds = 5_000
+
+  /// Ends it.
+  func close() { inspection.close() }
+}
+
+extension RedisWatch: RedisInspectionOwner {
+  func redisInspectionIsDue() { owner?.run(.inspectRedis) }
+
+  func redisHasEvicted(_ report: String) {
+    health.set("redis", ready: false, report)
+    logger.error("Redis has thrown away what it was given", ["reason": report])
+    owner?.perform(state.phase.redisIsSuitable())
+    distrust(report)
   }
 
-  /// Inspects it no more.
-  func close() { timer.close() }
+  func redisCheckBegins() { owner?.redisCheckBegins() }
+
+  func redisCheckEnded(passed: Bool) -> Bool { owner?.redisCheckEnded(passed: passed) ?? false }
 }

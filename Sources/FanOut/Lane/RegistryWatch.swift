@@ -1,0 +1,168 @@
+import EventLoop
+import Kafka
+import Store
+import Worker
+
+/// The lane whose registry is watched.
+protocol RegistryWatchOwner: AnyObject {
+  /// Calls `check` in a task of the lane.
+  func redisCheckIsDue()
+  /// Redis was checked: what is missing in it, or nil, and what the check before found missing.
+  func redisWasChecked(missing: String?, before: String?)
+  /// Redis has evicted keys, as the report says.
+  func redisHasEvicted(_ report: String)
+}
+
+/// Whether Redis can be worked with, and has its buckets and the registrations that Kafka has. Loop-confined.
+///
+/// A Redis without buckets is new when no device was ever registered; otherwise it has lost all its data, and somebody has to rebuild it.
+/// A Redis that was away may have lost the end of its history, which the transform workers restore.
+final class RegistryWatch {
+  private enum Phase {
+    /// The next check is scheduled.
+    case waiting
+    /// A check runs.
+    case checking
+    /// A check runs, and does not count: Redis may have lost something since it began.
+    case outdated
+    case closed
+  }
+
+  private enum Registry: Equatable {
+    /// Nothing was missing before Redis may have lost something.
+    case unverified
+    /// The last check has found this missing.
+    case missing(String)
+    /// Redis has all registrations that Kafka had when the connection came up.
+    case complete
+  }
+
+  private let loop: EventLoop
+  private let shards: Shards
+  private let markers: Markers
+  private let kafka: KafkaConfiguration
+  private let topics: Topics
+  private let admin: Admin
+  private let inspection: RedisInspection
+  /// Partitions of `devices` whose ends no marker reaches.
+  private var silent = SilentEnds()
+  private var phase = Phase.waiting
+  private var registry = Registry.unverified
+  /// The cluster that Redis must belong to; nil until the lane knows its Kafka.
+  var identity: ClusterIdentity?
+  /// Whether Redis was found to belong to the cluster since the connection came up.
+  private var isIdentified = false
+  /// Told the findings.
+  weak var owner: (any RegistryWatchOwner)?
+
+  init(on loop: EventLoop, _ settings: FanOutSettings, _ shards: Shards, _ admin: Admin, metrics: RedisMetrics) {
+    (self.loop, self.shards, self.admin) = (loop, shards, admin)
+    (kafka, topics) = (settings.kafka, settings.topics)
+    inspection = RedisInspection(on: loop, settings.store, shards, metrics: metrics)
+    markers = Markers(shards)
+    inspection.owner = self
+  }
+
+  /// Whether Redis has all registrations that Kafka had when the connection came up.
+  var isRegistryComplete: Bool { registry == .complete }
+
+  /// Takes a refusal of a call.
+  func refused() {
+    // A check reports the refusals of its own calls.
+    if phase == .waiting { inspection.refused() }
+  }
+
+  /// Checks again at once: the connection has come up or broken, or a script has found no bucket.
+  func lost() {
+    if registry == .complete { registry = .unverified }
+    if phase == .checking { phase = .outdated }
+    isIdentified = false
+    inspection.restart()
+  }
+
+  /// Takes the error of a call: where Redis has lost its data, nothing is written to it until it is rebuilt.
+  func noticed(_ error: any Error) {
+    if let error = error as? StoreError, error.code == .bucketLost { lost() }
+  }
+
+  /// Checks once, and schedules the next check.
+  func check() async {
+    guard shards.isUp, phase == .waiting else { return }
+    phase = .checking
+    let missing = await findMissing()
+    switch phase {
+    case .closed: return
+    case .outdated:
+      phase = .waiting
+      return inspection.schedule(after: 1)
+    case .waiting, .checking: phase = .waiting
+    }
+    let before: String? = if case .missing(let reason) = registry { reason } else { nil }
+    registry = missing.map { .missing($0.reason) } ?? .complete
+    owner?.redisWasChecked(missing: missing?.reason, before: before)
+    inspection.schedule(after: missing?.milliseconds ?? .max)
+  }
+
+  private func findMissing() async -> (reason: String, milliseconds: Int)? {
+    do throws(StoreError) {
+      if let reason = try await inspection.run() { return (reason, 2_000) }
+    } catch { return ("\(error)", 500) }
+    guard let identity else { return ("the lane is starting", 200) }
+    if !isIdentified {
+      do {
+        isIdentified = try await identity.join(shards) { [admin, topics] in try await admin.registryEnds(topics).isEmpty }
+      } catch { return ("\(error)", 2_000) }
+    }
+    guard let buckets = await markers.read([]) else { return (markers.failure.map { "\($0)" } ?? "Redis does not answer", 500) }
+    do {
+      let missing = buckets.indices.filter { buckets[$0] == nil }
+      if isRegistryComplete, missing.isEmpty { return nil }
+      let ends = try await admin.registryEnds(topics)
+      if !missing.isEmpty {
+        guard ends.isEmpty else {
+          let foreign = markers.foreignKeys.prefix(10).joined(separator: ", ")
+          return (
+            "Redis has lost what it had, though devices are registered in Kafka: run 'carillon rebuild'"
+              + (foreign.isEmpty ? "" : ". Something else lies under \(foreign)"), 2_000
+          )
+        }
+        if let error = await markers.create(missing) { return ("\(error)", 500) }
+      }
+      let reached = await markers.registryOffsets(of: ends.keys.sorted())
+      if let reached, ends.allSatisfy({ reached[$0.key] ?? 0 >= $0.value }) { return nil }
+      guard try await Workers(shards).list().contains(where: { !$0.isSilent && $0.report?.roles.contains("transform") == true }) else {
+        return ("the registry waits for a transform worker, and none is running", 200)
+      }
+      if let reached { try await wake(silent.look(reached, ends: ends, at: SteadyClock.milliseconds())) }
+      return ("a transform worker is restoring the registry", 200)
+    } catch {
+      return ("the registry's end is not known: \(error)", 1_000)
+    }
+  }
+
+  /// Writes a record to partitions whose last offsets have no records. A running transform worker reads it, and raises the marker.
+  private func wake(_ silent: [Int32]) async throws(KafkaError) {
+    guard !silent.isEmpty else { return }
+    try await EndTombstone.write(to: silent.map { TopicPartition(topics.devices, $0) }, on: loop, kafka)
+  }
+
+  /// Ends it.
+  func close() {
+    phase = .closed
+    inspection.close()
+  }
+}
+
+extension RegistryWatch: RedisInspectionOwner {
+  func redisInspectionIsDue() { owner?.redisCheckIsDue() }
+
+  func redisHasEvicted(_ report: String) {
+    owner?.redisHasEvicted(report)
+    // Registrations and mailbox entries may be gone.
+    registry = .missing(report)
+  }
+
+  func redisCheckBegins() {}
+
+  func redisCheckEnded(passed: Bool) -> Bool { false }
+}
