@@ -106,7 +106,7 @@ final class ClientHandle: @unchecked Sendable {
       } catch {
         let isMoving = error.isMoving
         let left = Int32(clamping: end - SteadyClock.milliseconds() - Int64(isMoving ? Self.pause : 0))
-        let isAskedAgain = isMoving || [.timedOut, .transport].contains(error.code)
+        let isAskedAgain = isMoving || [.timedOut, .transport, .allBrokersDown].contains(error.code)
         guard isAskedAgain, left > 0, !isEnding.load(ordering: .sequentiallyConsistent) else { throw error }
         if isMoving { usleep(UInt32(Self.pause) * 1_000) } else { step = step * 2 }
         step = min(step, Self.longestStep, left)

@@ -32,7 +32,7 @@ final class EvictionStage {
     let device = String(decoding: token, as: UTF8.self)
     metrics.unreadableEntries.increment(by: unreadable.count)
     logger.warning(
-      "what cannot be read is removed from a mailbox", ["mailbox": mailboxes.name(of: device), "fields": unreadable.count])
+      "unreadable fields of a mailbox are removed", ["mailbox": mailboxes.name(of: device), "fields": unreadable.count])
     mailboxes.remove(unreadable: unreadable, of: device) { _ in }
   }
 
