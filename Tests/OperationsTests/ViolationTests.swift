@@ -177,6 +177,28 @@ import Testing
     #expect(history.violations == [.expiredEarly])
   }
 
+  @Test mutating func `an expiration that only a worker's fast clock allows is a violation by the broker's clock`() {
+    history.publish(1, end: 100_000)
+    history.keep(1, at: 10)
+    history.tell(.expired, 1, at: 3_000_000, number: AuditHistory.beginning + 12)
+    #expect(history.findings().violations.map(\.detail) == ["99988 ms before its end by the broker's clock"])
+    #expect(history.violations == [.expiredEarly])
+  }
+
+  @Test mutating func `an expiration that is read before the request's end is a violation`() {
+    history.publish(1, end: 2 * AuditHistory.hour)
+    history.keep(1, at: 10)
+    history.tell(.expired, 1, at: 2 * AuditHistory.hour + 1)
+    #expect(history.findings().violations.map(\.detail) == ["3600000 ms before its end by the clock of this machine"])
+  }
+
+  @Test mutating func `an expiration at its end is no violation, by whichever clock`() {
+    history.publish(1, end: 100_000)
+    history.keep(1, at: 10)
+    history.tell(.expired, 1, at: 100_000, number: AuditHistory.beginning + 95_001)
+    #expect(history.violations.isEmpty)
+  }
+
   @Test mutating func anOlderOneIsShownLongAfterANewerOne() {
     history.publish(1, collapse: 7)
     history.publish(2, collapse: 7)

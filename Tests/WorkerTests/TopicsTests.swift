@@ -12,6 +12,7 @@ import Worker
       ])
     #expect(topics.differences(of: topics.events, settings: ["retention.ms": "1"]).count == 1)
     #expect(topics.differences(of: topics.events, settings: ["retention.ms": "999999999999999"]).isEmpty)
+    #expect(topics.differences(of: topics.events, settings: ["message.timestamp.type": "CreateTime"]).isEmpty, "only an audit needs it")
     #expect(topics.differences(of: topics.deadLetters, settings: ["retention.ms": "999999999999999"]).count == 1)
     #expect(topics.differences(of: topics.requests, settings: [:]).isEmpty, "what is not told is not compared")
   }

@@ -64,7 +64,8 @@ struct AuditFact: Sendable, Hashable {
   /// request one more than the offset of the journal's record that tells how it was judged; 0: none was met.
   var statement: UInt64 = 0
   /// A request's end in milliseconds since 1970; for how many devices it is; the hash of a response's id. Of what the journal says of a
-  /// request, the offset of that request's record. Of what a device has, when it was kept for it; 0: not known.
+  /// request, the offset of that request's record. Of what a device has, when it was kept for it; 0: not known. Of an expiration, when the
+  /// broker wrote its event, by the broker's clock; 0: not known.
   var number: Int64 = 0
   /// Where the record lies.
   var offset: Int64 = -1

@@ -2,6 +2,8 @@
 public struct AuditRules: Sendable {
   /// When reading began, since 1970: what has not happened by then may yet happen.
   public var now: Int64
+  /// When the ends of all topics were known, since 1970: what is read was written by then.
+  public var written: Int64
   /// So young a request may still be under way.
   public var grace: Int64
   /// How far two clocks of the cluster may be apart.
@@ -38,7 +40,7 @@ public struct AuditRules: Sendable {
     now: Int64, grace: Int64 = 30_000, clockSlack: Int64 = 5_000, takeover: Int64 = 180_000, forbidsPending: Bool = false,
     beginsAtBeginning: Bool = false, requests: [Int32: Requests] = [:]
   ) {
-    self.now = now
+    (self.now, written) = (now, now)
     self.grace = grace
     self.clockSlack = clockSlack
     self.takeover = takeover

@@ -47,6 +47,7 @@ final class AuditRun {
     auditRules = AuditRules(
       now: now, grace: settings.grace, clockSlack: settings.clockSlack, takeover: settings.takeover, forbidsPending: settings.forbidsPending
     )
+    auditRules.written = WallClock.milliseconds()
     findings = AuditFindings(limit: settings.limit)
     let count = (requests + events + deadLetters).reduce(0) { $0 + Int64($1.offsets.count) }
     byRequest = Spill(expecting: count, in: settings.spillFolder)

@@ -95,6 +95,7 @@ struct FactReader {
     (fact.partition, fact.offset, fact.statement) = (record.partition, record.offset, statement)
     fact.time = Timestamp.bounded(time ?? record.timestamp)
     guard let subject, (try? read(value, &fact)) != nil else { return .unreadable }
+    if kind == .expired { fact.number = record.isTimestampOfBroker ? Timestamp.bounded(record.timestamp) : 0 }
     if type.isAboutDevice {
       fact.device = max(1, StableHash.hash(subject))
       return .fact(fact)

@@ -334,13 +334,23 @@ struct RequestJudge {
         } else {
           findings.acknowledgedLate += 1
         }
-      } else if fact.kind == .expired, !wasShown, fact.time < request.end - rules.clockSlack {
-        findings.add(
-          .expiredEarly,
-          Violation(.expiredEarly, fact.id, "\(ReadableText.duration(milliseconds: request.end - fact.time)) before its end", request.facts)
-        )
+      } else if fact.kind == .expired, !wasShown {
+        judgeExpiration(fact, request, &findings)
       }
     }
+  }
+
+  /// No request expires before its end by any clock: by the worker's, by the broker's that wrote the event, and by that of this machine.
+  ///
+  /// A worker whose clock is ahead declares requests expired too early, and writes a time into its events that hides it.
+  private func judgeExpiration(_ fact: AuditFact, _ request: Request, _ findings: inout AuditFindings) {
+    let times = [
+      (fact.time, "by the worker's clock"), (fact.number > 0 ? fact.number : .max, "by the broker's clock"),
+      (rules.written, "by the clock of this machine"),
+    ]
+    guard let first = times.min(by: { $0.0 < $1.0 }), first.0 < request.end - rules.clockSlack else { return }
+    findings.add(
+      .expiredEarly, Violation(.expiredEarly, fact.id, "\(request.end - first.0) ms before its end \(first.1)", request.facts))
   }
 
   /// Whether the device has, or had to do with, another request of the same id.
