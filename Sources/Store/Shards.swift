@@ -6,6 +6,8 @@ import Redis
 /// Each room asks here which connection a bucket's keys belong to, and nothing above knows that there are connections.
 public final class Shards {
   let keys: Keys
+  /// The machine's clock, in milliseconds since 1970.
+  let wallClock: @Sendable () -> Int64
   private let one: RedisConnection
   /// Called when it takes calls, for the first time and after each loss.
   public var onUp: (() -> Void)?
@@ -30,6 +32,7 @@ public final class Shards {
   ///   - isRebuilding: whether it is the rebuilder that writes, to buckets that have no markers yet.
   public init(on loop: EventLoop, _ configuration: StoreConfiguration, clientName: String, isRebuilding: Bool = false) {
     keys = Keys(buckets: configuration.buckets, isRebuilding: isRebuilding)
+    wallClock = configuration.wallClock
     one = RedisConnection(
       on: loop,
       RedisConfiguration(

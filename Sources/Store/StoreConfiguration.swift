@@ -1,3 +1,4 @@
+import EventLoop
 public import Redis
 
 /// Where the cluster's Redis is, and what all of its workers must agree on.
@@ -13,6 +14,8 @@ public struct StoreConfiguration: Sendable, CustomStringConvertible {
   public var callDeadlineMilliseconds = 5000
   /// How often a worker asks for its memory and its settings, in milliseconds. Default 10,000.
   public var inspectionMilliseconds = 10_000
+  /// The clock that is compared with that of Redis, in milliseconds since 1970.
+  public var wallClock: @Sendable () -> Int64 = WallClock.milliseconds
 
   /// A configuration from its parts.
   public init(_ address: RedisAddress, buckets: Int = StoreConfiguration.standardBuckets) {

@@ -31,7 +31,7 @@ struct LanePhase {
     case redisRefusesWrites(hasRegistry: Bool)
     /// Redis has lost everything: somebody has to rebuild it.
     case redisEmpty
-    /// Redis may throw away what it is given: somebody has to change its settings.
+    /// Redis may throw away what it is given, or its clock and the machine's differ too much: somebody has to change that.
     case redisUnsuitable
   }
 

@@ -100,6 +100,9 @@ public enum MetricNames {
   /// Whether it may be relied on.
   public static let redisSuitable = Metric<Gauge>(
     "carillon_redis_suitable", "1 where Redis keeps what it is given; 0 where its settings let it throw that away, or it just has.")
+  /// How the clocks differ.
+  public static let clockOffset = Metric<Gauge>(
+    "carillon_clock_offset_seconds", "Seconds by which the machine's clock is ahead of that of Redis; below 0: behind it.")
 
   // The transform stage.
 

@@ -13,7 +13,7 @@ public protocol RedisInspectionOwner: AnyObject {
   func redisCheckEnded(passed: Bool) -> Bool
 }
 
-/// Finds out whether Redis can be worked with: by its settings, and by a check of every script when one is due. Loop-confined.
+/// Finds out whether Redis can be worked with: by its settings and its clock, and by a check of every script when one is due. Loop-confined.
 ///
 /// A setting may be changed at any time, and a failover brings a server with other settings. So it is due every
 /// `StoreConfiguration.inspectionMilliseconds`, and uses the connection that the lane writes through.
@@ -23,6 +23,7 @@ public final class RedisInspection {
   private let check: SelfCheck
   private let interval: Int
   private let timer: Timer
+  private let clock: ClockWatch
   private var trust = ServerTrust()
   /// Whether `run` runs.
   public private(set) var isRunning = false
@@ -32,8 +33,8 @@ public final class RedisInspection {
   public weak var owner: (any RedisInspectionOwner)?
 
   /// Makes an inspection that is not due yet.
-  public init(on loop: EventLoop, _ configuration: StoreConfiguration, _ shards: Shards, metrics: RedisMetrics) {
-    (self.shards, self.metrics) = (shards, metrics)
+  public init(on loop: EventLoop, _ configuration: StoreConfiguration, _ shards: Shards, _ clock: ClockWatch, metrics: RedisMetrics) {
+    (self.shards, self.clock, self.metrics) = (shards, clock, metrics)
     interval = configuration.inspectionMilliseconds
     check = SelfCheck(shards)
     timer = Timer(on: loop)
@@ -83,8 +84,9 @@ public final class RedisInspection {
   private func judgeSettings() async throws(StoreError) -> ServerTrust.Judgement {
     let epoch = shards.epoch
     let state = try await shards.serverState()
+    try await clock.compare()
     guard shards.isUp, shards.epoch == epoch else { throw StoreError(.unavailable, "Redis has gone while it was asked for its settings") }
-    let judgement = trust.judge(state)
+    let judgement = trust.judge(state, objection: clock.objection)
     metrics.show(state, judgement)
     return judgement
   }
@@ -114,6 +116,7 @@ public struct RedisMetrics: Sendable {
   private let memoryLimit: Gauge
   private let evictedKeys: Gauge
   private let suitable: Gauge
+  let clockOffset: Gauge
 
   /// Makes the cells, or finds those of another lane.
   public init(_ registry: MetricRegistry) {
@@ -121,12 +124,14 @@ public struct RedisMetrics: Sendable {
     memoryLimit = registry.shared(MetricNames.redisMemoryLimit)
     evictedKeys = registry.shared(MetricNames.redisEvictedKeys)
     suitable = registry.shared(MetricNames.redisSuitable)
+    clockOffset = registry.shared(MetricNames.clockOffset)
   }
 
   func show(_ state: ServerState, _ judgement: ServerTrust.Judgement) {
     if let bytes = state.usedMemory { memory.set(Int(clamping: bytes)) }
     if let bytes = state.maximumMemory { memoryLimit.set(Int(clamping: bytes)) }
     if let keys = state.evictedKeys { evictedKeys.set(Int(clamping: keys)) }
-    suitable.set(judgement == .suitable ? 1 : 0)
+    let isEvicting = if case .evicted = judgement { true } else { false }
+    suitable.set(state.objection == nil && !isEvicting ? 1 : 0)
   }
 }

@@ -1,3 +1,4 @@
+import HTTP
 import Notifications
 import Redis
 @testable import Store
@@ -40,6 +41,46 @@ import Worker
         #expect(await lane.end(of: device) == nil)
       }
     }
+  }
+
+  /// By such a clock notifications with minutes left would have expired, or those whose end has passed would be sent.
+  @Test(arguments: [3_000_000, -3_000_000] as [Int64])
+  func `nothing is sent and nothing expires while the machine's clock is far from that of Redis`(ahead: Int64) async throws {
+    let offset = ClockShift()
+    try await LaneFixture.with({
+      $0.store.inspectionMilliseconds = 50
+      $0.store.wallClock = { offset.now }
+      $0.refreshSeconds = 1
+    }) { lane in
+      try await RedisProbe.with(lane.redis.address) { redis in
+        let token = LaneFixture.token()
+        let device = try await lane.connect(token)
+        await lane.eventually("the device is welcomed") { $0.frames("welcome", at: device).count == 1 }
+        try await applyRegistrations(redis)
+        offset.ahead = ahead
+        await lane.eventually("the lane is not ready, and names the clock") { lane in
+          lane.health.unready.contains { $0.name == "clock" && $0.reason.contains(ahead < 0 ? " s behind that" : " s ahead of that") }
+        }
+        try await lane.put(
+          try LaneFixture.entry(for: token, offset: 1), .init(timestamp: 1, partition: 0, offset: 1), for: token, in: redis)
+        await #expect(throws: WebSocketClientError.self, "a device that connects is told to reconnect later") {
+          _ = try await lane.connect()
+        }
+        // It resyncs each second: the rest of the calls are heartbeats.
+        let calls = await Self.scriptCalls(redis)
+        await lane.eventually("the session has resynced") { _ in await Self.scriptCalls(redis) > calls + 10 }
+        #expect(await lane.frames("notify", at: device).isEmpty)
+        #expect(await lane.end(of: device) == nil, "the device stays")
+        offset.ahead = 0
+        await lane.eventually("the device has the notification") { $0.frames("notify", at: device).count == 1 }
+        await lane.eventually("the lane is ready again") { $0.health.isReady }
+      }
+    }
+  }
+
+  private static func scriptCalls(_ redis: RedisProbe) async -> Int {
+    let statistics = try? await redis.command("INFO", "commandstats").text
+    return statistics?.firstMatch(of: /cmdstat_evalsha:calls=(\d+)/).flatMap { Int($0.1) } ?? 0
   }
 
   /// A device's hash is a view of its registration, which its hello brings.

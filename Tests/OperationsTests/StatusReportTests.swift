@@ -178,6 +178,18 @@ import Worker
     #expect(differences.first?.concerns("f") == true && differences.first?.concerns("c") == false)
   }
 
+  @Test func `a worker whose clock differs is wrong`() {
+    func worker(_ name: Name, _ ahead: Int64?, silent: Int64 = 100) -> Workers.Listing {
+      Self.worker(name, "transform", silent: silent) { $0.clockAhead = ahead }
+    }
+    let report = report { _, redis in
+      redis.workers = .found([
+        Self.worker("f", "fan-out"), worker("a", 5_000), worker("b", 5_001), worker("c", -7_000), worker("d", nil),
+      ])
+    }
+    #expect(report.problems == [.clockDiffers("b", ahead: 5_001), .clockDiffers("c", ahead: -7_000)])
+  }
+
   @Test func workersThatAreNotReadyOrSilentAreWrongAndThoseThatEndAreNot() {
     let waits = WorkerReport.Condition(name: "redis", lane: "f-0", reason: "connecting", since: 31_000)
     let report = report { _, redis in

@@ -54,6 +54,13 @@ import Testing
     #expect(trust.judge(Self.server("one", evicted: 0)) == .suitable)
   }
 
+  @Test func `keys that are thrown away while something else speaks against the server are told afterwards`() {
+    var trust = ServerTrust()
+    #expect(trust.judge(Self.server("one", evicted: 0), objection: "clock") == .unsuitable("clock"))
+    #expect(trust.judge(Self.server("one", evicted: 3), objection: "clock") == .unsuitable("clock"))
+    #expect(trust.judge(Self.server("one", evicted: 3)) == .evicted(3))
+  }
+
   private static func server(_ run: String?, evicted: Int64? = nil) -> ServerState {
     var server = ServerState(address: "127.0.0.1:6379")
     (server.runIdentifier, server.evictedKeys) = (run, evicted)

@@ -17,6 +17,7 @@ import Testing
       .init(lane: "fan-out-1", partition: 7, records: 1_200, milliseconds: 2_300),
       .init(lane: "fan-out-0", partition: 3, records: 4, milliseconds: nil),
     ]
+    report.clockAhead = -3_000_000
     report.settings = ["mailbox.bound": "100", "transform.extensions": "none"]
     return report
   }
@@ -41,6 +42,7 @@ import Testing
     (report.lanes, report.connections, report.partitions, report.unreadyCount) = (.max, .max, .max, 5_000)
     report.unready = Array(repeating: .init(name: long, lane: long, reason: long, since: .max), count: 5_000)
     report.laneLags = Array(repeating: .init(lane: long, partition: .max, records: .max, milliseconds: .max), count: 256)
+    report.clockAhead = .min
     report.settings = Dictionary(uniqueKeysWithValues: (0..<99).map { ("\($0)\(long)", long) })
     #expect(report.bytes.count <= WorkerReport.maximumByteCount)
     let read = WorkerReport(report.bytes)

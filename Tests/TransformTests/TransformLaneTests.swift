@@ -288,6 +288,47 @@ import Worker
     }
   }
 
+  /// By such a clock a request with minutes left would have expired.
+  @Test(arguments: [3_000_000, -3_000_000] as [Int64])
+  func `nothing is judged while the machine's clock is far from that of Redis`(ahead: Int64) async throws {
+    let offset = ClockShift()
+    try await TransformFixture.with({
+      $0.store.inspectionMilliseconds = 50
+      $0.store.wallClock = { offset.now }
+    }) { lane in
+      let token = TransformFixture.tokens(in: [(0, 1)])[0]
+      try await lane.register([token], for: "ada")
+      offset.ahead = ahead
+      await lane.eventually("the lane is not ready, and names the clock") { lane.health.unready.contains { $0.name == "clock" } }
+      #expect(lane.metric("carillon_redis_suitable") == 1, "nothing is wrong with Redis")
+      #expect(abs(lane.metric("carillon_clock_offset_seconds") - Double(ahead) / 1000) < 60)
+      try await lane.request("device:\(token)")
+      let looks = try await lane.looks()
+      await lane.eventually("it has looked again") { try await lane.looks() > looks + 5 }
+      #expect(try await lane.waiting(token) == 0 && !lane.health.isReady)
+      offset.ahead = 0
+      await lane.eventually("the request waits in its mailbox") { try await lane.waiting(token) == 1 && lane.health.isReady }
+    }
+  }
+
+  @Test func `a lane whose clock is wrong at its start judges nothing`() async throws {
+    let offset = ClockShift()
+    offset.ahead = 3_000_000
+    try await TransformFixture.with(
+      {
+        $0.store.inspectionMilliseconds = 50
+        $0.store.wallClock = { offset.now }
+      }, awaitsReadiness: false
+    ) { lane in
+      await lane.eventually("the lane is not ready, and names the clock") { lane.health.unready.contains { $0.name == "clock" } }
+      let looks = try await lane.looks()
+      await lane.eventually("it has looked again") { try await lane.looks() > looks + 5 }
+      #expect(Set(lane.health.unready.map(\.name)).isSuperset(of: ["clock", "redis"]))
+      offset.ahead = 0
+      await lane.eventually("the lane is ready") { lane.health.isReady }
+    }
+  }
+
   @Test func ofALaneWithoutAPartitionOnlyThatIsNotReady() async throws {
     try await TransformFixture.with(sessionMilliseconds: 4_000) { lane in
       // Three lanes share one partition, so that one of these two never gets it, whoever has it when they have agreed.

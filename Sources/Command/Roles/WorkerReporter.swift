@@ -125,6 +125,7 @@ actor WorkerReporter {
     report.connections = metrics.sum(of: MetricNames.connections).map { Int($0) }
     report.partitions = metrics.sum(of: MetricNames.assignedPartitions).map { Int($0) }
     report.laneLags = laneLags
+    report.clockAhead = metrics.values(of: MetricNames.clockOffset).first.map { Int64($0.value * 1000) }
     report.settings = settings()
     return report
   }

@@ -30,7 +30,7 @@ enum StatusJSON {
       member("connections", integer(said.connections)), member("partitions", integer(said.partitions)),
       member("deliveryPartitions", numbers(report.partitions(of: worker))),
       member("lags", .array(report.laneLags.filter { $0.worker == worker.name }.map { .object(LagJSON.lag($0)) })),
-      member("conditions", .array(conditions(worker))),
+      member("clockAheadMs", said.clockAhead.map { .integer($0) } ?? .null), member("conditions", .array(conditions(worker))),
     ]
     return members
   }
@@ -164,6 +164,8 @@ enum StatusJSON {
       return named("other-cluster", member("kafka", .string(found.kafka)), member("topicPrefix", .string(found.topicPrefix)))
     case .unready(let worker):
       return named("worker-not-ready", member("worker", .string(worker.name.text)), member("conditions", .array(conditions(worker))))
+    case .clockDiffers(let name, let ahead):
+      return named("worker-clock", member("worker", .string(name.text)), member("aheadMs", .integer(ahead)))
     case .silent(let worker):
       return named("worker-silent", member("worker", .string(worker.name.text)), member("silentMs", .integer(worker.silentMilliseconds)))
     case .noWorker(let role): return named("no-worker", member("role", .string(role)))

@@ -41,6 +41,9 @@ enum StatusWords {
       return
         "this Redis belongs to another cluster: it has \(own.differences(from: found).map(TerminalText.visible).joined(separator: "; ")): give --redis, --kafka, --topic-prefix, --buckets and --cluster of one cluster"
     case .unready(let worker): return "\(name(worker)) is not ready: \(conditions(worker))"
+    case .clockDiffers(let name, let ahead):
+      return
+        "the clock of \(TerminalText.visible(name)) is \(TerminalText.duration(abs(ahead))) \(ahead < 0 ? "behind" : "ahead of") that of Redis: notifications expire early or late there; set it right, or Redis' clock where all workers differ alike"
     case .silent(let worker):
       return
         "\(name(worker)) has said nothing for \(TerminalText.duration(worker.silentMilliseconds)): it was killed, hangs, or cannot write to Redis; it is forgotten after \(TerminalText.duration(Workers.forgottenMilliseconds))"

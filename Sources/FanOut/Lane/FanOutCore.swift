@@ -25,6 +25,7 @@ final class FanOutCore {
   private var reachedEnd: Int64?
   private let shards: Shards
   private let admin: Admin
+  private let clock: ClockWatch
   private let watch: RegistryWatch
   private let membership: LaneMembership
   private let events: EventProducer
@@ -51,7 +52,8 @@ final class FanOutCore {
     self.health = health
     (clients, lag) = (metrics.clients, metrics.lag)
     shards = Shards(on: loop, settings.store, clientName: "carillon-fan-out")
-    watch = RegistryWatch(on: loop, settings, shards, admin, metrics: metrics.redis)
+    clock = ClockWatch(shards, metrics: metrics.redis, logger: logger, health: health)
+    watch = RegistryWatch(on: loop, settings, shards, admin, clock, metrics: metrics.redis)
     membership = LaneMembership(on: loop, Lanes(shards), name: settings.worker, lifetimeMilliseconds: settings.laneMilliseconds)
     events = EventProducer(on: loop, settings, metrics: metrics)
     let receipts = Receipts(key: settings.receiptKey)
@@ -118,9 +120,14 @@ final class FanOutCore {
     shards.onUp = { [unowned self] in
       logger.info("Redis answers", ["address": "\(address)"])
       health.set("redis", ready: false, "Redis answers; it has not been compared with Kafka yet")
-      admission.suspend(false)
+      admission.suspend(!clock.isRight)
       watch.lost()
       if shards.epoch > 0 { sessions.resyncAll("Redis was away") }
+    }
+    clock.onJudged = { [unowned self] isRight in
+      // Devices stay connected. What comes for them waits in their mailboxes, which they resync with when Redis is well again.
+      sessions.isClockRight = isRight
+      admission.suspend(!isRight || !shards.isUp)
     }
     shards.onDown = { [unowned self] error in
       admission.suspend(true)

@@ -55,10 +55,10 @@ final class RegistryWatch {
   /// Told the findings.
   weak var owner: (any RegistryWatchOwner)?
 
-  init(on loop: EventLoop, _ settings: FanOutSettings, _ shards: Shards, _ admin: Admin, metrics: RedisMetrics) {
+  init(on loop: EventLoop, _ settings: FanOutSettings, _ shards: Shards, _ admin: Admin, _ clock: ClockWatch, metrics: RedisMetrics) {
     (self.loop, self.shards, self.admin) = (loop, shards, admin)
     (kafka, topics) = (settings.kafka, settings.topics)
-    inspection = RedisInspection(on: loop, settings.store, shards, metrics: metrics)
+    inspection = RedisInspection(on: loop, settings.store, shards, clock, metrics: metrics)
     markers = Markers(shards)
     inspection.owner = self
   }

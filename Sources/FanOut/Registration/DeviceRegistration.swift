@@ -38,6 +38,8 @@ final class DeviceRegistration {
     defer { if holdsTurn { admission.ended() } }
     guard let session = sessions[generation], case .entering(let hello) = session.phase else { return }
     do {
+      // Its welcome tells the device what time it is.
+      guard sessions.isClockRight else { throw StoreError(.unavailable, "the machine's clock is wrong") }
       let expiration = try self.expiration(of: hello)
       let token = hello.device.text
       let presence = sessions.presence(generation)

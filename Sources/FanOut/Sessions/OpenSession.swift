@@ -119,6 +119,10 @@ final class OpenSession {
       resync()
       return .unreadable
     }
+    guard sessions.isClockRight else {
+      flow.fallBehind()
+      return .leftToMailbox
+    }
     let handOver = handOver(entry, .live)
     let decision = handOver.decision
     if case .leave(let verdict) = decision { return verdict }
@@ -226,6 +230,7 @@ final class OpenSession {
       // The answer may come after the end.
       guard let open = session.open, !open.isLeaving else { return }
       switch answer {
+      case .success where !open.sessions.isClockRight: open.flow.pageFailed()
       case .success(let page): open.paged(page, count)
       case .failure(let error):
         if error.code == .faulty { session.sessions.logger.warning("a mailbox cannot be read", ["error": "\(error)"]) }

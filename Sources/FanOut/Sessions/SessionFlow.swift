@@ -138,6 +138,15 @@ struct SessionFlow {
     return advance()
   }
 
+  /// Leaves a delivery to the mailbox, so that a page brings it, and what comes after it.
+  mutating func fallBehind() {
+    switch mode {
+    case .live: mode = .behind
+    case .behind: break
+    case .reading: mode = .reading(missed: true)
+    }
+  }
+
   /// Reads the next page after acknowledgements and deletions, if one is wanted and there is room.
   mutating func advance() -> Action {
     guard mode == .behind, hasRoom else { return .nothing }

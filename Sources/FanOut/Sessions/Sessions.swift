@@ -46,6 +46,8 @@ final class Sessions {
   private var partition: Int32 = -1
   /// Seconds since the lane's start.
   private(set) var seconds: UInt32 = 0
+  /// Whether expirations may be judged by the machine's clock; without it nothing is sent and nothing expires.
+  var isClockRight = false
   private var frames = JSONWriter(capacity: 8192)
   /// Runs their tasks.
   weak var owner: (any SessionsOwner)?

@@ -4,7 +4,7 @@ public enum Timestamp {
   public static var textCount: Int { 24 }
 
   /// The latest time that has a text: the end of the year 9999.
-  static var latest: Int64 { 253_402_300_799_999 }
+  public static var latest: Int64 { 253_402_300_799_999 }
 
   /// A time in milliseconds since 1970, moved to the nearer end of 1970 to 9999 when it lies outside: sums and differences of such times
   /// have room in 64 bits.

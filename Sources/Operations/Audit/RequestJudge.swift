@@ -350,7 +350,9 @@ struct RequestJudge {
     ]
     guard let first = times.min(by: { $0.0 < $1.0 }), first.0 < request.end - rules.clockSlack else { return }
     findings.add(
-      .expiredEarly, Violation(.expiredEarly, fact.id, "\(request.end - first.0) ms before its end \(first.1)", request.facts))
+      .expiredEarly,
+      Violation(
+        .expiredEarly, fact.id, "\(ReadableText.duration(milliseconds: request.end - first.0)) before its end \(first.1)", request.facts))
   }
 
   /// Whether the device has, or had to do with, another request of the same id.

@@ -152,6 +152,10 @@ public struct StatusReport: Sendable {
       case .silent: problems.append(.silent(worker))
       case .unreadable: notes.append(.unreadable(worker.name))
       }
+      // A greater difference makes it not ready, and is told so.
+      if worker.standing == .ready, let ahead = worker.report?.clockAhead, abs(ahead) > ClockTrust.toleratedMilliseconds {
+        problems.append(.clockDiffers(worker.name, ahead: ahead))
+      }
     }
     guard sample.redis.value?.workers.value != nil else { return }
     judgeRole("transform", others: sample.kafka.value?.lag.value?.members?.members.count ?? 0)
@@ -258,6 +262,8 @@ public enum StatusProblem: Sendable, Hashable {
   case otherCluster(found: ClusterIdentity, own: ClusterIdentity)
   /// A worker is not ready.
   case unready(WorkerState)
+  /// A worker's clock is ahead of Redis' clock by so many milliseconds, or below zero behind it.
+  case clockDiffers(Name, ahead: Int64)
   /// A worker says nothing any more.
   case silent(WorkerState)
   /// There is no worker of a role.

@@ -27,7 +27,9 @@ public struct ServerTrust: Sendable {
   /// Judges the state that it tells now.
   ///
   /// What it had thrown away before the first state is not counted: nobody relied on it then.
-  public mutating func judge(_ state: ServerState) -> Judgement {
+  ///
+  /// - Parameter further: why the server must not be worked with now, though it says nothing against it.
+  public mutating func judge(_ state: ServerState, objection further: String? = nil) -> Judgement {
     if let evicted = state.evictedKeys {
       // Of another server, or another process of it, as at the first look: what it threw away was not given to it by those who ask now.
       if let known, known.run == state.runIdentifier {
@@ -36,7 +38,7 @@ public struct ServerTrust: Sendable {
       }
       known = (state.runIdentifier, evicted)
     }
-    if let objection = state.objection { return .unsuitable(objection) }
+    if let objection = state.objection ?? further { return .unsuitable(objection) }
     guard untold > 0 else { return .suitable }
     defer { untold = 0 }
     return .evicted(untold)

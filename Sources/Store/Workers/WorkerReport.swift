@@ -66,6 +66,8 @@ public struct WorkerReport: Sendable, Hashable {
   public var partitions: Int?
   /// How far its lanes are behind in `deliveries`; of many lanes, those that are the furthest behind.
   public var laneLags: [LaneLag] = []
+  /// By how many milliseconds its machine's clock is ahead of that of Redis; nil where it was not compared.
+  public var clockAhead: Int64?
   /// Settings that should be the same in all workers that have them: by their keys, the values in words.
   public var settings: [String: String] = [:]
 
@@ -111,6 +113,7 @@ extension WorkerReport {
     writer.member("lanes", Int64(lanes))
     if let connections { writer.member("connections", Int64(connections)) }
     if let partitions { writer.member("partitions", Int64(partitions)) }
+    if let clockAhead { writer.member("clockAheadMs", clockAhead) }
     if !laneLags.isEmpty {
       writer.key("lags")
       writer.openArray()
@@ -164,6 +167,7 @@ extension WorkerReport {
     lanes = Self.count(json["lanes"]) ?? 0
     connections = Self.count(json["connections"])
     partitions = Self.count(json["partitions"])
+    clockAhead = json["clockAheadMs"]?.integerValue.map { min(max($0, -Timestamp.latest), Timestamp.latest) }
     laneLags = (json["lags"]?.elements ?? []).prefix(Self.maximumLanes).compactMap { LaneLag($0) }
     for member in (json["settings"]?.members ?? []).prefix(Self.maximumSettings) {
       if let value = Self.text(member.value, Self.shortText) { settings[Self.cut(member.key, Self.shortText)] = value }

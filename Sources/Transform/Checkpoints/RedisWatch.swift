@@ -36,7 +36,8 @@ final class RedisWatch {
     self.health = health
     self.metrics = metrics
     self.loop = loop
-    inspection = RedisInspection(on: loop, configuration, shards, metrics: metrics.redis)
+    let clock = ClockWatch(shards, metrics: metrics.redis, logger: logger, health: health)
+    inspection = RedisInspection(on: loop, configuration, shards, clock, metrics: metrics.redis)
     inspection.owner = self
   }
 
