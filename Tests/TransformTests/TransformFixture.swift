@@ -240,6 +240,11 @@ actor TransformFixture {
     try await kafka.admin.committedWithNotes(group: settings.group, of: [TopicPartition(topic, 0)]).values.first?.offset ?? 0
   }
 
+  /// The sum of the offsets that the group has committed of partitions.
+  func committedEnds(of partitions: [TopicPartition]) async throws -> Int64 {
+    try await kafka.admin.committedWithNotes(group: settings.group, of: partitions).values.reduce(0) { $0 + $1.offset }
+  }
+
   /// A metric's value, by its name with labels as `/metrics` shows it.
   nonisolated func metric(_ name: String) -> Double {
     metrics.text.split(separator: "\n").first { $0.hasPrefix(name + " ") }.flatMap { Double($0.dropFirst(name.count + 1)) } ?? 0

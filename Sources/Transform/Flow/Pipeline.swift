@@ -48,9 +48,11 @@ final class Pipeline {
   /// - Parameters:
   ///   - checkpoints: nil where a Redis is rebuilt.
   ///   - journal: nil: nothing is written of what is judged.
+  ///   - journaled: how requests were judged, where a Redis is rebuilt.
   init(
     on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, checkpoints: Checkpoints?,
-    applications: ApplicationsReader, outcomes: Outcomes, journal: Journal?, logger: Logger, metrics: TransformMetrics
+    applications: ApplicationsReader, outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts? = nil, logger: Logger,
+    metrics: TransformMetrics
   ) {
     self.loop = loop
     self.shards = shards
@@ -74,8 +76,9 @@ final class Pipeline {
         CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
         ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
       ], inFlight)
-    judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics)
-    recipients = RecipientStage(persons, locales, inFlight, judge, reader, outcomes, journal: journal, metrics: metrics, logger: logger)
+    judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics, journaled)
+    recipients = RecipientStage(
+      persons, locales, inFlight, judge, reader, outcomes, journal: journal, journaled: journaled, metrics: metrics, logger: logger)
     registrations = RegistrationStage(
       Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), inFlight, logger)
     evictions = EvictionStage(

@@ -7,13 +7,13 @@ import Worker
 
 /// What a rebuilding consists of: loop-confined.
 ///
-/// It judges requests as the workers did, emits nothing, and takes out of the mailboxes what events say has ended.
+/// It judges the requests that came to a mailbox, as the journal tells, emits nothing, and takes out of the mailboxes what events say has
+/// ended.
 final class RebuildCore: ConsumerHandler {
   private let loop: EventLoop
   private let settings: TransformSettings
   private let shards: Shards
   private let markers: Markers
-  private let mailboxes: Mailboxes
   private let rebuild: Rebuild
   private let admin: Admin
   private let producer: Producer
@@ -23,6 +23,13 @@ final class RebuildCore: ConsumerHandler {
   private let logger: Logger
   private var consumer: Consumer?
   private var tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
+  /// The journal's partitions are not read in step, but ahead of the requests.
+  private var ahead = JournalAhead()
+  private var held = HeldRequests()
+  /// Whether held requests are being begun: what that finishes at once begins no others.
+  private var isBeginning = false
+  private let verdicts = JournaledVerdicts()
+  private let endings: Endings
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
   private var names: [Int: TopicPartition] = [:]
   /// What is still to be read of each partition.
@@ -35,10 +42,6 @@ final class RebuildCore: ConsumerHandler {
   private var poison: Set<SourceCoordinates> = []
   private var report = RebuildReport()
   private var failure: (any Error)?
-  /// Deletions that Redis has not answered.
-  private var deletions = 0
-  /// Endings of notifications that may not be in their mailboxes yet.
-  private var endings: [Ending] = []
   private let ticker: Timer
   private var lastTick: UInt64 = 0
   private var waiting: CheckedContinuation<Void, Never>?
@@ -49,14 +52,6 @@ final class RebuildCore: ConsumerHandler {
   /// Where `devices` ended when it was read.
   private var registryEnds: [TopicPartition: Int64] = [:]
   var onProgress: ((RebuildReport) -> Void)?
-
-  /// What an event says has ended.
-  private struct Ending {
-    let time: Int64
-    let device: String
-    let revision: Revision
-    let id: NotificationID
-  }
 
   /// Endings that are kept at most before the events wait for the requests; about 170 bytes each.
   private static let endingsMaximum = 200_000
@@ -80,7 +75,7 @@ final class RebuildCore: ConsumerHandler {
     report.isDryRun = isDryRun
     shards = Shards(on: loop, settings.store, clientName: "carillon-rebuild", isRebuilding: true)
     markers = Markers(shards)
-    mailboxes = Mailboxes(shards)
+    endings = Endings(Mailboxes(shards), verdicts)
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     producer = try Producer(on: loop, settings.kafka, handler: SilentProducerHandler())
@@ -89,12 +84,13 @@ final class RebuildCore: ConsumerHandler {
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
-      outcomes: outcomes, journal: nil, logger: logger, metrics: metrics)
+      outcomes: outcomes, journal: nil, journaled: verdicts, logger: logger, metrics: metrics)
     ticker = Timer(on: loop)
     silenceTimer = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }
     silenceTimer.handler = { [unowned self] in lookForSilence() }
     pipeline.owner = self
+    endings.owner = self
     shards.onDown = { [unowned self] error in fail(error) }
   }
 
@@ -120,7 +116,7 @@ final class RebuildCore: ConsumerHandler {
     try await read(phase: .registrations, registered)
     silenceTimer.stop()
     let positions = try await requestPositions(committed)
-    try await read(phase: .requests, positions)
+    try await read(phase: .requests, positions, ahead: try await journalPositions())
     report.phase = .markers
     onProgress?(report)
     if !isDryRun {
@@ -207,6 +203,11 @@ final class RebuildCore: ConsumerHandler {
     }
   }
 
+  /// The journal from the longest lifetime ago up to now.
+  private func journalPositions() async throws -> [(TopicPartition, Range<Int64>)] {
+    isDryRun ? [] : try await positions(of: try await partitions(settings.topics.journal))
+  }
+
   /// What lies in partitions from the longest lifetime ago up to now.
   private func positions(of names: [TopicPartition]) async throws -> [(TopicPartition, Range<Int64>)] {
     let ends = try await admin.ends(of: names)
@@ -222,7 +223,12 @@ final class RebuildCore: ConsumerHandler {
   }
 
   /// Reads partitions to where they ended, and waits until all of it is applied.
-  private func read(phase: RebuildReport.Phase, _ positions: [(TopicPartition, Range<Int64>)]) async throws {
+  ///
+  /// - Parameter journal: what is read ahead of the requests.
+  private func read(
+    phase: RebuildReport.Phase, _ positions: [(TopicPartition, Range<Int64>)], ahead journal: [(TopicPartition, Range<Int64>)] = []
+  ) async throws {
+    let journal = journal.filter { !$0.1.isEmpty }
     let positions = positions.filter { !$0.1.isEmpty }
     report.phase = phase
     (report.read, report.records) = (0, 0)
@@ -233,13 +239,19 @@ final class RebuildCore: ConsumerHandler {
     step = TimeStep(milliseconds: phase == .requests ? Self.stepMilliseconds : .max)
     tracker = PartitionTracker(limit: 1 << 24, spanLimit: 1 << 24)
     (names, unread) = ([:], [:])
+    (ahead, held) = (JournalAhead(), HeldRequests())
+    let journalEnds = Dictionary(journal.map { ($0.0.partition, $0.1.upperBound) }) { first, _ in first }
+    for (name, range) in positions where phase == .requests && name.topic == settings.topics.requests {
+      ahead.add(
+        name.partition, from: range.lowerBound, incarnation: incarnationOf[name] ?? 0, journal: journalEnds[name.partition])
+    }
     var options = Consumer.Options()
     options.reportsPartitionEnd = true
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
-    let assigned = try await consumer.assign(positions.map { ($0.0, .offset($0.1.lowerBound)) })
+    let assigned = try await consumer.assign((positions + journal).map { ($0.0, .offset($0.1.lowerBound)) })
+    for partition in assigned { names[partition.index] = partition.topicPartition }
     for (partition, position) in zip(assigned, positions) {
-      names[partition.index] = partition.topicPartition
       unread[partition.index] = position.1
       step.add(partition.index, end: position.1.upperBound)
     }
@@ -280,29 +292,22 @@ final class RebuildCore: ConsumerHandler {
     }
   }
 
-  private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && endings.isEmpty && deletions == 0) }
+  private var isDone: Bool { failure != nil || (step.isDone && pipeline.isIdle && endings.count == 0 && endings.deletions == 0) }
 
   /// Applies the endings of which the beginnings are applied: those before what the last partition of requests has come to.
   private func applyEndings() {
     // In rounds: each looks at all of them.
-    guard !endings.isEmpty, deletions == 0, pipeline.isIdle, failure == nil else { return }
-    let requests = names.filter { $0.value.topic == settings.topics.requests }.map(\.key)
-    let (come, slack) = (step.earliest(of: requests), Self.slackMilliseconds)
-    var kept: [Ending] = []
-    for ending in endings {
-      guard come == .max || come != .min && ending.time <= come - slack, deletions < Self.inFlightMaximum else {
-        kept.append(ending)
-        continue
-      }
-      deletions += 1
-      mailboxes.delete(ending.revision, ofRequest: ending.id, of: ending.device) { [self] in deleted($0) }
-      guard failure == nil else { return }
-    }
-    endings = kept
+    guard endings.count > 0, endings.deletions == 0, pipeline.isIdle, failure == nil else { return }
+    let come = step.earliest(of: names.filter { $0.value.topic == settings.topics.requests }.map(\.key))
+    guard come != .min else { return }
+    endings.apply(through: come == .max ? .max : come - Self.slackMilliseconds, maximum: Self.inFlightMaximum)
   }
 
   /// Lets what may go on go on, and finds out whether all is done.
   private func advance() {
+    applyEndings()
+    beginHeld()
+    // What was passed over may have been what they waited for.
     applyEndings()
     if isDone, let waiting {
       self.waiting = nil
@@ -310,8 +315,14 @@ final class RebuildCore: ConsumerHandler {
     }
     guard let consumer else { return }
     var (wait, goOn) = step.decide()
+    goOn.removeAll(where: held.holds)
+    wait += held.partitions
+    let awaited = Set(held.partitions.compactMap { names[$0]?.partition })
+    for (index, name) in names where isAhead(name) {
+      if ahead.wantsMore(name.partition, isAwaited: awaited.contains(name.partition)) { goOn.append(index) } else { wait.append(index) }
+    }
     let mustWait = endings.count > Self.endingsMaximum && !pipeline.isIdle
-    if tracker.inFlight + deletions > Self.inFlightMaximum || mustWait { return consumer.hold() }
+    if tracker.inFlight + endings.deletions > Self.inFlightMaximum || mustWait { return consumer.hold() }
     if endings.count > Self.endingsMaximum {
       // But for the last of all partitions, which requests may wait for as well.
       let last = step.last
@@ -341,7 +352,16 @@ final class RebuildCore: ConsumerHandler {
     var begun: [BegunRecord] = []
     for index in batch.indices {
       let record = batch[index]
-      guard let name = names[record.partitionIndex],
+      guard let name = names[record.partitionIndex] else { continue }
+      if isAhead(name) {
+        ahead.take(name.partition, offset: record.offset, headers: headers(record), record.value)
+        continue
+      }
+      if isOfRequests(name) {
+        held.append(.record(batch, index), of: record.partitionIndex)
+        continue
+      }
+      guard
         step.take(record.partitionIndex, offset: record.offset, timestamp: record.timestamp)
       else { continue }
       reached(record.offset + 1, in: record.partitionIndex)
@@ -351,7 +371,7 @@ final class RebuildCore: ConsumerHandler {
         continue
       }
       if name.topic == settings.topics.events {
-        end(record)
+        if !isDryRun, let event = event(record), endings.take(event, at: record.timestamp) { report.endings += 1 }
         continue
       }
       if name.topic == settings.topics.deadLetters {
@@ -360,12 +380,8 @@ final class RebuildCore: ConsumerHandler {
       }
       lastTimestamps[name] = (record.offset, record.timestamp)
       if report.phase == .incarnations { continue }
-      let isRegistration = name.topic == settings.topics.devices
-      if isRegistration { report.registrations += 1 } else { report.requests += 1 }
-      guard poison.isEmpty || !poison.contains(SourceCoordinates(record)) else { continue }
-      guard !isDryRun, case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
-      else { continue }
-      begun.append(BegunRecord(index: index, ticket: ticket, isRegistration: isRegistration, incarnation: incarnationOf[name] ?? 0))
+      report.registrations += 1
+      if let record = begin(record, at: index, name) { begun.append(record) }
     }
     if !begun.isEmpty { pipeline.take(batch, begun) }
     if loop.milliseconds() - lastTick >= 500 {
@@ -373,6 +389,92 @@ final class RebuildCore: ConsumerHandler {
       onProgress?(report)
     }
     advance()
+  }
+
+  /// Gives a record its ticket; nil where it is not to be worked on.
+  private func begin(_ record: RecordView, at index: Int, _ name: TopicPartition) -> BegunRecord? {
+    guard poison.isEmpty || !poison.contains(SourceCoordinates(record)), !isDryRun,
+      case .begun(let ticket) = tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset)
+    else { return nil }
+    return BegunRecord(
+      index: index, ticket: ticket, isRegistration: name.topic == settings.topics.devices, incarnation: incarnationOf[name] ?? 0)
+  }
+
+  // MARK: Requests
+
+  /// Whether a partition is one of requests that wait for what the journal tells of them.
+  private func isOfRequests(_ name: TopicPartition) -> Bool { report.phase == .requests && name.topic == settings.topics.requests }
+
+  /// Whether a partition is one of the journal that is read ahead of the requests.
+  private func isAhead(_ name: TopicPartition) -> Bool { report.phase == .requests && name.topic == settings.topics.journal }
+
+  /// Begins the held requests that may be judged now, in the order of each partition.
+  private func beginHeld() {
+    guard !isBeginning, failure == nil else { return }
+    isBeginning = true
+    defer { isBeginning = false }
+    var hasGoneOn = false
+    repeat {
+      hasGoneOn = false
+      for index in held.partitions {
+        guard let name = names[index] else { continue }
+        if beginHeld(of: index, name) { hasGoneOn = true }
+      }
+    } while hasGoneOn
+  }
+
+  /// Answers whether anything of the partition is no longer held.
+  private func beginHeld(of index: Int, _ name: TopicPartition) -> Bool {
+    var hasGoneOn = false
+    var (batch, begun): (RecordBatch?, [BegunRecord]) = (nil, [])
+    while tracker.inFlight <= Self.inFlightMaximum, let item = held.first(of: index) {
+      switch item {
+      case .end(let offset): ended(index, at: offset)
+      case .unreadable(let last): passOver(index, name, through: last)
+      case .record(let next, let place):
+        let answer = answer(on: next[place], name)
+        if case .wait = answer {
+          if let batch, !begun.isEmpty { pipeline.take(batch, begun) }
+          return hasGoneOn
+        }
+        if next !== batch {
+          if let batch, !begun.isEmpty { pipeline.take(batch, begun) }
+          (batch, begun) = (next, [])
+        }
+        if let record = begin(next[place], at: place, name, answer) { begun.append(record) }
+      }
+      held.removeFirst(of: index)
+      hasGoneOn = true
+    }
+    if let batch, !begun.isEmpty { pipeline.take(batch, begun) }
+    return hasGoneOn
+  }
+
+  /// What the journal tells of a request, or that it waits.
+  private func answer(on record: RecordView, _ name: TopicPartition) -> JournalAhead.Answer {
+    guard let end = step.end(of: record.partitionIndex), record.offset < end else { return .untold }
+    if record.isRedriven, !isRestored(upTo: record) { return .wait }
+    return ahead.tell(of: name.partition, offset: record.offset, timestamp: record.timestamp)
+  }
+
+  /// Whether mailboxes are as a redriven request found them: it is delivered again only where no entry of it waits.
+  private func isRestored(upTo record: RecordView) -> Bool {
+    let time = record.timestamp + Self.slackMilliseconds
+    step.reached(record.partitionIndex, time)
+    return step.earliest(of: names.keys) >= time && endings.earliest > record.timestamp && endings.deletions == 0
+  }
+
+  /// Gives a request its ticket; nil where it came to no mailbox, or is not to be worked on.
+  private func begin(_ record: RecordView, at index: Int, _ name: TopicPartition, _ answer: JournalAhead.Answer) -> BegunRecord? {
+    guard step.take(record.partitionIndex, offset: record.offset, timestamp: record.timestamp) else { return nil }
+    reached(record.offset + 1, in: record.partitionIndex)
+    report.records += 1
+    report.requests += 1
+    lastTimestamps[name] = (record.offset, record.timestamp)
+    guard case .told(let telling) = answer else { return begin(record, at: index, name) }
+    guard !telling.isKeptNowhere, let begun = begin(record, at: index, name) else { return nil }
+    verdicts.begin(begun.ticket, telling)
+    return begun
   }
 
   private func headers(_ record: RecordView) -> [(name: String, value: String)] {
@@ -387,34 +489,44 @@ final class RebuildCore: ConsumerHandler {
 
   private func deadLetter(_ record: RecordView) -> DeadLetter? { DeadLetter(headers: headers(record)) }
 
-  /// Takes out of the mailbox what an event says has ended there.
-  private func end(_ record: RecordView) {
-    guard let event = event(record), event.type?.endsMailboxEntry == true, let id = event.id, let device = event.device,
-      let revision = event.revision
-    else { return }
-    report.endings += 1
-    guard !isDryRun else { return }
-    endings.append(Ending(time: record.timestamp, device: device, revision: revision, id: id))
-  }
-
   func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {
     guard let name = names[stretch.partition.index] else { return true }
     report.unreadable += stretch.offsets.count
     logger.warning(
       "records cannot be read and are passed over",
       ["partition": "\(name)", "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1, "error": "\(stretch.error)"])
-    reached(stretch.offsets.upperBound, in: stretch.partition.index)
-    // A marker there has no timestamp, so that no worker begins to read inside of it.
     let last = stretch.offsets.upperBound - 1
-    if step.take(stretch.partition.index, offset: last, timestamp: .min) { lastTimestamps[name] = (last, -1) }
+    if isAhead(name) {
+      ahead.reached(name.partition, last + 1)
+    } else if isOfRequests(name) {
+      held.append(.unreadable(through: last), of: stretch.partition.index)
+    } else {
+      passOver(stretch.partition.index, name, through: last)
+    }
     advance()
     return true
   }
 
+  /// A marker there has no timestamp, so that no worker begins to read inside of it.
+  private func passOver(_ index: Int, _ name: TopicPartition, through last: Int64) {
+    reached(last + 1, in: index)
+    if step.take(index, offset: last, timestamp: .min) { lastTimestamps[name] = (last, -1) }
+  }
+
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
-    reached(offset, in: partition.index)
-    step.ended(partition.index, at: offset)
+    if let name = names[partition.index], isAhead(name) {
+      ahead.reached(name.partition, offset)
+    } else if held.holds(partition.index) {
+      held.append(.end(offset), of: partition.index)
+    } else {
+      ended(partition.index, at: offset)
+    }
     advance()
+  }
+
+  private func ended(_ index: Int, at offset: Int64) {
+    reached(offset, in: index)
+    step.ended(index, at: offset)
   }
 
   /// All of a partition below an offset was read.
@@ -426,11 +538,6 @@ final class RebuildCore: ConsumerHandler {
   }
 
   func consumerFailed(_ error: KafkaError) { if error.isFatal { fail(error) } }
-
-  private func deleted(_ error: StoreError?) {
-    deletions -= 1
-    if let error { fail(error) } else { advance() }
-  }
 
   // MARK: The end
 
@@ -470,6 +577,7 @@ final class RebuildCore: ConsumerHandler {
 extension RebuildCore: PipelineOwner {
   func finished(_ ticket: RecordTicket) {
     tracker.finish(ticket)
+    verdicts.finish(ticket)
     advance()
   }
 
@@ -480,12 +588,13 @@ extension RebuildCore: PipelineOwner {
   func redisCaughtUp() {}
 }
 
-extension EventType {
-  /// Whether the notification is no longer in its device's mailbox afterwards.
-  var endsMailboxEntry: Bool {
-    switch self {
-    case .delivered, .updated, .removed, .filtered, .expired, .evicted, .unregistered, .rejected: true
-    default: false
-    }
-  }
+extension RebuildCore: EndingsOwner {
+  func endingAnswered(_ error: StoreError?) { if let error { fail(error) } else { advance() } }
+}
+
+extension RecordView {
+  private static let origin = RequestHeader.origin.name.description
+
+  /// Whether it is a request that comes again as new work.
+  fileprivate var isRedriven: Bool { header(Self.origin).flatMap { Origin($0) }?.purpose == .redrive }
 }

@@ -28,6 +28,11 @@ struct TimeStep {
     return offset < progress.end
   }
 
+  /// The next record of a partition has this timestamp; it is not taken yet.
+  mutating func reached(_ index: Int, _ timestamp: Int64) {
+    if let progress = partitions[index] { partitions[index]?.time = max(progress.time, timestamp) }
+  }
+
   /// There is nothing more in a partition for now, which is its end if it comes after the one that was noted.
   mutating func ended(_ index: Int, at offset: Int64) {
     if let end = partitions[index]?.end, offset >= end { partitions[index]?.isDone = true }

@@ -21,9 +21,15 @@ final class JudgeStage: JudgeHandler {
   private let outcomes: Outcomes
   private let rejections: Rejections
   private let metrics: TransformMetrics
+  /// Where a Redis is rebuilt: how requests were judged.
+  private let journaled: JournaledVerdicts?
   weak var owner: (any JudgeStageOwner)?
 
-  init(_ judge: Judge, _ inFlight: InFlight, _ outcomes: Outcomes, _ rejections: Rejections, _ metrics: TransformMetrics) {
+  init(
+    _ judge: Judge, _ inFlight: InFlight, _ outcomes: Outcomes, _ rejections: Rejections, _ metrics: TransformMetrics,
+    _ journaled: JournaledVerdicts?
+  ) {
+    self.journaled = journaled
     self.judge = judge
     self.inFlight = inFlight
     self.outcomes = outcomes
@@ -35,6 +41,12 @@ final class JudgeStage: JudgeHandler {
   /// Has a request for a device judged: with others, or alone where it has failed with others.
   func take(_ slot: Flow.Slot, _ arena: Arena, _ token: ArenaSpan, _ entry: RequestEntry) {
     inFlight.expect(slot)
+    var entry = entry
+    if let journaled,
+      case .keptAt(let revision) = arena.bytes.withUnsafeBytes({ journaled.verdict(on: inFlight[slot].ticket, at: $0[token]) })
+    {
+      entry.revision = revision
+    }
     judge.add(JudgeRequest(tag: slot, in: arena, token: token, entry), alone: inFlight[slot].isSuspect)
   }
 
@@ -113,6 +125,9 @@ final class JudgeStage: JudgeHandler {
       return inFlight.fail(slot)
     }
     metrics.count(judgement.verdict)
+    if let journaled, judgement.verdict == .duplicate {
+      request.arena.bytes.withUnsafeBytes { journaled.foundRepeat(of: request.entry.id, at: $0[request.token]) }
+    }
     emit(row.emission, judgement, of: request)
     if judgement.verdict == .kept, let presence = verdict.presence { deliver(request, judgement.revision, to: presence) }
     if !inFlight.judged(slot, row.record, judgement) { owner.judged(slot, request.token, judgement) }

@@ -12,15 +12,18 @@ final class RecipientStage {
   private let reader: RequestReader
   private let outcomes: Outcomes
   private let journal: Journal?
+  private let journaled: JournaledVerdicts?
   private let metrics: TransformMetrics
   private let logger: Logger
   private var paging = RecipientPaging()
   private var isAsking = false
 
-  /// - Parameter journal: nil: nothing is written of what is judged.
+  /// - Parameters:
+  ///   - journal: nil: nothing is written of what is judged.
+  ///   - journaled: how requests were judged, where a Redis is rebuilt.
   init(
     _ recipients: Recipients, _ locales: Locales, _ inFlight: InFlight, _ judge: JudgeStage, _ reader: RequestReader,
-    _ outcomes: Outcomes, journal: Journal?, metrics: TransformMetrics, logger: Logger
+    _ outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts?, metrics: TransformMetrics, logger: Logger
   ) {
     self.inFlight = inFlight
     self.recipients = recipients
@@ -29,6 +32,7 @@ final class RecipientStage {
     self.reader = reader
     self.outcomes = outcomes
     self.journal = journal
+    self.journaled = journaled
     self.metrics = metrics
     self.logger = logger
   }
@@ -94,7 +98,8 @@ final class RecipientStage {
   }
 
   private func came(_ page: Recipients.Page, _ slot: Flow.Slot) {
-    let (tokens, others) = paging.take(page, &inFlight[slot])
+    var (tokens, others) = paging.take(page, &inFlight[slot])
+    if let journaled { tokens = kept(of: tokens, slot, journaled) }
     guard let progress = inFlight[slot].recipients else { return inFlight.fail(slot) }
     if !others.isEmpty { remove(others, slot, progress) }
     if let variants = progress.variants, variants.usesLocale, !tokens.isEmpty {
@@ -108,6 +113,16 @@ final class RecipientStage {
     }
     goOn(slot)
     inFlight.answered(slot)
+  }
+
+  /// The devices of a page whose mailboxes the request came to; at the others it counts as judged.
+  private func kept(of tokens: [ArenaSpan], _ slot: Flow.Slot, _ journaled: JournaledVerdicts) -> [ArenaSpan] {
+    let (ticket, arena) = (inFlight[slot].ticket, inFlight[slot].batch.arena)
+    return tokens.filter { token in
+      guard arena.bytes.withUnsafeBytes({ journaled.verdict(on: ticket, at: $0[token]) }) == .notKept else { return true }
+      paging.judged(&inFlight[slot], token, JournalJudgement(.duplicate, revision: inFlight[slot].source.impliedRevision))
+      return false
+    }
   }
 
   /// Has the request judged for devices of a page when it is known which of its variants each gets.

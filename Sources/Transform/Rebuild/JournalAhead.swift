@@ -1,0 +1,180 @@
+import Notifications
+
+/// What the journal tells of requests that a rebuilding is about to judge again. A value.
+///
+/// The order of requests in different partitions is not the order in which the workers judged them, and what a device remembers of ids is
+/// bounded: judged again, another one of two requests with the same apns-id may be the first. So the journal decides which requests came to
+/// which mailbox. Each partition of it is read ahead of the requests in the partition of the same number, until it has told of the next one.
+struct JournalAhead {
+  /// Whether a request came to a device's mailbox.
+  enum Verdict: Equatable {
+    /// It did, with the revision that its record gives it; or it had expired, and was only remembered.
+    case kept
+    /// It did, with this revision.
+    indirect case keptAt(Revision)
+    /// It did not: the device had the same id or a newer revision, the person had another device, an application was stopped, …
+    case notKept
+  }
+
+  /// What the journal tells of one request.
+  struct Telling {
+    /// The timestamp of the request's record.
+    let timestamp: Int64
+    /// The verdict on the whole request, which is for one device, or came to none.
+    fileprivate(set) var verdict: Verdict?
+    fileprivate var person: Person?
+
+    fileprivate final class Person {
+      /// The verdicts by the hashes of the devices' tokens.
+      var devices: [UInt64: Verdict] = [:]
+      /// How many devices there are, as far as the last page has come.
+      var count: Int?
+    }
+
+    fileprivate init(timestamp: Int64) { self.timestamp = timestamp }
+
+    fileprivate var isComplete: Bool { verdict != nil || person?.count != nil }
+
+    /// Whether all devices are known that it was judged for.
+    private var hasAllDevices: Bool { person.map { $0.devices.count >= $0.count ?? .max } ?? (verdict != nil) }
+
+    /// Whether it came to no mailbox.
+    var isKeptNowhere: Bool {
+      let isKept = verdict.map { $0 != .notKept } ?? false
+      return hasAllDevices && !isKept && person?.devices.values.allSatisfy { $0 == .notKept } != false
+    }
+
+    /// The verdict at a device; nil where the journal does not say.
+    func verdict(at device: UnsafeRawBufferPointer) -> Verdict? {
+      guard let person else { return verdict }
+      return person.devices[DeviceToken.hash(device)] ?? (hasAllDevices ? .notKept : nil)
+    }
+  }
+
+  /// Whether a request may be judged.
+  enum Answer {
+    /// The journal has not told of it yet.
+    case wait
+    /// The journal has told of it.
+    case told(Telling)
+    /// The journal does not tell of it: it is judged by what is remembered.
+    case untold
+  }
+
+  private struct Partition {
+    /// Requests below are judged.
+    var next: Int64
+    let incarnation: UInt32
+    /// Where the journal's partition ends; nil where it has been read, or has nothing.
+    var end: Int64?
+    var tellings: [Int64: Telling] = [:]
+    var size = 0
+  }
+
+  private var partitions: [Int32: Partition] = [:]
+  /// Requests and devices that were told of ahead, in all partitions.
+  private(set) var size = 0
+  private let limit: Int
+
+  /// - Parameter limit: how many requests and devices are kept, about fifty bytes each; a request of which so much more does not tell is
+  ///   judged by what is remembered.
+  init(limit: Int = 1_000_000) { self.limit = limit }
+
+  /// A partition of requests is judged from an offset on.
+  ///
+  /// - Parameter end: where the journal's partition ends; nil where it has nothing.
+  mutating func add(_ partition: Int32, from first: Int64, incarnation: UInt32, journal end: Int64?) {
+    partitions[partition] = Partition(next: first, incarnation: incarnation, end: end)
+  }
+
+  /// Whether the journal's partition is to be read on.
+  ///
+  /// - Parameter isAwaited: a request waits for it.
+  func wantsMore(_ partition: Int32, isAwaited: Bool) -> Bool {
+    guard let known = partitions[partition], known.end != nil else { return false }
+    return isAwaited || known.size < limit / (2 * partitions.count)
+  }
+
+  /// Takes a record of the journal; what is none, or tells of a topic that was deleted since, says nothing.
+  mutating func take(_ partition: Int32, offset: Int64, headers: [(name: String, value: String)], _ value: UnsafeRawBufferPointer?) {
+    guard let known = partitions[partition] else { return }
+    if let value, let journal = try? JournalRecord(headers: headers, value: value), journal.incarnation == known.incarnation {
+      try? journal.forEachEntry(in: value, partition: partition) { take($0, of: partition) }
+    }
+    reached(partition, offset + 1)
+  }
+
+  /// The journal's partition is read up to an offset.
+  mutating func reached(_ partition: Int32, _ offset: Int64) {
+    if let end = partitions[partition]?.end, offset >= end { partitions[partition]?.end = nil }
+  }
+
+  /// Takes what the journal tells of one request. Of several tellings of a request, as after a loss of Redis, what was kept once counts as kept.
+  mutating func take(_ entry: JournalEntry, of partition: Int32) {
+    guard let known = partitions[partition], entry.offset >= known.next else { return }
+    let implied = Revision(SourcePosition(partition: partition, offset: entry.offset, timestamp: entry.timestamp))
+      .inIncarnation(known.incarnation)
+    switch entry.content {
+    case .extensions, .unreadable: return
+    case .request(let judgement):
+      change(entry, of: partition) { $0.verdict = Self.union($0.verdict, Self.verdict(judgement, implied)) }
+    case .page(let page):
+      change(entry, of: partition) { telling in
+        let person = telling.person ?? Telling.Person()
+        telling.person = person
+        for device in page.devices {
+          let hash = device.token.hash64()
+          person.devices[hash] = Self.union(person.devices[hash], Self.verdict(device.judgement, implied))
+        }
+        if let closing = page.closing { person.count = closing.devices }
+      }
+    }
+  }
+
+  private mutating func change(_ entry: JournalEntry, of partition: Int32, _ change: (inout Telling) -> Void) {
+    let known = partitions[partition]?.tellings[entry.offset]
+    // A worker that had stood still may have told of a record that lay there before.
+    var telling = known.flatMap { $0.timestamp == entry.timestamp ? $0 : nil } ?? Telling(timestamp: entry.timestamp)
+    let before = known.map(Self.size) ?? 0
+    change(&telling)
+    partitions[partition]?.tellings[entry.offset] = telling
+    grew(partition, by: Self.size(telling) - before)
+  }
+
+  private mutating func grew(_ partition: Int32, by difference: Int) {
+    partitions[partition]?.size += difference
+    size += difference
+  }
+
+  private static func size(_ telling: Telling) -> Int { 1 + (telling.person?.devices.count ?? 0) }
+
+  private static func verdict(_ judgement: JournalJudgement, _ implied: Revision) -> Verdict {
+    switch judgement.verdict {
+    case .kept, .expired: judgement.revision == implied ? .kept : .keptAt(judgement.revision)
+    default: .notKept
+    }
+  }
+
+  private static func union(_ former: Verdict?, _ latter: Verdict) -> Verdict { latter == .notKept ? former ?? latter : latter }
+
+  /// Asks what the journal tells of the next request of a partition. With another answer than to wait all below and itself are forgotten.
+  mutating func tell(of partition: Int32, offset: Int64, timestamp: Int64) -> Answer {
+    guard let known = partitions[partition] else { return .untold }
+    let telling = known.tellings[offset].flatMap { $0.timestamp == timestamp ? $0 : nil }
+    if telling?.isComplete != true, known.end != nil, size < limit { return .wait }
+    forget(partition, through: offset)
+    return telling.map { .told($0) } ?? .untold
+  }
+
+  private mutating func forget(_ partition: Int32, through offset: Int64) {
+    guard let known = partitions[partition], known.next <= offset else { return }
+    // Offsets without records leave tellings of none.
+    let range = known.next...offset
+    let gone = known.tellings.count < range.count ? known.tellings.keys.filter(range.contains) : Array(range)
+    for offset in gone {
+      guard let telling = partitions[partition]?.tellings.removeValue(forKey: offset) else { continue }
+      grew(partition, by: -Self.size(telling))
+    }
+    partitions[partition]?.next = offset + 1
+  }
+}
