@@ -21,7 +21,7 @@ struct JournalAhead {
     /// The timestamp of the request's record.
     let timestamp: Int64
     /// The verdict on the whole request, which is for one device, or came to none.
-    fileprivate(set) var verdict: Verdict?
+    fileprivate var verdict: Verdict?
     fileprivate var person: Person?
 
     fileprivate final class Person {
@@ -34,6 +34,8 @@ struct JournalAhead {
     fileprivate init(timestamp: Int64) { self.timestamp = timestamp }
 
     fileprivate var isComplete: Bool { verdict != nil || person?.count != nil }
+
+    fileprivate var size: Int { 1 + (person?.devices.count ?? 0) }
 
     /// Whether all devices are known that it was judged for.
     private var hasAllDevices: Bool { person.map { $0.devices.count >= $0.count ?? .max } ?? (verdict != nil) }
@@ -61,13 +63,16 @@ struct JournalAhead {
     case untold
   }
 
-  private struct Partition {
+  /// What was read ahead of one partition.
+  fileprivate struct Partition {
+    let number: Int32
+    let incarnation: UInt32
     /// Requests below are judged.
     var next: Int64
-    let incarnation: UInt32
     /// Where the journal's partition ends; nil where it has been read, or has nothing.
     var end: Int64?
     var tellings: [Int64: Telling] = [:]
+    /// Requests and devices that were told of.
     var size = 0
   }
 
@@ -84,7 +89,7 @@ struct JournalAhead {
   ///
   /// - Parameter end: where the journal's partition ends; nil where it has nothing.
   mutating func add(_ partition: Int32, from first: Int64, incarnation: UInt32, journal end: Int64?) {
-    partitions[partition] = Partition(next: first, incarnation: incarnation, end: end)
+    partitions[partition] = Partition(number: partition, incarnation: incarnation, next: first, end: end)
   }
 
   /// Whether the journal's partition is to be read on.
@@ -97,8 +102,9 @@ struct JournalAhead {
 
   /// Takes a record of the journal; what is none, or tells of a topic that was deleted since, says nothing.
   mutating func take(_ partition: Int32, offset: Int64, headers: [(name: String, value: String)], _ value: UnsafeRawBufferPointer?) {
-    guard let known = partitions[partition] else { return }
-    if let value, let journal = try? JournalRecord(headers: headers, value: value), journal.incarnation == known.incarnation {
+    if let value, let journal = try? JournalRecord(headers: headers, value: value),
+      journal.incarnation == partitions[partition]?.incarnation
+    {
       try? journal.forEachEntry(in: value, partition: partition) { take($0, of: partition) }
     }
     reached(partition, offset + 1)
@@ -110,17 +116,34 @@ struct JournalAhead {
   }
 
   /// Takes what the journal tells of one request. Of several tellings of a request, as after a loss of Redis, what was kept once counts as kept.
-  mutating func take(_ entry: JournalEntry, of partition: Int32) {
-    guard let known = partitions[partition], entry.offset >= known.next else { return }
-    let implied = Revision(SourcePosition(partition: partition, offset: entry.offset, timestamp: entry.timestamp))
-      .inIncarnation(known.incarnation)
+  mutating func take(_ entry: JournalEntry, of partition: Int32) { change(partition) { $0.take(entry) } }
+
+  /// Asks what the journal tells of the next request of a partition. With another answer than to wait all below and itself are forgotten.
+  mutating func tell(of partition: Int32, offset: Int64, timestamp: Int64) -> Answer {
+    let isFull = size >= limit
+    return change(partition) { $0.tell(offset, timestamp, isFull: isFull) } ?? .untold
+  }
+
+  /// Changes a partition in place: its tellings are many.
+  private mutating func change<Result>(_ partition: Int32, _ change: (inout Partition) -> Result) -> Result? {
+    guard let index = partitions.index(forKey: partition) else { return nil }
+    size -= partitions.values[index].size
+    defer { size += partitions.values[index].size }
+    return change(&partitions.values[index])
+  }
+}
+
+extension JournalAhead.Partition {
+  mutating func take(_ entry: JournalEntry) {
+    guard entry.offset >= next else { return }
+    let implied = Revision(SourcePosition(partition: number, offset: entry.offset, timestamp: entry.timestamp)).inIncarnation(incarnation)
     switch entry.content {
     case .extensions, .unreadable: return
     case .request(let judgement):
-      change(entry, of: partition) { $0.verdict = Self.union($0.verdict, Self.verdict(judgement, implied)) }
+      change(entry) { $0.verdict = Self.union($0.verdict, Self.verdict(judgement, implied)) }
     case .page(let page):
-      change(entry, of: partition) { telling in
-        let person = telling.person ?? Telling.Person()
+      change(entry) { telling in
+        let person = telling.person ?? JournalAhead.Telling.Person()
         telling.person = person
         for device in page.devices {
           let hash = device.token.hash64()
@@ -131,50 +154,40 @@ struct JournalAhead {
     }
   }
 
-  private mutating func change(_ entry: JournalEntry, of partition: Int32, _ change: (inout Telling) -> Void) {
-    let known = partitions[partition]?.tellings[entry.offset]
+  private mutating func change(_ entry: JournalEntry, _ change: (inout JournalAhead.Telling) -> Void) {
+    let known = tellings[entry.offset]
     // A worker that had stood still may have told of a record that lay there before.
-    var telling = known.flatMap { $0.timestamp == entry.timestamp ? $0 : nil } ?? Telling(timestamp: entry.timestamp)
-    let before = known.map(Self.size) ?? 0
+    var telling = known.flatMap { $0.timestamp == entry.timestamp ? $0 : nil } ?? JournalAhead.Telling(timestamp: entry.timestamp)
+    size -= known?.size ?? 0
     change(&telling)
-    partitions[partition]?.tellings[entry.offset] = telling
-    grew(partition, by: Self.size(telling) - before)
+    size += telling.size
+    tellings[entry.offset] = telling
   }
 
-  private mutating func grew(_ partition: Int32, by difference: Int) {
-    partitions[partition]?.size += difference
-    size += difference
-  }
-
-  private static func size(_ telling: Telling) -> Int { 1 + (telling.person?.devices.count ?? 0) }
-
-  private static func verdict(_ judgement: JournalJudgement, _ implied: Revision) -> Verdict {
+  private static func verdict(_ judgement: JournalJudgement, _ implied: Revision) -> JournalAhead.Verdict {
     switch judgement.verdict {
     case .kept, .expired: judgement.revision == implied ? .kept : .keptAt(judgement.revision)
     default: .notKept
     }
   }
 
-  private static func union(_ former: Verdict?, _ latter: Verdict) -> Verdict { latter == .notKept ? former ?? latter : latter }
+  private static func union(_ former: JournalAhead.Verdict?, _ latter: JournalAhead.Verdict) -> JournalAhead.Verdict {
+    latter == .notKept ? former ?? latter : latter
+  }
 
-  /// Asks what the journal tells of the next request of a partition. With another answer than to wait all below and itself are forgotten.
-  mutating func tell(of partition: Int32, offset: Int64, timestamp: Int64) -> Answer {
-    guard let known = partitions[partition] else { return .untold }
-    let telling = known.tellings[offset].flatMap { $0.timestamp == timestamp ? $0 : nil }
-    if telling?.isComplete != true, known.end != nil, size < limit { return .wait }
-    forget(partition, through: offset)
+  mutating func tell(_ offset: Int64, _ timestamp: Int64, isFull: Bool) -> JournalAhead.Answer {
+    let telling = tellings[offset].flatMap { $0.timestamp == timestamp ? $0 : nil }
+    if telling?.isComplete != true, end != nil, !isFull { return .wait }
+    forget(through: offset)
     return telling.map { .told($0) } ?? .untold
   }
 
-  private mutating func forget(_ partition: Int32, through offset: Int64) {
-    guard let known = partitions[partition], known.next <= offset else { return }
+  private mutating func forget(through offset: Int64) {
+    guard next <= offset else { return }
     // Offsets without records leave tellings of none.
-    let range = known.next...offset
-    let gone = known.tellings.count < range.count ? known.tellings.keys.filter(range.contains) : Array(range)
-    for offset in gone {
-      guard let telling = partitions[partition]?.tellings.removeValue(forKey: offset) else { continue }
-      grew(partition, by: -Self.size(telling))
-    }
-    partitions[partition]?.next = offset + 1
+    let range = next...offset
+    let gone = tellings.count < range.count ? tellings.keys.filter(range.contains) : Array(range)
+    for offset in gone { size -= tellings.removeValue(forKey: offset)?.size ?? 0 }
+    next = offset + 1
   }
 }

@@ -263,6 +263,8 @@ final class RebuildCore: ConsumerHandler {
       silent = []
     }
     self.consumer = nil
+    // After a failure records may still be held, which the consumer's end would wait for.
+    held = HeldRequests()
     await consumer.close()
     if let failure { throw failure }
   }
@@ -564,6 +566,7 @@ final class RebuildCore: ConsumerHandler {
     (shards.onDown, shards.onRefusal) = (nil, nil)
     ticker.close()
     silenceTimer.close()
+    held = HeldRequests()
     await consumer?.close()
     await admin.close()
     await applications.close()
