@@ -27,6 +27,17 @@ import Testing
     #expect(try Self.content(#"{"patch":{"a":1}}"#).attachments == [Self.stored])
   }
 
+  @Test(arguments: [(#""It is on its way""#, "It is on its way"), (#"{"body":"Here"}"#, "Here")])
+  func `a patch of the alert's members keeps an alert that is a text as its body`(alert: String, body: String) throws {
+    var content = Self.given
+    content.payload = try JSONValue(parsing: #"{"aps":{"alert":\#(alert)}}"#)
+    let answer = try JSONValue(parsing: #"{"patch":{"aps":{"alert":{"subtitle":"Good morning"}}}}"#)
+    let patched = try ExtensionMessage.content(answer, of: content)
+    #expect(patched.body == body && patched.subtitle == "Good morning")
+    let replaced = try ExtensionMessage.content(try JSONValue(parsing: #"{"patch":{"aps":{"alert":"Other"}}}"#), of: content)
+    #expect(replaced.body == "Other")
+  }
+
   @Test func anAnswerMayAddWhatHasAURLAndTakeAway() throws {
     #expect(try Self.content(#"{"attachments":[]}"#).attachments == [])
     let both = try Self.content(#"{"patch":{"a":1},"attachments":[\#(Self.named.object.text),\#(Self.stored.object.text)]}"#)

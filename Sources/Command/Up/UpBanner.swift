@@ -27,11 +27,16 @@ enum UpBanner {
 
   /// Where everything is, and what to type next.
   ///
-  /// - Parameter isFound: whether the tools find it without flags.
-  static func text(_ running: RunningCluster, isFound: Bool) -> String {
+  /// - Parameters:
+  ///   - isFound: whether the tools find it without flags.
+  ///   - keyFile: the key that its devices' credentials are signed with; nil where any device is let in.
+  static func text(_ running: RunningCluster, isFound: Bool, keyFile: String?) -> String {
     let me = CommandLine.arguments.first ?? "carillon"
     let kafka = isFound ? "" : " --kafka \(running.kafka)"
     let devices = isFound ? "" : " --devices \(running.devices)"
+    let device = "--token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada"
+    let credential = keyFile.map { " --credential $(\(me) token --key \($0) \(device))" } ?? ""
+    let redis = isFound ? "" : "\n  status, lag and devices need --redis as well: 'carillon up --new --json' prints it with its password."
     return """
 
       Carillon is up. It keeps nothing: when it ends, everything in it is gone.
@@ -41,12 +46,12 @@ enum UpBanner {
 
       Type in other terminals\(isFound ? "; the tools find it by themselves" : "")
 
-        a device     \(me) device\(devices) --token $(printf '0%.0s' $(seq 64)) --app com.example.shop --user ada
+        a device     \(me) device\(devices) \(device)\(credential)
         a request    \(me) publish\(kafka) --target user:ada --app com.example.shop --title Order --body 'On its way' --collapse-id order-7
         the events   \(me) events\(kafka) --from beginning
         with kcat    echo '{"aps":{"alert":"Hello"}}' | kcat -P -b \(running.kafka) -X partitioner=murmur2_random -t notifications.requests -k user:ada -H apns-topic=com.example.shop
 
-      Ctrl-C ends it.
+      Ctrl-C ends it.\(redis)
 
       """
   }

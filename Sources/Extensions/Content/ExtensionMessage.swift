@@ -49,7 +49,7 @@ enum ExtensionMessage {
       keys.insert(Name(member.key))
       switch member.key {
       case "payload" where member.value.members != nil: content.payload = member.value
-      case "patch" where member.value.members != nil: content.payload.merge(member.value)
+      case "patch" where member.value.members != nil: content.merge(member.value)
       case "attachments": content.attachments = try attachments(member.value, of: given)
       default: throw notAnAnswer
       }

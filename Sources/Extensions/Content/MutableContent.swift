@@ -32,6 +32,12 @@ public struct MutableContent: Sendable, Equatable {
     set { setAlert("body", newValue) }
   }
 
+  /// Changes the payload by a merge patch (RFC 7396). An alert that is a text counts as its body, which a patch of the alert's members keeps.
+  mutating func merge(_ patch: JSONValue) {
+    if case .string? = payload["aps"]?["alert"], case .object? = patch["aps"]?["alert"] { body = body }
+    payload.merge(patch)
+  }
+
   /// `aps.thread-id`: notifications of one thread are shown together.
   public var threadIdentifier: Name? {
     get { payload["aps"]?["thread-id"]?.nameValue }

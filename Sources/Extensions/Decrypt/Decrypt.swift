@@ -69,7 +69,7 @@ public struct Decrypt: ImmediateExtension {
 
   private static func show(_ text: String, in content: inout MutableContent) {
     if let patch = try? JSONValue(parsing: text), case .object = patch {
-      content.payload.merge(patch)
+      content.merge(patch)
     } else {
       content.body = text
     }

@@ -20,7 +20,7 @@ public enum EventType: Int, Sendable, CaseIterable {
   case duplicate
   /// A newer one of the same identifier takes its place.
   case collapsed
-  /// The device, its settings or an extension did not want it.
+  /// The device or its settings did not want it.
   case filtered
   /// Its time was over before the device had it.
   case expired

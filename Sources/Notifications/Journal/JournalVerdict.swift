@@ -16,7 +16,7 @@ public enum JournalVerdict: UInt8, Sendable, CaseIterable {
   case wrongUser = 5
   /// The device is registered for another application.
   case wrongApplication = 6
-  /// The application, the device's settings or an extension did not want it.
+  /// The application or the device's settings did not want it.
   case filtered = 7
   /// It breaks a rule; the dead letters have it.
   case rejected = 8

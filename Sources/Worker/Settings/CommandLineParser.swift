@@ -19,6 +19,7 @@ extension CommandLineProgram {
         return .print(help(of: command))
       }
       if first == "help", arguments.count == 2, let help = help(ofAllBeginningWith: arguments[1]) { return .print(help) }
+      if first == "help", arguments.count > 1, !arguments[1].hasPrefix("-") { throw unknownCommand(Array(arguments.dropFirst())) }
       return .print(help)
     }
     if first == "--help-all" { return .print(([help] + commands.map { help(of: $0, .complete) }).joined(separator: "\n")) }

@@ -60,6 +60,10 @@ import Worker
         """)
   }
 
+  @Test func `help of an unknown command is refused like the command`() {
+    #expect(throws: UsageError.self) { try ExampleProgram.program.parse(["help", "fan-uot"], environment: { _ in nil }) }
+  }
+
   @Test(arguments: [["fan-out", "--help"], ["fan-out", "-h"], ["help", "fan-out"]]) func shortHelpShowsWhatNearlyEverybodyNeeds(
     _ line: [String]
   ) throws {
