@@ -50,7 +50,7 @@ import Testing
         _ = try? await lane.produce(topic, "refused", timestamp: 1_000, opaque: 1)
         return await lane.refusingTopics == [topic]
       }
-      await lane.close()
+      await lane.end()
     }
   }
 }

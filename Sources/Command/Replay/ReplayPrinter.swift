@@ -76,11 +76,11 @@ struct ReplayPrinter: Sendable {
   private func forecast(_ counts: ReplayCounts, isNew: Bool) {
     for (count, why) in [
       (counts.applied, "were applied before: nothing happens with them"), (counts.expired, "have expired: they are not shown"),
-      (counts.rejected, "break a rule: they are rejected again"),
+      (counts.rejected, "break a rule: they are rejected again, and become dead letters once more"),
     ] where count > 0 { StandardOutput.line("  of these \(count) \(why)") }
     let possible = counts.mayHaveEffect
     if possible == 0 {
-      StandardOutput.line("  so none of them has an effect")
+      StandardOutput.line("  so no device gets anything of them")
     } else if isNew {
       StandardOutput.line("  so at most \(possible) are delivered again, under new ids")
     } else {

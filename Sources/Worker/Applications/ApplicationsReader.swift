@@ -31,6 +31,8 @@ public final class ApplicationsReader {
   private var position: Int64 = 0
   private var silent = SilentEnds()
   private var reading: Reading?
+  /// The stops that stand, while the topic is read for the first time: one that ended before is no news. Nil after that.
+  private var standing: [Name: ApplicationStop]? = [:]
   private var phase = Phase.idle
   /// Those who want to know that the table is complete, and have not been asked for yet.
   private var unconfirmed: [(Bool) -> Void] = []
@@ -87,6 +89,12 @@ public final class ApplicationsReader {
       throw KafkaError(
         .timedOut, "read \(topic)", message: "it was not read to its end in \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
     }
+    for (application, stop) in (standing ?? [:]).sorted(by: { $0.key < $1.key }) { log(stop, of: application) }
+    standing = nil
+  }
+
+  private func log(_ stop: ApplicationStop, of application: Name) {
+    logger.warning("an application is stopped", ["application": application, "by": stop.by, "reason": stop.reason ?? ""])
   }
 
   private static let (fetchMilliseconds, embeddedFetchMilliseconds) = (5_000, 500)
@@ -145,11 +153,11 @@ public final class ApplicationsReader {
   private func take(_ record: RecordView) {
     if EndTombstone.matches(record) { return }
     let change = table.take(key: record.key, value: record.value, timestamp: record.timestamp)
-    func name() -> String { record.key.map { String(decoding: $0.prefix(256), as: UTF8.self) } ?? "" }
+    func name() -> Name { Name(record.key.map { String(decoding: $0.prefix(256), as: UTF8.self) } ?? "") }
     switch change {
-    case .stopped(let stop):
-      logger.warning("an application is stopped", ["application": name(), "by": stop.by, "reason": stop.reason ?? ""])
-    case .started: logger.info("an application is not stopped any more", ["application": name()])
+    case .stopped(let stop): if standing == nil { log(stop, of: name()) } else { standing?[name()] = stop }
+    case .started:
+      if standing == nil { logger.info("an application is not stopped any more", ["application": name()]) } else { standing?[name()] = nil }
     case .nothing: break
     case .refused(let reason):
       logger.error(
