@@ -15,7 +15,8 @@ enum UpCommand {
     "up.redis-port", .integer(1...65_535), "The port of 127.0.0.1 for its Redis. Absent: a free one.")
   private static let isNew = Setting(
     "up.new", .boolean, default: false,
-    "Start a further one beside one that runs already. The tools go on finding the first: give them --kafka and --redis of this one, which --json prints.")
+    "Start a further one beside one that runs already. The tools go on finding the first: give them --kafka and --redis of this one, which --json prints."
+  )
 
   static let command = Command(
     "up", "runs everything on this machine: for trying it out, and for development",

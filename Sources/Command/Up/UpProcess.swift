@@ -70,7 +70,9 @@ struct UpProcess: Sendable {
       do {
         let running = try await start(parts, control, signals, extensions.source)
         try claim?.publish(running)
-        StandardOutput.write(values[AnswerSettings.json] ? UpBanner.json(running) : UpBanner.text(running, isFound: claim != nil, keyFile: values[FanOutOptions.keyFile]))
+        StandardOutput.write(
+          values[AnswerSettings.json]
+            ? UpBanner.json(running) : UpBanner.text(running, isFound: claim != nil, keyFile: values[FanOutOptions.keyFile]))
         StandardOutput.flush()
       } catch {
         await signals.end(.failure(error))

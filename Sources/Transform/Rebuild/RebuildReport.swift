@@ -54,7 +54,8 @@ public enum RebuildRefusal: Error, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .nothingToDo: "Redis has what it should: there is nothing to rebuild"
-    case .alreadyRunning(let who): "Redis is being rebuilt already, by \(who); if that one was killed, it can be begun again after ten seconds"
+    case .alreadyRunning(let who):
+      "Redis is being rebuilt already, by \(who); where that one was killed, try again in ten seconds"
     case .newCluster: "no request was ever worked on: the workers begin by themselves, there is nothing to rebuild"
     }
   }
