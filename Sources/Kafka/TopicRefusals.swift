@@ -29,9 +29,10 @@ public struct TopicRefusals: Sendable {
   /// Whether no topic has refused its last record: then a record that was taken need not be told.
   var isEmpty: Bool { topics.isEmpty }
 
-  /// A record was refused. One that is too large itself, or was thrown away here, says nothing of its topic.
+  /// A record was refused. One that is too large itself, was thrown away here, or is for a partition that the client does not know says nothing
+  /// of its topic.
   mutating func refused(_ topic: String, _ code: KafkaError.Code, at now: Int64) {
-    guard ![.messageTooLarge, .purged, .purgedInFlight, .unconfirmed, .closed].contains(code) else { return }
+    guard ![.messageTooLarge, .purged, .purgedInFlight, .unconfirmed, .closed, .unknownPartition].contains(code) else { return }
     if var known = topics[topic], now - known.last <= Self.rememberedMilliseconds {
       (known.last, known.code) = (now, code)
       topics[topic] = known

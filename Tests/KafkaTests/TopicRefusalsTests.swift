@@ -33,7 +33,7 @@ import Testing
   @Test func `what is refused for its own sake says nothing of its topic`() {
     var refusals = TopicRefusals()
     for now in [0, 10_000] as [Int64] {
-      for code in [.messageTooLarge, .purged, .purgedInFlight, .unconfirmed, .closed] as [KafkaError.Code] {
+      for code in [.messageTooLarge, .purged, .purgedInFlight, .unconfirmed, .closed, .unknownPartition] as [KafkaError.Code] {
         refusals.refused("events", code, at: now)
       }
     }

@@ -85,8 +85,18 @@ import Testing
     #expect(Self.waits(ahead.tell(of: 0, offset: 0, timestamp: 0)))
     #expect(!ahead.wantsMore(0, isAwaited: false) && ahead.wantsMore(0, isAwaited: true))
     ahead.take(Self.entry(10, at: 10, .kept), of: 0)
+    #expect(!ahead.wantsMore(0, isAwaited: true), "whoever waits, and for what")
     guard case .untold = ahead.tell(of: 0, offset: 0, timestamp: 0) else { return #expect(Bool(false), "it waits") }
     #expect(Self.telling(ahead.tell(of: 0, offset: 1, timestamp: 1)) != nil && ahead.size == 9)
+  }
+
+  @Test func `a partition that is far ahead takes no other partition's word`() {
+    var ahead = JournalAhead(limit: 10)
+    for partition in 0..<2 as Range<Int32> { ahead.add(partition, from: 0, incarnation: 0, journal: 99) }
+    for offset in Int64(1)...12 { ahead.take(Self.entry(offset, at: offset, .kept), of: 0) }
+    #expect(Self.waits(ahead.tell(of: 1, offset: 0, timestamp: 0)) && ahead.wantsMore(1, isAwaited: true))
+    ahead.take(Self.entry(0, at: 0, .duplicate), of: 1)
+    #expect(Self.telling(ahead.tell(of: 1, offset: 0, timestamp: 0)) != nil)
   }
 
   /// Entries in about the order of their offsets, some told again, against a dictionary of all that were told before the request was asked for.

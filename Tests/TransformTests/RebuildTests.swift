@@ -41,6 +41,18 @@ import Worker
     }
   }
 
+  /// By such a clock notifications with minutes left would be dropped for good.
+  @Test func `a machine whose clock is far from that of Redis does not rebuild it`() async throws {
+    let offset = ClockShift()
+    try await TransformFixture.with({ $0.store.wallClock = { offset.now } }) { lane in
+      try await lane.register([TransformFixture.tokens(in: [(0, 1)])[0]], for: "ada")
+      offset.ahead = 3_000_000
+      await #expect(throws: StoreError.self) { try await lane.rebuild() }
+      offset.ahead = 0
+      #expect(try await lane.rebuild().phase == .done)
+    }
+  }
+
   @Test(arguments: [1, 2, 3] as [UInt64])
   func `mailboxes are as they were, whatever came in which partition`(seed: UInt64) async throws {
     try await RebuiltDevices.with(count: 8) { devices in

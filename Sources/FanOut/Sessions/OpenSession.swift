@@ -166,7 +166,7 @@ final class OpenSession {
   private func stopsConfirmed(_ number: UInt64, isComplete: Bool) {
     guard let held = flow.unacknowledged(number) else { return }
     let decision = held.head.withUnsafeBytes { DeliveryEntryView($0).map { handOver($0, .stopsConfirmed).decision } }
-    if isComplete, case .end(let type, let reason) = decision {
+    if isComplete, sessions.isClockRight, case .end(let type, let reason) = decision {
       end(number, as: type, reason)
       return perform(flow.advance())
     }

@@ -6,7 +6,7 @@ import Worker
 /// Follows requests that were published until each has its outcomes, or is judged and each connected device has answered: an actor on a loop.
 ///
 /// A request is known by where its record lies; an event is about it when it names its apns-id and the place where it was first. A device was
-/// connected when there is a delivery for it; the others find the request in their mailboxes whenever they connect, and are not waited for.
+/// connected when there is a delivery for it; the others find the request in their mailboxes whenever they connect, and are waited for only where the caller wants that.
 ///
 /// What the journal, the events and the deliveries say from a moment on is read as it comes, a stretch at a time; memory is that of
 /// ``maximum`` timelines.

@@ -97,8 +97,11 @@ struct JournalAhead {
   /// - Parameter isAwaited: a request waits for it.
   func wantsMore(_ partition: Int32, isAwaited: Bool) -> Bool {
     guard let known = partitions[partition], known.end != nil else { return false }
-    return isAwaited || known.size < limit / (2 * partitions.count)
+    return known.size < share || isAwaited && size < limit
   }
+
+  /// What each partition may have read ahead, whatever the others have.
+  private var share: Int { limit / (2 * max(1, partitions.count)) }
 
   /// Takes a record of the journal; what is none, or tells of a topic that was deleted since, says nothing.
   mutating func take(_ partition: Int32, offset: Int64, headers: [(name: String, value: String)], _ value: UnsafeRawBufferPointer?) {
@@ -120,7 +123,7 @@ struct JournalAhead {
 
   /// Asks what the journal tells of the next request of a partition. With another answer than to wait all below and itself are forgotten.
   mutating func tell(of partition: Int32, offset: Int64, timestamp: Int64) -> Answer {
-    let isFull = size >= limit
+    let isFull = size >= limit && partitions[partition]?.size ?? 0 >= share
     return change(partition) { $0.tell(offset, timestamp, isFull: isFull) } ?? .untold
   }
 

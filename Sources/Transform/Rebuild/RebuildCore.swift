@@ -103,6 +103,7 @@ final class RebuildCore: ConsumerHandler {
     shards.start()
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     if !isDryRun, let refusal = try await SelfCheck(shards).run() { throw StoreError(.refused, refusal) }
+    try await checkClock()
     let committed = try await begin()
     defer { ticker.stop() }
     watchRefusals()
@@ -138,6 +139,16 @@ final class RebuildCore: ConsumerHandler {
       if error.code == .unavailable { throw error }
       logger.warning("what waits in the mailboxes cannot be counted", ["error": "\(error)"])
     }
+  }
+
+  /// Refuses a machine whose clock is wrong: notifications that have not expired would be dropped, and no worker reads them again.
+  private func checkClock() async throws {
+    var trust = ClockTrust()
+    guard let offset = try await shards.clockOffset(), trust.judge(offset) == .wrong else { return }
+    throw StoreError(
+      .refused,
+      "the machine's clock (\(Timestamp.text(offset.machine))) and that of Redis (\(Timestamp.text(offset.server))) differ too much: set the wrong one right"
+    )
   }
 
   /// Makes sure that it is to be done, that Redis is this cluster's, and that nobody else does it.
