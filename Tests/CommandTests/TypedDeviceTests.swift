@@ -29,8 +29,9 @@ import Testing
         ])
         #expect(published.status == 0, "it said: \(published.errors)")
         var text = try await terminal.read(until: "Order \(number)")
-        if text.components(separatedBy: "Order \(number)").last?.contains("thank you") != true {
-          text += try await terminal.read(until: "thank you")
+        // The cursor is set after the line is drawn.
+        if text.components(separatedBy: "Order \(number)").last?.contains("\u{1B}[16C") != true {
+          text += try await terminal.read(until: "\u{1B}[16C")
         }
         screen.take(text)
         #expect(screen.rows.last == "> reply 1 thank you" && screen.column == 16, "\(screen.rows)")

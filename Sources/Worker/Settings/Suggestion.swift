@@ -6,7 +6,8 @@ public enum Suggestion {
   public static func nearest(to typed: String, in words: [String], atMost maximum: Int? = nil) -> String? {
     guard (1...longestWord).contains(typed.utf8.count) else { return nil }
     let allowed = maximum ?? max(1, typed.count / 3)
-    let ranked = words.map { (word: $0, distance: distance(typed, $0)) }.filter { $0.distance <= allowed }
+    let near = words.filter { $0.utf8.count <= 2 * longestWord }
+    let ranked = near.map { (word: $0, distance: distance(typed, $0)) }.filter { $0.distance <= allowed }
     if let best = ranked.min(by: { ($0.distance, $0.word) < ($1.distance, $1.word) }) { return best.word }
     // What was left off: `--coll` for `--collapse-id`, or `window` for `fanout.window`.
     let longer = typed.count >= 3 ? Set(words).filter { $0.hasPrefix(typed) || $0.hasSuffix("." + typed) } : []
