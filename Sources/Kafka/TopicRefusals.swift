@@ -45,8 +45,10 @@ public struct TopicRefusals: Sendable {
   mutating func took(_ topic: String) { topics[topic] = nil }
 
   /// The topics that have taken no record for seconds, though records were given to them.
-  func lasting(at now: Int64) -> [Lasting] {
-    topics.filter { $0.value.last - $0.value.since >= Self.lastingMilliseconds && now - $0.value.last <= Self.rememberedMilliseconds }
+  mutating func lasting(at now: Int64) -> [Lasting] {
+    // While there is any topic, each record that was taken is looked up.
+    topics = topics.filter { now - $0.value.last <= Self.rememberedMilliseconds }
+    return topics.filter { $0.value.last - $0.value.since >= Self.lastingMilliseconds }
       .map { Lasting(topic: $0.key, code: $0.value.code) }.sorted { $0.topic < $1.topic }
   }
 }
