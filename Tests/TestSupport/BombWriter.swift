@@ -2,7 +2,8 @@ import Foundation
 import Kafka
 
 /// Writes a batch that librdkafka refuses to decompress: records of zeros, some thousand bytes in Kafka, whose content would take more than
-/// what a client may receive. The Python client does it, on a real Kafka.
+/// what a client may receive. The Python client does it, on a real Kafka. All of the records are in one batch, however slow the machine is: the
+/// client waits a minute for more of them, and a flush ends this wait.
 public enum BombWriter {
   /// Whether there is a Kafka and a Python for it.
   public static var isPossible: Bool { TransactionalWriter.isPossible }
@@ -22,8 +23,8 @@ public enum BombWriter {
     import sys
     from confluent_kafka import Producer
     servers, topic, count = sys.argv[1:]
-    producer = Producer({"bootstrap.servers": servers, "compression.type": "zstd", "message.max.bytes": 1000000000, "linger.ms": 2000,
-        "batch.size": 1000000000, "message.timeout.ms": 60000})
+    producer = Producer({"bootstrap.servers": servers, "compression.type": "zstd", "message.max.bytes": 1000000000, "linger.ms": 60000,
+        "batch.size": 1000000000, "message.timeout.ms": 120000})
     failures = []
     value = bytes(150_000_000 // int(count))
     for number in range(int(count)):
