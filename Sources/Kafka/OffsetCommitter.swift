@@ -89,10 +89,13 @@ public final class OffsetCommitter {
     tracker.reachEnd(partition.index, generation: partition.generation, offset: offset, timestamp: timestamp)
   }
 
-  /// Finishes a record, in any order; one whose assignment is over changes nothing.
-  public func finish(_ ticket: RecordTicket) {
-    guard tracker.finish(ticket), !leaving.isEmpty else { return }
-    lookForLeaving()
+  /// Finishes records, in any order. A record whose assignment is over changes nothing.
+  ///
+  /// - Parameter beforeLeaving: called before a revocation is answered that has waited for these records.
+  public func finish(_ tickets: [RecordTicket], beforeLeaving: () -> Void = {}) {
+    for ticket in tickets { tracker.finish(ticket) }
+    beforeLeaving()
+    if !tickets.isEmpty, !leaving.isEmpty { lookForLeaving() }
   }
 
   /// Whether the assignment that a record was begun in still holds: else it is read again, here or by another owner, if it is still there.

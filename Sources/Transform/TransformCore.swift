@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// What the lane consists of: makes the parts, hands each its neighbours, and does what the lane's phase asks for. Loop-confined.
+/// Builds the parts of a lane, wires them, and runs the actions of its phase. Loop-confined.
 final class TransformCore: TransformTaskRunner {
   private let loop: EventLoop
   private let settings: TransformSettings
@@ -12,6 +12,7 @@ final class TransformCore: TransformTaskRunner {
   private let health: Health
   private let metrics: TransformMetrics
   private let state = LaneState()
+  private let notes: EndNotes
   private let shards: Shards
   private let watch: RedisWatch
   private let markers: Markers
@@ -29,6 +30,8 @@ final class TransformCore: TransformTaskRunner {
   private var comparison: MarkerComparison?
   private var registry: RegistryRestoration?
   private var whenIdle: CheckedContinuation<Void, Never>?
+  /// Partitions have left, and their parked records are dropped when the notes are drained.
+  private var hasLeft = false
   weak var owner: (any TransformCoreOwner)?
   private var hasFailed = false
 
@@ -38,6 +41,7 @@ final class TransformCore: TransformTaskRunner {
     self.logger = logger
     self.health = health
     self.metrics = metrics
+    notes = EndNotes(on: loop)
     shards = Shards(on: loop, settings.store, clientName: "carillon-transform")
     watch = RedisWatch(on: loop, settings.store, shards, state, logger: logger, health: health, metrics: metrics)
     markers = Markers(shards)
@@ -47,6 +51,7 @@ final class TransformCore: TransformTaskRunner {
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: health)
     crashes.owner = self
     lag.owner = self
+    notes.drain = { [unowned self] in drainNotes() }
   }
 
   func start() async throws {
@@ -67,23 +72,23 @@ final class TransformCore: TransformTaskRunner {
     self.producers = producers
     lag.producers = producers
     let journal = try Journal(
-      on: loop, settings, producer: producers.patient, limit: limits.batchBytes(of: names.journal), metrics: metrics)
+      on: loop, settings, producer: producers.patient, limit: limits.batchBytes(of: names.journal), notes: notes, metrics: metrics)
     self.journal = journal
     journal.owner = self
     let outcomes = try Outcomes(
       on: loop, settings, events: producers.patient, deliveries: producers.prompt, metrics: metrics.clients)
     let pipeline = Pipeline(
       on: loop, settings, state: state, shards: shards, checkpoints: checkpoints, applications: applications, outcomes: outcomes,
-      journal: journal, logger: logger, metrics: metrics)
+      journal: journal, notes: notes, logger: logger, metrics: metrics)
     pipeline.owner = self
     self.pipeline = pipeline
     let unreadable = try UnreadableStretches(
-      on: loop, settings, producer: producers.patient, journal: journal, logger: logger, metrics: metrics)
+      on: loop, settings, producer: producers.patient, journal: journal, notes: notes, logger: logger, metrics: metrics)
     unreadable.owner = self
     self.unreadable = unreadable
     intake = Intake(
       settings, state: state, checkpoints: checkpoints, crashes: crashes, pipeline: pipeline, journal: journal, unreadable: unreadable,
-      logger: logger)
+      notes: notes, logger: logger)
     try await shards.waitUntilUp(withinMilliseconds: settings.startMilliseconds)
     let identity = ClusterIdentity(
       kafka: try await admin.describeCluster().id ?? "", topicPrefix: settings.topics.prefix, buckets: settings.store.buckets,
@@ -115,7 +120,7 @@ final class TransformCore: TransformTaskRunner {
       case .resumeRequests: intake?.resumeRequests()
       case .advance:
         crashes.resumed()
-        pipeline?.dropEnded()
+        pipeline?.dropRevoked()
         if state.phase.mayResolveRecipients { pipeline?.registryRestored() }
         intake?.advance()
       case .distrustMarkers: checkpoints.distrust()
@@ -136,7 +141,7 @@ final class TransformCore: TransformTaskRunner {
 
   func run(_ task: TransformTask) { owner?.run(task) }
 
-  /// Runs what takes more than a turn of the loop; on the lane's actor.
+  /// Runs a task that takes more than a turn of the loop; on the lane's actor.
   func perform(_ task: TransformTask) async {
     switch task {
     case .compare: await comparison?.run()
@@ -152,9 +157,33 @@ final class TransformCore: TransformTaskRunner {
     }
   }
 
+  // MARK: The turn's end
+
+  /// Finishes the records that have ended in this turn, and goes on with what that makes possible, before a revocation is answered.
+  private func drainNotes() {
+    if hasLeft {
+      hasLeft = false
+      pipeline?.dropRevoked()
+    }
+    pipeline?.drainNotes()
+    let finished = notes.take()
+    if let committer = member?.committer {
+      committer.finish(finished) { intake?.madeRoom() }
+    } else {
+      intake?.madeRoom()
+    }
+    resumeWhenIdle()
+  }
+
+  private func resumeWhenIdle() {
+    guard let waiting = whenIdle, isIdle else { return }
+    whenIdle = nil
+    waiting.resume()
+  }
+
   // MARK: The end
 
-  /// Whether nothing is in flight.
+  /// Whether no record, letter or entry of the journal is in flight.
   private var isIdle: Bool { pipeline?.isIdle != false && unreadable?.isEmpty != false && journal?.isDurable != false }
 
   func close(withinMilliseconds milliseconds: Int) async {
@@ -162,22 +191,23 @@ final class TransformCore: TransformTaskRunner {
     intake?.discard()
     let end = Deadline(on: loop, after: milliseconds)
     journal?.hurry(forMilliseconds: milliseconds)
-    // Giving the partitions up, and telling Kafka what was done, takes a while, too.
+    // Giving up the partitions and committing their offsets needs the rest of the time.
     if !hasFailed { await untilIdle(withinMilliseconds: milliseconds - min(milliseconds / 2, Self.partingMilliseconds)) }
     watch.close()
     let partitions = member?.consumer?.assignment.map { checkpoints.table.marked($0.topicPartition) } ?? []
     let leaving = end.left(atLeast: 2 * Self.flushMilliseconds) - Self.flushMilliseconds
-    // With the partitions goes what is finished: the markers and the group's offsets are raised to it, and no record of it comes again.
+    // This raises the markers and commits the offsets of all finished records, so that no owner reads these again.
     await member?.close(withinMilliseconds: min(leaving, Self.partingMilliseconds))
     state.phase.close()
     lag.close()
-    // Those that did not leave in time: this process has not ended over what it noted. What is counted may be their next owner's already.
+    // This process has not ended over the partitions that did not leave in time. Their begins may be counted for the next owner already.
     crashes.leftToAnother(partitions)
     while isTaskUnderWay { await loop.sleep(milliseconds: 20) }
     await admin?.close()
     await applications.close()
     await producers?.close(withinMilliseconds: end.left(atLeast: Self.flushMilliseconds))
     shards.close()
+    notes.close()
     await pipeline?.close()
     journal?.close()
     unreadable?.close()
@@ -199,15 +229,15 @@ final class TransformCore: TransformTaskRunner {
     }
     deadline.start(after: milliseconds)
     await withCheckedContinuation { continuation in
-      // The loop may have turned since the question above.
+      // The loop may have turned since the check above.
       if isIdle { continuation.resume() } else { whenIdle = continuation }
     }
     deadline.close()
   }
 
-  /// How long what is in flight may take to come to its end where partitions are given up.
+  /// How long a revocation waits for the records in flight.
   private static let revocationMilliseconds = 3_000
-  /// What is kept of a drain's time for the parting, and what that leaves for Kafka's producer at least.
+  /// The part of a drain's time that leaving the group may take, and the part that the producers keep of that.
   private static let (partingMilliseconds, flushMilliseconds) = (10_000, 1_000)
 }
 
@@ -217,7 +247,7 @@ extension TransformCore: GroupMemberOwner {
     intake.attach(consumer, committer)
     if !state.phase.mayBegin { intake.hold() }
     lag.attach(consumer, committer, intake)
-    // Redis may have answered before there was a consumer to compare for, and a lane that gets no partition would never say so.
+    // Redis may have answered before there was a consumer. A lane that gets no partition would never become ready otherwise.
     run(.compare)
   }
 
@@ -227,7 +257,7 @@ extension TransformCore: GroupMemberOwner {
     lag.detach()
   }
 
-  /// Markers stand for what is durable, so they are raised first; then the group may know.
+  /// Raises the markers first, and then has the offsets committed: a marker must not stay below a committed offset.
   func prepare(_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void) {
     journal?.flush()
     if state.phase.mayCheckpoint { checkpoints.raise(offsets, prepared) } else { prepared([]) }
@@ -244,7 +274,7 @@ extension TransformCore: MarkerComparisonOwner {
   func compared() { intake?.compared() }
 
   func comparisonIsHeldUp(_ reason: String?) {
-    // Where the phase asks for something else, that is said by the condition 'redis'.
+    // The condition 'redis' says what the phase waits for.
     health.set("markers", ready: reason == nil, reason ?? "")
     if let reason { logger.warning("the markers cannot be compared; partitions wait", ["reason": reason]) }
   }
@@ -259,35 +289,17 @@ extension TransformCore: CrashLoopDetectorOwner {
   var waker: @Sendable () -> Void { { [weak owner] in owner?.run(.takeTurn) } }
 
   func isIdle(_ index: Int) -> Bool {
-    // While only registrations flow the requests are paused, and nothing is known of them.
+    // While requests are paused, nothing is known of them.
     state.phase.phase == .running && intake?.isEmpty == true && member?.committer?.inFlight(of: index) == 0
   }
 }
 
-extension TransformCore: PipelineOwner, UnreadableStretchesOwner {
-  func finished(_ ticket: RecordTicket) {
-    member?.committer?.finish(ticket)
-    madeRoom()
-  }
-
-  private func madeRoom() {
-    intake?.madeRoom()
-    resumeWhenIdle()
-  }
-
-  private func resumeWhenIdle() {
-    guard let waiting = whenIdle, isIdle else { return }
-    whenIdle = nil
-    waiting.resume()
-  }
-
+extension TransformCore: PipelineOwner {
   func isCurrent(_ ticket: RecordTicket) -> Bool { member?.committer?.isCurrent(ticket) ?? false }
 
   func redisLostBucket() { watch.distrust("Redis does not have a bucket any more") }
 
   func redisRefusedWrites(_ error: StoreError) { watch.refusedWrites(error) }
-
-  func redisCaughtUp() { intake?.madeRoom() }
 }
 
 extension TransformCore: CheckpointsOwner {
@@ -319,19 +331,14 @@ extension TransformCore: ApplicationsReaderOwner {
   func applicationsFailed(_ error: KafkaError) { failed(error) }
 }
 
-extension TransformCore: JournalOwner {
+extension TransformCore: JournalOwner, UnreadableStretchesOwner {
   /// The offsets of a partition stand at its stretch until Kafka has the letter.
   func unreadableLettersFailed(_ error: KafkaError?) {
     health.set("dead-letters", ready: error == nil, error.map { "Kafka does not take a dead letter: \($0)" } ?? "")
     if let error { logger.warning("Kafka does not take a dead letter; it is sent again", ["error": "\(error)"]) }
   }
 
-  func journaled(_ tickets: [RecordTicket]) {
-    for ticket in tickets { member?.committer?.finish(ticket) }
-    madeRoom()
-  }
-
-  /// Without a journal no request is finished, so intake stops by itself when all slots are taken.
+  /// Without a journal no request is finished. So intake stops when all slots are taken.
   func journalFailed(_ error: KafkaError.Code?) {
     let error = error.map { KafkaError($0, "write to \(settings.topics.journal)") }
     health.set("journal", ready: error == nil, error.map { "Kafka does not take the journal: \($0)" } ?? "")
@@ -393,21 +400,22 @@ extension TransformCore: ConsumerHandler {
       left(partitions, isLost: isLost)
       return revocation.finish()
     }
-    // A failed lane's records cannot come to their end: the next lane reads them again.
+    // The records of a failed lane cannot end. The next lane reads them again.
     let milliseconds = hasFailed ? 0 : Self.revocationMilliseconds
     committer.revoked(partitions, isLost: isLost, revocation: revocation, withinMilliseconds: milliseconds) { [weak self] in
-      // Where nobody waited any more they may be somebody else's already.
+      // After the deadline the partitions may have another owner already.
       self?.left(partitions, isLost: isLost || revocation.isFinished)
     }
     journal?.hurry(forMilliseconds: Self.partingMilliseconds)
   }
 
-  /// Partitions have gone, not before what was in flight of them is finished, or nobody waits for it any more: over that the process may end.
+  /// Partitions have left: their records are finished, or the lane waits for these no longer. The process might have ended over them until now.
   private func left(_ partitions: [AssignedPartition], isLost: Bool) {
     intake?.left(partitions, isLost: isLost)
     member?.tellUnjournaled()
     checkpoints.left(partitions)
-    pipeline?.dropEndedSoon()
+    hasLeft = true
+    notes.note()
   }
 
   func consumerFailed(_ error: KafkaError) { failed(error) }

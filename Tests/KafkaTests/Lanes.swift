@@ -62,7 +62,7 @@ actor ConsumerLane {
         records.append(TestRecord(batch[place]))
         guard let committer, case .begun(let ticket) = committer.begin(batch[place]) else { continue }
         switch finishing {
-        case .atOnce: committer.finish(ticket)
+        case .atOnce: committer.finish([ticket])
         case .never: tickets.append(ticket)
         }
       }
@@ -196,7 +196,7 @@ actor ConsumerLane {
   func finish(offsets: [Int64]) {
     guard let core else { return }
     for (place, record) in core.records.enumerated() where record.offset.map(offsets.contains) == true {
-      core.committer?.finish(core.tickets[place])
+      core.committer?.finish([core.tickets[place]])
     }
   }
 

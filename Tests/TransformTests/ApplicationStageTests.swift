@@ -48,10 +48,10 @@ import Worker
   }
 
   private final class Owner: StageOwner {
-    var later: [(record: Flow.Parked, content: RequestContent)] = []
-    func passed(_ requests: [(record: Flow.Parked, content: RequestContent)]) { later += requests }
-    func keep(_ record: Flow.Parked, _ content: RequestContent) { Issue.record("the stage has nothing to keep") }
-    func failed(_ record: Flow.Parked, _ error: StoreError) { Issue.record("the stage asks nothing of Redis") }
+    var later: [(record: ParkedRecord, content: RequestContent)] = []
+    func passed(_ requests: [(record: ParkedRecord, content: RequestContent)]) { later += requests }
+    func keep(_ record: ParkedRecord, _ content: RequestContent) { Issue.record("the stage has nothing to keep") }
+    func failed(_ record: ParkedRecord, _ error: StoreError) { Issue.record("the stage asks nothing of Redis") }
   }
 
   private struct Request {
@@ -105,13 +105,12 @@ import Worker
     let (reader, owner) = (Reader(), Owner())
     let stage = ApplicationStage(on: loop, reader, isRebuilding: false)
     stage.owner = owner
-    var flow = Flow(tries: 3)
-    var waiting: [Flow.Parked: Request] = [:]
+    let ledger = Ledger<Int>(tries: 3)
+    var waiting: [ParkedRecord: Request] = [:]
     var (time, filtered, shown): (Int64, Int, Int) = (1_000_000, 0, 0)
 
-    func parked() -> Flow.Parked {
-      let slot = flow.begin()
-      return flow.parked(slot, at: 0)
+    func parked() -> ParkedRecord {
+      ledger.parked(ledger.begin(0), at: 0)
     }
 
     func judge(_ request: Request, _ content: RequestContent, after isAsked: Bool) {

@@ -1,8 +1,6 @@
-import EventLoop
 import Notifications
 import TestSupport
 import Testing
-import Worker
 
 @testable import Store
 @testable import Transform
@@ -14,20 +12,20 @@ import Worker
     let mark: UInt32
     var isActive = true
     var answersLater = false
-    private(set) var waiting: [(record: Flow.Parked, content: RequestContent)] = []
+    private(set) var waiting: [(record: ParkedRecord, content: RequestContent)] = []
     weak var owner: (any StageOwner)?
 
     init(_ number: Int) { mark = 1 << UInt32(number) }
 
-    func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
+    func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
       #expect(content.entry.source & mark == 0, "a record is shown to a stage once")
       if !answersLater { return .pass(changed(content)) }
       waiting.append((record, content))
       return .later
     }
 
-    func drop(_ records: Set<Flow.Parked>) {
-      #expect(records.isSubset(of: waiting.map(\.record)), "what the stage does not have is not let go of")
+    func drop(_ records: Set<ParkedRecord>) {
+      #expect(records.isSubset(of: waiting.map(\.record)), "a stage drops nothing that it does not have")
       waiting.removeAll { records.contains($0.record) }
     }
 
@@ -50,7 +48,7 @@ import Worker
     func fail(_ index: Int) { owner?.failed(waiting.remove(at: index).record, Self.failure) }
 
     /// Answers for a record that it was to let go of.
-    func answer(late record: Flow.Parked, _ content: RequestContent) { owner?.passed([(record, changed(content))]) }
+    func answer(late record: ParkedRecord, _ content: RequestContent) { owner?.passed([(record, changed(content))]) }
   }
 
   private final class History: StageSequenceOwner {
@@ -66,18 +64,17 @@ import Worker
       var isOutstanding = false
     }
 
-    let inFlight: InFlight
+    let ledger = Ledger<Int>(tries: 3)
     let stages = [TestStage(0), TestStage(1)]
-    let sequence: StageSequence
+    let sequence: StageSequence<Int>
     var random: SeededRandom
-    var known: [Flow.Slot: Known] = [:]
+    var known: [Slot: Known] = [:]
     var (begun, starts, ended) = (0, 0, 0)
     /// What was revoked while it was at a stage.
-    var late: [(stage: TestStage, record: Flow.Parked, content: RequestContent)] = []
+    var late: [(stage: TestStage, record: ParkedRecord, content: RequestContent)] = []
 
-    init(_ loop: EventLoop, seed: UInt64) {
-      inFlight = InFlight(on: loop, tries: 3, journal: nil, metrics: TransformMetrics(MetricRegistry()), logger: .silent)
-      sequence = StageSequence(stages, inFlight)
+    init(seed: UInt64) {
+      sequence = StageSequence(stages, ledger)
       random = SeededRandom(seed: seed)
       sequence.owner = self
     }
@@ -85,47 +82,44 @@ import Worker
     func one(in count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
 
     func begin() {
-      let slot = inFlight.flow.begin()
+      let slot = ledger.begin(begun)
       known[slot] = Known(number: begun, target: .random(in: 0..<4, using: &random))
       begun += 1
       start(slot)
     }
 
-    func start(_ slot: Flow.Slot) {
+    func start(_ slot: Slot) {
       for stage in stages { (stage.isActive, stage.answersLater) = (!one(in: 4), one(in: 3)) }
       sequence.beginTurn()
       starts += 1
       known[slot]?.order = starts
       known[slot]?.isJudged = false
       // With no active stage nobody is shown anything, unless somebody is parked.
-      let isShown = stages.contains(where: \.isActive) || inFlight.flow.parked > 0
+      let isShown = stages.contains(where: \.isActive) || ledger.parked > 0
       known[slot]?.marks = isShown ? 0b11 : 0
       if let content = sequence.take(slot, .test(number: known[slot]?.number ?? 0), target: known[slot]?.target ?? 0) {
         judge(slot, content)
       }
-      answered(slot)
+      answered(slot, .done)
     }
 
-    func failed(_ slot: Flow.Slot, _ error: StoreError) {
-      fail(slot)
-      answered(slot)
-    }
-
-    /// It is started again, and nobody waits for that.
-    private func fail(_ slot: Flow.Slot) {
-      inFlight.flow.fail(slot)
+    /// It is started again, and no other record waits for that.
+    func failed(_ slot: Slot, _ error: StoreError) {
       known[slot]?.order = .max
+      answered(slot, .failed)
     }
 
-    func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
+    func keep(_ slot: Slot, _ called: CalledExtensions) { Issue.record("no stage has anything to keep") }
+
+    func passed(_ requests: [(slot: Slot, content: RequestContent)]) {
       for (slot, content) in requests {
         judge(slot, content)
-        answered(slot)
+        answered(slot, .done)
       }
     }
 
     /// A record has passed: its content is its own, as all stages have left it, and no earlier one of its target is still waiting.
-    private func judge(_ slot: Flow.Slot, _ content: RequestContent) {
+    private func judge(_ slot: Slot, _ content: RequestContent) {
       guard let record = known[slot] else {
         Issue.record("a record is judged that has ended")
         return
@@ -136,30 +130,29 @@ import Worker
       #expect(before.isEmpty, "\(record.number) is judged before \(before.map(\.number))")
       known[slot]?.isJudged = true
       known[slot]?.isOutstanding = true
-      inFlight.expect(slot)
+      ledger.expect(1, of: slot)
     }
 
     /// What Redis or Kafka is to answer.
-    var outstanding: [Flow.Slot] { known.keys.filter { known[$0]?.isOutstanding == true }.sorted() }
+    var outstanding: [Slot] { known.keys.filter { known[$0]?.isOutstanding == true }.sorted() }
 
     /// An answer of Redis or Kafka has come.
-    func applied(_ slot: Flow.Slot) {
+    func applied(_ slot: Slot, _ conclusion: Conclusion = .done) {
       known[slot]?.isOutstanding = false
-      answered(slot)
+      answered(slot, conclusion)
     }
 
-    private func answered(_ slot: Flow.Slot) {
-      switch inFlight.flow.answered(slot) {
-      case .wait, .retry: return
-      case .finish:
+    private func answered(_ slot: Slot, _ conclusion: Conclusion) {
+      ledger.conclude(ledger.answer(slot), conclusion)
+      _ = ledger.takeFailed()
+      for slot in ledger.takeEnded() {
         #expect(known[slot]?.isJudged == true)
         remove(slot)
       }
     }
 
-    func remove(_ slot: Flow.Slot) {
-      inFlight.flow.remove(slot)
-      #expect(known.removeValue(forKey: slot) != nil)
+    func remove(_ slot: Slot) {
+      #expect(known.removeValue(forKey: slot)?.number == ledger.remove(slot))
       ended += 1
     }
 
@@ -168,8 +161,8 @@ import Worker
       late += stages.flatMap { stage in stage.waiting.filter { over.contains($0.record.slot) }.map { (stage, $0.record, $0.content) } }
       let waiting = stages.map(\.waiting.count)
       let lost = stages.map { $0.waiting.count { over.contains($0.record.slot) } }
-      let (ended, released) = sequence.takeEnded { over.contains($0) }
-      for slot in ended {
+      let (revoked, released) = sequence.takeRevoked { over.contains($0) }
+      for slot in revoked {
         #expect(over.contains(slot))
         remove(slot)
       }
@@ -177,13 +170,12 @@ import Worker
       #expect(stages.indices.allSatisfy { stages[$0].waiting.count == waiting[$0] - lost[$0] }, "a stage keeps what is over")
     }
 
-    func retry() { for slot in inFlight.flow.takeRetries() { start(slot) } }
+    func retry() { for slot in ledger.takeRetries() { start(slot) } }
   }
 
-  @Test func recordsPassTheirStagesInTheOrderOfTheirTargetsAndNoneIsForgotten() async {
-    let loop = EventLoop(name: "stages")
+  @Test func recordsPassTheirStagesInTheOrderOfTheirTargetsAndNoneIsForgotten() {
     for seed in 0..<60 as Range<UInt64> {
-      let history = History(loop, seed: seed)
+      let history = History(seed: seed)
       for _ in 0..<400 {
         switch Int.random(in: 0..<12, using: &history.random) {
         case 0..<4: history.begin()
@@ -194,8 +186,7 @@ import Worker
           if history.one(in: 5) { stage.fail(index) } else { stage.answer(index, isRepeated: history.one(in: 4)) }
         case 7..<9:
           guard let slot = history.outstanding.randomElement(using: &history.random) else { continue }
-          if history.one(in: 4) { history.inFlight.flow.fail(slot) }
-          history.applied(slot)
+          history.applied(slot, history.one(in: 4) ? .failed : .done)
         case 9: history.retry()
         case 10: history.revoke()
         default:
@@ -203,9 +194,8 @@ import Worker
         }
       }
       drain(history)
-      #expect(history.ended == history.begun && history.inFlight.flow.count == 0 && history.inFlight.flow.parked == 0, "seed \(seed)")
+      #expect(history.ended == history.begun && history.ledger.count == 0 && history.ledger.parked == 0, "seed \(seed)")
     }
-    await loop.close()
   }
 
   /// When nothing fails and every stage answers, everything ends.
@@ -219,40 +209,39 @@ import Worker
     }
   }
 
-  @Test func onlyRequestsForPersonsWaitForTheRegistry() async {
-    let loop = EventLoop(name: "stages")
-    let inFlight = InFlight(on: loop, tries: 3, journal: nil, metrics: TransformMetrics(MetricRegistry()), logger: .silent)
+  @Test func onlyRequestsForPersonsWaitForTheRegistry() {
+    let ledger = Ledger<Int>(tries: 3)
     let state = LaneState()
     let registry = RegistryWait(state)
-    let sequence = StageSequence([registry], inFlight)
+    let sequence = StageSequence([registry], ledger)
     let judged = Judged()
     sequence.owner = judged
     let person = RequestContent.Receiver.person(ArenaSpan(), application: ArenaSpan())
     let receivers = [person, .device(ArenaSpan()), person, person]
     weak var arena: Arena?
-    func take(_ receiver: RequestContent.Receiver, target: Int) -> (slot: Flow.Slot, isJudged: Bool) {
-      let (slot, content) = (inFlight.flow.begin(), RequestContent.test(receiver))
+    func take(_ receiver: RequestContent.Receiver, target: Int) -> (slot: Slot, isJudged: Bool) {
+      let (slot, content) = (ledger.begin(target), RequestContent.test(receiver))
       if target == 2 { arena = content.arena }
       return (slot, sequence.take(slot, content, target: UInt64(target)) != nil)
     }
     sequence.beginTurn()
     let taken = receivers.enumerated().map { take($1, target: $0) }
     #expect(taken.map(\.isJudged) == [false, true, false, false])
-    let (ended, released) = sequence.takeEnded { $0 == taken[2].slot }
-    #expect(ended == [taken[2].slot] && released.isEmpty && arena == nil, "nobody keeps what is over")
-    inFlight.flow.remove(taken[2].slot)
+    let (revoked, released) = sequence.takeRevoked { $0 == taken[2].slot }
+    #expect(revoked == [taken[2].slot] && released.isEmpty && arena == nil, "nobody keeps what is over")
+    #expect(ledger.remove(taken[2].slot) == 2)
     state.phase = LanePhase(.running)
     registry.restored()
     #expect(judged.slots == [taken[0].slot, taken[3].slot], "in the order in which they came, but for what was revoked")
     sequence.beginTurn()
     #expect(take(person, target: 0).isJudged)
-    await loop.close()
   }
 
   private final class Judged: StageSequenceOwner {
-    var slots: [Flow.Slot] = []
-    func failed(_ slot: Flow.Slot, _ error: StoreError) {}
-    func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) { slots += requests.map(\.slot) }
+    var slots: [Slot] = []
+    func failed(_ slot: Slot, _ error: StoreError) {}
+    func keep(_ slot: Slot, _ called: CalledExtensions) {}
+    func passed(_ requests: [(slot: Slot, content: RequestContent)]) { slots += requests.map(\.slot) }
   }
 }
 

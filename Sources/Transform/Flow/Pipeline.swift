@@ -5,21 +5,17 @@ import Notifications
 import Store
 import Worker
 
-/// What the pipeline tells its lane.
+/// What the pipeline asks and tells its lane.
 protocol PipelineOwner: AnyObject {
-  /// A record is finished: its ticket goes back to the tracker.
-  func finished(_ ticket: RecordTicket)
   /// Whether the assignment that a record was begun in still holds.
   func isCurrent(_ ticket: RecordTicket) -> Bool
   /// Redis has answered that it does not have a bucket.
   func redisLostBucket()
-  /// Redis takes nothing that writes.
+  /// Redis takes no writes.
   func redisRefusedWrites(_ error: StoreError)
-  /// Redis has caught up: there may be room for more.
-  func redisCaughtUp()
 }
 
-/// The stages of the records in flight: makes them, takes records in, and hands each on. Loop-confined.
+/// The way of the records in flight: makes the stages, begins and ends the records, and hands each from stage to stage. Loop-confined.
 final class Pipeline {
   private let loop: EventLoop
   private let shards: Shards
@@ -27,46 +23,52 @@ final class Pipeline {
   private let journal: Journal?
   private let state: LaneState
   private let reader: RequestReader
-  /// Nil where a Redis is rebuilt: what is replayed was read before, where it lay first.
+  /// Nil where a Redis is rebuilt: then nothing that is read has a marker.
   private let checkpoints: Checkpoints?
   private let inFlight: InFlight
+  private let notes: EndNotes
+  private let errors: StoreErrors
+  private let budget = MemoryBudget()
   private let maximumBytes: Int
   private let rejections: Rejections
   private let registry: RegistryWait
-  private let stages: StageSequence
+  private let stages: StageSequence<InFlightRecord>
   private let recipients: RecipientStage
   private let judge: JudgeStage
   private let registrations: RegistrationStage
   private let evictions: EvictionStage
   private let metrics: TransformMetrics
+  private let logger: Logger
   private let retry: Timer
   private var isRetrying = false
-  private let lettingGo: Timer
-  /// Told what concerns the lane.
-  weak var owner: (any PipelineOwner)?
+  /// The lane.
+  weak var owner: (any PipelineOwner)? { didSet { errors.owner = owner } }
 
   /// - Parameters:
   ///   - checkpoints: nil where a Redis is rebuilt.
-  ///   - journal: nil: nothing is written of what is judged.
+  ///   - journal: nil where nothing is written of what is judged.
   ///   - journaled: how requests were judged, where a Redis is rebuilt.
   init(
     on loop: EventLoop, _ settings: TransformSettings, state: LaneState, shards: Shards, checkpoints: Checkpoints?,
-    applications: ApplicationsReader, outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts? = nil, logger: Logger,
-    metrics: TransformMetrics
+    applications: ApplicationsReader, outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts? = nil, notes: EndNotes,
+    logger: Logger, metrics: TransformMetrics
   ) {
     self.loop = loop
     self.shards = shards
     self.outcomes = outcomes
     self.journal = journal
+    self.notes = notes
     self.state = state
     self.checkpoints = checkpoints
     self.metrics = metrics
+    self.logger = logger
     maximumBytes = settings.inFlightBytes
     reader = RequestReader(settings)
-    inFlight = InFlight(on: loop, tries: settings.tries, journal: journal, metrics: metrics, logger: logger)
+    inFlight = InFlight(tries: settings.tries)
+    errors = StoreErrors(inFlight, metrics)
     rejections = Rejections(inFlight, outcomes, reader, metrics)
     registry = RegistryWait(state)
-    // What may answer later, in the order in which requests pass it.
+    // In the order in which requests pass them.
     let (persons, locales) = (Recipients(shards), Locales(shards))
     let rules = ContentRules(settings.limits)
     let extensions = LaneExtensions(settings.extensions)
@@ -76,70 +78,70 @@ final class Pipeline {
         CallStage(on: loop, extensions, rules, checkpoints == nil ? nil : Results(shards, on: loop), persons, locales),
         ExtensionStage(extensions, rules, locales, ExtendedEntryWriter(metrics, logger)),
       ], inFlight)
-    judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, outcomes, rejections, metrics, journaled)
+    judge = JudgeStage(Judge(shards, settings.judgeLimits), inFlight, errors, outcomes, rejections, metrics, journaled)
     recipients = RecipientStage(
-      persons, locales, inFlight, judge, reader, outcomes, journal: journal, journaled: journaled, metrics: metrics, logger: logger)
+      persons, locales, inFlight, errors, judge, reader, outcomes, journal: journal, journaled: journaled, metrics: metrics, logger: logger)
     registrations = RegistrationStage(
-      Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), inFlight, logger)
+      Registrations(shards, persons, rememberedMilliseconds: settings.longestLifetime * 1000), inFlight, errors, logger)
     evictions = EvictionStage(
-      Mailboxes(shards), maximum: settings.mailboxBound, inFlight, outcomes, metrics: metrics, logger: logger)
+      Mailboxes(shards), maximum: settings.mailboxBound, errors, outcomes, metrics: metrics, logger: logger)
     retry = Timer(on: loop)
-    lettingGo = Timer(on: loop)
     retry.handler = { [unowned self] in retryFired() }
-    lettingGo.handler = { [unowned self] in dropEnded() }
-    inFlight.owner = self
+    inFlight.onNote = { [notes] in notes.note() }
     stages.owner = self
     judge.owner = self
   }
 
-  /// Ends what it holds and breaks the handlers; nothing may be under way.
+  /// Closes the stages. No call may be outstanding.
   func close() async {
     retry.close()
-    lettingGo.close()
     owner = nil
     await stages.close()
   }
 
-  // MARK: In
+  // MARK: Begin
 
-  /// Whether more records may be taken: when nothing is under way they may, and as long as requests wait for the registry, to become
-  /// complete by registrations.
+  /// Whether the lane may take more records. It always may while idle, and while requests wait for the registry: only more records can
+  /// complete it.
   var hasRoom: Bool { bytesInFlight < maximumBytes && !judge.isBusy || isIdle || !state.phase.mayResolveRecipients }
 
-  /// What the records in flight retain now, with what is made from them, and what Kafka does not have of the journal.
-  var bytesInFlight: Int { inFlight.bytes + (journal?.bytes ?? 0) }
+  /// The bytes that the records in flight and what is made from them retain, and those of the journal that Kafka does not have.
+  var bytesInFlight: Int { budget.bytes + (journal?.bytes ?? 0) }
 
-  /// Whether nothing is under way.
-  var isIdle: Bool { inFlight.flow.count == 0 }
+  /// Whether no record is in flight.
+  var isIdle: Bool { inFlight.count == 0 }
 
-  /// Whether all that is under way waits for registrations.
-  var onlyWaitsForRegistry: Bool { inFlight.flow.count == registry.count }
+  /// Whether all records in flight wait for registrations.
+  var onlyWaitsForRegistry: Bool { inFlight.count == registry.count }
 
-  /// Takes the records of a batch whose tickets the tracker has given.
-  func take(_ batch: RecordBatch, _ begun: [BegunRecord]) { start(inFlight.begin(batch, begun)) }
-
-  /// Takes a record that goes to the dead letters as it is.
-  func deadLetter(_ batch: RecordBatch, _ begun: BegunRecord, tries: Int) {
-    let slots = inFlight.begin(batch, [begun], deadLetteredAfter: tries)
-    for slot in slots { inFlight[slot].fault = DeadLetter.workersEnded }
-    start(slots)
+  /// Takes records of a batch for which the tracker has given tickets.
+  ///
+  /// - Parameter poison: the permanent errors of a record that goes to the dead letters as it is.
+  func take(_ batch: RecordBatch, _ begun: [BegunRecord], poison: (faults: Int, reason: String)? = nil) {
+    let retained = RetainedBatch(batch, begun.lazy.map(\.index), budget)
+    let now = loop.milliseconds()
+    start(
+      begun.map { record in
+        metrics.took(isRegistration: record.isRegistration)
+        return inFlight.begin(InFlightRecord(batch: retained, record, arrived: now), poison: poison)
+      })
   }
 
-  private func start(_ slots: [Flow.Slot]) {
+  private func start(_ slots: [Slot]) {
     stages.beginTurn()
-    for slot in slots {
-      start(slot)
-      inFlight.answered(slot)
-    }
+    for slot in slots { inFlight.conclude(inFlight.answer(slot), start(slot)) }
     stages.flush()
     judge.send()
   }
 
-  private func start(_ slot: Flow.Slot) {
+  private func start(_ slot: Slot) -> Conclusion {
     // A dead letter is never read: reading may be what it fails at.
-    if inFlight.flow.isDeadLetter(slot) { return rejections.deadLetter(slot) }
-    if inFlight[slot].isRegistration { return registrations.take(slot) }
-    reader.read(inFlight[slot].record) { reading in
+    if inFlight.isDeadLetter(slot) { return rejections.deadLetter(slot) }
+    if inFlight[slot].isRegistration {
+      registrations.take(slot)
+      return .done
+    }
+    return reader.read(inFlight[slot].record) { reading in
       switch reading {
       case .accepted(let view): take(view, slot)
       case .rejected(let rejection, let envelope): rejections.reject(slot, rejection, envelope)
@@ -147,67 +149,132 @@ final class Pipeline {
     }
   }
 
-  private func take(_ view: RequestView, _ slot: Flow.Slot) {
+  private func take(_ view: RequestView, _ slot: Slot) -> Conclusion {
     let marker = checkpoints?.table.marker(inFlight[slot].record.partitionIndex) ?? .max
     guard view.envelope.repeatsWhatWasApplied(below: marker) else { return pass(view, slot) }
     inFlight[slot].verdict = .replayed
     inFlight[slot].judgement = JournalJudgement(.applied, revision: inFlight[slot].source.impliedRevision)
+    return .done
   }
 
-  private func pass(_ view: RequestView, _ slot: Flow.Slot) {
+  private func pass(_ view: RequestView, _ slot: Slot) -> Conclusion {
     guard var content = reader.content(view, in: inFlight[slot].batch.arena, incarnation: inFlight[slot].incarnation) else {
-      inFlight.fault(slot, "its delivery entry cannot be written")
-      return inFlight.flow.fail(slot)
+      return .poisoned("its delivery entry cannot be written")
     }
     metrics.countUnknownFields(view)
     content.called = inFlight[slot].called
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
-    if let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) { address(slot, content) }
+    guard let content = stages.take(slot, content, target: StableHash.hash(view.envelope.target)) else { return .done }
+    return address(slot, content)
   }
 
-  /// A request has passed the stages, and those of its target that came before it are judged: it goes to its devices.
-  private func address(_ slot: Flow.Slot, _ content: RequestContent) {
+  /// Sends a request to its devices: it has passed the stages, and the earlier requests of its target are judged.
+  private func address(_ slot: Slot, _ content: RequestContent) -> Conclusion {
     if let stop = content.stop { return rejections.filter(slot, content, by: stop) }
-    inFlight.passed(slot, content)
     recipients.take(slot, content)
+    return .done
   }
 
-  /// The registry is complete: requests for people go on.
+  /// The registry is complete: requests for persons go on.
   func registryRestored() { registry.restored() }
 
-  /// Asks for the pages of those who waited, as far as there is room now.
+  /// Asks for the pages that requests for persons wait for, as far as there is room now.
   func askWaiting() { recipients.askWaiting() }
 
-  // MARK: Out
+  /// A check of what Redis does begins.
+  func checkBegins() { inFlight.checkBegins() }
+
+  /// It has ended. Returns whether another check is due.
+  func checkEnded(passed: Bool) -> Bool { inFlight.checkEnded(passed: passed) }
+
+  // MARK: Delivery reports
 
   /// An event of a record in flight is durable, or is not; `askWaiting` follows when all reports are told.
   ///
   /// Kafka finds a record too large only after it has refused it alone: see `Producer.Options.givesAgain`.
-  func reported(_ slot: Flow.Slot, failure: KafkaError.Code?) {
-    if let failure {
-      if failure == .messageTooLarge { inFlight.fault(slot, "an event of it is too large for Kafka") }
-      inFlight.flow.fail(slot)
+  func reported(_ slot: Slot, failure: KafkaError.Code?) {
+    let answer = inFlight.answer(slot)
+    switch failure {
+    case nil: inFlight.done(answer)
+    case .messageTooLarge: inFlight.poisoned(answer, "an event of it is too large for Kafka")
+    default: inFlight.failed(answer)
     }
-    inFlight.answered(slot)
   }
 
   /// The dead letter that a record in flight becomes is durable, or is not.
-  func letterReported(_ slot: Flow.Slot, failure: KafkaError.Code?) {
-    if failure == nil { inFlight.flow.letterWritten(slot) } else { inFlight.flow.fail(slot) }
-    if failure == .messageTooLarge { inFlight.flow.letterRefused(slot) }
-    inFlight.answered(slot)
+  func letterReported(_ slot: Slot, failure: KafkaError.Code?) {
+    let answer = inFlight.answer(slot)
+    if failure == .messageTooLarge { inFlight.letterRefused(slot) }
+    guard failure == nil else { return inFlight.failed(answer) }
+    inFlight.letterWritten(slot)
+    inFlight.done(answer)
   }
 
   /// The event that belongs to a dead letter is durable, or is not. One that is too large makes no further letter.
-  func letterEventReported(_ slot: Flow.Slot, failure: KafkaError.Code?) {
-    if failure == nil || failure == .messageTooLarge { inFlight.flow.letterEventDone(slot) } else { inFlight.flow.fail(slot) }
-    inFlight.answered(slot)
+  func letterEventReported(_ slot: Slot, failure: KafkaError.Code?) {
+    let answer = inFlight.answer(slot)
+    guard failure == nil || failure == .messageTooLarge else { return inFlight.failed(answer) }
+    inFlight.letterEventDone(slot)
+    inFlight.done(answer)
   }
 
   /// The `evicted` event of an eviction's entry is in Kafka, or is not.
   func evictionReported(_ number: Int, failed: Bool) { evictions.reported(number, failed: failed) }
 
-  // MARK: Again
+  // MARK: End
+
+  /// Finishes the records that have ended since the last call, and schedules the retry of those that have failed.
+  func drainNotes() {
+    for slot in inFlight.takeEnded() { finish(slot) }
+    for slot in inFlight.takeFailed() {
+      recipients.leave(slot)
+      scheduleRetry(inFlight.attempts(slot))
+    }
+  }
+
+  /// Finishes a record: all its outcomes are durable, but for the journal, which gets the ticket.
+  private func finish(_ slot: Slot) {
+    // A defect of this program, which would be a request without an outcome: it is retried, and then goes to the dead letters.
+    guard let verdict = inFlight[slot].verdict else {
+      inFlight.expect(1, of: slot)
+      return inFlight.poisoned(inFlight.answer(slot), "it has come to its end without a verdict")
+    }
+    if verdict == .poison { logPoison(slot) }
+    let record = inFlight.remove(slot)
+    let now = loop.milliseconds()
+    metrics.latency.observe(Double(now - record.arrived) / 1000)
+    if !record.isRegistration { metrics.transformed(at: loop.wallMilliseconds(), published: record.record.timestamp) }
+    metrics.count(verdict, isRegistration: record.isRegistration)
+    guard let journal, !record.isRegistration else { return notes.finished(record.ticket) }
+    let source = record.source
+    if let judgement = record.judgement { journal.append(source, judgement) }
+    journal.finish(record.ticket, source)
+  }
+
+  private func logPoison(_ slot: Slot) {
+    let record = inFlight[slot].record
+    let headers = RequestRecord(record, topic: UnsafeRawBufferPointer(start: nil, count: 0)).headers
+    logger.with(trace: TraceParent.carried(headers.traceparent)).warning(
+      "a record could not be processed: the dead letters have it",
+      [
+        "topic": record.topic, "partition": record.partition, "offset": record.offset, "reason": inFlight.reason(slot),
+        "tries": inFlight.faults(slot),
+      ])
+  }
+
+  /// Drops parked records and retries whose partition was revoked. The new owner reads them again. Where the topic was deleted or cut,
+  /// nobody can read them.
+  func dropRevoked() {
+    let (revoked, released) = stages.takeRevoked { owner?.isCurrent(inFlight[$0].ticket) == false }
+    for slot in revoked {
+      let record = inFlight.remove(slot)
+      metrics.count(.revoked, isRegistration: record.isRegistration)
+      notes.finished(record.ticket)
+    }
+    if !released.isEmpty { passed(released) }
+  }
+
+  // MARK: Retry
 
   private func scheduleRetry(_ tries: Int) {
     guard !isRetrying else { return }
@@ -215,56 +282,27 @@ final class Pipeline {
     retry.start(after: min(2000, 20 << min(tries, 7)))
   }
 
-  /// Lets go of what waits and was begun in an assignment that is over: whoever reads it again knows what there is now. Where nobody can,
-  /// since its topic was deleted or cut, there is nobody to tell of it either.
-  func dropEnded() {
-    let (ended, released) = stages.takeEnded { owner?.isCurrent(inFlight[$0].ticket) == false }
-    // First those that waited behind them: what is let go of makes room, and what begins there may be for the same target.
-    if !released.isEmpty { passed(released) }
-    for slot in ended { inFlight.revoke(slot) }
-  }
-
-  /// Does so soon, in a turn of its own: a batch may just be looked at, and what is let go of makes room for more of it.
-  func dropEndedSoon() { lettingGo.start(after: 0) }
-
   private func retryFired() {
     isRetrying = false
-    dropEnded()
-    // Pages whose turn it is may be all that is left: those that failed with them may have been let go of.
-    guard inFlight.flow.hasRetries || recipients.isWaiting else { return }
+    dropRevoked()
+    // The requests whose pages have failed may have been dropped, and others still wait for their pages.
+    guard inFlight.hasRetries || recipients.isWaiting else { return }
     guard shards.isUp, state.phase.mayJudge, !outcomes.isFull else { return scheduleRetry(5) }
-    start(inFlight.takeRetries())
+    let slots = inFlight.takeRetries()
+    for slot in slots {
+      // What is made from the record is made again. Its former batch is released when no other record retains it.
+      let record = inFlight[slot]
+      inFlight[slot].restart(in: RetainedBatch(record.batch.records, CollectionOfOne(record.index), budget))
+      metrics.retries.increment()
+    }
+    start(slots)
     recipients.askWaiting()
   }
 }
 
-extension Pipeline: InFlightOwner {
-  func finished(_ ticket: RecordTicket) { owner?.finished(ticket) }
-
-  func failed(_ slot: Flow.Slot) {
-    recipients.leave(slot)
-    scheduleRetry(inFlight.flow.attempts(slot))
-  }
-
-  func failed(_ error: StoreError) {
-    switch error.code {
-    case .bucketLost: owner?.redisLostBucket()
-    case .writesRefused: owner?.redisRefusedWrites(error)
-    case .unavailable, .overloaded, .refused, .unexplained, .faulty: break
-    }
-  }
-
-  /// A check of what Redis does begins.
-  func checkBegins() { inFlight.checkBegins() }
-
-  /// It has ended; answers whether another one is due.
-  func checkEnded(passed: Bool) -> Bool { inFlight.checkEnded(passed: passed) }
-}
-
 extension Pipeline: StageSequenceOwner {
-  /// Whether a request that took its time still is the lane's to judge, and the lane still is what it was when the request came; else it is
-  /// started again.
-  private func mayGoOn(_ slot: Flow.Slot, _ content: RequestContent, _ now: UInt64) -> Bool {
+  /// Whether a request that has waited may go on: its partition is still this lane's, and the lane still judges. Else it is retried.
+  private func mayGoOn(_ slot: Slot, _ content: RequestContent, _ now: UInt64) -> Bool {
     guard state.phase.mayJudge, owner?.isCurrent(inFlight[slot].ticket) == true, content.called?.isOutdated(at: now) != true else {
       return false
     }
@@ -272,25 +310,28 @@ extension Pipeline: StageSequenceOwner {
     return true
   }
 
-  func failed(_ slot: Flow.Slot, _ error: StoreError) { inFlight.failed(slot, error) }
+  func keep(_ slot: Slot, _ called: CalledExtensions) { inFlight[slot].keep(called) }
 
-  func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)]) {
+  func failed(_ slot: Slot, _ error: StoreError) { errors.failed(inFlight.answer(slot), error) }
+
+  func passed(_ requests: [(slot: Slot, content: RequestContent)]) {
     let now = loop.milliseconds()
     for (slot, content) in requests {
-      if mayGoOn(slot, content, now) { address(slot, content) } else { inFlight.flow.fail(slot) }
-      inFlight.answered(slot)
+      inFlight.conclude(inFlight.answer(slot), mayGoOn(slot, content, now) ? address(slot, content) : .failed)
     }
     judge.send()
   }
 }
 
 extension Pipeline: JudgeStageOwner {
-  func judged(_ slot: Flow.Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) { recipients.judged(slot, token, judgement) }
+  func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion {
+    recipients.judged(slot, token, judgement)
+  }
 
   func overflowed(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries) { evictions.begin(token, overflow) }
 
   func judged() {
     recipients.askWaiting()
-    if judge.hasCaughtUp { owner?.redisCaughtUp() }
+    if judge.hasCaughtUp { notes.note() }
   }
 }

@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Reads the records of the requests' topic, and writes what is handed on of them: delivery entries, and what the judge needs to know.
+/// Reads the records of the requests' topic, and writes their delivery entries and what the judge needs to know of them.
 struct RequestReader {
   private let cluster: [UInt8]
   private let topic: [UInt8]
@@ -18,35 +18,34 @@ struct RequestReader {
   }
 
   /// Reads a record by every rule.
-  func read(_ record: RecordView, _ body: (RequestReading) -> Void) {
+  func read<Result>(_ record: RecordView, _ body: (RequestReading) -> Result) -> Result {
     withRequest(record) { body(RequestView.read($0, limits: limits)) }
   }
 
-  /// Reads a record once more that was accepted when it was taken; one that breaks a rule now has a fault.
-  func readAccepted(_ slot: Flow.Slot, _ inFlight: InFlight, _ body: (RequestView) -> Void) {
-    read(inFlight[slot].record) { reading in
+  /// Reads a record once more that was accepted when it was taken. It is a permanent error where the record breaks a rule now.
+  func readAccepted(_ record: RecordView, _ body: (RequestView) -> Conclusion) -> Conclusion {
+    read(record) { reading in
       if case .accepted(let view) = reading { return body(view) }
-      inFlight.fault(slot, "the record broke no rule when it was taken, and breaks one now")
-      inFlight.flow.fail(slot)
+      return .poisoned("the record broke no rule when it was taken, and breaks one now")
     }
   }
 
-  /// Reads who sent a record and what for, whatever else is in it.
-  func readEnvelope(_ record: RecordView, _ body: (RequestEnvelope) -> Void) {
+  /// Reads a record's sender and purpose, and nothing else of it.
+  func readEnvelope<Result>(_ record: RecordView, _ body: (RequestEnvelope) -> Result) -> Result {
     withRequest(record) { body(RequestEnvelope($0)) }
   }
 
-  private func withRequest(_ record: RecordView, _ body: (RequestRecord) -> Void) {
+  private func withRequest<Result>(_ record: RecordView, _ body: (RequestRecord) -> Result) -> Result {
     topic.withUnsafeBytes { topic in
       cluster.withUnsafeBytes { cluster in
         var request = RequestRecord(record, topic: topic)
         request.cluster = cluster
-        body(request)
+        return body(request)
       }
     }
   }
 
-  /// Writes what the stages hand on of a request; nil when its delivery entry does not fit, which no request is that the rules let pass.
+  /// Writes a request's content for the stages. Nil when its delivery entry does not fit, which the rules prevent.
   func content(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestContent? {
     guard let entry = entry(view, in: arena, incarnation: incarnation) else { return nil }
     let receiver: RequestContent.Receiver =
@@ -86,10 +85,10 @@ struct RequestReader {
     return request
   }
 
-  /// Tells records apart that bring the same apns-id.
+  /// A hash of the record's position, which tells records apart that have the same apns-id.
   private func sourceHash(_ envelope: RequestEnvelope) -> UInt32 {
     withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { bytes in
-      // Eight zeros first: without them the window of recent ids would take every record for another one after an update.
+      // The eight zeros keep the hashes equal to those of earlier releases, which the windows of recent ids hold.
       bytes.storeBytes(of: 0, as: UInt64.self)
       bytes.storeBytes(of: envelope.source.offset, toByteOffset: 8, as: Int64.self)
       bytes.storeBytes(of: envelope.source.timestamp, toByteOffset: 16, as: Int64.self)

@@ -1,4 +1,5 @@
 import Kafka
+import Notifications
 import Store
 import Worker
 
@@ -27,6 +28,7 @@ final class Intake {
   /// Batches that cannot be read, behind the records of the backlog. Their partitions stand still until they are begun.
   private var stretches: [UnreadableStretch] = []
   private let unreadable: UnreadableStretches
+  private let notes: EndNotes
 
   private struct Partition {
     var isRegistry = false
@@ -39,7 +41,7 @@ final class Intake {
 
   init(
     _ settings: TransformSettings, state: LaneState, checkpoints: Checkpoints, crashes: CrashLoopDetector, pipeline: Pipeline,
-    journal: Journal, unreadable: UnreadableStretches, logger: Logger
+    journal: Journal, unreadable: UnreadableStretches, notes: EndNotes, logger: Logger
   ) {
     self.settings = settings
     self.state = state
@@ -48,6 +50,7 @@ final class Intake {
     self.pipeline = pipeline
     self.journal = journal
     self.unreadable = unreadable
+    self.notes = notes
     self.logger = logger
   }
 
@@ -338,7 +341,7 @@ final class Intake {
     switch group.remedy {
     case nil: pipeline.take(batch, begun)
     case .withoutExtensions: pipeline.take(batch, begun.map(\.withoutExtensions))
-    case .deadLetter: pipeline.deadLetter(batch, first, tries: CrashLoopDetector.tries)
+    case .deadLetter: pipeline.take(batch, [first], poison: (CrashLoopDetector.tries, DeadLetter.workersEnded))
     }
   }
 
@@ -398,7 +401,7 @@ final class Intake {
     case .skip:
       // The group may not know that it is applied: whoever raised the marker may have ended before its commit. Without this the group
       // would be behind for as long as nothing new is published.
-      if case .begun(let ticket) = committer.begin(record) { committer.finish(ticket) }
+      if case .begun(let ticket) = committer.begin(record) { notes.finished(ticket) }
       return false
     case .madeAgain:
       // What is known of its offsets is of other records.

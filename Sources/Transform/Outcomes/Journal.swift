@@ -3,29 +3,28 @@ import Kafka
 import Notifications
 import Worker
 
-/// Whom the journal tells.
+/// Hears of the journal's failures.
 protocol JournalOwner: AnyObject {
-  /// Requests are finished: their tickets go back to the tracker.
-  func journaled(_ tickets: [RecordTicket])
-  /// Kafka has not taken a record (why), or takes them again (nil).
+  /// Kafka has not taken a record, for this reason; nil: it takes all of them again.
   func journalFailed(_ error: KafkaError.Code?)
 }
 
-/// Writes `notifications.journal`: how requests were judged, many to a record, in the partition of the same number. Loop-confined.
+/// Writes the verdicts on requests to `notifications.journal`, many to a record. Loop-confined.
 ///
-/// A request is finished when Kafka has every record that names it. A record that Kafka has not taken is sent again as it is: nothing is
-/// judged again for it, and nobody's request is dead-lettered for it.
+/// A record has the verdicts on requests of the partition of the same number. A request is finished when Kafka has every record that names
+/// it. A record that Kafka has not taken is sent again as it is: no request is judged again or dead-lettered for it.
 final class Journal {
   weak var owner: (any JournalOwner)?
+  private let notes: EndNotes
   private let producer: Producer
   private let topic: ProducerTopic
   private let worker: Name
   private let headers = RecordHeaders()
   private let metrics: TransformMetrics
   private var partitions: [Int32: PartitionJournal] = [:]
-  /// The one that was asked for last: requests of one partition come one behind the other.
+  /// The partition that was asked for last: requests of one partition come one after the other.
   private var last: PartitionJournal?
-  /// The partitions of records that were sent, or are to be sent, by their numbers.
+  /// The partitions of sealed records, by the records' numbers.
   private var numbered: [UInt32: PartitionJournal] = [:]
   private var lastNumber: UInt32 = 0
   /// The records that Kafka has not taken, by their numbers.
@@ -35,22 +34,23 @@ final class Journal {
   private var isTimed = false
   private var hurriedUntil: UInt64 = 0
 
-  /// An open record is sent when it is this large: well below what the topic takes.
+  /// An open record is sent when it has so many bytes: well below the topic's limit.
   private var fullBytes: Int
-  /// The bounds of that: the first is for topics that take large batches. Below the second records are too many.
+  /// The bounds of that. The first is for topics that take large batches; smaller records than the second would be too many.
   private static let (largestFullBytes, smallestFullBytes) = (64 << 10, 1 << 10)
-  /// What the last entry of a record may have: the verdicts on a page of a person's devices.
+  /// The greatest size of a record's last entry: the verdicts on a page of a person's devices.
   private static let entryBytes = 24 << 10
-  /// Verdicts on a million devices, or so.
+  /// About the verdicts on a million devices.
   private static let busyBytes = 32 << 20
-  /// How long an open record waits for further requests, in milliseconds; and where somebody waits for the requests to be finished.
+  /// How long an open record waits for further requests, in milliseconds; and how long while a partition is given up.
   private static let (lingerMilliseconds, hurriedMilliseconds) = (100, 5)
 
-  /// - Parameter limit: what the brokers take as one batch of the topic, in bytes.
+  /// - Parameter limit: the greatest batch of the topic that the brokers take, in bytes.
   init(
-    on loop: EventLoop, _ settings: TransformSettings, producer: Producer, limit: Int, metrics: TransformMetrics
+    on loop: EventLoop, _ settings: TransformSettings, producer: Producer, limit: Int, notes: EndNotes, metrics: TransformMetrics
   ) throws(KafkaError) {
     self.loop = loop
+    self.notes = notes
     fullBytes = min(Self.largestFullBytes, max(Self.smallestFullBytes, limit - Self.entryBytes))
     self.producer = producer
     self.metrics = metrics
@@ -63,7 +63,7 @@ final class Journal {
     }
   }
 
-  /// Notes the verdict on a request that is for one device, or for none, since no device was asked for.
+  /// Notes the verdict on a request for one device, or on one that ends before its devices are read.
   func append(_ source: JournalSource, _ judgement: JournalJudgement) {
     let journal = journal(source)
     journal.append(source.place, judgement, now: loop.wallMilliseconds())
@@ -80,7 +80,7 @@ final class Journal {
     written(journal)
   }
 
-  /// Notes which service extensions a request has passed: the bytes of so many.
+  /// Notes the service extensions that a request has passed, and how many they are.
   func append(_ source: JournalSource, extensions: UnsafeRawBufferPointer, count: Int) {
     let journal = journal(source)
     journal.append(source.place, extensions: extensions, count: count, now: loop.wallMilliseconds())
@@ -94,12 +94,12 @@ final class Journal {
     written(journal)
   }
 
-  /// All other outcomes of a request are durable: its ticket goes back when Kafka has what the journal says of it.
+  /// All other outcomes of a request are durable: its ticket goes back when Kafka has the journal's records that name it.
   func finish(_ ticket: RecordTicket, _ source: JournalSource) {
-    if journal(source).wait(ticket) { owner?.journaled([ticket]) }
+    if journal(source).wait(ticket) { notes.finished(ticket) }
   }
 
-  /// Sends what is there.
+  /// Sends the open records.
   func flush() {
     for journal in partitions.values { seal(journal) }
     send()
@@ -112,10 +112,10 @@ final class Journal {
     let finished = journal.reported(number, isDurable: failure == nil)
     if failure == nil { numbered[number] = nil } else { lingers() }
     note(number, failure)
-    if !finished.isEmpty { owner?.journaled(finished) }
+    for ticket in finished { notes.finished(ticket) }
   }
 
-  /// The topic takes less than it did, or than could be found out: a record that was refused is sent as two, and the next ones are smaller.
+  /// Splits a refused record in two, and makes the next ones smaller: the topic's limit has changed, or could not be read.
   private func split(_ number: UInt32, of journal: PartitionJournal) -> Bool {
     guard let bytes = journal.split(number, lastNumber &+ 1) else { return false }
     self.number(journal)
@@ -125,20 +125,20 @@ final class Journal {
     return true
   }
 
-  /// Notes whether Kafka has taken a record; the owner is told of the first one that it has not taken, and when there is none any more.
+  /// Notes whether Kafka has taken a record. The owner hears of the first failure, and when Kafka has taken all records again.
   private func note(_ number: UInt32, _ failure: KafkaError.Code?) {
     let wasFailing = !failed.isEmpty
     failed[number] = failure
     if wasFailing != !failed.isEmpty { owner?.journalFailed(failure) }
   }
 
-  /// What it retains until Kafka has it.
+  /// How many bytes the journal retains until Kafka has them.
   var bytes: Int { partitions.values.reduce(0) { $0 + $1.bytes } }
 
-  /// Whether that is so much that nothing should be begun that makes much more.
+  /// Whether these are so many that no page of devices should be asked for.
   var isBusy: Bool { bytes > Self.busyBytes }
 
-  /// Whether Kafka has all of it.
+  /// Whether Kafka has all records.
   var isDurable: Bool { numbered.isEmpty && partitions.values.allSatisfy { $0.openBytes == 0 } }
 
   func close() {
@@ -172,7 +172,7 @@ final class Journal {
     timer.start(after: loop.milliseconds() < hurriedUntil ? Self.hurriedMilliseconds : Self.lingerMilliseconds)
   }
 
-  /// Sends what is there, and for so long all that comes without much waiting: a partition is being given up.
+  /// Sends the open records, and for some time the next ones without much delay: a partition is given up.
   func hurry(forMilliseconds milliseconds: Int) {
     hurriedUntil = loop.milliseconds() + UInt64(milliseconds)
     flush()
@@ -188,7 +188,7 @@ final class Journal {
   private func send() { for journal in partitions.values { send(journal) } }
 
   private func send(_ journal: PartitionJournal) {
-    // The client has a limit of its own, and reports nothing of a record that it does not take.
+    // The client has its own limit, and sends no report for a record that it refuses.
     var tooLarge: UInt32?
     defer { if let tooLarge { _ = split(tooLarge, of: journal) } }
     journal.send { number, incarnation, value in
@@ -215,7 +215,7 @@ final class Journal {
   }
 }
 
-/// The record of `requests` that the journal tells of.
+/// The record of `requests` that an entry of the journal names.
 struct JournalSource {
   let partition: Int32
   let incarnation: UInt32
@@ -231,7 +231,7 @@ struct JournalSource {
     place = JournalPlace(record)
   }
 
-  /// The revision that the record itself gives its request.
+  /// The revision that the record's position gives its request.
   var impliedRevision: Revision {
     Revision(SourcePosition(partition: partition, offset: place.offset, timestamp: place.timestamp)).inIncarnation(incarnation)
   }

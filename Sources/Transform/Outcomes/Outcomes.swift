@@ -4,31 +4,31 @@ import Notifications
 import Store
 import Worker
 
-/// What a record to Kafka belongs to: it comes back with the delivery report.
+/// What a record to Kafka belongs to. The delivery report brings it back.
 enum OutcomePurpose {
   /// An event of a record in flight.
-  case record(Flow.Slot)
+  case record(Slot)
   /// The dead letter that a record in flight becomes.
-  case letter(Flow.Slot)
-  /// The event that says so.
-  case letterEvent(Flow.Slot)
+  case letter(Slot)
+  /// The event that belongs to a dead letter.
+  case letterEvent(Slot)
   case eviction(Int)
   case journal(UInt32)
   case unreadable(UInt32)
 
   init?(opaque: UInt64) {
     switch opaque >> 32 {
-    case 1: self = .record(Flow.Slot(truncatingIfNeeded: opaque))
+    case 1: self = .record(Slot(truncatingIfNeeded: opaque))
     case 2: self = .eviction(Int(opaque & 0xFFFF_FFFF))
     case 3: self = .journal(UInt32(truncatingIfNeeded: opaque))
-    case 4: self = .letter(Flow.Slot(truncatingIfNeeded: opaque))
-    case 5: self = .letterEvent(Flow.Slot(truncatingIfNeeded: opaque))
+    case 4: self = .letter(Slot(truncatingIfNeeded: opaque))
+    case 5: self = .letterEvent(Slot(truncatingIfNeeded: opaque))
     case 6: self = .unreadable(UInt32(truncatingIfNeeded: opaque))
     default: return nil
     }
   }
 
-  /// What the producer is given with the record.
+  /// The number that the producer gets with the record.
   var opaque: UInt64 {
     switch self {
     case .record(let slot): 1 << 32 | UInt64(UInt32(bitPattern: slot))
@@ -43,14 +43,14 @@ enum OutcomePurpose {
 
 /// Emits what became of requests: events, deliveries and dead letters. Loop-confined.
 ///
-/// Each function answers how many records were produced whose reports are to be waited for. A delivery is not waited for: when it is
-/// lost the device finds the notification in its mailbox.
+/// Each function returns how many produced records have reports to wait for. A delivery has none: when it is lost, the device finds the
+/// notification in its mailbox.
 final class Outcomes {
-  /// What came of an outcome.
+  /// The records to Kafka that an outcome has made.
   struct Produced {
     /// Records whose reports will come.
     var count = 0
-    /// Nothing is missing; else Kafka's queue was full, and all of the outcome is to be emitted again.
+    /// Whether no record is missing. Else Kafka's queue was full, and all of the outcome is emitted again.
     var isComplete = true
 
     static func + (one: Produced, other: Produced) -> Produced {
@@ -62,13 +62,13 @@ final class Outcomes {
   struct Subject {
     let token: UnsafeRawBufferPointer
     let entry: DeliveryEntryView
-    let record: Flow.Slot
+    let record: Slot
   }
 
   private let loop: EventLoop
   private let producers: (events: Producer, deliveries: Producer)
   private let metrics: ClientMetrics
-  /// Nothing is emitted: what is done was done and emitted before.
+  /// Whether nothing is emitted: a rebuild repeats what was emitted before.
   private let isSilent: Bool
   private let events: ProducerTopic
   private let deliveries: ProducerTopic
@@ -97,16 +97,16 @@ final class Outcomes {
   /// Whether Kafka's queue has no room.
   var isFull: Bool { !isSilent && !producers.events.hasRoom }
 
-  /// Whether so much waits for Kafka that nothing should be begun that makes much more.
+  /// Whether so much waits for Kafka that no page of devices should be asked for.
   var isBusy: Bool {
     !isSilent && [producers.events, producers.deliveries].contains { $0.inFlight > Self.busyRecords || $0.bytesInFlight > Self.busyBytes }
   }
 
-  /// Half of what a producer takes, since what is under way already makes records, too: 100,000 requests a second with 200 ms to Kafka and
-  /// back are 50,000 records.
+  /// Half of what a producer takes, since the requests in flight make records, too. 100,000 requests a second with 200 ms to Kafka and back
+  /// are 50,000 records.
   private static let (busyRecords, busyBytes) = (LaneProducers.maximumRecords / 2, 64 << 20)
 
-  /// Something happened to a request at a device.
+  /// Emits what happened to a request at a device.
   ///
   /// - Parameter by: the notification that takes its place.
   func emit(_ type: EventType, _ subject: Subject, revision: Revision, by: NotificationID?) -> Produced {
@@ -115,12 +115,12 @@ final class Outcomes {
     return produce(facts, key: subject.token, .record(subject.record))
   }
 
-  /// What lay in the mailbox is superseded by the subject.
+  /// Emits that the subject has superseded a notification of the mailbox.
   func collapsed(_ superseded: JournalReference, by subject: Subject) -> Produced {
     var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: superseded.revision)
     facts.id = superseded.id
     facts.traceparent = UnsafeRawBufferPointer(start: nil, count: 0)
-    // What the subject has passed says nothing of what it superseded.
+    // The subject's extensions say nothing of the superseded notification.
     facts.extensions = UnsafeRawBufferPointer(start: nil, count: 0)
     facts.source = SourcePosition(
       partition: Int32(clamping: superseded.revision.sourcePartition), offset: Int64(clamping: superseded.revision.offset),
@@ -129,25 +129,25 @@ final class Outcomes {
     return produce(facts, key: subject.token, .record(subject.record))
   }
 
-  /// The mailbox was full, and the subject the oldest: the subject's `record` is the number of the eviction. Answers whether a report comes.
+  /// Emits that the subject was evicted; its `record` is the number of the eviction. Returns whether a report comes.
   func evicted(_ subject: Subject, revision: Revision?) -> Bool {
     let facts = EventFacts(.evicted, of: subject.entry, device: subject.token, revision: revision)
     return produce(facts, key: subject.token, .eviction(Int(subject.record))).count > 0
   }
 
-  /// A person's devices were found: for none of them the request ends here.
-  func addressed(_ view: RequestView, devices: Int, slot: Flow.Slot) -> Produced {
+  /// Emits how many devices a person has. Without any the request ends here.
+  func addressed(_ view: RequestView, devices: Int, slot: Slot) -> Produced {
     var facts = EventFacts(.addressed, of: view)
     facts.details = .addressed(devices: devices)
     let first = produce(facts, key: view.envelope.target, .record(slot))
     return devices == 0 ? first + produce(EventFacts(.unregistered, of: view), key: view.envelope.target, .record(slot)) : first
   }
 
-  /// A request's application was stopped when it was published.
+  /// Emits that a request's application was stopped when the request was published.
   ///
-  /// - Parameter device: the token of the device that it is for; nil where it is for a person.
+  /// - Parameter device: the token of the request's device; nil where the request is for a person.
   func filtered(
-    _ view: RequestView, device: UnsafeRawBufferPointer?, revision: Revision, by stop: ApplicationStop, slot: Flow.Slot
+    _ view: RequestView, device: UnsafeRawBufferPointer?, revision: Revision, by stop: ApplicationStop, slot: Slot
   ) -> Produced {
     var facts = EventFacts(.filtered, of: view)
     facts.revision = revision
@@ -159,11 +159,11 @@ final class Outcomes {
     }
   }
 
-  /// A record breaks a rule: an event is emitted, and the record goes to the dead letters as it was.
+  /// Emits that a record breaks a rule, and dead-letters the record as it was.
   ///
-  /// - Parameter missing: what Kafka does not have of both.
+  /// - Parameter missing: what Kafka does not have yet of the letter and its event.
   func reject(
-    _ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, missing: Flow.MissingLetter, slot: Flow.Slot
+    _ source: RecordView, _ rejection: Rejection, _ envelope: RequestEnvelope, tries: Int, missing: MissingLetter, slot: Slot
   ) -> Produced {
     if isSilent { return Produced() }
     var event = Produced()
@@ -175,9 +175,9 @@ final class Outcomes {
     return event + put(source, DeadLetter(rejection, tries: tries, source: SourceCoordinates(source)), missing, slot)
   }
 
-  /// A record cannot be processed: an event is emitted, and the record goes to the dead letters as it was.
+  /// Emits that a record cannot be processed, and dead-letters the record as it was.
   func deadLetter(
-    _ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, missing: Flow.MissingLetter, slot: Flow.Slot
+    _ source: RecordView, _ envelope: RequestEnvelope?, error: String, tries: Int, missing: MissingLetter, slot: Slot
   ) -> Produced {
     if isSilent { return Produced() }
     var event = Produced()
@@ -192,16 +192,16 @@ final class Outcomes {
     return event + put(source, DeadLetter(poison: error, tries: tries, source: SourceCoordinates(source)), missing, slot)
   }
 
-  /// How much of a record there is in its dead letter.
+  /// How much of a record its dead letter has.
   private enum LetterForm: CaseIterable {
     case complete, withoutValue, bare
   }
 
-  /// Puts a record into the dead letters as it was, once.
+  /// Dead-letters a record as it was, once.
   ///
-  /// One that has no room there, since the letter's headers come to its own, goes without its value, and when that is not enough without
-  /// its key and its headers, too: the coordinates say where they lie.
-  private func put(_ record: RecordView, _ letter: DeadLetter, _ missing: Flow.MissingLetter, _ slot: Flow.Slot) -> Produced {
+  /// The letter's headers may make the record too large. Then it goes without its value, and if that is not enough without its key and its
+  /// headers, too. The coordinates say where these lie.
+  private func put(_ record: RecordView, _ letter: DeadLetter, _ missing: MissingLetter, _ slot: Slot) -> Produced {
     if !missing.letter { return Produced() }
     for form in LetterForm.allCases.dropFirst(min(missing.refusals, LetterForm.allCases.count - 1)) {
       var letter = letter
@@ -222,7 +222,7 @@ final class Outcomes {
     return Produced(isComplete: false)
   }
 
-  /// Sends an entry to the lane that has the device's session; answers whether the producer has taken it.
+  /// Sends an entry to the lane that has the device's session. Returns whether the producer has taken it.
   func deliver(
     _ entry: UnsafeRawBufferPointer, _ kind: DeliveryEntry.Kind, _ revision: Revision, to presence: Presence,
     _ token: UnsafeRawBufferPointer
@@ -261,8 +261,16 @@ final class Outcomes {
   }
 }
 
+extension Ledger {
+  /// Expects the reports of an outcome of a record.
+  func emitted(_ slot: Slot, _ produced: Outcomes.Produced) -> Conclusion {
+    expect(produced.count, of: slot)
+    return produced.isComplete ? .done : .failed
+  }
+}
+
 extension SourceCoordinates {
-  /// Where a record lies.
+  /// The coordinates of a record.
   init(_ record: RecordView) {
     self.init(topic: record.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
   }

@@ -3,17 +3,15 @@ import Kafka
 import Notifications
 import Worker
 
-/// Whom the unreadable stretches tell.
+/// Hears of the failures of letters.
 protocol UnreadableStretchesOwner: AnyObject {
-  /// All that is said of a stretch of `devices` is durable.
-  func finished(_ ticket: RecordTicket)
-  /// Kafka does not take a letter, which is sent again; nil: it has taken all of them.
+  /// Kafka has not taken a letter, which is sent again; nil: it has taken all of them.
   func unreadableLettersFailed(_ error: KafkaError?)
 }
 
-/// Says of batches that nobody can read where they lie: in a dead letter, in the journal, in the log. Loop-confined.
+/// Reports the offsets of batches that cannot be read: in a dead letter, in the journal and in the log. Loop-confined.
 ///
-/// A stretch counts as one record in flight until its letter and its entry of the journal are durable. Nothing of its bytes is kept.
+/// A stretch counts as one record in flight until its letter and its entry of the journal are durable. Its bytes are not kept.
 final class UnreadableStretches {
   /// A stretch whose letter is not in Kafka yet.
   private struct Open {
@@ -28,6 +26,7 @@ final class UnreadableStretches {
   private let producer: Producer
   private let deadLetters: ProducerTopic
   private let journal: Journal
+  private let notes: EndNotes
   private let logger: Logger
   private let metrics: TransformMetrics
   private let headers = RecordHeaders()
@@ -37,13 +36,14 @@ final class UnreadableStretches {
   private var isFailing = false
   weak var owner: (any UnreadableStretchesOwner)?
 
-  /// How soon a letter is sent again that Kafka has not taken, in milliseconds.
+  /// The milliseconds after which a refused letter is sent again.
   private static let retryMilliseconds = 1_000
 
   init(
-    on loop: EventLoop, _ settings: TransformSettings, producer: Producer, journal: Journal, logger: Logger, metrics: TransformMetrics
+    on loop: EventLoop, _ settings: TransformSettings, producer: Producer, journal: Journal, notes: EndNotes, logger: Logger,
+    metrics: TransformMetrics
   ) throws(KafkaError) {
-    (self.loop, topics, self.producer, self.journal) = (loop, settings.topics, producer, journal)
+    (self.loop, topics, self.producer, self.journal, self.notes) = (loop, settings.topics, producer, journal, notes)
     (self.logger, self.metrics) = (logger, metrics)
     deadLetters = try producer.topic(settings.topics.deadLetters)
     timer = Timer(on: loop)
@@ -53,7 +53,7 @@ final class UnreadableStretches {
   /// Whether Kafka has all letters.
   var isEmpty: Bool { open.isEmpty }
 
-  /// A stretch was found, and is begun.
+  /// Takes a stretch that is begun.
   func take(_ stretch: UnreadableStretch, _ ticket: RecordTicket, incarnation: UInt32) {
     let partition = stretch.partition.topicPartition
     logger.error(
@@ -101,10 +101,7 @@ final class UnreadableStretches {
       owner?.unreadableLettersFailed(nil)
     }
     let partition = each.stretch.partition.topicPartition
-    guard partition.topic == topics.requests else {
-      owner?.finished(each.ticket)
-      return
-    }
+    guard partition.topic == topics.requests else { return notes.finished(each.ticket) }
     let source = JournalSource(
       partition: partition.partition, incarnation: each.incarnation,
       place: JournalPlace(offset: each.stretch.offsets.lowerBound, timestamp: loop.wallMilliseconds()))
@@ -112,7 +109,7 @@ final class UnreadableStretches {
     journal.finish(each.ticket, source)
   }
 
-  /// Until Kafka has the letter nothing behind its stretch is committed, which has to be said.
+  /// Tells the owner of a failure: no offset after the stretch is committed until Kafka has its letter.
   private func failed(_ code: KafkaError.Code) {
     guard !isFailing else { return }
     isFailing = true

@@ -18,6 +18,7 @@ final class RebuildCore: ConsumerHandler {
   private let admin: Admin
   private let producer: Producer
   private let pipeline: Pipeline
+  private let notes: EndNotes
   private let applications: ApplicationsReader
   private let isDryRun: Bool
   private let logger: Logger
@@ -82,15 +83,17 @@ final class RebuildCore: ConsumerHandler {
     let metrics = TransformMetrics(MetricRegistry())
     let outcomes = try Outcomes(on: loop, settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
+    notes = EndNotes(on: loop)
     pipeline = Pipeline(
       on: loop, settings, state: LaneState(LanePhase(.running)), shards: shards, checkpoints: nil, applications: applications,
-      outcomes: outcomes, journal: nil, journaled: verdicts, logger: logger, metrics: metrics)
+      outcomes: outcomes, journal: nil, journaled: verdicts, notes: notes, logger: logger, metrics: metrics)
     ticker = Timer(on: loop)
     silenceTimer = Timer(on: loop)
     ticker.handler = { [unowned self] in rebuild.keepLock() }
     silenceTimer.handler = { [unowned self] in lookForSilence() }
     pipeline.owner = self
     endings.owner = self
+    notes.drain = { [unowned self] in drainNotes() }
     shards.onDown = { [unowned self] error in fail(error) }
   }
 
@@ -583,23 +586,25 @@ final class RebuildCore: ConsumerHandler {
     await applications.close()
     await producer.close(withinMilliseconds: 1_000)
     shards.close()
+    notes.close()
     await pipeline.close()
     onProgress = nil
   }
 }
 
 extension RebuildCore: PipelineOwner {
-  func finished(_ ticket: RecordTicket) {
-    tracker.finish(ticket)
-    verdicts.finish(ticket)
+  private func drainNotes() {
+    pipeline.drainNotes()
+    for ticket in notes.take() {
+      tracker.finish(ticket)
+      verdicts.finish(ticket)
+    }
     advance()
   }
 
   func isCurrent(_ ticket: RecordTicket) -> Bool { true }
   func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost what was being rebuilt: begin again")) }
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
-  /// Nothing is held back for that here.
-  func redisCaughtUp() {}
 }
 
 extension RebuildCore: EndingsOwner {

@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Who reads the applications, as the stage asks; `ApplicationsReader` says what it answers. Loop-confined.
+/// The applications as the stage sees them; `ApplicationsReader` documents the answers. Loop-confined.
 protocol KnownApplications: AnyObject {
   var table: StoppedApplications { get }
   func confirm(_ body: @escaping (Bool) -> Void)
@@ -11,22 +11,22 @@ protocol KnownApplications: AnyObject {
 
 extension ApplicationsReader: KnownApplications {}
 
-/// Finds out whether a request was published while its application was stopped: what was goes to no device. Loop-confined.
+/// Filters requests that were published while their application was stopped. They go to no device. Loop-confined.
 ///
-/// A removal takes something off a screen, and passes. A stop that goes on as far as the lane knows may have ended before the request was
-/// published: such requests wait until the lane has read all that Kafka has of the applications. Nobody else's wait for that.
+/// A removal takes something off a screen, and passes. A stop that the lane knows no end of may have ended before the request was published.
+/// Requests of such an application wait until the lane has read all that Kafka has of the applications. Others do not wait.
 final class ApplicationStage: Stage {
   private let applications: any KnownApplications
-  /// Redis is rebuilt, long after the requests were judged.
+  /// Whether Redis is rebuilt, long after the requests were judged.
   private let isRebuilding: Bool
-  private var waiting: [Flow.Parked: RequestContent] = [:]
-  /// Those for whom nobody has been asked yet.
-  private var unasked: [Flow.Parked] = []
+  private var waiting: [ParkedRecord: RequestContent] = [:]
+  /// Waiting requests for which the reader was not asked yet.
+  private var unasked: [ParkedRecord] = []
   private let retry: Timer
   weak var owner: (any StageOwner)?
 
-  /// - Parameter isRebuilding: Redis is rebuilt, long after the requests were judged: then a stop that goes on needs no second look, and what
-  ///   a lane may have judged before it heard of a stop is judged as if it had; what of that still waits is ended where it waits.
+  /// - Parameter isRebuilding: whether Redis is rebuilt, long after the requests were judged. Then a stop without an end needs no second look.
+  ///   A request that a lane may have judged before it heard of the stop passes, and is ended in its mailbox.
   init(on loop: EventLoop, _ applications: any KnownApplications, isRebuilding: Bool) {
     self.applications = applications
     self.isRebuilding = isRebuilding
@@ -38,7 +38,7 @@ final class ApplicationStage: Stage {
 
   func close() async { retry.close() }
 
-  func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
+  func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
     guard let stop = stop(of: content) else { return .pass(content) }
     guard stop.isOpen, !isRebuilding else { return .pass(content.stopped(by: stop)) }
     waiting[record] = content
@@ -49,7 +49,7 @@ final class ApplicationStage: Stage {
   private func stop(of content: RequestContent) -> ApplicationStop? {
     guard content.entry.kind == .notify else { return nil }
     return content.arena.bytes.withUnsafeBytes { arena in
-      // The hash tells of nearly all requests that they have nothing to do with it, and their entries are not read.
+      // For nearly all requests the hash rules a stop out, and their entries are not read.
       var entry: DeliveryEntryView?
       let stops = applications.table.stops(hash: content.entry.application) {
         entry = DeliveryEntryView(arena[content.entry.span])
@@ -67,7 +67,7 @@ final class ApplicationStage: Stage {
     applications.confirm { [weak self] in self?.confirmed(records, isComplete: $0) }
   }
 
-  private func confirmed(_ records: [Flow.Parked], isComplete: Bool) {
+  private func confirmed(_ records: [ParkedRecord], isComplete: Bool) {
     guard isComplete else {
       unasked += records.filter { waiting[$0] != nil }
       return retry.start(after: Self.retryMilliseconds)
@@ -79,14 +79,14 @@ final class ApplicationStage: Stage {
   }
 
   private static let retryMilliseconds = 500
-  /// Within this time every lane that works has heard of a stop.
+  /// Every working lane has heard of a stop within this time.
   private static let hearingMilliseconds: Int64 = 5_000
 
-  func drop(_ records: Set<Flow.Parked>) { for record in records { waiting[record] = nil } }
+  func drop(_ records: Set<ParkedRecord>) { for record in records { waiting[record] = nil } }
 }
 
 extension RequestContent {
-  /// The same, which goes to no device, and so passes no extension.
+  /// The same content, stopped: it goes to no device, and so passes no extension.
   fileprivate func stopped(by stop: ApplicationStop) -> RequestContent {
     var content = self
     (content.stop, content.mutability) = (stop, .fixed)

@@ -4,27 +4,27 @@ import JSON
 import Notifications
 import Store
 
-/// Where mutable notifications pass those service extensions of their application that may take their time: once for a request, whoever
-/// gets it, and then those that ask for that once for each locale, or each device, of those who get it. Loop-confined.
+/// Has mutable notifications pass the slow service extensions of their application. Loop-confined.
 ///
-/// What Redis knows of a request is looked up first: what they have left before is used again, and what nobody would see calls nobody.
+/// Some are called once for a request. Others are called for each locale, or each device, of its recipients. Redis is asked first: earlier
+/// results are used again, and no extension is called for a notification that no device would show.
 final class CallStage: Stage {
   private let loop: EventLoop
   private let extensions: LaneExtensions
   private let rules: ContentRules
-  /// Nil: nothing is looked up, and nothing remembered.
+  /// Nil where no results are looked up or remembered.
   private let results: Results?
   private let calls: ExtensionCalls
   private let tools: VariantPassages.Tools
-  private var requests: [Flow.Parked: Request] = [:]
-  /// Those that are not looked up yet.
-  private var unasked: [Flow.Parked] = []
-  /// Those that have passed in this turn: what follows is asked for together.
-  private var ready: [(record: Flow.Parked, content: RequestContent)] = []
-  /// Those that wait for a place, from `next` on.
-  private var held: [Flow.Parked] = []
+  private var requests: [ParkedRecord: Request] = [:]
+  /// Requests that are not looked up yet.
+  private var unasked: [ParkedRecord] = []
+  /// Requests that have passed in this turn. They go on together.
+  private var ready: [(record: ParkedRecord, content: RequestContent)] = []
+  /// Requests that wait for a place, from `next` on.
+  private var held: [ParkedRecord] = []
   private var next = 0
-  /// Those that have begun, while each waits for a place.
+  /// How many requests have a place that they have waited for.
   private var begun = 0
   private var turnEnd: TurnEnd?
   weak var owner: (any StageOwner)?
@@ -33,16 +33,16 @@ final class CallStage: Stage {
     let content: RequestContent
     let chain: ExtensionChain
     let place: Results.Place?
-    /// It has the place that it has waited for.
+    /// The request has the place that it has waited for.
     var isBegun = false
     var phase = Phase.looking
 
     enum Phase {
-      /// What is known of it is looked up, or it waits for a place.
+      /// Earlier results are looked up, or the request waits for a place.
       case looking
-      /// It passes those that are called once for it.
+      /// The request passes the extensions that are called once for it.
       case calling(ExtensionPassage)
-      /// It passes those that are called for some of those who get it.
+      /// The request passes the extensions that are called for some of its recipients.
       case varying(VariantPassages)
     }
 
@@ -55,7 +55,7 @@ final class CallStage: Stage {
     }
   }
 
-  /// - Parameter results: nil where Redis is rebuilt: then nothing is looked up, and no call is refused, for whoever rebuilds has time.
+  /// - Parameter results: nil where Redis is rebuilt. Then no results are looked up, and no call is refused: a rebuild has time.
   init(
     on loop: EventLoop, _ extensions: LaneExtensions, _ rules: ContentRules, _ results: Results?, _ recipients: Recipients,
     _ locales: Locales
@@ -82,7 +82,7 @@ final class CallStage: Stage {
     await calls.close()
   }
 
-  func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
+  func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
     if extensions.update() { calls.retire() }
     guard content.mutability == .mutable, content.called?.isComplete != true else { return .pass(content) }
     guard let chain = content.called?.chain ?? extensions.chain(application: content.entry.application),
@@ -94,12 +94,12 @@ final class CallStage: Stage {
     return .later
   }
 
-  func drop(_ records: Set<Flow.Parked>) {
+  func drop(_ records: Set<ParkedRecord>) {
     for record in records { forget(record)?.cancel() }
     if !ready.isEmpty { ready.removeAll { records.contains($0.record) } }
   }
 
-  // MARK: What is known
+  // MARK: Earlier results
 
   func flush() {
     guard !unasked.isEmpty else { return }
@@ -108,7 +108,7 @@ final class CallStage: Stage {
     for record in records { look(record) }
   }
 
-  private func look(_ record: Flow.Parked) {
+  private func look(_ record: ParkedRecord) {
     guard let request = requests[record] else { return }
     guard let results, let place = request.place else { return hold(record) }
     results.look(Results.Request(request.content), at: place) { [weak self] answer in
@@ -144,9 +144,9 @@ final class CallStage: Stage {
     calls.budget(lifetime: request.content.entry.end * 1000 - WallClock.milliseconds())
   }
 
-  private func begin(_ record: Flow.Parked, _ request: Request) {
+  private func begin(_ record: ParkedRecord, _ request: Request) {
     let budget = budget(request)
-    // It was started again before all were called.
+    // The request was started again before all extensions were called.
     if let called = request.content.called { return vary(record, called.run, within: budget) }
     let passage = request.content.withPublished { entry in
       entry.content.map { content in
@@ -155,7 +155,7 @@ final class CallStage: Stage {
           within: budget, rules, calls)
       }
     }
-    // It was checked when it was read, so it is there.
+    // There is a payload: it was checked when the request was read.
     guard let passage else { return vary(record, ExtensionRun(MutableContent(payload: .null)), within: budget) }
     requests[record]?.phase = .calling(passage)
     if let run = passage.start(whenDone: { [weak self] in self?.called(record, $0, within: budget) }) {
@@ -163,15 +163,15 @@ final class CallStage: Stage {
     }
   }
 
-  /// Those have been called that are called once for a request.
-  private func called(_ record: Flow.Parked, _ run: ExtensionRun, within budget: CallBudget) {
+  /// The extensions that are called once for a request have been called.
+  private func called(_ record: ParkedRecord, _ run: ExtensionRun, within budget: CallBudget) {
     guard let request = requests[record] else { return }
     if let place = request.place, !request.chain.called.isEmpty { results?.remember(run.bytes(of: request.chain), at: place) }
     vary(record, run, within: budget)
   }
 
-  /// Calls those that are called for some of those who get it, where there are any.
-  private func vary(_ record: Flow.Parked, _ run: ExtensionRun, within budget: CallBudget) {
+  /// Calls the extensions that are called for some of the recipients, where there are any.
+  private func vary(_ record: ParkedRecord, _ run: ExtensionRun, within budget: CallBudget) {
     guard let request = requests[record] else { return }
     let chain = request.chain
     guard !chain.varied.isEmpty else { return passed(record, CalledExtensions(chain, run, at: loop.milliseconds())) }
@@ -193,23 +193,23 @@ final class CallStage: Stage {
     }
   }
 
-  private func passed(_ record: Flow.Parked, _ called: CalledExtensions) {
+  private func passed(_ record: ParkedRecord, _ called: CalledExtensions) {
     guard let request = forget(record) else { return }
     var content = request.content
     content.called = called
     ready.append((record, content))
   }
 
-  private func forget(_ record: Flow.Parked) -> Request? {
+  private func forget(_ record: ParkedRecord) -> Request? {
     guard let request = requests.removeValue(forKey: record) else { return nil }
     if request.isBegun { begun -= 1 }
     return request
   }
 
-  // MARK: Without haste
+  // MARK: Rebuild
 
-  /// While Redis is rebuilt each call waits for a place.
-  private func hold(_ record: Flow.Parked) {
+  /// Has a request wait for a place, while Redis is rebuilt.
+  private func hold(_ record: ParkedRecord) {
     held.append(record)
     beginHeld()
   }
@@ -220,7 +220,7 @@ final class CallStage: Stage {
         next += 1
         continue
       }
-      // Each has one call under way at most.
+      // Each request has at most one call in flight.
       guard max(begun, calls.count) < min(Self.heldMaximum, request.chain.concurrency) else { return }
       next += 1
       begun += 1
@@ -233,8 +233,7 @@ final class CallStage: Stage {
 
   private static let heldMaximum = 64
 
-  /// The turn ends: those whose extensions have come to their end go on together, and others take their places. Some of these may be done at
-  /// once, too.
+  /// The turn ends: the requests whose extensions are done go on together, and others take their places. Some of these may be done at once.
   private func goOn() {
     tools.turns.advance()
     if next < held.count { beginHeld() }

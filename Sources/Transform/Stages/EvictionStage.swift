@@ -2,27 +2,27 @@ import Notifications
 import Store
 import Worker
 
-/// Empties full mailboxes, one page of the oldest entries after the other, when their `evicted` events are in Kafka. Loop-confined.
+/// Deletes the oldest entries of full mailboxes, page by page, when Kafka has their `evicted` events. Loop-confined.
 final class EvictionStage {
-  private let inFlight: InFlight
+  private let errors: StoreErrors
   private let mailboxes: Mailboxes
   private let outcomes: Outcomes
   private let metrics: TransformMetrics
   private let logger: Logger
   private var evictions = Evictions()
-  /// Entries that a mailbox keeps.
+  /// How many entries a mailbox keeps.
   private let maximum: Int
 
-  init(_ mailboxes: Mailboxes, maximum: Int, _ inFlight: InFlight, _ outcomes: Outcomes, metrics: TransformMetrics, logger: Logger) {
+  init(_ mailboxes: Mailboxes, maximum: Int, _ errors: StoreErrors, _ outcomes: Outcomes, metrics: TransformMetrics, logger: Logger) {
     self.mailboxes = mailboxes
     self.maximum = maximum
-    self.inFlight = inFlight
+    self.errors = errors
     self.outcomes = outcomes
     self.metrics = metrics
     self.logger = logger
   }
 
-  /// Begins to evict what a device's mailbox has too much.
+  /// Begins to evict the overflow of a device's mailbox.
   func begin(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries) {
     let unreadable = evictions.begin(token, overflow) { number, revision, entry in
       metrics.evicted.increment()
@@ -43,12 +43,12 @@ final class EvictionStage {
     mailboxes.evict(eviction.revisions, of: token, maximum: maximum) { [self] answer in evicted(number, answer) }
   }
 
-  /// An eviction's entries are deleted; what is still too much comes next.
+  /// An eviction's entries are deleted. The rest of the overflow comes next.
   private func evicted(_ number: Int, _ answer: Result<MailboxEntries, StoreError>) {
     guard let token = evictions.ended(number) else { return }
     switch answer {
     case .success(let overflow): token.withUnsafeBytes { begin($0, overflow) }
-    case .failure(let error): inFlight.failed(error)
+    case .failure(let error): errors.tell(error)
     }
   }
 }

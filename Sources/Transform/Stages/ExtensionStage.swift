@@ -3,16 +3,15 @@ import JSON
 import Notifications
 import Store
 
-/// Where mutable notifications pass those service extensions of their application that are done at once: for each locale, where that
-/// matters. Loop-confined.
+/// Has mutable notifications pass the fast service extensions of their application, once for each locale where that matters. Loop-confined.
 final class ExtensionStage: Stage {
   private let extensions: LaneExtensions
   private let rules: ContentRules
   private let locales: Locales
   private let writer: ExtendedEntryWriter
-  /// Requests that wait for the locales of their devices, and those of them that are not asked for yet.
-  private var waiting: [Flow.Parked: Waiting] = [:]
-  private var unasked: [Flow.Parked] = []
+  /// Requests that wait for the locales of their devices, and the ones whose locales are not asked for yet.
+  private var waiting: [ParkedRecord: Waiting] = [:]
+  private var unasked: [ParkedRecord] = []
   weak var owner: (any StageOwner)?
 
   init(_ extensions: LaneExtensions, _ rules: ContentRules, _ locales: Locales, _ writer: ExtendedEntryWriter) {
@@ -30,9 +29,9 @@ final class ExtensionStage: Stage {
 
   var isActive: Bool { !extensions.isEmpty }
 
-  func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer {
+  func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
     guard content.mutability != .fixed else { return .pass(content) }
-    // What has passed the others goes on with the chain that it had there.
+    // A request that has passed the slow extensions goes on with the chain that it had there.
     guard let chain = content.called?.chain ?? extensions.chain(application: content.entry.application) else {
       return .pass(content)
     }
@@ -41,7 +40,7 @@ final class ExtensionStage: Stage {
     case .device(let token) where !chain.usesLocale: return .pass(pass(content, chain, for: token, nil))
     case .person where !chain.usesLocale && chain.scope == .request: return .pass(pass(content, chain))
     case .person:
-      // Its devices are not known yet, and each may have a locale of its own.
+      // The person's devices are not known yet, and each may have its own locale.
       var content = content
       let published = content
       content.variants = ContentVariants(
@@ -57,9 +56,9 @@ final class ExtensionStage: Stage {
     }
   }
 
-  func drop(_ records: Set<Flow.Parked>) { for record in records { waiting[record] = nil } }
+  func drop(_ records: Set<ParkedRecord>) { for record in records { waiting[record] = nil } }
 
-  /// Asks for the locales of all devices that have come up together.
+  /// Asks for the locales of the devices of this turn's requests, in one go.
   func flush() {
     guard !unasked.isEmpty else { return }
     let records = unasked.filter { waiting[$0] != nil }
@@ -70,10 +69,10 @@ final class ExtensionStage: Stage {
     }
   }
 
-  private func came(_ answer: Result<[String?], StoreError>, of records: [Flow.Parked]) {
+  private func came(_ answer: Result<[String?], StoreError>, of records: [ParkedRecord]) {
     switch answer {
     case .success(let locales):
-      var passed: [(record: Flow.Parked, content: RequestContent)] = []
+      var passed: [(record: ParkedRecord, content: RequestContent)] = []
       for (record, locale) in zip(records, locales) {
         guard let request = waiting.removeValue(forKey: record) else { continue }
         passed.append((record, pass(request.content, request.chain, for: request.token, locale)))
@@ -84,7 +83,7 @@ final class ExtensionStage: Stage {
     }
   }
 
-  /// - Parameter device: the token of the one that gets it, where that matters.
+  /// - Parameter device: the token of the device that gets the content, where that matters.
   private func pass(
     _ content: RequestContent, _ chain: ExtensionChain, for device: ArenaSpan? = nil, _ locale: String? = nil
   ) -> RequestContent {
@@ -109,14 +108,14 @@ final class ExtensionStage: Stage {
 }
 
 extension RequestContent {
-  /// Lends the entry, which was checked when the request was read.
+  /// Lends the delivery entry, which was checked when the request was read.
   func withPublished<Result>(_ body: (DeliveryEntryView) -> Result?) -> Result? {
     arena.bytes.withUnsafeBytes { DeliveryEntryView($0[entry.span]).flatMap(body) }
   }
 }
 
 extension DeliveryEntryView {
-  /// What was published; it was checked when the request was read.
+  /// The published payload, which was checked when the request was read.
   var content: MutableContent? { (try? JSONValue(parsing: payload)).map { MutableContent(payload: $0) } }
 }
 

@@ -4,19 +4,20 @@ import Notifications
 import Store
 import Worker
 
-/// Whom the judge tells.
+/// Gets the verdicts of the judge.
 protocol JudgeStageOwner: AnyObject {
   /// A request was judged at one of its person's devices.
-  func judged(_ slot: Flow.Slot, _ token: ArenaSpan, _ judgement: JournalJudgement)
-  /// A device's mailbox has too much.
+  func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion
+  /// A device's mailbox has more entries than it may keep.
   func overflowed(_ token: UnsafeRawBufferPointer, _ overflow: MailboxEntries)
   /// The verdicts of a call are applied.
   func judged()
 }
 
-/// Has requests judged for devices, several at a time, and emits what the verdicts come to. Loop-confined.
+/// Has requests judged for devices, several in a call, and emits the outcomes of the verdicts. Loop-confined.
 final class JudgeStage: JudgeHandler {
   private let inFlight: InFlight
+  private let errors: StoreErrors
   private let judge: Judge
   private let outcomes: Outcomes
   private let rejections: Rejections
@@ -26,21 +27,17 @@ final class JudgeStage: JudgeHandler {
   weak var owner: (any JudgeStageOwner)?
 
   init(
-    _ judge: Judge, _ inFlight: InFlight, _ outcomes: Outcomes, _ rejections: Rejections, _ metrics: TransformMetrics,
-    _ journaled: JournaledVerdicts?
+    _ judge: Judge, _ inFlight: InFlight, _ errors: StoreErrors, _ outcomes: Outcomes, _ rejections: Rejections,
+    _ metrics: TransformMetrics, _ journaled: JournaledVerdicts?
   ) {
-    self.journaled = journaled
-    self.judge = judge
-    self.inFlight = inFlight
-    self.outcomes = outcomes
-    self.rejections = rejections
-    self.metrics = metrics
+    (self.judge, self.inFlight, self.errors, self.journaled) = (judge, inFlight, errors, journaled)
+    (self.outcomes, self.rejections, self.metrics) = (outcomes, rejections, metrics)
     judge.handler = self
   }
 
   /// Has a request for a device judged: with others, or alone where it has failed with others.
-  func take(_ slot: Flow.Slot, _ arena: Arena, _ token: ArenaSpan, _ entry: RequestEntry) {
-    inFlight.expect(slot)
+  func take(_ slot: Slot, _ arena: Arena, _ token: ArenaSpan, _ entry: RequestEntry) {
+    inFlight.expect(1, of: slot)
     var entry = entry
     if let journaled,
       case .keptAt(let revision) = arena.bytes.withUnsafeBytes({ journaled.verdict(on: inFlight[slot].ticket, at: $0[token]) })
@@ -50,29 +47,28 @@ final class JudgeStage: JudgeHandler {
     judge.add(JudgeRequest(tag: slot, in: arena, token: token, entry), alone: inFlight[slot].isSuspect)
   }
 
-  /// Whether Redis has enough to do. What waits there is written out for it, and gone from the processor's caches when it answers: more
-  /// than so many calls, of up to 64 requests, cost more than they gain. They are twenty milliseconds of its work.
+  /// Whether Redis has enough to do.
+  ///
+  /// More than so many calls, of up to 64 requests, cost more than they gain: what the lane keeps of them has left the processor's caches
+  /// when Redis answers. They are twenty milliseconds of its work.
   var isBusy: Bool { judge.callsInFlight >= Self.callsMaximum }
 
-  /// Whether that has come down, so that what goes on is worth its turn.
+  /// Whether Redis has caught up so far that more requests are worth a turn.
   var hasCaughtUp: Bool { judge.callsInFlight <= Self.callsMaximum / 2 }
 
   private static let callsMaximum = 64
 
-  /// Sends what was taken.
+  /// Sends the requests that were taken.
   func send() { judge.send(now: WallClock.seconds()) }
 
   // MARK: Verdicts
 
   func notJudged(_ requests: [JudgeRequest], _ error: StoreError) {
-    inFlight.failed(error)
+    errors.tell(error)
     for request in requests {
+      let answer = inFlight.answer(request.tag)
       if error.code == .faulty || error.code == .unexplained { inFlight[request.tag].isSuspect = true }
-      if requests.count == 1 {
-        if error.code == .faulty { inFlight.fault(request.tag, error.message) }
-        if error.code == .unexplained { inFlight.note(request.tag, error) }
-      }
-      inFlight.fail(request.tag)
+      if requests.count == 1 { errors.conclude(answer, error) } else { inFlight.failed(answer) }
     }
   }
 
@@ -80,19 +76,21 @@ final class JudgeStage: JudgeHandler {
     guard let owner else { return }
     var verdicts = answer.verdicts
     Self.withhold(&verdicts, requests)
-    for index in requests.indices { judged(requests[index], verdicts[index], owner) }
+    for index in requests.indices {
+      inFlight.conclude(inFlight.answer(requests[index].tag), judged(requests[index], verdicts[index], owner))
+    }
     answer.forEachOverflow { index, entries in
       requests[index].arena.bytes.withUnsafeBytes { owner.overflowed($0[requests[index].token], entries) }
     }
     owner.judged()
   }
 
-  /// What a later request of the same call has superseded need not go to the device any more.
+  /// Withholds from the devices what a later request of the same call has superseded.
   private static func withhold(_ verdicts: inout [Verdict?], _ requests: [JudgeRequest]) {
     let first = requests.indices.reduce(UInt64.max) { min($0, requests[$1].entry.revision.offset) }
     for later in verdicts.indices {
       guard case .new(let application) = verdicts[later], let superseded = application.superseded else { continue }
-      // Mostly it was judged in an earlier call: then its offset alone says that it is none of these.
+      // Mostly it was judged in an earlier call. Then its offset alone shows that.
       guard superseded.revision.offset >= first else { continue }
       for earlier in (0..<later).reversed() where requests[earlier].entry.revision.offset == superseded.revision.offset {
         guard case .new(var replaced) = verdicts[earlier], replaced.revision == superseded.revision,
@@ -109,52 +107,46 @@ final class JudgeStage: JudgeHandler {
     one.arena.bytes.withUnsafeBytes { a in other.arena.bytes.withUnsafeBytes { b in a[one.token].elementsEqual(b[other.token]) } }
   }
 
-  private func judged(_ request: JudgeRequest, _ verdict: Verdict?, _ owner: any JudgeStageOwner) {
+  private func judged(_ request: JudgeRequest, _ verdict: Verdict?, _ owner: any JudgeStageOwner) -> Conclusion {
     let slot = request.tag
     guard let verdict, let judgement = JournalJudgement(verdict, own: request.entry.revision, isExpired: request.isExpired),
       let row = DeviceVerdict(judgement.verdict)
     else {
       metrics.redisFailures.increment()
-      if case .unreadable(let reason) = verdict {
-        inFlight.fault(slot, reason)
-      } else {
-        inFlight.fault(slot, "the judge's answer cannot be read")
-        // Another request of the call may be to blame.
-        inFlight[slot].isSuspect = true
-      }
-      return inFlight.fail(slot)
+      if case .unreadable(let reason) = verdict { return .poisoned(reason) }
+      // Another request of the call may be to blame.
+      inFlight[slot].isSuspect = true
+      return .poisoned("the judge's answer cannot be read")
     }
     metrics.count(judgement.verdict)
     if let journaled, judgement.verdict == .duplicate {
       request.arena.bytes.withUnsafeBytes { journaled.foundRepeat(of: request.entry.id, at: $0[request.token]) }
     }
-    emit(row.emission, judgement, of: request)
     if judgement.verdict == .kept, let presence = verdict.presence { deliver(request, judgement.revision, to: presence) }
-    if !inFlight.judged(slot, row.record, judgement) { owner.judged(slot, request.token, judgement) }
-    inFlight.answered(slot)
+    let emitted = emit(row.emission, judgement, of: request)
+    guard case .done = emitted, !inFlight[slot].judged(row.record, judgement) else { return emitted }
+    return owner.judged(slot, request.token, judgement)
   }
 
-  // MARK: What is emitted
+  // MARK: Emissions
 
-  /// Emits what became of a request, and of the one that it has superseded. Of most there is nothing to emit, and their entries are not
-  /// read.
-  private func emit(_ emission: DeviceVerdict.Emission, _ judgement: JournalJudgement, of request: JudgeRequest) {
+  /// Emits what became of a request, and of the request that it has superseded. Most have nothing to emit, and their entries are not read.
+  private func emit(_ emission: DeviceVerdict.Emission, _ judgement: JournalJudgement, of request: JudgeRequest) -> Conclusion {
     let isStale = judgement.verdict == .stale
     let superseded = isStale ? nil : judgement.other
-    if case .nothing = emission, superseded == nil { return }
+    if case .nothing = emission, superseded == nil { return .done }
     let slot = request.tag
-    request.arena.bytes.withUnsafeBytes { arena in
-      guard let entry = DeliveryEntryView(arena[request.entry.span]) else {
-        inFlight.fault(slot, "its delivery entry cannot be read")
-        return inFlight.flow.fail(slot)
-      }
+    return request.arena.bytes.withUnsafeBytes { arena in
+      guard let entry = DeliveryEntryView(arena[request.entry.span]) else { return .poisoned("its delivery entry cannot be read") }
       let subject = Outcomes.Subject(token: arena[request.token], entry: entry, record: slot)
-      if let superseded { inFlight.settle(slot, outcomes.collapsed(superseded, by: subject)) }
+      let collapsed = inFlight.emitted(slot, superseded.map { outcomes.collapsed($0, by: subject) } ?? Outcomes.Produced())
+      guard case .done = collapsed else { return collapsed }
       switch emission {
-      case .nothing: break
+      case .nothing: return .done
       case .event(let type):
-        inFlight.settle(slot, outcomes.emit(type, subject, revision: judgement.revision, by: isStale ? judgement.other?.id : nil))
-      case .rejection: rejections.wrongApplication(slot)
+        let by = isStale ? judgement.other?.id : nil
+        return inFlight.emitted(slot, outcomes.emit(type, subject, revision: judgement.revision, by: by))
+      case .rejection: return rejections.wrongApplication(slot)
       }
     }
   }
@@ -168,7 +160,7 @@ final class JudgeStage: JudgeHandler {
 }
 
 extension Verdict {
-  /// Where the device is connected that has the request in its mailbox.
+  /// The presence of the device that has the request in its mailbox.
   fileprivate var presence: Presence? {
     switch self {
     case .new(let application), .again(let application): application.presence

@@ -1,26 +1,26 @@
 import Notifications
 import Store
 
-/// Which requests for people bring which page of their devices now, and how far each is: a value.
+/// Decides which requests for persons ask for a page of devices now, and knows how far each is. A value.
 struct RecipientPaging {
   private var pages = RecipientPages()
 
-  /// Where a request for a person stands.
+  /// The progress of a request for a person.
   struct Progress {
-    /// The application and the person, in the arena.
+    /// The application and the person; they lie in the arena.
     let application: ArenaSpan
     let user: ArenaSpan
-    /// The same for all devices, but for those of `variants`.
+    /// The entry that all devices get, unless there are `variants`.
     let entry: RequestEntry
-    /// What devices get, where it depends on the device.
+    /// The contents that devices get, where these depend on the device.
     let variants: ContentVariants?
-    /// How many devices it went to so far.
+    /// How many devices the request went to so far.
     var devices = 0
     /// The last page of devices has come.
     fileprivate(set) var isComplete = false
     /// Devices of the present page that are not yet judged.
     fileprivate var unjudged = 0
-    /// The greatest token of the present page: where the next begins.
+    /// The greatest token of the present page. The next page begins after it.
     fileprivate(set) var last = ArenaSpan()
     /// Bytes that the present page retains until it is judged.
     fileprivate var bytes = 0
@@ -38,43 +38,43 @@ struct RecipientPaging {
       arena.bytes.withUnsafeBytes { closing.add($0[token]) }
     }
 
-    /// The page's verdicts stand in the journal.
+    /// The journal has the page's verdicts.
     fileprivate mutating func turn() { page.removeAll(keepingCapacity: true) }
   }
 
-  /// What is to be done for a request.
+  /// The next step of a request.
   enum Step {
-    /// Devices of its page are still to be judged.
+    /// Some devices of the page are not judged yet.
     case wait
-    /// Its next page is due.
+    /// The next page is due.
     case next
-    /// All its devices are judged.
+    /// All devices are judged.
     case end
   }
 
-  // MARK: Turns
+  // MARK: Order
 
-  /// Whether requests wait for their turn.
+  /// Whether requests wait to ask for a page.
   var isWaiting: Bool { pages.isWaiting }
 
-  /// Whether a request may ask for its page now, its page then counting as asked for; otherwise it waits for its turn.
-  mutating func mayAsk(_ slot: Flow.Slot, _ progress: Progress?, isBusy: Bool) -> Bool {
+  /// Whether a request may ask for its page now. Then the page counts as asked for; else the request waits.
+  mutating func mayAsk(_ slot: Slot, _ progress: Progress?, isBusy: Bool) -> Bool {
     if !isBusy, !pages.isWaiting, pages.begin() { return true }
     pages.wait(slot, isGoing: (progress?.last.count ?? 0) > 0)
     return false
   }
 
-  /// The next request whose turn it is, its page counting as asked for.
-  mutating func next() -> Flow.Slot? { pages.next() }
+  /// The next waiting request that may ask for its page now. The page counts as asked for.
+  mutating func next() -> Slot? { pages.next() }
 
   // MARK: A page
 
-  /// A page that was asked for has come, or will not.
+  /// A page that was asked for has come, or has failed.
   mutating func came() { pages.came() }
 
-  /// Takes a page that has come; its devices are all to be judged.
+  /// Takes a page that has come. All its devices are judged next.
   ///
-  /// - Returns: the tokens of devices, in the arena, and what else was in the set.
+  /// - Returns: the tokens of devices, in the arena, and the other members of the set.
   mutating func take(_ page: Recipients.Page, _ record: inout InFlightRecord) -> (tokens: [ArenaSpan], others: [ArenaSpan]) {
     guard var progress = record.recipients else { return ([], []) }
     var (tokens, others): ([ArenaSpan], [ArenaSpan]) = ([], [])
@@ -94,7 +94,7 @@ struct RecipientPaging {
     return (tokens, others)
   }
 
-  /// The devices of the present page get these entries, which may be larger than the one that was published.
+  /// The devices of the present page get these entries, which may be larger than the published one.
   mutating func holds(_ entries: [RequestEntry], _ record: inout InFlightRecord) {
     let bytes = entries.reduce(0) { $0 + $1.span.count + RetainedBatch.entryBytes }
     guard let held = record.recipients?.bytes else { return }
@@ -102,9 +102,7 @@ struct RecipientPaging {
     record.recipients?.bytes = bytes
   }
 
-  /// A device of the present page is judged.
-  ///
-  /// A device that is not the person's any more does not count: the request did not go to it.
+  /// A device of the present page is judged. One that has another user by now does not count: the request did not go to it.
   func judged(_ record: inout InFlightRecord, _ token: ArenaSpan, _ judgement: JournalJudgement) {
     record.recipients?.unjudged -= 1
     if judgement.verdict != .wrongUser { record.recipients?.devices += 1 }
@@ -112,10 +110,10 @@ struct RecipientPaging {
     record.recipients?.note(token, judgement, in: arena)
   }
 
-  /// Whether the present page is judged, and all of it worked.
+  /// Whether all devices of the present page are judged.
   func isJudged(_ record: borrowing InFlightRecord) -> Bool { record.recipients?.unjudged == 0 }
 
-  /// What comes next; a page that is judged retains nothing any more.
+  /// Decides the next step. A judged page releases its room.
   mutating func step(_ record: inout InFlightRecord) -> Step {
     guard let progress = record.recipients, progress.unjudged == 0 else { return .wait }
     leave(&record)
@@ -123,7 +121,7 @@ struct RecipientPaging {
     return progress.isComplete ? .end : .next
   }
 
-  /// What the present page retained is free.
+  /// Releases the room of the present page.
   mutating func leave(_ record: inout InFlightRecord) {
     guard let bytes = record.recipients?.bytes else { return }
     record.recipients?.bytes = 0

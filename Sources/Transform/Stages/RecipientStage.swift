@@ -2,10 +2,10 @@ import Notifications
 import Store
 import Worker
 
-/// Finds out for which devices a request is, and has it judged for each: one device is its own, a person's come a page at a time.
-/// Loop-confined.
+/// Has a request judged for each device that it is for. A person's devices come page by page. Loop-confined.
 final class RecipientStage {
   private let inFlight: InFlight
+  private let errors: StoreErrors
   private let recipients: Recipients
   private let locales: Locales
   private let judge: JudgeStage
@@ -19,13 +19,15 @@ final class RecipientStage {
   private var isAsking = false
 
   /// - Parameters:
-  ///   - journal: nil: nothing is written of what is judged.
+  ///   - journal: nil where nothing is written of what is judged.
   ///   - journaled: how requests were judged, where a Redis is rebuilt.
   init(
-    _ recipients: Recipients, _ locales: Locales, _ inFlight: InFlight, _ judge: JudgeStage, _ reader: RequestReader,
-    _ outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts?, metrics: TransformMetrics, logger: Logger
+    _ recipients: Recipients, _ locales: Locales, _ inFlight: InFlight, _ errors: StoreErrors, _ judge: JudgeStage,
+    _ reader: RequestReader, _ outcomes: Outcomes, journal: Journal?, journaled: JournaledVerdicts?, metrics: TransformMetrics,
+    logger: Logger
   ) {
     self.inFlight = inFlight
+    self.errors = errors
     self.recipients = recipients
     self.locales = locales
     self.judge = judge
@@ -37,8 +39,9 @@ final class RecipientStage {
     self.logger = logger
   }
 
-  /// Takes a request that is to be judged.
-  func take(_ slot: Flow.Slot, _ content: RequestContent) {
+  /// Takes a request that is judged now.
+  func take(_ slot: Slot, _ content: RequestContent) {
+    note(content, of: slot)
     switch content.receiver {
     case .device(let token): judge.take(slot, content.arena, token, content.entry)
     case .person(let user, let application):
@@ -48,27 +51,39 @@ final class RecipientStage {
     }
   }
 
-  /// A request has failed: what its page holds is free.
-  func leave(_ slot: Flow.Slot) { paging.leave(&inFlight[slot]) }
+  /// Notes the service extensions that a content has passed.
+  private func note(_ content: RequestContent, of slot: Slot) {
+    guard content.extensions.count > 0 else { return }
+    // The payload may be much larger than the one that was published.
+    inFlight[slot].batch.grew(by: content.entry.span.count + content.extensions.span.count)
+    guard let journal else { return }
+    let source = inFlight[slot].source
+    content.arena.bytes.withUnsafeBytes {
+      journal.append(source, extensions: $0[content.extensions.span], count: content.extensions.count)
+    }
+  }
+
+  /// A request has failed: it releases the room of its page.
+  func leave(_ slot: Slot) { paging.leave(&inFlight[slot]) }
 
   // MARK: Pages
 
-  /// Whether requests wait for their turn.
+  /// Whether requests wait to ask for a page.
   var isWaiting: Bool { paging.isWaiting }
 
-  /// Whether so much waits for Kafka that no page should be asked for.
+  /// Whether Kafka is so far behind that no page should be asked for.
   private var isBusy: Bool { outcomes.isBusy || journal?.isBusy == true }
 
   /// Asks for the next page of devices, or waits until it may.
-  private func nextPage(_ slot: Flow.Slot) {
-    inFlight.expect(slot)
+  private func nextPage(_ slot: Slot) {
+    inFlight.expect(1, of: slot)
     if paging.mayAsk(slot, inFlight[slot].recipients, isBusy: isBusy) { ask(slot) }
   }
 
-  /// Asks for the pages of those who waited, as far as there is room now.
+  /// Asks for the pages that requests wait for, as far as there is room now.
   ///
-  /// A connection that is gone fails a page while it is asked for, and so comes here again: the next one is then asked for by the loop below,
-  /// and not inside the failure of the one before, for thousands may wait.
+  /// Without a connection a page fails while it is asked for, and this function is called again. Then the loop below asks for the next page,
+  /// not the failure of the former: thousands may wait.
   func askWaiting() {
     guard !isAsking else { return }
     isAsking = true
@@ -76,31 +91,31 @@ final class RecipientStage {
     isAsking = false
   }
 
-  private func ask(_ slot: Flow.Slot) {
+  private func ask(_ slot: Slot) {
     guard let progress = inFlight[slot].recipients else { preconditionFailure("only a request for a person asks for its devices") }
-    inFlight[slot].batch.arena.bytes.withUnsafeBytes { arena in
-      recipients.page(user: arena[progress.user], application: arena[progress.application], after: arena[progress.last]) { [self] answer in
+    let arena = inFlight[slot].batch.arena
+    arena.bytes.withUnsafeBytes { bytes in
+      recipients.page(user: bytes[progress.user], application: bytes[progress.application], after: bytes[progress.last]) { [self] page in
         paging.came()
-        switch answer {
-        case .success(let page): came(page, slot)
-        case .failure(let error): inFlight.failed(slot, error.about(key(slot, progress)))
+        let answer = inFlight.answer(slot)
+        switch page {
+        case .success(let page): inFlight.conclude(answer, came(page, slot))
+        case .failure(let error): errors.failed(answer, error.about(key(progress, in: arena)))
         }
         askWaiting()
       }
     }
   }
 
-  /// What operators find a person's devices under.
-  private func key(_ slot: Flow.Slot, _ progress: RecipientPaging.Progress) -> String {
-    inFlight[slot].batch.arena.bytes.withUnsafeBytes { arena in
-      recipients.name(user: arena[progress.user], application: arena[progress.application])
-    }
+  /// The Redis key of a person's devices, for operators.
+  private func key(_ progress: RecipientPaging.Progress, in arena: Arena) -> String {
+    arena.bytes.withUnsafeBytes { recipients.name(user: $0[progress.user], application: $0[progress.application]) }
   }
 
-  private func came(_ page: Recipients.Page, _ slot: Flow.Slot) {
+  private func came(_ page: Recipients.Page, _ slot: Slot) -> Conclusion {
     var (tokens, others) = paging.take(page, &inFlight[slot])
     if let journaled { tokens = kept(of: tokens, slot, journaled) }
-    guard let progress = inFlight[slot].recipients else { return inFlight.fail(slot) }
+    guard let progress = inFlight[slot].recipients else { return .failed }
     if !others.isEmpty { remove(others, slot, progress) }
     if let variants = progress.variants, variants.usesLocale, !tokens.isEmpty {
       askLocales(of: tokens, slot, variants)
@@ -111,12 +126,11 @@ final class RecipientStage {
       for token in tokens { judge.take(slot, arena, token, progress.entry) }
       judge.send()
     }
-    goOn(slot)
-    inFlight.answered(slot)
+    return goOn(slot)
   }
 
   /// The devices of a page whose mailboxes the request came to; at the others it counts as judged.
-  private func kept(of tokens: [ArenaSpan], _ slot: Flow.Slot, _ journaled: JournaledVerdicts) -> [ArenaSpan] {
+  private func kept(of tokens: [ArenaSpan], _ slot: Slot, _ journaled: JournaledVerdicts) -> [ArenaSpan] {
     let (ticket, arena) = (inFlight[slot].ticket, inFlight[slot].batch.arena)
     return tokens.filter { token in
       guard arena.bytes.withUnsafeBytes({ journaled.verdict(on: ticket, at: $0[token]) }) == .notKept else { return true }
@@ -125,30 +139,31 @@ final class RecipientStage {
     }
   }
 
-  /// Has the request judged for devices of a page when it is known which of its variants each gets.
-  private func askLocales(of tokens: [ArenaSpan], _ slot: Flow.Slot, _ variants: ContentVariants) {
-    inFlight.expect(slot)
+  /// Has the request judged for the devices of a page when the variant of each is known.
+  private func askLocales(of tokens: [ArenaSpan], _ slot: Slot, _ variants: ContentVariants) {
+    inFlight.expect(1, of: slot)
     let arena = inFlight[slot].batch.arena
-    locales.read(tokens.map { ($0, arena) }) { [self] answer in
-      switch answer {
+    locales.read(tokens.map { ($0, arena) }) { [self] locales in
+      let answer = inFlight.answer(slot)
+      switch locales {
       case .success(let locales):
         judgeVariants(slot, zip(tokens, locales).map { ($0, $1) }, variants)
-        inFlight.answered(slot)
-      case .failure(let error): inFlight.failed(slot, error)
+        inFlight.done(answer)
+      case .failure(let error): errors.failed(answer, error)
       }
     }
   }
 
-  private func judgeVariants(_ slot: Flow.Slot, _ devices: [ContentVariants.Device], _ variants: ContentVariants) {
-    let entries = devices.map { device in variants.content(for: device) { inFlight.passed(slot, $0) }.entry }
+  private func judgeVariants(_ slot: Slot, _ devices: [ContentVariants.Device], _ variants: ContentVariants) {
+    let entries = devices.map { device in variants.content(for: device) { note($0, of: slot) }.entry }
     paging.holds(entries, &inFlight[slot])
     let arena = inFlight[slot].batch.arena
     for (device, entry) in zip(devices, entries) { judge.take(slot, arena, device.token, entry) }
     judge.send()
   }
 
-  /// What is no device's token was put among a person's devices by somebody else.
-  private func remove(_ members: [ArenaSpan], _ slot: Flow.Slot, _ progress: RecipientPaging.Progress) {
+  /// Removes members of a person's devices that are no device's token. Somebody else has put them there.
+  private func remove(_ members: [ArenaSpan], _ slot: Slot, _ progress: RecipientPaging.Progress) {
     metrics.unreadableRecipients.increment(by: members.count)
     inFlight[slot].batch.arena.bytes.withUnsafeBytes { arena in
       let (user, application) = (arena[progress.user], arena[progress.application])
@@ -162,32 +177,33 @@ final class RecipientStage {
   // MARK: Verdicts
 
   /// A request was judged at one of its person's devices.
-  func judged(_ slot: Flow.Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) {
+  func judged(_ slot: Slot, _ token: ArenaSpan, _ judgement: JournalJudgement) -> Conclusion {
     paging.judged(&inFlight[slot], token, judgement)
-    goOn(slot)
+    return goOn(slot)
   }
 
-  /// One device of the page was judged, or there was none: the next page, or the sum.
-  private func goOn(_ slot: Flow.Slot) {
-    guard !inFlight.flow.hasFailed(slot) else { return }
+  /// Asks for the next page, or ends the request, when all devices of its page are judged.
+  private func goOn(_ slot: Slot) -> Conclusion {
+    guard !inFlight.hasFailed(slot) else { return .done }
     if paging.isJudged(inFlight[slot]) { journalPage(slot) }
     switch paging.step(&inFlight[slot]) {
     case .wait: break
     case .next: nextPage(slot)
-    case .end: end(slot)
+    case .end: return end(slot)
     }
+    return .done
   }
 
-  private func end(_ slot: Flow.Slot) {
-    guard let devices = inFlight[slot].recipients?.devices else { return }
+  private func end(_ slot: Slot) -> Conclusion {
+    guard let devices = inFlight[slot].recipients?.devices else { return .done }
     inFlight[slot].verdict = devices == 0 ? .unregistered : .addressed
-    reader.readAccepted(slot, inFlight) { view in
-      inFlight.settle(slot, outcomes.addressed(view, devices: devices, slot: slot))
+    return reader.readAccepted(inFlight[slot].record) { view in
+      inFlight.emitted(slot, outcomes.addressed(view, devices: devices, slot: slot))
     }
   }
 
-  /// Notes the verdicts on a page of a person's devices; the last page has the sum of all.
-  private func journalPage(_ slot: Flow.Slot) {
+  /// Notes the verdicts on a page of a person's devices in the journal. The last page has the sum of all.
+  private func journalPage(_ slot: Slot) {
     guard let journal, let progress = inFlight[slot].recipients else { return }
     let arena = inFlight[slot].batch.arena
     journal.append(inFlight[slot].source, count: progress.page.count, closing: progress.isComplete ? progress.closing : nil) {

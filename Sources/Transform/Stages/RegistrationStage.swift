@@ -3,41 +3,40 @@ import Notifications
 import Store
 import Worker
 
-/// Applies the records of `devices`: registrations, which a fan-out lane has mostly applied already. Loop-confined.
+/// Applies the records of `devices`: registrations, most of which a fan-out lane has applied already. Loop-confined.
 final class RegistrationStage {
   private let inFlight: InFlight
+  private let errors: StoreErrors
   private let registrations: Registrations
   private let logger: Logger
 
-  init(_ registrations: Registrations, _ inFlight: InFlight, _ logger: Logger) {
-    (self.registrations, self.inFlight, self.logger) = (registrations, inFlight, logger)
+  init(_ registrations: Registrations, _ inFlight: InFlight, _ errors: StoreErrors, _ logger: Logger) {
+    (self.registrations, self.inFlight, self.errors, self.logger) = (registrations, inFlight, errors, logger)
   }
 
   /// Applies a registration.
-  func take(_ slot: Flow.Slot) {
+  func take(_ slot: Slot) {
     let record = inFlight[slot].record
-    inFlight.expect(slot)
-    if EndTombstone.matches(record) {
-      inFlight[slot].verdict = .superseded
-      return inFlight.answered(slot)
-    }
+    if EndTombstone.matches(record) { return inFlight[slot].verdict = .superseded }
     do throws(UnreadableRegistration) {
-      registrations.apply(try Registrations.Record(record)) { [self] answer in registered(slot, answer) }
+      let registration = try Registrations.Record(record)
+      inFlight.expect(1, of: slot)
+      registrations.apply(registration) { [self] outcome in registered(slot, outcome) }
     } catch {
       logger.warning(
         "a record of devices is passed over", ["partition": Int(record.partition), "offset": record.offset, "error": error.reason])
       inFlight[slot].verdict = .unreadable
-      inFlight.answered(slot)
     }
   }
 
-  private func registered(_ slot: Flow.Slot, _ answer: Result<Registrations.Outcome, StoreError>) {
-    switch answer {
+  private func registered(_ slot: Slot, _ outcome: Result<Registrations.Outcome, StoreError>) {
+    let answer = inFlight.answer(slot)
+    switch outcome {
     case .success(.applied): inFlight[slot].verdict = .applied
     case .success(.superseded): inFlight[slot].verdict = .superseded
-    case .failure(let error): return inFlight.failed(slot, error)
+    case .failure(let error): return errors.failed(answer, error)
     }
-    inFlight.answered(slot)
+    inFlight.done(answer)
   }
 }
 

@@ -1,29 +1,28 @@
 import Notifications
 import Store
 
-/// A stage that a request passes between being read and being judged, and that may answer later: it is listed where `Pipeline` makes its
-/// stages, and nothing else knows of it. Loop-confined.
+/// A stage that a request passes before it is judged, and that may answer later. Loop-confined.
 ///
-/// Records of one target pass a stage side by side; they are judged in their order, and nobody else's target waits for them (`Flow`). A
-/// record that is started again passes its stages again, so a stage that is to answer only once remembers what it has answered.
+/// `Pipeline` lists the stages, and nothing else knows of them. Records of one target pass a stage side by side. They are judged in their
+/// order, and no other target waits for them (`Ledger`). A record that is started again passes its stages again, so a stage that answers
+/// only once remembers its answer.
 protocol Stage: AnyObject {
-  /// Whom it tells, weakly; set when the stage is listed.
+  /// The owner that gets the answers; set when the stage is listed, and held weakly.
   var owner: (any StageOwner)? { get set }
 
-  /// Whether it may have to be asked at present: as long as no stage is active, a request is judged without a look at any of them. Asked
-  /// once for the records of a turn.
+  /// Whether requests have to be shown to the stage. While no stage is active, requests pass none. Read once for the records of a turn.
   var isActive: Bool { get }
 
   /// Takes a request. A stage that answers later keeps the content, and hands it to its owner by this handle; never during this call.
-  func take(_ record: Flow.Parked, _ content: RequestContent) -> StageAnswer
+  func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer
 
-  /// All requests that there are now were shown: what is asked for them together is asked for.
+  /// All requests of the turn were shown: the stage asks for what they need together.
   func flush()
 
-  /// Lets go of records whose assignment is over: an answer for them would be nothing.
-  func drop(_ records: Set<Flow.Parked>)
+  /// Drops records whose assignment is over. A later answer for them would change nothing.
+  func drop(_ records: Set<ParkedRecord>)
 
-  /// Ends what it holds; nothing is asked of it any more.
+  /// Closes what the stage holds. It is not used any more.
   func close() async
 }
 
@@ -32,32 +31,33 @@ extension Stage {
   func close() async {}
 }
 
-/// What a stage says of a request that it is given.
+/// A stage's answer for a request.
 enum StageAnswer {
-  /// It goes on with this content, the same or another.
+  /// The request goes on with this content, the same or another.
   case pass(RequestContent)
-  /// The stage tells its owner when it may go on.
+  /// The request waits. The stage tells its owner when it may go on.
   case later
 }
 
-/// Whom a stage tells.
+/// Gets the answers of a stage.
 protocol StageOwner: AnyObject {
-  /// Requests that were to be answered later go on with these contents.
-  func passed(_ requests: [(record: Flow.Parked, content: RequestContent)])
-  /// What a stage has made of a request that it still has is kept, should the request be started again.
-  func keep(_ record: Flow.Parked, _ content: RequestContent)
-  /// A stage has not got what it needs of Redis: the request is started again.
-  func failed(_ record: Flow.Parked, _ error: StoreError)
+  /// Requests that have waited go on with these contents.
+  func passed(_ requests: [(record: ParkedRecord, content: RequestContent)])
+  /// A stage keeps a request, and has made this of it so far. A retry begins with that.
+  func keep(_ record: ParkedRecord, _ content: RequestContent)
+  /// A call to Redis has failed for a request, which is started again.
+  func failed(_ record: ParkedRecord, _ error: StoreError)
 }
 
-/// A request as the stages hand it on: what its devices get, and who they are. It lies in the arena of its batch, into which a stage that
-/// changes it writes another entry.
+/// A request as the stages hand it on: what its devices get, and which devices these are.
+///
+/// Its bytes lie in the arena of its batch. A stage that changes it writes another entry there.
 struct RequestContent {
-  /// Where a request goes.
+  /// The receiver of a request.
   enum Receiver {
-    /// To the device of this token.
+    /// The device of this token.
     case device(ArenaSpan)
-    /// To a person's devices that have the application.
+    /// A person's devices that have the application.
     case person(ArenaSpan, application: ArenaSpan)
   }
 
@@ -69,25 +69,25 @@ struct RequestContent {
 
   /// Whether a request's service extensions may change what is shown.
   enum Mutability {
-    /// It is not mutable: `mutable-content` is not 1, or there is no text.
+    /// They may not: `mutable-content` is not 1, or there is no text.
     case fixed
-    /// It passes them.
+    /// They may.
     case mutable
-    /// It would pass them, but a process has ended over it.
+    /// They might, but a process has ended over the request.
     case suspected
   }
 
-  /// The service extensions that it has passed, for the journal.
+  /// The service extensions that the request has passed, for the journal.
   var extensions = PassedExtensions()
-  /// What the extensions that take their time have made of it; nil where there are none.
+  /// The results of the slow service extensions; nil where there are none.
   var called: CalledExtensions?
-  /// The stop of its application during which it was published: it goes to no device.
+  /// The stop of its application during which the request was published. Such a request goes to no device.
   var stop: ApplicationStop?
-  /// What a person's devices get, where it is not the same for all of them; nil where it is.
+  /// The contents for a person's devices; nil where all devices get the same.
   var variants: ContentVariants?
 }
 
-/// The service extensions that a request has passed, as the journal's entry has them, in the arena of its request.
+/// The service extensions that a request has passed, encoded for the journal, in the request's arena.
 struct PassedExtensions {
   var span = ArenaSpan()
   var count = 0

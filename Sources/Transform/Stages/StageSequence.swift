@@ -1,58 +1,57 @@
 import Store
 
-/// Whom the sequence of stages tells.
+/// Gets the requests that leave the sequence of stages.
 protocol StageSequenceOwner: AnyObject {
-  /// Requests have passed all stages, and nobody of their targets is before them any more.
-  func passed(_ requests: [(slot: Flow.Slot, content: RequestContent)])
-  /// A request has not passed a stage, for this reason: the answer that it was waiting for has come with this.
-  func failed(_ slot: Flow.Slot, _ error: StoreError)
+  /// Requests have passed all stages, and so have the earlier ones of their targets. The answer that each waited for has arrived.
+  func passed(_ requests: [(slot: Slot, content: RequestContent)])
+  /// A call for a request has failed at a stage. The answer that the request waited for has arrived.
+  func failed(_ slot: Slot, _ error: StoreError)
+  /// The results of slow service extensions are kept for a request's retry.
+  func keep(_ slot: Slot, _ called: CalledExtensions)
 }
 
-/// Shows each request to the stages that may answer later, one after the other, and keeps what has passed them and waits for an earlier one
-/// of its target. Loop-confined.
-final class StageSequence: StageOwner {
+/// Shows each request to the stages, one after the other, and keeps passed requests that wait for an earlier one of their target.
+/// Loop-confined.
+final class StageSequence<Record>: StageOwner {
   private let stages: [any Stage]
-  private let inFlight: InFlight
-  /// Whether one of the stages may have to be asked in this turn.
+  private let ledger: Ledger<Record>
+  /// Whether a stage is active in this turn.
   private var isActive = false
-  /// What has passed, and is not judged yet.
-  private var gated: [Flow.Slot: RequestContent] = [:]
+  /// The contents of requests that have passed and are not judged yet.
+  private var gated: [Slot: RequestContent] = [:]
   weak var owner: (any StageSequenceOwner)?
 
-  init(_ stages: [any Stage], _ inFlight: InFlight) {
-    (self.stages, self.inFlight) = (stages, inFlight)
+  init(_ stages: [any Stage], _ ledger: Ledger<Record>) {
+    (self.stages, self.ledger) = (stages, ledger)
     for stage in stages { stage.owner = self }
   }
 
-  /// Records are going to be started.
+  /// Records start in this turn.
   func beginTurn() { isActive = stages.contains { $0.isActive } }
 
-  /// All records that there are now were shown to the stages.
+  /// All records of the turn were shown to the stages.
   func flush() { for stage in stages { stage.flush() } }
 
-  /// Ends what the stages hold.
+  /// Closes the stages.
   func close() async { for stage in stages { await stage.close() } }
 
   /// Shows a request to the stages.
   ///
   /// - Parameter target: the hash of its target.
-  /// - Returns: what is judged now; nil where the owner is told later.
-  func take(_ slot: Flow.Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
-    guard isActive || inFlight.flow.parked > 0 || content.called != nil else { return content }
+  /// - Returns: the content that is judged now; nil where the request waits, and the owner gets it later.
+  func take(_ slot: Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
+    guard isActive || ledger.parked > 0 || content.called != nil else { return content }
     var content = content
     let stage = ask(slot, from: 0, &content)
-    switch inFlight.flow.pass(slot, target: target(), at: stage) {
-    case .judge: return content
-    case .wait:
-      if stage == nil { gated[slot] = content }
-      return nil
-    }
+    if ledger.pass(slot, target: target(), at: stage) { return content }
+    if stage == nil { gated[slot] = content }
+    return nil
   }
 
-  /// Asks the stages from this one on: the one that answers later, or none.
-  private func ask(_ slot: Flow.Slot, from first: Int, _ content: inout RequestContent) -> Int? {
+  /// Asks the stages from this one on. Returns the stage that answers later, or nil.
+  private func ask(_ slot: Slot, from first: Int, _ content: inout RequestContent) -> Int? {
     for stage in stages.indices.dropFirst(first) {
-      switch stages[stage].take(inFlight.flow.parked(slot, at: stage), content) {
+      switch stages[stage].take(ledger.parked(slot, at: stage), content) {
       case .pass(let next): content = next
       case .later: return stage
       }
@@ -60,49 +59,49 @@ final class StageSequence: StageOwner {
     return nil
   }
 
-  func passed(_ requests: [(record: Flow.Parked, content: RequestContent)]) {
-    var released: [(slot: Flow.Slot, content: RequestContent)] = []
-    for (record, content) in requests where inFlight.flow.isParked(record) {
+  func passed(_ requests: [(record: ParkedRecord, content: RequestContent)]) {
+    var released: [(slot: Slot, content: RequestContent)] = []
+    for (record, content) in requests where ledger.isParked(record) {
       var content = content
-      inFlight.keep(record.slot, content)
+      keep(record, content)
       if let next = ask(record.slot, from: record.stage + 1, &content) {
-        inFlight.flow.move(record, to: next)
+        ledger.move(record, to: next)
       } else {
         gated[record.slot] = content
-        released += release(inFlight.flow.stageAnswered(record))
+        released += release(ledger.stageAnswered(record))
       }
     }
-    // In this order: what is asked for may fail at once, and tell of requests that are behind these.
+    // In this order: a call of a flush may fail at once, and release later requests of these targets.
     if !released.isEmpty { owner?.passed(released) }
     flush()
   }
 
-  func keep(_ record: Flow.Parked, _ content: RequestContent) {
-    if inFlight.flow.isParked(record) { inFlight.keep(record.slot, content) }
+  func keep(_ record: ParkedRecord, _ content: RequestContent) {
+    if let called = content.called, ledger.isParked(record) { owner?.keep(record.slot, called) }
   }
 
-  func failed(_ record: Flow.Parked, _ error: StoreError) {
-    guard inFlight.flow.isParked(record) else { return }
-    let released = release(inFlight.flow.stageFailed(record))
+  func failed(_ record: ParkedRecord, _ error: StoreError) {
+    guard ledger.isParked(record) else { return }
+    let released = release(ledger.stageFailed(record))
     owner?.failed(record.slot, error)
     if !released.isEmpty { owner?.passed(released) }
   }
 
-  private func release(_ slots: [Flow.Slot]) -> [(slot: Flow.Slot, content: RequestContent)] {
+  private func release(_ slots: [Slot]) -> [(slot: Slot, content: RequestContent)] {
     slots.compactMap { slot in gated.removeValue(forKey: slot).map { (slot, $0) } }
   }
 
-  /// Lets go of the records that wait for nothing but time, and whose assignment is over.
+  /// Drops the parked records and the retries whose assignment is over.
   ///
-  /// - Returns: the records, which are to be removed, and what is judged now since nobody is before it any more.
-  func takeEnded(_ isOver: (Flow.Slot) -> Bool) -> (ended: [Flow.Slot], passed: [(slot: Flow.Slot, content: RequestContent)]) {
-    let (ended, released) = inFlight.flow.takeEnded(isOver)
-    var dropped: [Int: Set<Flow.Parked>] = [:]
-    for slot in ended {
+  /// - Returns: these records, which the owner removes, and the requests that are judged now because they waited for one of these.
+  func takeRevoked(_ isOver: (Slot) -> Bool) -> (revoked: [Slot], released: [(slot: Slot, content: RequestContent)]) {
+    let (revoked, released) = ledger.takeRevoked(isOver)
+    var dropped: [Int: Set<ParkedRecord>] = [:]
+    for slot in revoked {
       gated[slot] = nil
-      if let stage = inFlight.flow.stage(of: slot) { dropped[stage, default: []].insert(inFlight.flow.parked(slot, at: stage)) }
+      if let stage = ledger.stage(of: slot) { dropped[stage, default: []].insert(ledger.parked(slot, at: stage)) }
     }
     for (stage, records) in dropped { stages[stage].drop(records) }
-    return (ended, release(released))
+    return (revoked, release(released))
   }
 }

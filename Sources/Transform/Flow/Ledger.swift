@@ -1,0 +1,385 @@
+/// The slot of an in-flight record: a small number, which calls and produced records carry. It is free again when the record has ended.
+typealias Slot = Int32
+
+/// An answer about an in-flight record that has arrived. One verb of the ledger consumes it: `done`, `failed` or `poisoned`.
+struct Answer: ~Copyable {
+  /// The record's slot.
+  let slot: Slot
+
+  fileprivate init(_ slot: Slot) { self.slot = slot }
+
+  fileprivate consuming func consume() -> Slot {
+    let slot = slot
+    discard self
+    return slot
+  }
+
+  deinit { Self.trap() }
+
+  /// The compiler warns of a `deinit` that traps itself.
+  private static func trap() { preconditionFailure("an answer was forgotten, and its record would never end") }
+}
+
+/// How the work went that an answer has made due: the verb that consumes the answer.
+enum Conclusion {
+  /// Nothing is wrong; the record may wait for further answers.
+  case done
+  /// Something has failed, and a retry can help.
+  case failed
+  /// A permanent error, for this reason: retrying cannot help.
+  case poisoned(String)
+}
+
+/// A record at a stage. A late answer for it is not taken for one for the slot's next record, nor for another stage's.
+struct ParkedRecord: Hashable {
+  /// The record's slot.
+  let slot: Slot
+  /// The stage's number.
+  let stage: Int
+  fileprivate let generation: UInt32
+}
+
+/// What Kafka does not have yet of a dead letter and of the event that belongs to it.
+struct MissingLetter {
+  var letter: Bool
+  var event: Bool
+  /// How often Kafka has found the letter too large.
+  var refusals: Int
+}
+
+/// The ledger of the in-flight records: which answers each waits for, the order in which they are judged, and how they end.
+///
+/// A record is begun, passes the stages, is judged, and ends when every answer that it waits for has arrived. A record of which something
+/// has failed is started again as a whole; its verdicts and events are the same again. After some permanent errors it is dead-lettered.
+///
+/// A stage may answer later. A record that is parked there delays the later records of its target, before they are judged and not before
+/// their own stages. It delays no other target. As long as no record is parked, this costs one comparison with zero.
+///
+/// The ledger calls nobody but `onNote`. It notes which records have ended or failed, and its owner takes these notes.
+///
+/// `Record` is what the owner keeps of a record.
+final class Ledger<Record> {
+  private enum State: Equatable {
+    /// Answers are outstanding, or the record waits for its owner.
+    case working
+    /// The record is at a stage that answers later.
+    case staged(Int)
+    /// The record has passed the stages, and waits for an earlier record of its target.
+    case gated
+  }
+
+  /// A slot's contents.
+  private struct Row {
+    /// Nil: the slot is free.
+    var record: Record?
+    var generation: UInt32 = 0
+    var state = State.working
+    /// Answers that are outstanding.
+    var pending: Int32 = 0
+    /// The record is started again when no answer is outstanding any more.
+    var hasFailed = false
+    var isDeadLetter = false
+    /// How often the record was started again.
+    var attempts: Int32 = 0
+    /// Permanent errors.
+    var faults: Int32 = 0
+    var letter = LetterProgress()
+    /// The hash of the target of a record that is parked.
+    var target: UInt64 = 0
+  }
+
+  /// What Kafka has of a record's letter and its event. Neither is written twice for one fault.
+  private struct LetterProgress {
+    enum State { case missing, underWay, done }
+
+    var letter = State.missing
+    var event = State.missing
+    var refusals: Int32 = 0
+
+    /// The record is started again: every answer for its former letter has arrived.
+    mutating func restart() {
+      if letter == .underWay { letter = .missing }
+      if event == .underWay { event = .missing }
+    }
+  }
+
+  /// Permanent errors after which a record is dead-lettered.
+  private let tries: Int
+  private var rows: [Row] = []
+  private var free: [Slot] = []
+  /// Parked records by their targets, in the order in which they were begun.
+  private var targets: [UInt64: [Slot]] = [:]
+  /// How many records are parked.
+  private(set) var parked = 0
+  /// Notes for the owner: records that have ended, and records that have failed.
+  private var notes: (ended: [Slot], failed: [Slot]) = ([], [])
+  /// Failed records whose notes the owner has taken.
+  private var retrying: [Slot] = []
+  /// The last permanent errors of records.
+  private var reasons: [Slot: String] = [:]
+  /// Errors that no check of the store has explained yet: those that came since the last check began, and those before.
+  private var unexplained: (noted: [Slot: String], checked: [Slot: String]) = ([:], [:])
+  /// Called with the first note after the owner has taken all.
+  var onNote: () -> Void = {}
+
+  /// - Parameter tries: permanent errors after which a record is dead-lettered.
+  init(tries: Int) { self.tries = tries }
+
+  /// How many slots have a record.
+  var count: Int { rows.count - free.count }
+
+  // MARK: A record
+
+  /// Begins a record. Reading it counts as one outstanding answer.
+  ///
+  /// - Parameter poison: the permanent errors of a record that goes to the dead letters as it is.
+  func begin(_ record: Record, poison: (faults: Int, reason: String)? = nil) -> Slot {
+    let slot = free.popLast() ?? Slot(rows.count)
+    if slot == rows.count { rows.append(Row()) }
+    rows[Int(slot)] = Row(record: record, generation: rows[Int(slot)].generation, pending: 1)
+    if let poison {
+      (rows[Int(slot)].isDeadLetter, rows[Int(slot)].faults) = (true, Int32(poison.faults))
+      reasons[slot] = poison.reason
+    }
+    return slot
+  }
+
+  /// What the owner keeps of a record. Nothing is copied. A free slot traps.
+  subscript(slot: Slot) -> Record {
+    _read { yield rows[Int(slot)].record! }
+    _modify { yield &rows[Int(slot)].record! }
+  }
+
+  /// Whether a record goes to the dead letters because it cannot be processed.
+  func isDeadLetter(_ slot: Slot) -> Bool { rows[Int(slot)].isDeadLetter }
+  /// How many permanent errors a record has had.
+  func faults(_ slot: Slot) -> Int { Int(rows[Int(slot)].faults) }
+  /// The last permanent error of a record.
+  func reason(_ slot: Slot) -> String { reasons[slot] ?? "it could not be processed" }
+  /// How often a record was started again.
+  func attempts(_ slot: Slot) -> Int { Int(rows[Int(slot)].attempts) }
+  /// Whether a record will be started again.
+  func hasFailed(_ slot: Slot) -> Bool { rows[Int(slot)].hasFailed }
+
+  /// Empties a slot, and returns its record.
+  func remove(_ slot: Slot) -> Record {
+    guard let record = rows[Int(slot)].record.take() else { preconditionFailure("a free slot has no record to remove") }
+    rows[Int(slot)] = Row(generation: rows[Int(slot)].generation &+ 1)
+    free.append(slot)
+    if !reasons.isEmpty { reasons[slot] = nil }
+    if !unexplained.noted.isEmpty { unexplained.noted[slot] = nil }
+    if !unexplained.checked.isEmpty { unexplained.checked[slot] = nil }
+    return record
+  }
+
+  // MARK: Answers
+
+  /// More answers of a record are outstanding.
+  func expect(_ count: Int, of slot: Slot) { rows[Int(slot)].pending += Int32(count) }
+
+  /// An answer has arrived, and its verb follows.
+  func answer(_ slot: Slot) -> Answer { Answer(slot) }
+
+  /// The answer brings what was asked for. With the last one the record has ended, or is started again.
+  func done(_ answer: consuming Answer) {
+    let slot = answer.consume()
+    precondition(rows[Int(slot)].pending > 0, "an answer arrives once")
+    rows[Int(slot)].pending -= 1
+    guard rows[Int(slot)].pending == 0 else { return }
+    if notes.ended.isEmpty, notes.failed.isEmpty { onNote() }
+    if rows[Int(slot)].hasFailed { notes.failed.append(slot) } else { notes.ended.append(slot) }
+  }
+
+  /// The answer says that something has failed: the record is started again when no answer is outstanding any more.
+  func failed(_ answer: consuming Answer) {
+    rows[Int(answer.slot)].hasFailed = true
+    done(answer)
+  }
+
+  /// The answer is a permanent error: retrying cannot help, so it counts towards a dead letter.
+  func poisoned(_ answer: consuming Answer, _ reason: String) {
+    blame(answer.slot, reason)
+    failed(answer)
+  }
+
+  /// Consumes an answer by the verb that a conclusion names.
+  func conclude(_ answer: consuming Answer, _ conclusion: Conclusion) {
+    switch conclusion {
+    case .done: done(answer)
+    case .failed: failed(answer)
+    case .poisoned(let reason): poisoned(answer, reason)
+    }
+  }
+
+  private func blame(_ slot: Slot, _ reason: String) {
+    reasons[slot] = reason
+    rows[Int(slot)].faults += 1
+    guard rows[Int(slot)].faults >= tries, !rows[Int(slot)].isDeadLetter else { return }
+    rows[Int(slot)].isDeadLetter = true
+    rows[Int(slot)].letter = LetterProgress()
+  }
+
+  // MARK: Unexplained errors
+
+  /// The answer is an error of a call for this record alone, and does not say whether a retry can help. A check of the store tells.
+  func failed(_ answer: consuming Answer, unexplained message: String) {
+    unexplained.noted[answer.slot] = message
+    failed(answer)
+  }
+
+  /// A check of the store begins: it explains the errors that have come so far.
+  func checkBegins() {
+    unexplained.checked.merge(unexplained.noted) { $1 }
+    unexplained.noted = [:]
+  }
+
+  /// The check has ended. Where the store does all that workers need, the records were to blame for the errors.
+  ///
+  /// - Returns: whether other errors have come since it began, which another check has to explain.
+  func checkEnded(passed: Bool) -> Bool {
+    if passed { for (slot, message) in unexplained.checked { blame(slot, message) } }
+    unexplained.checked = [:]
+    return !unexplained.noted.isEmpty
+  }
+
+  // MARK: The dead letter
+
+  /// Begins a record's letter and its event: what Kafka does not have of them is written now.
+  func beginLetter(_ slot: Slot) -> MissingLetter {
+    let progress = rows[Int(slot)].letter
+    if progress.letter == .missing { rows[Int(slot)].letter.letter = .underWay }
+    if progress.event == .missing { rows[Int(slot)].letter.event = .underWay }
+    return MissingLetter(
+      letter: progress.letter == .missing, event: progress.event == .missing, refusals: Int(progress.refusals))
+  }
+
+  /// Kafka has found a record's letter too large: the next one is smaller.
+  func letterRefused(_ slot: Slot) { rows[Int(slot)].letter.refusals += 1 }
+
+  /// Kafka has a record's letter.
+  func letterWritten(_ slot: Slot) { rows[Int(slot)].letter.letter = .done }
+
+  /// Kafka has the event that belongs to a record's letter, or has refused it as too large. Then the letter goes without one.
+  func letterEventDone(_ slot: Slot) { rows[Int(slot)].letter.event = .done }
+
+  // MARK: The order of a target
+
+  /// Takes a record that was read and has passed the stages that answer at once.
+  ///
+  /// - Parameters:
+  ///   - target: the hash of its target; asked for only while a record is parked.
+  ///   - stage: the stage that answers later; nil where none does.
+  /// - Returns: whether it is judged now; else `stageAnswered` says when.
+  func pass(_ slot: Slot, target: @autoclosure () -> UInt64, at stage: Int?) -> Bool {
+    if stage == nil, parked == 0 { return true }
+    let target = target()
+    if stage == nil, targets[target] == nil { return true }
+    rows[Int(slot)].target = target
+    rows[Int(slot)].state = stage.map { .staged($0) } ?? .gated
+    rows[Int(slot)].pending += 1
+    parked += 1
+    targets[target, default: []].append(slot)
+    return false
+  }
+
+  /// What a stage keeps of a record that it answers later.
+  func parked(_ slot: Slot, at stage: Int) -> ParkedRecord {
+    ParkedRecord(slot: slot, stage: stage, generation: rows[Int(slot)].generation)
+  }
+
+  /// The stage that a record is at; nil where it is at none.
+  func stage(of slot: Slot) -> Int? {
+    if case .staged(let stage) = rows[Int(slot)].state { stage } else { nil }
+  }
+
+  /// Whether a record still is where a stage has left it.
+  func isParked(_ parked: ParkedRecord) -> Bool {
+    rows[Int(parked.slot)].generation == parked.generation && rows[Int(parked.slot)].state == .staged(parked.stage)
+  }
+
+  /// A stage has answered, and a later stage has not yet.
+  func move(_ parked: ParkedRecord, to stage: Int) {
+    if isParked(parked) { rows[Int(parked.slot)].state = .staged(stage) }
+  }
+
+  /// The last stage has answered.
+  ///
+  /// - Returns: the records that are judged now, in their order. The answer that each waited for has arrived.
+  func stageAnswered(_ parked: ParkedRecord) -> [Slot] {
+    guard isParked(parked) else { return [] }
+    rows[Int(parked.slot)].state = .gated
+    return release(rows[Int(parked.slot)].target)
+  }
+
+  /// A stage cannot answer at present, and the record is to fail. The next records of its target do not wait for its retry.
+  ///
+  /// - Returns: the records that are judged now, in their order.
+  func stageFailed(_ parked: ParkedRecord) -> [Slot] {
+    guard isParked(parked) else { return [] }
+    let target = rows[Int(parked.slot)].target
+    rows[Int(parked.slot)].state = .working
+    self.parked -= 1
+    targets[target]?.removeAll { $0 == parked.slot }
+    return release(target)
+  }
+
+  /// Takes a target's first records as far as they have passed.
+  private func release(_ target: UInt64) -> [Slot] {
+    guard let waiting = targets[target] else { return [] }
+    let passed = waiting.prefix { rows[Int($0)].state == .gated }
+    targets[target] = passed.count == waiting.count ? nil : Array(waiting.dropFirst(passed.count))
+    parked -= passed.count
+    for slot in passed { rows[Int(slot)].state = .working }
+    return Array(passed)
+  }
+
+  // MARK: Notes
+
+  /// Takes the records that have ended: all their outcomes are durable. The owner removes them.
+  func takeEnded() -> [Slot] {
+    defer { notes.ended.removeAll(keepingCapacity: true) }
+    return notes.ended
+  }
+
+  /// Takes the records that have failed. From now on `takeRetries` has them.
+  func takeFailed() -> [Slot] {
+    defer { notes.failed = [] }
+    retrying += notes.failed
+    return notes.failed
+  }
+
+  /// Whether records wait to be started again.
+  var hasRetries: Bool { !retrying.isEmpty }
+
+  /// Takes the records that are started again now. Reading each counts as one outstanding answer again.
+  func takeRetries() -> [Slot] {
+    defer { retrying = [] }
+    for slot in retrying {
+      rows[Int(slot)].pending = 1
+      rows[Int(slot)].hasFailed = false
+      rows[Int(slot)].letter.restart()
+      rows[Int(slot)].attempts += 1
+    }
+    return retrying
+  }
+
+  /// Takes parked records and retries whose assignment is over. The next owner of their partition reads them again.
+  ///
+  /// - Parameter isOver: whether the assignment is over that the record was begun in.
+  /// - Returns: these records, which the owner removes, and the records that are judged now because they waited for one of these.
+  func takeRevoked(_ isOver: (Slot) -> Bool) -> (revoked: [Slot], released: [Slot]) {
+    var revoked = retrying.filter(isOver)
+    retrying.removeAll(where: isOver)
+    guard parked > 0 else { return (revoked, []) }
+    var released: [Slot] = []
+    for (target, slots) in targets {
+      let over = slots.filter(isOver)
+      guard !over.isEmpty else { continue }
+      revoked += over
+      parked -= over.count
+      targets[target] = slots.filter { !isOver($0) }
+      released += release(target)
+    }
+    return (revoked, released)
+  }
+}
