@@ -3,8 +3,9 @@ import Notifications
 import Store
 import Worker
 
-/// The consumer's batches until their records begin: what waits for a slot, for the registry, or for the record that ends workers to be
-/// found. Loop-confined.
+/// Begins the records of the consumer's batches. They wait here for a slot, for the registry, or for a crash loop to be found. Loop-confined.
+///
+/// `advance` alone begins records. Each event notes what it changes, and then calls it; the end of a record is no such event (`EndNotes`).
 final class Intake {
   private let settings: TransformSettings
   private let state: LaneState
@@ -15,27 +16,27 @@ final class Intake {
   private let logger: Logger
   private var consumer: Consumer?
   private var committer: OffsetCommitter?
-  /// Where records are begun in groups: which partitions are suspected, and what has become of the group that was begun last.
+  /// The suspected partitions, and the group that was begun last.
   private var groups = RecordGroups<(batch: RecordBatch, begun: [BegunRecord])>()
-  /// What is to know of the consumer's partitions for each record, by index.
+  /// What each record has to know of its partition, by the partition's index.
   private var partitions: [Partition] = []
-  /// The partitions that the log knows of.
+  /// The partitions whose assignment was logged.
   private var logged: Set<TopicPartition> = []
-  /// Batches, or the rest of them, that found no slot.
+  /// Batches with records that are not begun, and the index of the first of these.
   private var backlog: [(batch: RecordBatch, next: Int)] = []
-  /// Ends of partitions that were reached behind the records of the backlog, by the partitions' indexes.
+  /// Ends of partitions, by the partitions' indexes. They are reached after the records of the backlog.
   private var ends: [Int: (partition: AssignedPartition, offset: Int64)] = [:]
-  /// Batches that cannot be read, behind the records of the backlog. Their partitions stand still until they are begun.
+  /// Batches that cannot be read. They are begun after the records of the backlog, and their partitions stand still until then.
   private var stretches: [UnreadableStretch] = []
   private let unreadable: UnreadableStretches
   private let notes: EndNotes
 
   private struct Partition {
     var isRegistry = false
-    /// The journal has no partition of its number: it stays paused.
+    /// The journal has no partition of this number, so the partition stays paused.
     var isUnjournaled = false
     var incarnation: UInt32 = 0
-    /// It is going: nothing more of it is begun.
+    /// The partition was revoked: no further record of it is begun.
     var isLeaving = false
   }
 
@@ -60,36 +61,39 @@ final class Intake {
     for index in partitions.indices { partitions[index].isLeaving = false }
   }
 
-  /// The consumer is being closed: what waits is left to the next owner.
+  /// The consumer is being closed. The next owner begins the records that wait.
   func detach() {
-    (backlog, ends, stretches) = ([], [:], [])
-    groups.giveUp()
+    clear()
     (consumer, committer) = (nil, nil)
-    restTurn()
+    yieldTurn()
   }
 
-  /// Nothing more is begun.
+  /// The lane drains: the records that wait are not begun.
   func discard() {
-    (backlog, ends, stretches) = ([], [:], [])
-    groups.giveUp()
-    restTurn()
+    clear()
+    yieldTurn()
     hold()
   }
 
-  /// Takes nothing more of what is fetched.
+  private func clear() {
+    (backlog, ends, stretches) = ([], [:], [])
+    groups.giveUp()
+  }
+
+  /// Stops taking fetched records.
   func hold() { consumer?.hold() }
 
-  /// Whether nothing waits.
+  /// Whether no record waits to be begun.
   var isEmpty: Bool { backlog.isEmpty }
 
-  /// What the records in flight retain.
+  /// How many bytes the records in flight retain.
   var bytesInFlight: Int { pipeline.bytesInFlight }
 
   // MARK: Partitions
 
-  /// Partitions have come; those that have to wait are paused.
+  /// Partitions are assigned. Those that have to wait are paused.
   ///
-  /// - Parameter unjournaled: those that the journal has no partition for, by index.
+  /// - Parameter unjournaled: the indexes of partitions for which the journal has none.
   func assigned(_ assigned: [AssignedPartition], unjournaled: Set<Int>) {
     for partition in assigned {
       while partitions.count <= partition.index { partitions.append(Partition()) }
@@ -97,20 +101,20 @@ final class Intake {
       partitions[partition.index].isRegistry = partition.topicPartition.topic == settings.topics.devices
       partitions[partition.index].isUnjournaled = unjournaled.contains(partition.index)
     }
-    // Nothing of a partition was given yet, so it is read from where it begins when it comes again.
+    // No record of the partition was given yet, so a later assignment reads it from the same offset.
     consumer?.pause(unjournaled)
     if state.phase.isRegistryBehind { pauseRequests() }
   }
 
-  /// Only registrations flow from now on.
+  /// Takes only registrations from now on.
   func pauseRequests() { consumer?.pause(owned { !partitions[$0].isRegistry }) }
 
-  /// Requests flow again.
+  /// Takes requests again.
   func resumeRequests() { consumer?.resume(owned { !partitions[$0].isUnjournaled }) }
 
   private func owned(_ isWanted: (_ index: Int) -> Bool) -> [Int] { consumer?.assignment.map(\.index).filter(isWanted) ?? [] }
 
-  /// Partitions are going: nothing more of them is begun.
+  /// Partitions are revoked: no further record of them is begun.
   func revoked(_ partitions: [AssignedPartition], isLost: Bool) {
     for partition in partitions where partition.index < self.partitions.count { self.partitions[partition.index].isLeaving = true }
     // They belong to the assignment that ends.
@@ -120,9 +124,9 @@ final class Intake {
     logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))
   }
 
-  /// Partitions have gone, and what was in flight of them is finished, or nobody waits for it any more.
+  /// Partitions have left: their records are finished, or the lane waits for these no longer.
   func left(_ partitions: [AssignedPartition], isLost: Bool) {
-    // One that has come back meanwhile may be suspected again.
+    // A partition that is assigned again meanwhile may be suspected again.
     let gone = partitions.filter { gone in
       consumer?.assignment.contains { $0.index == gone.index && $0.generation != gone.generation } != true
     }
@@ -132,8 +136,7 @@ final class Intake {
     if isLost { crashes.leftToAnother(noted) } else { crashes.left(marked, suspected: noted) }
   }
 
-  /// The markers were compared: they say how often each topic was made again. Partitions begin one by one; the log has one line for all
-  /// that came together.
+  /// The markers were compared: they have the incarnation of each topic. Partitions begin one by one, and one log line names them all.
   func compared() {
     let assignment = consumer?.assignment ?? []
     for partition in assignment { partitions[partition.index].incarnation = checkpoints.table.incarnation(partition.index) }
@@ -149,7 +152,7 @@ final class Intake {
     return ["requests": numbers(settings.topics.requests), "devices": numbers(settings.topics.devices)]
   }
 
-  /// A partition was begun that is suspected, and this is known of it.
+  /// A partition was begun that is suspected.
   func note(_ partition: MarkedPartition, _ suspicion: CrashLoopDetector.Suspicion) {
     groups.suspect(partition, suspicion)
     crashes.bisects(true)
@@ -165,14 +168,14 @@ final class Intake {
     }
   }
 
-  /// A partition was begun once more, since Redis was unverified: it is suspected as it was.
+  /// A partition was begun once more, since Redis was unverified. It stays as suspected as before.
   func startedAgain(_ partition: MarkedPartition) {
     if groups.startedAgain(partition) { crashes.bisects(true) }
   }
 
   /// Partitions are suspected no more.
   ///
-  /// - Returns: those of them that were.
+  /// - Returns: the partitions that were suspected until now.
   @discardableResult func forget(_ partitions: [MarkedPartition]) -> [MarkedPartition] {
     let forgotten = groups.forget(partitions)
     if !forgotten.isEmpty { crashes.bisects(groups.isNeeded) }
@@ -187,47 +190,45 @@ final class Intake {
     if backlog.count == 1 { advance() } else { consumer?.hold() }
   }
 
-  /// Begins what finds a slot; when there is none left, or nothing may be begun, the partitions wait.
-  func advance() {
-    guard let committer, let consumer else { return }
-    guard state.phase.mayBegin else {
-      restTurn()
-      return consumer.hold()
-    }
-    takeNoted()
-    while let (batch, first) = backlog.first {
-      guard pipeline.hasRoom else { return consumer.hold() }
-      // Of a group that is being noted the answer is waited for: what comes behind it is not worked on before it.
-      if crashes.isBisecting || !groups.isFree { return advanceByGroup(batch, first, committer) }
-      endGroups()
-      let (begun, next) = begin(batch, first..<batch.count, committer)
-      // Before they are taken: what ends at once makes room, and whoever goes on with that releases it.
-      if next < batch.count { consumer.hold() }
-      if !begun.isEmpty { pipeline.take(batch, begun) }
-      // What is judged and not yet in the journal takes slots, too.
-      if committer.inFlight >= settings.inFlight / 2 { journal.flush() }
-      if next < batch.count { return }
-    }
-    takeEnds()
-    consumer.release()
-    restTurn()
-  }
-
-  /// A record is finished, or Redis has caught up: goes on when that makes room.
+  /// Records have ended, or Redis has caught up: goes on if that has made enough room.
   func madeRoom() {
-    guard let committer else { return restTurn() }
-    if backlog.isEmpty {
-      takeStretches()
-      // A partition's end is told together with its last batch, before that is finished.
-      if groups.isNeeded, pipeline.isIdle, mayBeginGroup { endSuspicions() }
-      return restTurn()
-    }
     // Half of the slots, so that a batch is worth its turn.
-    let hasRoom = pipeline.hasRoom && committer.hasRoom && committer.inFlight <= settings.inFlight / 2
-    if crashes.isBisecting ? mayBeginGroup : hasRoom { advance() }
+    let hasRoom = committer.map { $0.inFlight <= settings.inFlight / 2 } ?? true
+    if backlog.isEmpty || crashes.isBisecting || hasRoom { advance() }
   }
 
-  /// Begins the first batch's records in this range, until there is no slot left: what was begun, and where it stopped.
+  /// Begins the records that may be begun now, and takes no batches while others wait.
+  func advance() {
+    guard let committer, let consumer else { return yieldTurn() }
+    let mayBegin = state.phase.mayBegin
+    if mayBegin {
+      takeNoted(committer)
+      while beginNext(committer) {}
+    }
+    if backlog.isEmpty { takeEnds(consumer, committer) }
+    if mayBegin, backlog.isEmpty {
+      if groups.isNeeded, groups.isFree, pipeline.isIdle { endSuspicions() }
+      consumer.release()
+    } else {
+      consumer.hold()
+    }
+    yieldTurn()
+  }
+
+  /// Begins records of the first batch that waits. Returns whether more may be begun at once.
+  private func beginNext(_ committer: OffsetCommitter) -> Bool {
+    guard let (batch, first) = backlog.first, pipeline.hasRoom else { return false }
+    // A group that is being noted is worked on before the records after it.
+    if crashes.isBisecting || !groups.isFree { return beginGroup(batch, first, committer) }
+    endGroups()
+    let (begun, next) = begin(batch, first..<batch.count, committer)
+    if !begun.isEmpty { pipeline.take(batch, begun) }
+    // Judged requests that the journal does not have yet take slots, too.
+    if committer.inFlight >= settings.inFlight / 2 { journal.flush() }
+    return next == batch.count
+  }
+
+  /// Begins records in this range of the first batch until no slot is left. Returns them, and the index of the next record.
   private func begin(_ batch: RecordBatch, _ range: Range<Int>, _ committer: OffsetCommitter) -> (begun: [BegunRecord], next: Int) {
     var begun: [BegunRecord] = []
     begun.reserveCapacity(range.count)
@@ -249,12 +250,11 @@ final class Intake {
     return (begun, next)
   }
 
-  /// Has the markers and the group's offsets reach the ends of partitions, which may have no record below them.
+  /// Begins the batches that cannot be read, and has the markers and the group's offsets reach the ends of partitions.
   ///
-  /// A record that waits in the backlog lies below its partition's end and is not begun yet: the ends are taken after all of them.
-  private func takeEnds() {
-    guard backlog.isEmpty, let committer else { return }
-    takeStretches()
+  /// All records of the backlog lie below these, and are begun before. An end may have no record below it.
+  private func takeEnds(_ consumer: Consumer, _ committer: OffsetCommitter) {
+    takeStretches(consumer, committer)
     // Records of a partition that is leaving were not begun.
     for (index, end) in ends where !partitions[index].isLeaving {
       committer.reachedEnd(of: end.partition, at: end.offset, timestamp: checkpoints.reachedEnd(index, at: end.offset))
@@ -262,20 +262,12 @@ final class Intake {
     ends = [:]
   }
 
-  /// A batch of a partition cannot be read.
-  func foundUnreadable(_ stretch: UnreadableStretch) {
-    stretches.append(stretch)
-    takeStretches()
-  }
-
-  /// Begins batches that cannot be read, once all records before them are begun, and has their partitions go on.
-  private func takeStretches() {
-    guard backlog.isEmpty, let consumer, let committer else { return }
+  private func takeStretches(_ consumer: Consumer, _ committer: OffsetCommitter) {
     let waiting = stretches
     stretches = []
     for stretch in waiting where !partitions[stretch.partition.index].isLeaving {
       let index = stretch.partition.index
-      // What lies below the marker was applied when it could be read.
+      // Records below the marker were applied when they could be read.
       guard let rest = stretch.from(checkpoints.table.wanted(index)?.offset ?? 0) else {
         _ = checkpoints.reachedEnd(index, at: stretch.offsets.upperBound)
         consumer.skip(stretch)
@@ -292,39 +284,49 @@ final class Intake {
     }
   }
 
+  /// A batch of a partition cannot be read.
+  func foundUnreadable(_ stretch: UnreadableStretch) {
+    stretches.append(stretch)
+    madeRoom()
+  }
+
+  /// A partition was read up to its present end.
+  func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
+    ends[partition.index] = (partition, offset)
+    if groups.isNeeded { groups.reachedEnd(of: checkpoints.table.marked(partition.topicPartition), at: offset) }
+    madeRoom()
+  }
+
   // MARK: Groups
 
-  /// Whether the group before is finished. While the registry is behind requests wait for registrations, and these come in groups, too.
+  /// Whether the former group is finished. While the registry is behind, parked requests wait for registrations, which come in groups, too.
   private var mayBeginGroup: Bool {
     guard groups.isFree else { return false }
     return pipeline.isIdle || state.phase.isRegistryBehind && pipeline.onlyWaitsForRegistry
   }
 
-  /// Begins a group of one partition's records, after Redis has noted which; the next comes when it is finished.
-  private func advanceByGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) {
-    consumer?.hold()
-    guard mayBeginGroup else { return }
-    if endSuspicions() { return advance() }
-    guard crashes.takeTurn() else { return }
+  /// Begins a group of one partition's records, and has Redis note it. Returns whether more may be begun at once.
+  private func beginGroup(_ batch: RecordBatch, _ first: Int, _ committer: OffsetCommitter) -> Bool {
+    guard mayBeginGroup else { return false }
+    if endSuspicions() { return true }
+    guard crashes.takeTurn() else { return false }
     let partition = checkpoints.table.marked(TopicPartition(batch[first].topic, batch[first].partition))
     let (begun, next) = begin(batch, first..<groupEnd(batch, from: first, partition), committer)
-    takeEnds()
-    // The next batch holds it again, and its first group waits for this one.
-    if backlog.isEmpty { consumer?.release() }
     guard let start = begun.first, let last = begun.last else {
-      // Without a slot the turn is of no use; whoever makes room asks for it again.
-      if next > first { advance() } else { crashes.endTurn() }
-      return
+      // Without a slot the turn is of no use. The next end of a record asks for it again.
+      if next == first { crashes.endTurn() }
+      return next > first
     }
     let offsets = batch[start.index].offset..<batch[last.index].offset + 1
     let tag = groups.begin((batch, begun), count: begun.count, offsets: offsets, of: partition)
     crashes.mark(partition, CrashLoopDetector.Group(first: offsets.lowerBound, width: Int64(offsets.count))) { [self] in
-      // It may have been given up meanwhile, and with it the consumer. Where nothing may be begun now it waits until something may.
+      // The group may have been given up meanwhile, and with it the consumer.
       if groups.noted(tag) { advance() }
     }
+    return false
   }
 
-  /// Where in the batch the group ends that begins with this record of it, at the partition's end in it at last.
+  /// The index in the batch at which the group of this record ends: at the end of its partition's records there, or before.
   private func groupEnd(_ batch: RecordBatch, from first: Int, _ partition: MarkedPartition) -> Int {
     let end = groups.end(from: batch[first].offset, of: partition)
     return (first + 1..<batch.count).first {
@@ -332,10 +334,10 @@ final class Intake {
     } ?? batch.count
   }
 
-  /// Works on the group that is noted.
-  private func takeNoted() {
-    guard let committer, let group = groups.take() else { return }
-    // Meanwhile its partition may have gone, or begun again.
+  /// Works on the group that Redis has noted.
+  private func takeNoted(_ committer: OffsetCommitter) {
+    guard let group = groups.take() else { return }
+    // Meanwhile its partition may have left, or begun again.
     let (batch, begun) = (group.records.batch, group.records.begun.filter { committer.isCurrent($0.ticket) })
     guard let first = begun.first else { return }
     switch group.remedy {
@@ -345,8 +347,7 @@ final class Intake {
     }
   }
 
-  /// Every group is finished: partitions of which all was begun that is suspected, or that was there, go on as usual. Answers whether there are
-  /// such.
+  /// Every group is finished: ends the suspicion of partitions of which all suspected records were begun. Returns whether there are any.
   @discardableResult private func endSuspicions() -> Bool {
     let through = groups.takeThrough { partition in
       backlog.contains { batch, first in
@@ -359,36 +360,28 @@ final class Intake {
     return true
   }
 
-  /// A partition was read up to its end, as it is now.
-  func reachedEnd(of partition: AssignedPartition, at offset: Int64) {
-    ends[partition.index] = (partition, offset)
-    takeEnds()
-    guard groups.isNeeded else { return }
-    groups.reachedEnd(of: checkpoints.table.marked(partition.topicPartition), at: offset)
-    madeRoom()
-  }
-
-  /// Records are begun as usual: nothing need be known of the groups any more.
+  /// Records are begun as usual: the groups are over.
   private func endGroups() {
     if crashes.hasTurn || crashes.isWaiting { crashes.endTurn() }
     crashes.cleared(groups.takeUnsuspected())
   }
 
-  /// The lane's turn with a group has come; it may have nothing to do with it any more.
+  /// The lane's turn with a group has come. The lane may not need it any more.
   func turnCame() {
     guard crashes.isWaiting else { return }
-    if crashes.isBisecting, !backlog.isEmpty, state.phase.mayBegin, mayBeginGroup { return advance() }
-    crashes.endTurn()
-    madeRoom()
+    if !crashes.isBisecting || backlog.isEmpty || !state.phase.mayBegin || !mayBeginGroup { crashes.endTurn() }
+    advance()
   }
 
-  /// Leaves the turn to others while there is nothing to begin, or nothing may be begun.
-  private func restTurn() {
+  /// Leaves the turn to other lanes while this lane has no record to begin, or may begin none.
+  private func yieldTurn() {
     guard backlog.isEmpty || !state.phase.mayBegin else { return }
     if crashes.hasTurn ? mayBeginGroup : crashes.isWaiting { crashes.endTurn() }
   }
 
-  /// Whether a record is to be begun: the first one that is read of a partition shows whether the marker fits at which reading began.
+  // MARK: The first record
+
+  /// Whether a record is to be begun. The first record of a partition shows whether the marker fits at which reading began.
   private func isWork(_ record: RecordView, _ committer: OffsetCommitter) -> Bool {
     let index = record.partitionIndex
     guard checkpoints.table.isUnconfirmed(index) else { return true }
@@ -399,12 +392,12 @@ final class Intake {
     switch checkpoints.judge(partition, index, offset: record.offset, timestamp: record.timestamp) {
     case .work: return true
     case .skip:
-      // The group may not know that it is applied: whoever raised the marker may have ended before its commit. Without this the group
-      // would be behind for as long as nothing new is published.
+      // The group may not know that the record is applied: the lane that raised the marker may have ended before its commit. Without this
+      // the group would be behind until a new record is published.
       if case .begun(let ticket) = committer.begin(record) { notes.finished(ticket) }
       return false
     case .madeAgain:
-      // What is known of its offsets is of other records.
+      // What is known of these offsets concerns other records.
       let marked = checkpoints.table.marked(partition)
       forget([marked])
       crashes.cleared([marked])
