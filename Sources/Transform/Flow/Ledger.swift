@@ -348,19 +348,20 @@ final class Ledger<Record> {
     return notes.failed
   }
 
-  /// Whether records wait to be started again.
-  var hasRetries: Bool { !retrying.isEmpty }
+  /// How many records wait to be started again.
+  var retries: Int { retrying.count }
 
-  /// Takes the records that are started again now. Reading each counts as one outstanding answer again.
-  func takeRetries() -> [Slot] {
-    defer { retrying = [] }
-    for slot in retrying {
+  /// Takes the records that are started again now, those first that have waited longest. Reading each counts as one outstanding answer again.
+  func takeRetries(atMost maximum: Int = .max) -> [Slot] {
+    let taken = Array(retrying.prefix(maximum))
+    retrying.removeFirst(taken.count)
+    for slot in taken {
       rows[Int(slot)].pending = 1
       rows[Int(slot)].hasFailed = false
       rows[Int(slot)].letter.restart()
       rows[Int(slot)].attempts += 1
     }
-    return retrying
+    return taken
   }
 
   /// Takes parked records and retries whose assignment is over. The next owner of their partition reads them again.

@@ -41,6 +41,7 @@ final class Pipeline {
   private let logger: Logger
   private let retry: Timer
   private var isRetrying = false
+  private var pace = RetryPace()
   /// The lane.
   weak var owner: (any PipelineOwner)? { didSet { errors.owner = owner } }
 
@@ -228,7 +229,7 @@ final class Pipeline {
     for slot in inFlight.takeEnded() { finish(slot) }
     for slot in inFlight.takeFailed() {
       recipients.leave(slot)
-      scheduleRetry(inFlight.attempts(slot))
+      scheduleRetry(after: pace.delay)
     }
   }
 
@@ -240,6 +241,7 @@ final class Pipeline {
       return inFlight.poisoned(inFlight.answer(slot), "it has come to its end without a verdict")
     }
     if verdict == .poison { logPoison(slot) }
+    if inFlight.attempts(slot) > 0 { pace.succeeded() }
     let record = inFlight.remove(slot)
     let now = loop.milliseconds()
     metrics.latency.observe(Double(now - record.arrived) / 1000)
@@ -276,19 +278,19 @@ final class Pipeline {
 
   // MARK: Retry
 
-  private func scheduleRetry(_ tries: Int) {
+  private func scheduleRetry(after milliseconds: Int) {
     guard !isRetrying else { return }
     isRetrying = true
-    retry.start(after: min(2000, 20 << min(tries, 7)))
+    retry.start(after: milliseconds)
   }
 
   private func retryFired() {
     isRetrying = false
     dropRevoked()
     // The requests whose pages have failed may have been dropped, and others still wait for their pages.
-    guard inFlight.hasRetries || recipients.isWaiting else { return }
-    guard shards.isUp, state.phase.mayJudge, !outcomes.isFull else { return scheduleRetry(5) }
-    let slots = inFlight.takeRetries()
+    guard inFlight.retries > 0 || recipients.isWaiting else { return }
+    guard shards.isUp, state.phase.mayJudge, !outcomes.isFull else { return scheduleRetry(after: Self.checkMilliseconds) }
+    let slots = inFlight.takeRetries(atMost: pace.nextRound(of: inFlight.retries))
     for slot in slots {
       // What is made from the record is made again. Its former batch is released when no other record retains it.
       let record = inFlight[slot]
@@ -297,7 +299,11 @@ final class Pipeline {
     }
     start(slots)
     recipients.askWaiting()
+    if inFlight.retries > 0 { scheduleRetry(after: pace.delay) }
   }
+
+  /// How soon the retries look again whether the lane may judge.
+  private static let checkMilliseconds = 640
 }
 
 extension Pipeline: StageSequenceOwner {
