@@ -161,11 +161,12 @@ final class TransformCore: TransformTaskRunner {
 
   /// Finishes the records that have ended in this turn, and goes on with what that makes possible, before a revocation is answered.
   private func drainNotes() {
+    pipeline?.drainNotes()
+    // Afterwards, so that records are dropped, too, that have failed in this turn.
     if hasLeft {
       hasLeft = false
       pipeline?.dropRevoked()
     }
-    pipeline?.drainNotes()
     let finished = notes.take()
     if let committer = member?.committer {
       committer.finish(finished) { intake?.madeRoom() }

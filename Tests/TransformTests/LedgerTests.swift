@@ -137,8 +137,8 @@ import Testing
       (endNotes, failNotes) = ([], [])
     }
 
-    mutating func retry() throws {
-      for slot in ledger.takeRetries() {
+    mutating func retry(failedBefore count: Int = .max) throws {
+      for slot in ledger.takeRetries(failedBefore: count) {
         #expect(retrying.remove(slot) != nil)
         try start(slot)
       }
@@ -171,7 +171,7 @@ import Testing
             let conclusions: [Conclusion] = [.failed, .poisoned("an error"), .done, .done, .done, .done, .done, .done, .done, .done]
             try history.answer(slot, conclusions.randomElement(using: &history.random) ?? .done)
           }
-        case 9: try history.retry()
+        case 9: try history.retry(failedBefore: Int.random(in: 0...2, using: &history.random))
         case 10:
           // A partition is revoked: some parked records and retries are over, and stages answer for them later all the same.
           let over = Set(slots.filter { _ in history.one(in: 3) })
@@ -229,6 +229,21 @@ import Testing
     for slot in slots { _ = ledger.pass(slot, target: 1, at: 0) }
     #expect(ledger.stageAnswered(ledger.parked(slots[1], at: 0)).isEmpty, "it has passed, and waits for the earlier one")
     #expect(ledger.stageAnswered(ledger.parked(slots[0], at: 0)) == slots)
+  }
+
+  @Test func `a record that has failed for the first time is not kept back by those that fail again and again`() {
+    let ledger = Ledger<Int>(tries: 100)
+    let refused = (0..<300).map { ledger.begin($0) }
+    for _ in 0..<2 {
+      for slot in refused { ledger.failed(ledger.answer(slot)) }
+      #expect(ledger.takeFailed() == refused && ledger.takeRetries() == refused)
+    }
+    for slot in refused { ledger.failed(ledger.answer(slot)) }
+    let sound = ledger.begin(300)
+    ledger.failed(ledger.answer(sound))
+    #expect(ledger.takeFailed().count == 301 && ledger.retries == 301 && ledger.firstRetries == 1)
+    #expect(ledger.takeRetries(failedBefore: 2) == [sound] + refused.prefix(2))
+    #expect(ledger.takeRetries(failedBefore: 2) == Array(refused[2..<4]), "those that have waited longest")
   }
 
   @Test func `a record is dead-lettered after its permanent errors, with the reason of the last`() {

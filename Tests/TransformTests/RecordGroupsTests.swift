@@ -80,6 +80,18 @@ import Testing
     #expect(groups.end(from: 7, of: Self.partition) == 8, "what is known of it is known still")
   }
 
+  /// Its next owner goes on with the search, and would begin anew if this lane declared the partition harmless.
+  @Test func `a partition that is being revoked stays suspected, though none of its records waits here any more`() {
+    var groups = Groups()
+    groups.suspect(Self.partition, CrashLoopDetector.Suspicion(remedies: [9: .withoutExtensions]))
+    let tag = groups.begin([7], count: 1, offsets: 7..<8, of: Self.partition)
+    groups.reachedEnd(of: Self.partition, at: 12)
+    #expect(groups.noted(tag) && groups.take() != nil)
+    groups.revoked([Self.partition])
+    #expect(groups.takeThrough { _ in false }.isEmpty)
+    #expect(groups.leave([Self.partition], isLost: false) == [Self.partition])
+  }
+
   // MARK: All of a partition
 
   /// Every record is worked on, once and in order, a known one alone and with its remedy; then nothing is suspected any more.

@@ -34,7 +34,7 @@ final class EndNotes {
 
   /// Takes what was noted: the tickets of the finished records.
   func take() -> [RecordTicket] {
-    defer { tickets.removeAll(keepingCapacity: true) }
+    defer { tickets = [] }
     isNoted = false
     return tickets
   }

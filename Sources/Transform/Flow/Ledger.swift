@@ -113,8 +113,8 @@ final class Ledger<Record> {
   private(set) var parked = 0
   /// Notes for the owner: records that have ended, and records that have failed.
   private var notes: (ended: [Slot], failed: [Slot]) = ([], [])
-  /// Failed records whose notes the owner has taken.
-  private var retrying: [Slot] = []
+  /// Failed records whose notes the owner has taken: those that have failed for the first time, and the others.
+  private var retrying: (first: [Slot], again: [Slot]) = ([], [])
   /// The last permanent errors of records.
   private var reasons: [Slot: String] = [:]
   /// Errors that no check of the store has explained yet: those that came since the last check began, and those before.
@@ -337,24 +337,30 @@ final class Ledger<Record> {
 
   /// Takes the records that have ended: all their outcomes are durable. The owner removes them.
   func takeEnded() -> [Slot] {
-    defer { notes.ended.removeAll(keepingCapacity: true) }
+    defer { notes.ended = [] }
     return notes.ended
   }
 
   /// Takes the records that have failed. From now on `takeRetries` has them.
   func takeFailed() -> [Slot] {
+    guard !notes.failed.isEmpty else { return [] }
     defer { notes.failed = [] }
-    retrying += notes.failed
+    for slot in notes.failed { if attempts(slot) == 0 { retrying.first.append(slot) } else { retrying.again.append(slot) } }
     return notes.failed
   }
 
   /// How many records wait to be started again.
-  var retries: Int { retrying.count }
+  var retries: Int { retrying.first.count + retrying.again.count }
+  /// How many of these have failed for the first time.
+  var firstRetries: Int { retrying.first.count }
 
-  /// Takes the records that are started again now, those first that have waited longest. Reading each counts as one outstanding answer again.
-  func takeRetries(atMost maximum: Int = .max) -> [Slot] {
-    let taken = Array(retrying.prefix(maximum))
-    retrying.removeFirst(taken.count)
+  /// Takes the records that are started again now. Reading each counts as one outstanding answer again.
+  ///
+  /// - Parameter count: how many start of those that have failed more than once: those that have waited longest. The others all start.
+  func takeRetries(failedBefore count: Int = .max) -> [Slot] {
+    let taken = retrying.first + retrying.again.prefix(count)
+    retrying.again.removeFirst(taken.count - retrying.first.count)
+    retrying.first = []
     for slot in taken {
       rows[Int(slot)].pending = 1
       rows[Int(slot)].hasFailed = false
@@ -369,8 +375,9 @@ final class Ledger<Record> {
   /// - Parameter isOver: whether the assignment is over that the record was begun in.
   /// - Returns: these records, which the owner removes, and the records that are judged now because they waited for one of these.
   func takeRevoked(_ isOver: (Slot) -> Bool) -> (revoked: [Slot], released: [Slot]) {
-    var revoked = retrying.filter(isOver)
-    retrying.removeAll(where: isOver)
+    var revoked = retrying.first.filter(isOver) + retrying.again.filter(isOver)
+    retrying.first.removeAll(where: isOver)
+    retrying.again.removeAll(where: isOver)
     guard parked > 0 else { return (revoked, []) }
     var released: [Slot] = []
     for (target, slots) in targets {

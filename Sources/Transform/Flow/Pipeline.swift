@@ -40,7 +40,6 @@ final class Pipeline {
   private let metrics: TransformMetrics
   private let logger: Logger
   private let retry: Timer
-  private var isRetrying = false
   private var pace = RetryPace()
   /// The lane.
   weak var owner: (any PipelineOwner)? { didSet { errors.owner = owner } }
@@ -227,10 +226,14 @@ final class Pipeline {
   /// Finishes the records that have ended since the last call, and schedules the retry of those that have failed.
   func drainNotes() {
     for slot in inFlight.takeEnded() { finish(slot) }
-    for slot in inFlight.takeFailed() {
+    let failed = inFlight.takeFailed()
+    for slot in failed {
       recipients.leave(slot)
-      scheduleRetry(after: pace.delay)
+      if inFlight.attempts(slot) > 0 { pace.failedAgain() }
     }
+    // The pages of the failed records have left room for others.
+    if !failed.isEmpty { recipients.askWaiting() }
+    scheduleRetry()
   }
 
   /// Finishes a record: all its outcomes are durable, but for the journal, which gets the ticket.
@@ -273,24 +276,25 @@ final class Pipeline {
       metrics.count(.revoked, isRegistration: record.isRegistration)
       notes.finished(record.ticket)
     }
+    if inFlight.retries == 0 { pace = RetryPace() }
     if !released.isEmpty { passed(released) }
   }
 
   // MARK: Retry
 
-  private func scheduleRetry(after milliseconds: Int) {
-    guard !isRetrying else { return }
-    isRetrying = true
-    retry.start(after: milliseconds)
+  private func scheduleRetry() {
+    guard inFlight.retries > 0 else { return }
+    let isDueSoon = inFlight.firstRetries > 0
+    retry.start(noLaterThan: isDueSoon ? RetryPace.shortestMilliseconds : pace.delay(at: loop.milliseconds()))
   }
 
   private func retryFired() {
-    isRetrying = false
     dropRevoked()
     // The requests whose pages have failed may have been dropped, and others still wait for their pages.
     guard inFlight.retries > 0 || recipients.isWaiting else { return }
-    guard shards.isUp, state.phase.mayJudge, !outcomes.isFull else { return scheduleRetry(after: Self.checkMilliseconds) }
-    let slots = inFlight.takeRetries(atMost: pace.nextRound(of: inFlight.retries))
+    guard shards.isUp, state.phase.mayJudge, !outcomes.isFull else { return retry.start(after: Self.checkMilliseconds) }
+    let round = pace.nextRound(of: inFlight.retries - inFlight.firstRetries, at: loop.milliseconds())
+    let slots = inFlight.takeRetries(failedBefore: round)
     for slot in slots {
       // What is made from the record is made again. Its former batch is released when no other record retains it.
       let record = inFlight[slot]
@@ -299,7 +303,7 @@ final class Pipeline {
     }
     start(slots)
     recipients.askWaiting()
-    if inFlight.retries > 0 { scheduleRetry(after: pace.delay) }
+    scheduleRetry()
   }
 
   /// How soon the retries look again whether the lane may judge.

@@ -74,6 +74,9 @@ struct Bisection {
   /// A partition was read up to its end, as it is now.
   mutating func reachedEnd(of partition: MarkedPartition, at offset: Int64) { suspects[partition]?.end = offset }
 
+  /// Partitions are revoked: their records that were read and not begun are the next owner's.
+  mutating func revoked(_ partitions: [MarkedPartition]) { for partition in partitions { suspects[partition]?.end = nil } }
+
   /// What was begun is finished: the partitions that are suspected no more.
   ///
   /// - Parameter isWaiting: whether some of what was read of a partition is not begun.

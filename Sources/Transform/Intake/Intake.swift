@@ -119,6 +119,7 @@ final class Intake {
     for partition in partitions where partition.index < self.partitions.count { self.partitions[partition.index].isLeaving = true }
     // They belong to the assignment that ends.
     for partition in partitions { ends[partition.index] = nil }
+    if groups.isNeeded { groups.revoked(partitions.map { checkpoints.table.marked($0.topicPartition) }) }
     stretches.removeAll { stretch in partitions.contains { $0.index == stretch.partition.index } }
     logged.subtract(partitions.map(\.topicPartition))
     logger.info(isLost ? "partitions lost" : "partitions revoked", numbers(partitions))

@@ -53,6 +53,9 @@ struct RecordGroups<Records> {
   /// A partition was read up to its end, as it is now.
   mutating func reachedEnd(of partition: MarkedPartition, at offset: Int64) { bisection.reachedEnd(of: partition, at: offset) }
 
+  /// Partitions are revoked: they stay suspected until they `leave`, though none of their records waits here any more.
+  mutating func revoked(_ partitions: [MarkedPartition]) { bisection.revoked(partitions) }
+
   /// Partitions are going. A group of theirs that waits goes on waiting: its owner sees by the tickets what is still to be worked on.
   ///
   /// - Parameter isLost: they belong to somebody else already, or are begun once more by this lane.

@@ -27,8 +27,6 @@ final class RebuildCore: ConsumerHandler {
   /// The journal's partitions are not read in step, but ahead of the requests.
   private var ahead = JournalAhead()
   private var held = HeldRequests()
-  /// Whether held requests are being begun: what that finishes at once begins no others.
-  private var isBeginning = false
   private let verdicts = JournaledVerdicts()
   private let endings: Endings
   private var step = TimeStep(milliseconds: RebuildCore.stepMilliseconds)
@@ -426,9 +424,7 @@ final class RebuildCore: ConsumerHandler {
 
   /// Begins the held requests that may be judged now, in the order of each partition.
   private func beginHeld() {
-    guard !isBeginning, failure == nil else { return }
-    isBeginning = true
-    defer { isBeginning = false }
+    guard failure == nil else { return }
     var hasGoneOn = false
     repeat {
       hasGoneOn = false
