@@ -6,13 +6,7 @@ extension SettingKind where Value == Name {
   static var target: SettingKind {
     SettingKind(
       placeholder: "TARGET", allowed: "device:TOKEN or user:ID",
-      read: { text in
-        let target = Name(text)
-        if target.starts(with: "device:") {
-          return DeviceToken(String(decoding: text.utf8.dropFirst(7), as: UTF8.self)).map { "device:\($0)" }
-        }
-        return target.starts(with: "user:") && text.utf8.count > 5 ? target : nil
-      }, write: { $0.text })
+      read: { text in Name(text).withBytes { Target($0)?.name } }, write: { $0.text })
   }
 }
 

@@ -50,7 +50,7 @@ public struct EventFacts {
   public init(_ type: EventType, of request: RequestView) {
     self.init(type, of: request.envelope)
     application = request.application
-    if case .user(let user) = request.target { self.user = user }
+    if let user = request.target.user { self.user = user }
   }
 
   /// An event of what a mailbox or a delivery record holds, on its device.

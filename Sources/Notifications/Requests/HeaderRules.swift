@@ -72,7 +72,7 @@ enum HeaderRules {
     guard !text.isEmpty else {
       throw Rejection(
         .missingDeviceToken, field: "target",
-        rule: "A request has a target, in the header target or as its record key: device:<token> or user:<id>.")
+        rule: "A request has a target, in the header target or as its record key: \(Target.forms).")
     }
     return try Target.read(text, field: header == nil ? "key" : "target")
   }

@@ -5,6 +5,15 @@ public enum Target {
   /// All devices of a person: the user's id.
   case user(UnsafeRawBufferPointer)
 
+  /// The forms of a target, for a rule's sentence.
+  static let forms = "device:<token> or user:<id>"
+
+  /// Reads a target; nil where it breaks a rule.
+  public init?(_ text: UnsafeRawBufferPointer) {
+    guard let target = try? Self.read(text, field: "target") else { return nil }
+    self = target
+  }
+
   /// Reads `device:<token>` or `user:<id>`.
   static func read(_ text: UnsafeRawBufferPointer, field: StaticString) throws(Rejection) -> Target {
     if text.starts(with: "device:") {
@@ -25,14 +34,23 @@ public enum Target {
       throw Rejection(.featureNotEnabled, field: field, rule: "Broadcasts to a channel are not available in this version.")
     }
     throw Rejection(
-      .badDeviceToken, field: field, rule: "A target is device:<token> or user:<id>; this one has neither of these schemes.")
+      .badDeviceToken, field: field, rule: "A target is \(forms); this one has neither of these schemes.")
   }
 
+  /// The token, where the target is one device.
+  public var device: UnsafeRawBufferPointer? { if case .device(let token) = self { token } else { nil } }
+
+  /// The user's id, where the target is a person.
+  public var user: UnsafeRawBufferPointer? { if case .user(let user) = self { user } else { nil } }
+
   /// The stable hash of the user, or 0 for a device.
-  public var userHash: UInt64 {
+  public var userHash: UInt64 { user.map { StableHash.user($0) } ?? 0 }
+
+  /// The target as text, with the token in lower case.
+  public var name: Name {
     switch self {
-    case .device: 0
-    case .user(let user): StableHash.user(user)
+    case .device(let token): "device:\(DeviceToken(token)?.text ?? "")"
+    case .user(let user): "user:\(Name(user))"
     }
   }
 }

@@ -42,10 +42,7 @@ struct FactReader {
       fact.number = rules.end(of: view)
       view.forEachIdentifier { fact.identifier = hash(identifier: $0) }
       if view.operation == .remove { fact.flags.insert(.isRemoval) }
-      switch view.target {
-      case .device(let token): fact.device = max(1, DeviceToken.hash(token))
-      case .user: fact.flags.insert(.isForUser)
-      }
+      if let token = view.target.device { fact.device = max(1, DeviceToken.hash(token)) } else { fact.flags.insert(.isForUser) }
     case .rejected(_, let rejected):
       envelope = rejected
       fact.flags.insert(.isBroken)

@@ -11,13 +11,9 @@ struct CollapseKey: Sendable, Hashable {
 extension CollapseKey {
   /// The key of a request under one of its identifiers.
   init(_ view: RequestView, _ identifier: UnsafeRawBufferPointer) {
-    let target =
-      switch view.target {
-      case .device(let token): "device:\(DeviceToken(token)?.text ?? "")"
-      case .user(let user): "user:\(user.characters)"
-      }
     self.init(
-      hash: StableHash.hash("\(target)\n\(view.application.characters)\n\(identifier.characters)"), revision: view.envelope.revision)
+      hash: StableHash.hash("\(view.target.name)\n\(view.application.characters)\n\(identifier.characters)"),
+      revision: view.envelope.revision)
   }
 }
 

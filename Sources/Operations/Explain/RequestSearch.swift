@@ -131,7 +131,7 @@ final class RequestSearch {
     let all = try await admin.stretches(of: rules.topics.events, TimeRange(from: published.map { $0 - Self.clocks }))
     // A person's devices may lie anywhere.
     let targets = timelines.values.flatMap(\.targets)
-    let isOnDevices = !targets.isEmpty && targets.allSatisfy { $0.starts(with: "device:") }
+    let isOnDevices = !targets.isEmpty && targets.allSatisfy { $0.token != nil }
     let wanted = targets.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: $1, all.count)) }
     let relevant = all.filter { !isOnDevices || wanted.contains($0.partition.partition) }
     try await readEvents(

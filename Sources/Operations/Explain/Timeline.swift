@@ -221,7 +221,7 @@ public struct Timeline: Sendable {
       let addressed = explanation.steps.filter { $0.type == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
       // Where its application was stopped its devices were not looked for any further.
       let missing = filtered == nil ? max(0, (addressed ?? 0) - devices.count) : 0
-      let unsummed = filtered == nil && requests.contains { $0.target.starts(with: "user:") && $0.broken == nil } && addressed == nil
+      let unsummed = filtered == nil && requests.contains { $0.target.token == nil && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
       return .underWay(open: open + missing, of: devices.count + missing, end: end)
     }

@@ -121,9 +121,7 @@ final class UnfinishedSearch: ReadingPace {
     let place = RecordPlace(partition: record.partition, offset: record.offset)
     guard let devices = waiting[place] else { return }
     rules.withReading(of: record) { reading in
-      guard case .accepted(let view) = reading, case .device(let token) = view.target,
-        let token = DeviceToken(token.characters)
-      else { return }
+      guard case .accepted(let view) = reading, let token = view.target.device.flatMap({ DeviceToken($0) }) else { return }
       for device in devices where max(1, token.hash64()) == device.device { ask(token.text, device, place) }
     }
   }

@@ -11,10 +11,8 @@ public final class Recipients {
   /// Of these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// What operators find a person's devices under.
-  public func name(user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer) -> String {
-    shards.keys.recipients(user: Name(user), application: Name(application))
-  }
+  /// The key of a set, for operators.
+  public func name(of set: RecipientSet, in arena: UnsafeRawBufferPointer) -> String { set.key(in: arena, shards.keys) }
 
   // MARK: Pages
 
@@ -42,14 +40,14 @@ public final class Recipients {
     }
   }
 
-  /// Reads the page behind a member; nothing stands before the first.
+  /// Reads the page after a member. With no bytes as the member it reads the first page.
   public func page(
-    user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer, after: UnsafeRawBufferPointer,
+    of set: RecipientSet, in arena: UnsafeRawBufferPointer, after: UnsafeRawBufferPointer,
     _ then: @escaping (Result<Page, StoreError>) -> Void
   ) {
-    let bucket = shards.keys.bucket(of: user)
+    let bucket = shards.keys.bucket(of: arena[set.name])
     calls.command.begin(Self.pageScript, keys: 2)
-    appendKey(bucket, user, application)
+    set.appendKey(to: &calls.command, in: arena, bucket: bucket)
     calls.command.append(shards.keys.guardKey(bucket))
     if after.isEmpty {
       calls.command.append("-")
@@ -68,21 +66,13 @@ public final class Recipients {
     }
   }
 
-  private func appendKey(_ bucket: Int, _ user: UnsafeRawBufferPointer, _ application: UnsafeRawBufferPointer) {
-    calls.command.beginKey("u", bucket)
-    calls.command.extend(application)
-    calls.command.extend("/")
-    calls.command.extend(user)
-    calls.command.endArgument()
-  }
-
   // MARK: Members
 
-  /// Takes members out that are no devices. What stays is found again.
-  public func remove(_ members: [UnsafeRawBufferPointer], user: UnsafeRawBufferPointer, application: UnsafeRawBufferPointer) {
-    let bucket = shards.keys.bucket(of: user)
+  /// Removes members of a set that are no devices. A member that stays is found again.
+  public func remove(_ members: [UnsafeRawBufferPointer], from set: RecipientSet, in arena: UnsafeRawBufferPointer) {
+    let bucket = shards.keys.bucket(of: arena[set.name])
     calls.command.begin("ZREM")
-    appendKey(bucket, user, application)
+    set.appendKey(to: &calls.command, in: arena, bucket: bucket)
     for member in members { calls.command.append(member) }
     calls.send(over: shards.shard(of: bucket)) { _ in }
   }

@@ -21,19 +21,13 @@ public final class Results {
   public struct Request {
     /// Has the target and the identifiers.
     let arena: Arena
-    let target: Target
+    let receiver: Receiver
     let entry: RequestEntry
 
-    /// For whom it is.
-    public enum Target {
-      /// The device of this token.
-      case device(ArenaSpan)
-      /// A person's devices that have the application.
-      case person(ArenaSpan, application: ArenaSpan)
-    }
-
     /// A request from its parts.
-    public init(in arena: Arena, _ target: Target, _ entry: RequestEntry) { (self.arena, self.target, self.entry) = (arena, target, entry) }
+    public init(in arena: Arena, _ receiver: Receiver, _ entry: RequestEntry) {
+      (self.arena, self.receiver, self.entry) = (arena, receiver, entry)
+    }
   }
 
   /// Where a result is kept.
@@ -76,9 +70,9 @@ public final class Results {
   /// Where the result of a request is kept.
   public func place(of request: Request) -> Place {
     let name =
-      switch request.target {
+      switch request.receiver {
       case .device(let token): token
-      case .person(let user, _): user
+      case .set(let set): set.name
       }
     let bucket = request.arena.bytes.withUnsafeBytes { shards.keys.bucket(of: $0[name]) }
     return Place(bucket: bucket, revision: request.entry.revision)
@@ -93,7 +87,7 @@ public final class Results {
     append(place)
     calls.command.append(shards.keys.guardKey(place.bucket))
     request.arena.bytes.withUnsafeBytes { arena in
-      switch request.target {
+      switch request.receiver {
       case .device(let token):
         calls.command.beginKey("d", place.bucket)
         calls.command.extend(arena[token])
@@ -102,12 +96,7 @@ public final class Results {
         calls.command.extend(headOf: request.entry, in: arena)
         calls.command.endArgument()
         calls.command.append(UnsafeRawBufferPointer(rebasing: arena[request.entry.span].prefix(NotificationID.byteCount)))
-      case .person(let user, let application):
-        calls.command.beginKey("u", place.bucket)
-        calls.command.extend(arena[application])
-        calls.command.extend("/")
-        calls.command.extend(arena[user])
-        calls.command.endArgument()
+      case .set(let set): set.appendKey(to: &calls.command, in: arena, bucket: place.bucket)
       }
     }
     calls.send(over: shards.shard(of: place.bucket)) { answer in

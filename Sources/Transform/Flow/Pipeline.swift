@@ -316,8 +316,7 @@ extension Pipeline: StageSequenceOwner {
     guard state.phase.mayJudge, owner?.isCurrent(inFlight[slot].ticket) == true, content.called?.isOutdated(at: now) != true else {
       return false
     }
-    if case .person = content.receiver { return state.phase.mayResolveRecipients }
-    return true
+    return content.receiver.device != nil || state.phase.mayResolveRecipients
   }
 
   func keep(_ slot: Slot, _ called: CalledExtensions) { inFlight[slot].keep(called) }

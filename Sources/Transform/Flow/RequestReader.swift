@@ -48,10 +48,10 @@ struct RequestReader {
   /// Writes a request's content for the stages. Nil when its delivery entry does not fit, which the rules prevent.
   func content(_ view: RequestView, in arena: Arena, incarnation: UInt32) -> RequestContent? {
     guard let entry = entry(view, in: arena, incarnation: incarnation) else { return nil }
-    let receiver: RequestContent.Receiver =
+    let receiver: Receiver =
       switch view.target {
       case .device(let token): .device(arena.keep { DeviceToken.append(token, to: &$0) })
-      case .user(let user): .person(arena.keep(user), application: arena.keep(view.application))
+      case .user(let user): .set(RecipientSet(user: arena.keep(user), application: arena.keep(view.application)))
       }
     let isMutable = view.operation == .notify && view.pushType == .alert && view.facts.flags.isMutable
     return RequestContent(arena: arena, entry: entry, receiver: receiver, mutability: isMutable ? .mutable : .fixed)

@@ -248,11 +248,6 @@ final class CallStage: Stage {
 
 extension Results.Request {
   fileprivate init(_ content: RequestContent) {
-    let target: Target =
-      switch content.receiver {
-      case .device(let token): .device(token)
-      case .person(let user, let application): .person(user, application: application)
-      }
-    self.init(in: content.arena, target, content.entry)
+    self.init(in: content.arena, content.receiver, content.entry)
   }
 }

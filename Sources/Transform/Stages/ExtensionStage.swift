@@ -38,9 +38,9 @@ final class ExtensionStage: Stage {
     guard content.mutability == .mutable else { return .pass(pass(content, chain)) }
     switch content.receiver {
     case .device(let token) where !chain.usesLocale: return .pass(pass(content, chain, for: token, nil))
-    case .person where !chain.usesLocale && chain.scope == .request: return .pass(pass(content, chain))
-    case .person:
-      // The person's devices are not known yet, and each may have its own locale.
+    case .set where !chain.usesLocale && chain.scope == .request: return .pass(pass(content, chain))
+    case .set:
+      // The devices are not known yet, and each may have its own locale.
       var content = content
       let published = content
       content.variants = ContentVariants(

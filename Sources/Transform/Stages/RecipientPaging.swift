@@ -7,9 +7,8 @@ struct RecipientPaging {
 
   /// The progress of a request for a person.
   struct Progress {
-    /// The application and the person; they lie in the arena.
-    let application: ArenaSpan
-    let user: ArenaSpan
+    /// The set that the pages are read from.
+    let set: RecipientSet
     /// The entry that all devices get, unless there are `variants`.
     let entry: RequestEntry
     /// The contents that devices get, where these depend on the device.
@@ -29,8 +28,8 @@ struct RecipientPaging {
     /// The sum of all devices so far.
     private(set) var closing = JournalEntry.Closing()
 
-    init(application: ArenaSpan, user: ArenaSpan, entry: RequestEntry, variants: ContentVariants?) {
-      (self.application, self.user, self.entry, self.variants) = (application, user, entry, variants)
+    init(_ set: RecipientSet, entry: RequestEntry, variants: ContentVariants?) {
+      (self.set, self.entry, self.variants) = (set, entry, variants)
     }
 
     fileprivate mutating func note(_ token: ArenaSpan, _ judgement: JournalJudgement, in arena: Arena) {

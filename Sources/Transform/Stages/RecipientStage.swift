@@ -44,9 +44,8 @@ final class RecipientStage {
     note(content, of: slot)
     switch content.receiver {
     case .device(let token): judge.take(slot, content.arena, token, content.entry)
-    case .person(let user, let application):
-      inFlight[slot].recipients = RecipientPaging.Progress(
-        application: application, user: user, entry: content.entry, variants: content.variants)
+    case .set(let set):
+      inFlight[slot].recipients = RecipientPaging.Progress(set, entry: content.entry, variants: content.variants)
       nextPage(slot)
     }
   }
@@ -95,21 +94,17 @@ final class RecipientStage {
     guard let progress = inFlight[slot].recipients else { preconditionFailure("only a request for a person asks for its devices") }
     let arena = inFlight[slot].batch.arena
     arena.bytes.withUnsafeBytes { bytes in
-      recipients.page(user: bytes[progress.user], application: bytes[progress.application], after: bytes[progress.last]) { [self] page in
+      recipients.page(of: progress.set, in: bytes, after: bytes[progress.last]) { [self] page in
         paging.came()
         let answer = inFlight.answer(slot)
         switch page {
         case .success(let page): inFlight.conclude(answer, came(page, slot))
-        case .failure(let error): errors.failed(answer, error.about(key(progress, in: arena)))
+        case .failure(let error):
+          errors.failed(answer, error.about(arena.bytes.withUnsafeBytes { recipients.name(of: progress.set, in: $0) }))
         }
         askWaiting()
       }
     }
-  }
-
-  /// The Redis key of a person's devices, for operators.
-  private func key(_ progress: RecipientPaging.Progress, in arena: Arena) -> String {
-    arena.bytes.withUnsafeBytes { recipients.name(user: $0[progress.user], application: $0[progress.application]) }
   }
 
   private func came(_ page: Recipients.Page, _ slot: Slot) -> Conclusion {
@@ -166,11 +161,10 @@ final class RecipientStage {
   private func remove(_ members: [ArenaSpan], _ slot: Slot, _ progress: RecipientPaging.Progress) {
     metrics.unreadableRecipients.increment(by: members.count)
     inFlight[slot].batch.arena.bytes.withUnsafeBytes { arena in
-      let (user, application) = (arena[progress.user], arena[progress.application])
       logger.warning(
-        "what is no device token is removed from a person's devices",
-        ["set": recipients.name(user: user, application: application), "members": members.count])
-      recipients.remove(members.map { arena[$0] }, user: user, application: application)
+        "members that are no device tokens are removed from a person's devices",
+        ["set": recipients.name(of: progress.set, in: arena), "members": members.count])
+      recipients.remove(members.map { arena[$0] }, from: progress.set, in: arena)
     }
   }
 

@@ -1,3 +1,5 @@
+import Store
+
 /// Has requests for persons wait until the registry is complete. Before that a person's devices are not known.
 final class RegistryWait: Stage {
   private let state: LaneState
@@ -11,7 +13,7 @@ final class RegistryWait: Stage {
   var isActive: Bool { !state.phase.mayResolveRecipients }
 
   func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
-    guard case .person = content.receiver, !state.phase.mayResolveRecipients else { return .pass(content) }
+    guard content.receiver.device == nil, !state.phase.mayResolveRecipients else { return .pass(content) }
     waiting.append((record, content))
     return .later
   }

@@ -38,8 +38,10 @@ final class Rejections {
     inFlight[slot].judgement = JournalJudgement(.filtered, revision: content.entry.revision)
     return reader.readAccepted(inFlight[slot].record) { view in
       content.arena.bytes.withUnsafeBytes { arena in
-        let device: UnsafeRawBufferPointer? = if case .device(let token) = content.receiver { arena[token] } else { nil }
-        return inFlight.emitted(slot, outcomes.filtered(view, device: device, revision: content.entry.revision, by: stop, slot: slot))
+        return inFlight.emitted(
+          slot,
+          outcomes.filtered(view, device: content.receiver.device.map { arena[$0] }, revision: content.entry.revision, by: stop, slot: slot)
+        )
       }
     }
   }

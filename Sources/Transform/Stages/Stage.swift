@@ -53,14 +53,6 @@ protocol StageOwner: AnyObject {
 ///
 /// Its bytes lie in the arena of its batch. A stage that changes it writes another entry there.
 struct RequestContent {
-  /// The receiver of a request.
-  enum Receiver {
-    /// The device of this token.
-    case device(ArenaSpan)
-    /// A person's devices that have the application.
-    case person(ArenaSpan, application: ArenaSpan)
-  }
-
   let arena: Arena
   var entry: RequestEntry
   let receiver: Receiver

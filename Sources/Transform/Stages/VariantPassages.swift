@@ -132,7 +132,7 @@ final class VariantPassages {
     case .device(let token):
       devices = content.arena.bytes.withUnsafeBytes { [tokens.keep($0[token])] }
       askLocales()
-    case .person(let user, let application): askPage(user, application, after: ArenaSpan())
+    case .set(let set): askPage(of: set, after: ArenaSpan())
     }
   }
 
@@ -151,12 +151,12 @@ final class VariantPassages {
 
   // MARK: Who gets it
 
-  private func askPage(_ user: ArenaSpan, _ application: ArenaSpan, after last: ArenaSpan) {
+  private func askPage(of set: RecipientSet, after last: ArenaSpan) {
     content.arena.bytes.withUnsafeBytes { arena in
       tokens.bytes.withUnsafeBytes { tokens in
-        tools.recipients.page(user: arena[user], application: arena[application], after: tokens[last]) { [self] answer in
+        tools.recipients.page(of: set, in: arena, after: tokens[last]) { [self] answer in
           switch answer {
-          case .success(let page): came(page, user, application)
+          case .success(let page): came(page, of: set)
           case .failure(let error): found(.failure(error))
           }
         }
@@ -164,14 +164,14 @@ final class VariantPassages {
     }
   }
 
-  private func came(_ page: Recipients.Page, _ user: ArenaSpan, _ application: ArenaSpan) {
+  private func came(_ page: Recipients.Page, of set: RecipientSet) {
     guard whenDone != nil else { return tools.turns.found() }
     var last = ArenaSpan()
     page.forEach { member, isToken in
       last = tokens.keep(member)
       if isToken { devices.append(last) }
     }
-    if page.isLast || devices.count >= Self.maximumDevices { askLocales() } else { askPage(user, application, after: last) }
+    if page.isLast || devices.count >= Self.maximumDevices { askLocales() } else { askPage(of: set, after: last) }
   }
 
   private func askLocales() {
