@@ -198,7 +198,7 @@ import Worker
       let lines = try redriven.lines.map { try JSONValue(parsing: $0) }
       #expect(lines.map { $0["result"]?.stringValue } == ["redriven", nil, nil] && lines.last?["redriven"] == 1)
       // Nobody has registered a device of hers.
-      #expect(lines[1]["outcome"]?["state"] == "unregistered" && lines[1]["letter"]?.stringValue == place)
+      #expect(lines[at: 1]?["outcome"]?["state"] == "unregistered" && lines[at: 1]?["letter"]?.stringValue == place)
       let handled = try await run("discard", place)
       #expect(handled.status == 0 && handled.output.contains("were redriven or discarded before"), "it said: \(handled.output)")
       #expect(try await run("discard", place, "--again", "--note", "enough").status == 0)

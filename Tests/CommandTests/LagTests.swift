@@ -48,15 +48,17 @@ import Testing
       #expect(
         objects.map { $0["topic"]?.stringValue?.dropFirst(place.prefix.count) }
           == ["requests", "devices", "deliveries", "events", "journal", "dead-letters", nil])
-      #expect(objects[0]["records"]?.integerValue == 3 && objects[0]["worstPartition"]?.integerValue == 1)
-      #expect((60_000..<120_000).contains(objects[0]["behindMs"]?.integerValue ?? 0) && objects[0]["state"] == "unknown")
-      #expect(objects[1]["records"]?.integerValue == 0 && objects[1]["behindMs"]?.integerValue == 0 && objects[1]["state"] == "at-end")
+      #expect(objects[at: 0]?["records"]?.integerValue == 3 && objects[at: 0]?["worstPartition"]?.integerValue == 1)
+      #expect((60_000..<120_000).contains(objects[at: 0]?["behindMs"]?.integerValue ?? 0) && objects[at: 0]?["state"] == "unknown")
+      #expect(
+        objects[at: 1]?["records"]?.integerValue == 0 && objects[at: 1]?["behindMs"]?.integerValue == 0
+          && objects[at: 1]?["state"] == "at-end")
       let summary = try #require(objects.last)
       if isEmbedded {
-        #expect(summary["problems"]?.elements?.isEmpty == true && objects[0]["withoutOwner"] == .null)
+        #expect(summary["problems"]?.elements?.isEmpty == true && objects[at: 0]?["withoutOwner"] == .null)
         #expect(summary["notes"]?.text.contains("the embedded broker does not tell who works through a partition") == true)
       } else {
-        #expect(summary["groupState"] == "Dead" && objects[0]["withoutOwner"]?.text == "[0,1]")
+        #expect(summary["groupState"] == "Dead" && objects[at: 0]?["withoutOwner"]?.text == "[0,1]")
         #expect(summary["problems"]?.elements?.first?["problem"] == "without-owner")
       }
     }
@@ -67,7 +69,9 @@ import Testing
       try await place.kafka.publish([TestRecord("x", partition: 1)], to: place.requests)
       let objects = try Self.objects(try await place.lag("--json", "--no-rates", "--partitions"))
       #expect(objects.count == 13)
-      #expect(objects[1]["partition"]?.integerValue == 1 && objects[1]["logEnd"]?.integerValue == 1 && objects[1]["committed"] == .null)
+      #expect(
+        objects[at: 1]?["partition"]?.integerValue == 1 && objects[at: 1]?["logEnd"]?.integerValue == 1
+          && objects[at: 1]?["committed"] == .null)
       let lines = try await place.lag("--no-rates", "--partitions").lines
       #expect(lines.contains { $0.hasPrefix("\(place.requests)/1 ") } && lines.contains { $0.hasPrefix("\(place.prefix)dead-letters/0 ") })
     }
@@ -126,7 +130,7 @@ import Testing
       }
       try await watching.stop()
       let objects = try watching.outputSoFar.split(separator: "\n").prefix(14).map { try JSONValue(parsing: String($0)) }
-      #expect(objects.count == 14 && objects[0]["inPerSecond"] == .null && objects[7]["inPerSecond"]?.integerValue == 0)
+      #expect(objects.count == 14 && objects[at: 0]?["inPerSecond"] == .null && objects[at: 7]?["inPerSecond"]?.integerValue == 0)
     }
   }
 
@@ -191,7 +195,7 @@ import Testing
       let result = try await place.lag("--no-rates", "--json")
       #expect(result.status == 1)
       let objects = try Self.objects(result)
-      #expect(objects[0]["missed"]?.integerValue == 11 && objects[0]["records"]?.integerValue == 5)
+      #expect(objects[at: 0]?["missed"]?.integerValue == 11 && objects[at: 0]?["records"]?.integerValue == 5)
       let problem = objects.last?["problems"]?.elements?.first { $0["problem"] == "missed" }
       #expect(problem?["records"]?.integerValue == 11 && problem?["first"]?.integerValue == 4 && problem?["last"]?.integerValue == 14)
       let text = try await place.lag("--no-rates")
@@ -256,9 +260,9 @@ import Testing
         let result = try await pair.carillon.run(flags)
         guard result.status == 0 else { return false }
         let objects = try Self.objects(result)
-        return objects[0]["records"]?.integerValue == 0 && objects.last?["lanes"]?.integerValue == 1
-          && objects[2]["readPartitions"]?.elements?.count == 1 && objects[2]["unread"]?.integerValue == 0
-          && objects[2]["behindMs"]?.integerValue == 0 && objects[2]["worstPartition"] == .null
+        return objects[at: 0]?["records"]?.integerValue == 0 && objects.last?["lanes"]?.integerValue == 1
+          && objects[at: 2]?["readPartitions"]?.elements?.count == 1 && objects[at: 2]?["unread"]?.integerValue == 0
+          && objects[at: 2]?["behindMs"]?.integerValue == 0 && objects[at: 2]?["worstPartition"] == .null
       }
       if pair.kafka.embedded == nil {
         let lane = try await pair.carillon.run(["status", "--redis", pair.redisAddress, "--json", "--sample", "0s"] + pair.flags).lines

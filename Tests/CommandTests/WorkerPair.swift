@@ -45,7 +45,7 @@ struct WorkerPair: Sendable {
               WorkerPair(
                 carillon: carillon, kafka: kafka, redis: redis, prefix: prefix, flags: flags, redisAddress: server.address.description,
                 transform: workers[0], fanOut: workers[1],
-                admins: lines.compactMap { $0["admin"]?.stringValue }, devices: lines[1]["devices"]?.stringValue ?? ""))
+                admins: lines.compactMap { $0["admin"]?.stringValue }, devices: lines[at: 1]?["devices"]?.stringValue ?? ""))
             await carillon.end()
           }
         }

@@ -176,9 +176,13 @@ actor TestJudge {
     self.results = results
     let arena = Arena(capacity: 1 << 12)
     func keep(_ text: String) -> ArenaSpan { arena.keep(Array(text.utf8).withUnsafeBytes { $0 }) }
-    let target: Results.Request.Target =
-      if let person { .person(keep(person), application: keep("com.example.shop")) } else { .device(keep(request.device)) }
-    return (results, Results.Request(in: arena, target, try Self.entry(request, TestJudge.application, in: arena)))
+    let receiver: Receiver =
+      if let person {
+        .set(RecipientSet(user: keep(person), application: keep("com.example.shop")))
+      } else {
+        .device(keep(request.device))
+      }
+    return (results, Results.Request(in: arena, receiver, try Self.entry(request, TestJudge.application, in: arena)))
   }
 
   /// How a request stands, for its device or for a person.

@@ -32,13 +32,25 @@ public struct TestFolder: Sendable {
   /// How many names a folder has; none where it is not there.
   public static func count(of path: String) -> Int { (try? FileManager.default.contentsOfDirectory(atPath: path))?.count ?? 0 }
 
-  /// Writes a file, and answers its path.
+  /// Writes a file, and returns its path.
   @discardableResult public func write(_ name: String, _ text: String, isExecutable: Bool = false) throws -> String {
     let file = "\(path)/\(name)"
     try FileManager.default.createDirectory(
       atPath: String(file[..<(file.lastIndex(of: "/") ?? file.endIndex)]), withIntermediateDirectories: true)
-    try text.write(toFile: file, atomically: false, encoding: .utf8)
-    if isExecutable { chmod(file, 0o700) }
+    guard isExecutable else {
+      try text.write(toFile: file, atomically: false, encoding: .utf8)
+      return file
+    }
+    // Another program writes it. A process that a test starts at this moment holds the files that this process writes until its exec, and
+    // Linux runs no program that somebody may write ("text file busy").
+    try text.write(toFile: file + ".text", atomically: false, encoding: .utf8)
+    let install = Process()
+    install.executableURL = URL(fileURLWithPath: "/usr/bin/install")
+    install.arguments = ["-m", "700", file + ".text", file]
+    try install.run()
+    install.waitUntilExit()
+    guard install.terminationStatus == 0 else { throw CocoaError(.fileWriteUnknown) }
+    try FileManager.default.removeItem(atPath: file + ".text")
     return file
   }
 }

@@ -216,10 +216,10 @@ import Testing
     let sequence = StageSequence([registry], ledger)
     let judged = Judged()
     sequence.owner = judged
-    let person = RequestContent.Receiver.person(ArenaSpan(), application: ArenaSpan())
+    let person = Receiver.set(RecipientSet(user: ArenaSpan(), application: ArenaSpan()))
     let receivers = [person, .device(ArenaSpan()), person, person]
     weak var arena: Arena?
-    func take(_ receiver: RequestContent.Receiver, target: Int) -> (slot: Slot, isJudged: Bool) {
+    func take(_ receiver: Receiver, target: Int) -> (slot: Slot, isJudged: Bool) {
       let (slot, content) = (ledger.begin(target), RequestContent.test(receiver))
       if target == 2 { arena = content.arena }
       return (slot, sequence.take(slot, content, target: UInt64(target)) != nil)
