@@ -1,75 +1,91 @@
 public import EventLoop
 
-/// A URL of a server, taken apart strictly (RFC 3986): what is not understood is an error, never guessed.
+/// A URL of a server, taken apart strictly (RFC 3986) and written again from its parts.
+///
+/// Every client connects to the parts and never to the text. libcurl gets `description`, so it cannot read another host from a text than
+/// the one that the rules have judged.
 public struct HTTPURL: Sendable, Hashable, CustomStringConvertible {
-  /// The protocols that are known.
-  public enum Scheme: String, Sendable {
-    /// HTTP.
-    case http
-    /// WebSocket.
-    case ws
-  }
-
-  /// The protocol.
-  public let scheme: Scheme
-  /// Host and port; port 80 where the URL has none.
-  public let address: SocketAddress
-  /// Path and query as they stand on a request line; at least `/`.
-  public let target: String
-
-  /// Why a text is not a URL that can be used.
+  /// Why a text is not a URL that can be used. It never repeats the text, which may contain a secret.
   public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Whether the URL is well-formed up to a scheme that is not supported.
+    let isOfScheme: Bool
     /// What is wrong, and what to write instead.
     public let description: String
     /// Another try with the same text fails alike.
     public var isRetriable: Bool { false }
+
+    init(_ description: String, isOfScheme: Bool = false) { (self.description, self.isOfScheme) = (description, isOfScheme) }
   }
 
-  /// Reads a URL of the form `ws://HOST[:PORT][/PATH][?QUERY]`.
+  private static let maximumBytes = 8192
+
+  /// The protocol.
+  public let scheme: HTTPScheme
+  /// A name in lower case without a dot at its end, or a number: IPv6 without brackets.
+  let host: String
+  /// Whether the host is an address and not a name.
+  let isNumeric: Bool
+  /// 1 to 65535; the scheme's where the URL has none.
+  let port: Int
+  /// Path and query as they stand on a request line; at least `/`.
+  public let target: String
+
+  /// Reads a URL of the form `SCHEME://HOST[:PORT][/PATH][?QUERY]`.
+  ///
+  /// A fragment is only for the caller and is never sent (RFC 9110, section 7.1). A WebSocket URL must have none (RFC 6455, section 3).
   public init(_ text: String) throws(Failure) {
-    func failure(_ reason: String) -> Failure {
-      Failure(description: "'\(text.prefix(300).description.withoutLineBreaks)' is no usable URL: \(reason)")
-    }
+    guard text.utf8.count <= Self.maximumBytes else { throw Failure("it is longer than \(Self.maximumBytes) bytes") }
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-      throw failure("spaces, control and non-ASCII characters must be percent-encoded")
+      throw Failure("spaces, control and non-ASCII characters must be percent-encoded, and an international name stand in its xn-- form")
     }
     guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {
-      throw failure("it must begin with ws:// or http://")
+      throw Failure("it must begin with a scheme and ://")
     }
-    let schemeName = text[..<colon].lowercased()
-    if schemeName == "wss" || schemeName == "https" {
-      throw failure("TLS (\(schemeName)://) is not supported here; use ws:// or http://, through a proxy that ends TLS if need be")
-    }
-    guard let scheme = Scheme(rawValue: schemeName) else { throw failure("its scheme must be ws or http") }
-    let rest = text[text.index(colon, offsetBy: 3)...]
-    let authorityEnd = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
-    let authority = rest[..<authorityEnd]
-    var target = rest[authorityEnd...]
-    if target.contains("#") { throw failure("a fragment (#) is not allowed") }
-    if authority.contains("@") { throw failure("a user or password before @ is not allowed") }
-    guard let address = Self.address(authority) else { throw failure("after :// a host must come, and a port of 1 to 65535 if any") }
-    if !target.hasPrefix("/") { target = "/" + target }
-    self.scheme = scheme
-    self.address = address
-    self.target = String(target)
+    scheme = try HTTPScheme(text[..<colon].lowercased())
+    let afterScheme = text[text.index(colon, offsetBy: 3)...]
+    let rest = afterScheme.prefix { $0 != "#" }
+    if scheme == .ws, rest.endIndex != afterScheme.endIndex { throw Failure("a WebSocket URL has no fragment (#)") }
+    let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+    let authority: HTTPAuthority
+    do throws(HTTPAuthority.Failure) { authority = try HTTPAuthority(rest[..<end]) } catch { throw Failure(error.reason) }
+    host = authority.host
+    isNumeric = authority.isNumeric
+    port = authority.port ?? scheme.port
+    target = rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
   }
 
-  private static func address(_ authority: Substring) -> SocketAddress? {
-    // A colon inside an IPv6 address' brackets is none before a port.
-    let afterHost = authority.lastIndex(of: "]") ?? authority.startIndex
-    let hasPort = authority[afterHost...].contains(":")
-    guard let address = SocketAddress(hasPort ? String(authority) : "\(authority):80"), address.port > 0 else { return nil }
-    let isBracketed = authority.hasPrefix("[")
-    let isHostByte: (UInt8) -> Bool = { byte in
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"): true
-      case UInt8(ascii: ":"): isBracketed
-      default: false
-      }
+  /// Host and port.
+  public var address: SocketAddress { SocketAddress(host: host, port: port) }
+
+  /// Scheme, host and port: what shares connections, and what credentials belong to (RFC 6454, section 4).
+  var origin: String { "\(scheme.rawValue)://\(address)" }
+
+  /// The one way to write this URL: without the port of its scheme.
+  public var description: String {
+    guard port == scheme.port else { return origin + target }
+    return "\(scheme.rawValue)://\(host.contains(":") ? "[\(host)]" : host)\(target)"
+  }
+}
+
+/// How a URL is reached.
+public enum HTTPScheme: String, Sendable, Hashable {
+  /// HTTP over TLS.
+  case https
+  /// HTTP that everybody on the way can read and change.
+  case http
+  /// WebSocket that everybody on the way can read and change.
+  case ws
+
+  fileprivate init(_ name: String) throws(HTTPURL.Failure) {
+    if name == "wss" {
+      throw HTTPURL.Failure("TLS (wss://) is not supported: write ws://, and put a proxy that ends TLS before the server", isOfScheme: true)
     }
-    return address.host.utf8.allSatisfy(isHostByte) ? address : nil
+    guard let scheme = HTTPScheme(rawValue: name) else {
+      throw HTTPURL.Failure("its scheme is none of https, http and ws", isOfScheme: true)
+    }
+    self = scheme
   }
 
-  /// The URL, with its port.
-  public var description: String { "\(scheme.rawValue)://\(address)\(target)" }
+  /// The port where a URL has none.
+  var port: Int { self == .https ? 443 : 80 }
 }

@@ -56,9 +56,9 @@ public final class WebSocketClient {
   private static func parse(_ text: String) throws(WebSocketClientError) -> HTTPURL {
     do throws(HTTPURL.Failure) {
       let url = try HTTPURL(text)
-      guard url.scheme == .ws else { throw HTTPURL.Failure(description: "'\(url)' is no URL of a WebSocket server: write ws://") }
+      guard url.scheme == .ws else { throw HTTPURL.Failure("the URL of a WebSocket server begins with ws://") }
       return url
-    } catch { throw .url(error) }
+    } catch { throw .url(text, error) }
   }
 
   private func open(_ url: HTTPURL) async throws(WebSocketClientError) -> Stream {

@@ -2,8 +2,8 @@ public import EventLoop
 
 /// Why a WebSocket connection could not be made.
 public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
-  /// The URL cannot be used.
-  case url(HTTPURL.Failure)
+  /// The URL, as it was given, cannot be used.
+  case url(String, HTTPURL.Failure)
   /// The server could not be reached, or cut the connection before it answered.
   case connection(EventLoopError)
   /// The server did not answer in time.
@@ -28,7 +28,7 @@ public enum WebSocketClientError: Error, Sendable, CustomStringConvertible {
   /// What failed, and why, in one line.
   public var description: String {
     switch self {
-    case .url(let failure): failure.description
+    case .url(let text, let failure): "'\(text.prefix(300).description.withoutLineBreaks)' cannot be used: \(failure)"
     case .connection(let error): error.description
     case .timedOut(let url): "\(url) did not answer in time"
     case .refused(let url, let status, let body, _):

@@ -100,10 +100,10 @@ private func following(_ method: HTTPClientRequest.Method, _ url: String, _ maxi
   @Test func httpsIsNotLeftForHTTP() throws {
     var configuration = HTTPClientConfiguration(hosts: try HTTPHostRule(["a.example"]))
     configuration.schemes = [.http, .https]
-    let secure = try HTTPClientURL("https://a.example/")
+    let secure = try HTTPURL("https://a.example/")
     #expect(throws: HTTPClientError.self) { try configuration.admit("http://a.example/", from: secure) }
     #expect(try configuration.admit("https://a.example/x", from: secure).target == "/x")
-    #expect(try configuration.admit("https://a.example/x", from: HTTPClientURL("http://a.example/")).scheme == .https)
+    #expect(try configuration.admit("https://a.example/x", from: HTTPURL("http://a.example/")).scheme == .https)
   }
 
   @Test(arguments: [1, 3, 5, 99]) func aLoopOfRedirectsEnds(maximum: Int) async throws {

@@ -80,9 +80,8 @@ extension SettingKind where Value == String {
     SettingKind(
       placeholder: "URL", allowed: "http:// or https://, a host, and where it has one a path, without a slash at the end",
       read: { text in
-        let hosts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
-        let isBase = hosts.count == 2 && ["https", "http"].contains(hosts[0]) && !text.hasSuffix("/") && text.utf8.count <= 512
-        return isBase && (try? HTTPURL("http://\(hosts[1])")) != nil && !text.contains("?") && !text.contains("#") ? text : nil
+        guard let url = try? HTTPURL(text), url.scheme != .ws, text.utf8.count <= 512 else { return nil }
+        return text.hasSuffix("/") || text.contains("?") || text.contains("#") ? nil : text
       }, write: { $0 })
   }
 }

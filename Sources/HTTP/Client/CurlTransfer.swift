@@ -22,7 +22,7 @@ final class CurlTransfer {
   /// Called inside libcurl when the transfer must end though libcurl would go on.
   var whenHopeless: (() -> Void)?
 
-  private var url: HTTPClientURL { call.url }
+  private var url: HTTPURL { call.url }
 
   init(_ call: HTTPClientCall, _ easy: CurlEasy, _ configuration: HTTPClientConfiguration) {
     self.call = call
@@ -36,7 +36,7 @@ final class CurlTransfer {
 
   private func prepare() {
     let this = Unmanaged.passUnretained(self).toOpaque()
-    easy.set(CURLOPT_URL, url.text)
+    easy.set(CURLOPT_URL, url.description)
     easy.set(CURLOPT_PROTOCOLS_STR, url.scheme.rawValue)
     // Each redirect is judged here first, and is a transfer of its own.
     easy.set(CURLOPT_FOLLOWLOCATION, 0)

@@ -21,13 +21,13 @@ public final class HTTPClientCall {
   let number: Int
 
   // What the present hop sends: after a redirect others than the request's.
-  private(set) var url: HTTPClientURL
+  private(set) var url: HTTPURL
   private(set) var method: HTTPClientRequest.Method
   private(set) var headers: [(name: String, value: String)]
   private var redirects = 0
 
   init(
-    _ number: Int, _ client: HTTPClient, _ request: HTTPClientRequest, _ url: HTTPClientURL, _ bodyHandler: (any HTTPBodyHandler)?,
+    _ number: Int, _ client: HTTPClient, _ request: HTTPClientRequest, _ url: HTTPURL, _ bodyHandler: (any HTTPBodyHandler)?,
     _ completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
   ) {
     self.number = number

@@ -42,12 +42,12 @@ public struct HTTPClientConfiguration: Sendable {
   /// Reads a URL and judges it.
   ///
   /// - Parameter from: the URL that redirects there.
-  func admit(_ text: String, from: HTTPClientURL? = nil) throws(HTTPClientError) -> HTTPClientURL {
+  func admit(_ text: String, from: HTTPURL? = nil) throws(HTTPClientError) -> HTTPURL {
     let via = from.map { ", to which \($0.host) redirects," } ?? ""
-    let url: HTTPClientURL
-    do throws(HTTPClientError) { url = try HTTPClientURL(text) } catch {
-      guard let from else { throw error }
-      throw HTTPClientError(error.code, from, "\(from.host) redirects: \(error.message)")
+    let url: HTTPURL
+    do throws(HTTPURL.Failure) { url = try HTTPURL(text) } catch {
+      let reason = "\(from.map { "\($0.host) redirects: " } ?? "")the URL cannot be used: \(error)"
+      throw HTTPClientError(error.isOfScheme ? .schemeRefused : .invalidURL, host: from?.host, reason)
     }
     guard schemes.contains(url.scheme) else {
       let allowed = schemes.map(\.rawValue).sorted().joined(separator: ", ")

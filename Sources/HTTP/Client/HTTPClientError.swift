@@ -53,7 +53,7 @@ public struct HTTPClientError: Error, Sendable, Hashable, CustomStringConvertibl
     self.message = message
   }
 
-  init(_ code: Code, _ url: HTTPClientURL, _ message: String) { self.init(code, host: url.host, message) }
+  init(_ code: Code, _ url: HTTPURL, _ message: String) { self.init(code, host: url.host, message) }
 
   /// Whether the same request may succeed later without a change by the user.
   public var isRetriable: Bool {

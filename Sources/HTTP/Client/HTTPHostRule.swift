@@ -14,7 +14,7 @@ public struct HTTPHostRule: Sendable, Hashable {
     /// Nil for the port of the URL's scheme.
     let port: Int?
 
-    func admits(_ url: HTTPClientURL) -> Bool {
+    func admits(_ url: HTTPURL) -> Bool {
       guard url.port == port ?? url.scheme.port else { return false }
       return isBelow ? !url.isNumeric && url.host.hasSuffix(host) : url.host == host
     }
@@ -55,5 +55,5 @@ public struct HTTPHostRule: Sendable, Hashable {
   var hosts: [String] { patterns.filter { !$0.isBelow }.map(\.host) }
 
   /// Whether requests to this URL's host and port are allowed.
-  func admits(_ url: HTTPClientURL) -> Bool { patterns.contains { $0.admits(url) } }
+  func admits(_ url: HTTPURL) -> Bool { patterns.contains { $0.admits(url) } }
 }
