@@ -4,12 +4,7 @@ import COpenSSL
 public enum Digest {
   /// SHA-1, 20 bytes: only where a protocol asks for it (RFC 6455's accept key, the names of Redis scripts).
   public static func sha1(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    OpenSSL.prepare()
-    return [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
-      let digest = SHA1(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
-      precondition(digest != nil, "OpenSSL has SHA-1, and memory for its state")
-      count = 20
-    }
+    make(bytes, count: 20, by: SHA1)
   }
 
   /// SHA-1 of a text's UTF-8.
@@ -20,17 +15,24 @@ public enum Digest {
 
   /// SHA-256, 32 bytes.
   public static func sha256(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
-    OpenSSL.prepare()
-    return [UInt8](unsafeUninitializedCapacity: 32) { buffer, count in
-      let digest = SHA256(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
-      precondition(digest != nil, "OpenSSL has SHA-256, and memory for its state")
-      count = 32
-    }
+    make(bytes, count: 32, by: SHA256)
   }
 
   /// SHA-256 of a text's UTF-8.
   public static func sha256(_ text: String) -> [UInt8] {
     var text = text
     return text.withUTF8 { sha256(UnsafeRawBufferPointer($0)) }
+  }
+
+  private static func make(
+    _ bytes: UnsafeRawBufferPointer, count: Int,
+    by hash: (UnsafePointer<UInt8>?, Int, UnsafeMutablePointer<UInt8>?) -> UnsafeMutablePointer<UInt8>?
+  ) -> [UInt8] {
+    OpenSSL.prepare()
+    return [UInt8](unsafeUninitializedCapacity: count) { buffer, written in
+      let digest = hash(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, buffer.baseAddress)
+      precondition(digest != nil, "OpenSSL has the digest, and memory for its state")
+      written = count
+    }
   }
 }

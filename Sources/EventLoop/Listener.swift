@@ -125,11 +125,9 @@ public final class Listener {
 
 /// The address that a socket is bound to.
 private func socketAddress(of descriptor: Int32) -> SocketAddress? {
-  var storage = sockaddr_storage()
-  var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-  return withUnsafeMutablePointer(to: &storage) { pointer in
-    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
-      getsockname(descriptor, raw, &size) == 0 ? SocketAddress(raw) : nil
-    }
-  }
+  SocketAddress.read(
+    { address in
+      var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+      return getsockname(descriptor, address, &size)
+    }, { SocketAddress($0) })
 }

@@ -72,4 +72,14 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     let port = UnsafeRawPointer(address).loadUnaligned(fromByteOffset: 2, as: UInt16.self)
     self.init(host: host, port: Int(UInt16(bigEndian: port)))
   }
+
+  /// Lends the address that `ask` writes; nil when `ask` fails, or when `body` answers nil.
+  ///
+  /// - Parameter ask: gets memory of `sockaddr_storage` and answers 0 after it wrote an address there.
+  static func read<R>(_ ask: (UnsafeMutablePointer<sockaddr>) -> Int32, _ body: (UnsafePointer<sockaddr>) -> R?) -> R? {
+    var storage = sockaddr_storage()
+    return withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { ask($0) == 0 ? body($0) : nil }
+    }
+  }
 }

@@ -174,14 +174,21 @@ public final class Stream: HandleOwner {
 
   /// The peer's address, as long as the connection stands.
   public var peerAddress: SocketAddress? {
-    guard !isGone, !handle.isClosing else { return nil }
-    return socketAddress(handle.pointer, uv_tcp_getpeername)
+    withPeer { SocketAddress($0) }
   }
 
   /// The peer's network, as long as the connection stands: without making a text of the address.
   public var peerNetwork: PeerNetwork? {
+    withPeer { PeerNetwork($0) }
+  }
+
+  private func withPeer<R>(_ body: (UnsafePointer<sockaddr>) -> R?) -> R? {
     guard !isGone, !handle.isClosing else { return nil }
-    return withSocketAddress(handle.pointer, uv_tcp_getpeername) { PeerNetwork($0) }
+    return SocketAddress.read(
+      { address in
+        var size = Int32(MemoryLayout<sockaddr_storage>.size)
+        return uv_tcp_getpeername(handle.pointer, address, &size)
+      }, body)
   }
 
   // MARK: Reading
@@ -421,26 +428,5 @@ public final class Stream: HandleOwner {
     let handler = self.handler
     self.handler = nil
     handler?.streamEnded(end)
-  }
-}
-
-/// The address that libuv's function tells of a socket.
-func socketAddress(
-  _ socket: UnsafeMutablePointer<uv_tcp_t>,
-  _ ask: (UnsafePointer<uv_tcp_t>, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<Int32>) -> Int32
-) -> SocketAddress? { withSocketAddress(socket, ask) { SocketAddress($0) } }
-
-/// Lends what `uv_tcp_getsockname` or `uv_tcp_getpeername` say of a socket; nil when they say nothing, or `body` does.
-func withSocketAddress<R>(
-  _ socket: UnsafeMutablePointer<uv_tcp_t>,
-  _ ask: (UnsafePointer<uv_tcp_t>, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<Int32>) -> Int32,
-  _ body: (UnsafePointer<sockaddr>) -> R?
-) -> R? {
-  var storage = sockaddr_storage()
-  var size = Int32(MemoryLayout<sockaddr_storage>.size)
-  return withUnsafeMutablePointer(to: &storage) { pointer in
-    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { raw in
-      ask(socket, raw, &size) == 0 ? body(raw) : nil
-    }
   }
 }

@@ -104,18 +104,16 @@ struct ClusterPlace: Sendable {
 }
 
 extension SettingKind where Value == String {
-  /// What a Kafka topic's name may begin with.
-  fileprivate static var topicPrefix: SettingKind {
-    SettingKind(
-      placeholder: "PREFIX", allowed: "1 to 200 letters, digits, full stops, hyphens and underscores",
-      read: { (1...200).contains($0.utf8.count) && $0.utf8.allSatisfy(isNameByte) ? $0 : nil }, write: { $0 })
-  }
+  /// The beginning of a Kafka topic's name.
+  fileprivate static var topicPrefix: SettingKind { name("PREFIX", longest: 200) }
 
-  /// A name that can stand in a URI reference as it is.
-  fileprivate static var clusterName: SettingKind {
+  /// A name that a URI reference contains as it is.
+  fileprivate static var clusterName: SettingKind { name("NAME", longest: 64) }
+
+  private static func name(_ placeholder: String, longest: Int) -> SettingKind {
     SettingKind(
-      placeholder: "NAME", allowed: "1 to 64 letters, digits, full stops, hyphens and underscores",
-      read: { (1...64).contains($0.utf8.count) && $0.utf8.allSatisfy(isNameByte) ? $0 : nil }, write: { $0 })
+      placeholder: placeholder, allowed: "1 to \(longest) letters, digits, full stops, hyphens and underscores",
+      read: { (1...longest).contains($0.utf8.count) && $0.utf8.allSatisfy(isNameByte) ? $0 : nil }, write: { $0 })
   }
 
   private static func isNameByte(_ byte: UInt8) -> Bool {
