@@ -34,7 +34,7 @@ public final class ClockWatch {
     let former = trust.judgement
     let judgement = trust.judge(offset)
     metrics.clockOffset.set(Double(offset.milliseconds) / 1000)
-    health.set("clock", ready: judgement < .wrong, Self.reason(offset))
+    health.set("clock", ready: judgement < .wrong, Self.difference(offset) + ". The worker waits until then")
     if judgement != former { tell(judgement, former, offset) }
     if former == nil || (former == .wrong) != (judgement == .wrong) { onJudged?(judgement < .wrong) }
   }
@@ -50,10 +50,12 @@ public final class ClockWatch {
     }
   }
 
-  /// Fits into a worker's report, so that `carillon status` shows all of it.
-  private static func reason(_ offset: ClockOffset) -> String {
+  /// How far the two clocks differ and which one to set right.
+  ///
+  /// It fits into a worker's report, so `carillon status` shows all of it.
+  public static func difference(_ offset: ClockOffset) -> String {
     let difference = "\(abs(offset.milliseconds) / 1000) s \(offset.milliseconds < 0 ? "behind" : "ahead of")"
     return "the machine's clock (\(Timestamp.text(offset.machine))) is \(difference) that of Redis (\(Timestamp.text(offset.server))): "
-      + "set it right; if all workers say so, set Redis' clock right. The worker waits until then"
+      + "set it right; if all workers say so, set Redis' clock right"
   }
 }
