@@ -12,7 +12,7 @@ public final class RedisScript: Sendable, Hashable {
   /// Makes a script; nothing is checked until a server loads it.
   public init(_ source: String) {
     self.source = source
-    sha1 = Hexadecimal.encode(Digest.sha1(source))
+    sha1 = Digest.sha1(source).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
   /// Two scripts are the same when their sources are.

@@ -1,7 +1,7 @@
 import Cryptography
 import Testing
 
-private func bytes(_ text: String) throws -> [UInt8] { try #require(Hexadecimal.decode(text)) }
+private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](hex: text)) }
 
 @Suite struct AES128GCMTests {
   private struct Case {

@@ -50,19 +50,3 @@ import Testing
     }
   }
 }
-
-@Suite struct HexadecimalTests {
-  @Test func everyByteHasTwoLowerCaseDigits() {
-    let all = Array(UInt8.min ... .max)
-    let text = Hexadecimal.encode(all)
-    #expect(text.count == 512 && text.hasPrefix("000102") && text.hasSuffix("fdfeff") && text == text.lowercased())
-    #expect(Hexadecimal.decode(text) == all)
-    #expect(Hexadecimal.decode(text.uppercased()) == all)
-    #expect(Hexadecimal.decode("") == [] && Hexadecimal.encode([]) == "")
-  }
-
-  @Test(arguments: ["0", "000", "0g", "g0", "0x", " 0", "0\n", "é", "+1", "-1", "0:", "0/", "@0", "`0"])
-  func whatAreNoDigitsIsRefused(_ text: String) {
-    #expect(Hexadecimal.decode(text) == nil)
-  }
-}

@@ -29,7 +29,7 @@ private func repeated(_ byte: UInt8, _ count: Int) -> [UInt8] { [UInt8](repeatin
     let (key, message, code) = Self.cases[index]
     let prepared = HMACKey(key)
     for _ in 0..<3 {
-      #expect(message.withUnsafeBytes { Hexadecimal.encode(prepared.authenticationCode($0)) } == code)
+      #expect(message.withUnsafeBytes { prepared.authenticationCode($0).hex } == code)
       _ = repeated(7, 200).withUnsafeBytes { prepared.authenticationCode($0) }
     }
   }
@@ -40,7 +40,7 @@ private func repeated(_ byte: UInt8, _ count: Int) -> [UInt8] { [UInt8](repeatin
     let message = Array("Test With Truncation".utf8)
     message.withUnsafeBytes { message in
       let code = key.authenticationCode(message)
-      #expect(Hexadecimal.encode(Array(code.prefix(16))) == "a3b6167473100ee06e0c796c2955552b")
+      #expect(Array(code.prefix(16)).hex == "a3b6167473100ee06e0c796c2955552b")
       for count in 0...32 {
         #expect(code.prefix(count).withUnsafeBytes { key.verify($0, of: message) } == (count >= 16))
       }
@@ -68,6 +68,6 @@ private func repeated(_ byte: UInt8, _ count: Int) -> [UInt8] { [UInt8](repeatin
 
   @Test func theEmptyMessageHasACodeToo() {
     let code = HMACKey([]).authenticationCode(UnsafeRawBufferPointer(start: nil, count: 0))
-    #expect(Hexadecimal.encode(code) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
+    #expect(code.hex == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
   }
 }

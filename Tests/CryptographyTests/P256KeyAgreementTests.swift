@@ -5,7 +5,7 @@ import Testing
   /// The curve's order (SP 800-186, section 3.2.1.3).
   private static let order = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551"
 
-  private func bytes(_ text: String) throws -> [UInt8] { try #require(Hexadecimal.decode(text)) }
+  private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](hex: text)) }
 
   /// RFC 8291, appendix A.
   @Test func keysAndSecretAreThoseOfTheStandardOnBothSides() throws {
@@ -46,7 +46,7 @@ import Testing
     let (one, last) = (Array(zero.dropLast()) + [1], Array(order.dropLast()) + [order[31] - 1])
     #expect(P256KeyAgreement(privateKey: one)?.privateKey() == one && P256KeyAgreement(privateKey: last)?.privateKey() == last)
     for wrong in [zero, order, [UInt8](repeating: 0xFF, count: 32), [], Array(one.dropFirst()), [0] + one] {
-      #expect(P256KeyAgreement(privateKey: wrong) == nil, "\(Hexadecimal.encode(wrong))")
+      #expect(P256KeyAgreement(privateKey: wrong) == nil, "\(wrong.hex)")
     }
     for wrong in ["", "AA", "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw=", "yfWPiYE+n46HLnH0KqZOF1fJJU3MYrct3AELtAQ+oRw"] {
       #expect(P256KeyAgreement(base64URL: wrong) == nil, "\(wrong)")
@@ -64,7 +64,7 @@ import Testing
       [], [0], [4], Array(point.dropLast()), point + [0], [2 + isOdd] + x, [2 + isOdd] + x + y, [6 + isOdd] + x + y, [0] + x + y, beside,
       [4] + [UInt8](repeating: 0, count: 64), [4] + [UInt8](repeating: 0xFF, count: 64), [4] + y + x,
     ]
-    for wrong in wrong { #expect(key.sharedSecret(with: wrong) == nil, "\(Hexadecimal.encode(wrong))") }
+    for wrong in wrong { #expect(key.sharedSecret(with: wrong) == nil, "\(wrong.hex)") }
     #expect(key.sharedSecret(with: point)?.count == 32)
   }
 

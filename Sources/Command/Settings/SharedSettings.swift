@@ -1,5 +1,6 @@
 import Cryptography
 import Extensions
+import Notifications
 import Worker
 
 /// The settings that should be the same in all workers that have them: each worker reports its own, and differences are told.
@@ -47,6 +48,6 @@ enum SharedSettings {
   private static func fingerprint(of key: [UInt8]?) -> String {
     guard let key else { return "none" }
     let code = Array("carillon fingerprint".utf8).withUnsafeBytes { HMACKey(key).authenticationCode($0) }
-    return Hexadecimal.encode(Array(code.prefix(4)))
+    return Hexadecimal.text(Array(code.prefix(4)))
   }
 }

@@ -56,7 +56,7 @@ public struct ExtensionsFile: Sendable {
     let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? ""
     do throws(FieldError) {
       try self.init(parsing: bytes, in: folder, at: place, own: own, media: media)
-      digest = Hexadecimal.encode(Array(bytes.withUnsafeBytes { Digest.sha256($0) }.prefix(8)))
+      digest = Hexadecimal.text(Array(bytes.withUnsafeBytes { Digest.sha256($0) }.prefix(8)))
     } catch {
       throw FieldError(field: path, rule: "\(error)")
     }

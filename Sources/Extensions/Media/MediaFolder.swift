@@ -125,7 +125,7 @@ public struct MediaFolder: Sendable {
   // MARK: Cleaning
 
   /// The parts that it is divided into: the first two digits of the hashes.
-  static let parts = (UInt8.min...UInt8.max).map { Hexadecimal.encode([$0]) }
+  static let parts = (UInt8.min...UInt8.max).map { Hexadecimal.text([$0]) }
 
   /// What a part has.
   private struct Part {

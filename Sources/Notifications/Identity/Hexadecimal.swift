@@ -1,5 +1,5 @@
-/// Hexadecimal digits as text, always written in lower case.
-enum Hexadecimal {
+/// Bytes and numbers as hexadecimal digits (RFC 4648, section 8), always written in lower case.
+public enum Hexadecimal {
   /// The value of one digit of either case.
   @inline(__always)
   static func value(_ digit: UInt8) -> UInt8? {
@@ -11,7 +11,7 @@ enum Hexadecimal {
     }
   }
 
-  /// The value of what is known to be a digit, of either case: letters have the bit of 64, and end in 1 to 6.
+  /// The value of a valid digit of either case. Letters have the bit of 64 and end in 1 to 6.
   @inline(__always)
   static func validValue(_ digit: UInt8) -> UInt8 { digit & 0xF &+ (digit >> 6) &* 9 }
 
@@ -36,7 +36,7 @@ enum Hexadecimal {
     }
   }
 
-  /// Reads as many lower-case digits as the type has room for.
+  /// Reads as many lower-case digits as the type can represent.
   static func read<Value: FixedWidthInteger & UnsignedInteger>(_ type: Value.Type, from input: UnsafeRawBufferPointer, at offset: Int)
     -> Value?
   {
@@ -49,6 +49,9 @@ enum Hexadecimal {
     }
     return value
   }
+
+  /// Two digits for each byte.
+  public static func text(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { text($0) } }
 
   /// Two digits for each byte.
   static func text(_ bytes: UnsafeRawBufferPointer) -> String {

@@ -169,12 +169,7 @@ public struct JournalWriter: ~Copyable {
 
   /// Two digits to a byte: a token has an even number of them.
   private mutating func appendToken(_ token: UnsafeRawBufferPointer) {
-    let count = token.count / 2
-    bytes.append(varint: UInt64(count))
-    bytes.append(room: count) { output in
-      for index in 0..<count {
-        output[index] = (Hexadecimal.value(token[2 * index]) ?? 0) << 4 | (Hexadecimal.value(token[2 * index + 1]) ?? 0)
-      }
-    }
+    bytes.append(varint: UInt64(token.count / 2))
+    DeviceToken.append(packed: token, to: &bytes)
   }
 }

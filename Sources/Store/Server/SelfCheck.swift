@@ -112,7 +112,7 @@ struct CheckStep {
 
 /// Keys that only a check has, of each kind that workers have.
 struct CheckKeys {
-  private let tag = "{check-\(Hexadecimal.encode(RandomBytes.make(count: 8)))}"
+  private let tag = "{check-\(Hexadecimal.text(RandomBytes.make(count: 8)))}"
 
   var device: String { "d\(tag)" }
   var mailbox: String { "m\(tag)" }
