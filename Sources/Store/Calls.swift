@@ -1,17 +1,17 @@
 import EventLoop
 import Redis
 
-/// The calls of a room that wait for their answers, each with what is to be done then. Loop-confined.
+/// The unanswered calls of one part of the store, each with its callback. Loop-confined.
 final class Calls: RedisReplyHandler {
-  /// The answer is valid during the call only.
+  /// Gets the reply, which is valid only during the call.
   typealias Then = (Result<RedisReplyView, StoreError>) -> Void
   private var waiting = SlotTable<Then>()
-  /// The call that is written now.
+  /// The call that is being written.
   var command: RedisCommand
 
   init(reserving capacity: Int = 1024) { command = RedisCommand(reserving: capacity) }
 
-  /// Sends what was written to `command`; a connection that does not take it fails it at once.
+  /// Sends what was written to `command`. If the connection does not accept it, `then` gets the failure at once.
   func send(over shard: RedisConnection, _ then: @escaping Then) {
     let number = waiting.add(then)
     let admission = shard.send(command, to: self, tag: UInt64(number))
@@ -37,13 +37,13 @@ extension StoreError {
 }
 
 extension RedisReplyView {
-  /// Scripts answer -2, by itself or as the first element, where Redis does not have their bucket.
+  /// Scripts answer -2, alone or as the first element, if Redis does not have the bucket.
   var isBucketLost: Bool { (kind == .array ? self[0]?.integer : integer) == -2 }
 }
 
-// For cold paths: from a task on the loop.
+// For cold paths; call these from a task on the loop.
 extension RedisConnection {
-  /// Calls a script and answers its reply, copied out.
+  /// Calls a script and answers a copy of its reply.
   func answer(_ script: RedisScript, keys: [RedisArgument], arguments: [RedisArgument]) async throws(StoreError) -> RedisValue {
     let answer: RedisValue
     do throws(RedisError) { answer = try await call(script, keys: keys, arguments: arguments) } catch { throw StoreError(error) }
@@ -51,11 +51,11 @@ extension RedisConnection {
     return answer
   }
 
-  /// Sends a command and answers the reply, copied out.
+  /// Sends a command and answers a copy of the reply.
   @discardableResult
   func answer(_ arguments: RedisArgument...) async throws(StoreError) -> RedisValue { try await answer(arguments) }
 
-  /// Sends a command and answers the reply, copied out.
+  /// Sends a command and answers a copy of the reply.
   @discardableResult
   func answer(_ arguments: [RedisArgument]) async throws(StoreError) -> RedisValue {
     do throws(RedisError) { return try await command(arguments) } catch { throw StoreError(error) }

@@ -4,50 +4,52 @@ import Redis
 
 /// Every key that Carillon keeps in Redis.
 ///
-/// The scripts of `Judge`, `Registrations` and `Results`, `Recipients.pageScript`, `Presences.enterScript` and `refreshScript` work on a
-/// bucket only where its markers are; that of `Markers` only where they have the number that it expects. While Redis is rebuilt, the
-/// rebuilder's scripts look for `b{B}` instead.
+/// These scripts write to a bucket only if Redis has its markers: those of `Judge`, `Registrations` and `Results`, `Recipients.pageScript`,
+/// `Presences.enterScript` and `Presences.refreshScript`.
+/// The script of `Markers` also compares the number of the bucket. During a rebuild, the rebuilder's scripts look for `b{B}` instead.
 ///
-/// These write without a look, and do no harm in a bucket that is lost: `leaveScript` and `gapScript` change only what is still the
-/// session's, `evictScript` and the deletions change something only where their entries are, and a result is kept for a while or not. A
-/// device is put into a person's set, or taken out, from another bucket; whose it is the judge finds out.
+/// These write without that check, and do no harm in a lost bucket. `leaveScript` and `gapScript` change only what still belongs to the
+/// session.
+/// `evictScript` and the deletions change only entries that exist. A result expires soon in any case.
+/// A person's set lies in another bucket than the device, so adding and removing a device cannot check. The judge knows whose device it is.
 ///
-/// | key | type | what | room |
+/// | key | type | what | written by |
 /// |---|---|---|---|
 /// | `d{B}TOKEN` | hash | a device: `p` presence, `u` owner, `a` its person's set, `r` registration, `l` locale, `w` window of recent ids, `g` gap, `c…` newest revision per collapse id | `Device` |
 /// | `m{B}TOKEN` | hash | its mailbox: revision → delivery entry | `Mailbox` |
 /// | `u{B}APPLICATION/USER` | sorted set, all scores 0 | the recipients of a person for an application: the tokens of their devices, in the order of their bytes | `Recipients` |
-/// | `x{B}REVISION` | string, expiring | what the service extensions have left of the request with this revision, of 20 bytes; or of one of its variants, whose number of 8 bytes follows; the bucket is its target's | `Results` |
+/// | `x{B}REVISION` | string, expiring | the result of the service extensions for the request with this revision of 20 bytes, or for one of its variants, whose number of 8 bytes follows; the bucket is that of the target | `Results` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied | `Markers` |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |
-/// | `tries` | hash | how often each partition was begun at its marker, which group of records is worked on, and how many processes ended with which record alone | `CrashLoops` |
-/// | `cluster` | hash | `kafka`, `prefix`, `buckets`, `name`: the Kafka cluster and the topics whose Redis it is, and what its workers agree on | `ClusterIdentity` |
+/// | `tries` | hash | how often each partition was begun at its marker, which group of records a process works on, and how many processes ended with which record alone | `CrashLoops` |
+/// | `cluster` | hash | `kafka`, `prefix`, `buckets`, `name`: the Kafka cluster and the topics that this Redis belongs to, and the settings that its workers share | `ClusterIdentity` |
 /// | `lanes` | sorted set | fan-out lanes: `PARTITION:LANE` → the time of the last heartbeat in milliseconds | `Lanes` |
 /// | `workers` | sorted set | the workers' processes: name → the time of the last heartbeat in milliseconds | `Workers` |
-/// | `{workers}reports` | hash | what each of them says of itself: name → JSON | `Workers` |
+/// | `{workers}reports` | hash | the report of each: name → JSON | `Workers` |
 ///
-/// `B` is the bucket: the hash tag that puts the keys of one script call into one slot of a Redis Cluster. A device's bucket is a
-/// hash of its token, a user's one of the user's id. The number of buckets is fixed for the cluster's life.
+/// `B` is the bucket: the hash tag that puts the keys of one script call into one slot of a Redis Cluster. The bucket of a device is a hash
+/// of its token, the bucket of a user is a hash of the user's id.
+/// The number of buckets is fixed for the cluster's life.
 ///
-/// A bucket without `k{B}` is one that Redis has lost, or has never had: none of the scripts that look for markers works on it.
+/// A bucket without `k{B}` is lost, or was never created: no script that looks for markers changes it.
 ///
 /// Fields of a device, all in network byte order:
 ///
 /// | field | bytes |
 /// |---|---|
-/// | `p` | partition of `deliveries` 4, session generation 8; empty where the device has left, and `-` when something has come since |
+/// | `p` | partition of `deliveries` 4, session generation 8; empty if the device has left, and `-` if a request was judged for it since then |
 /// | `u` | hash of the user 8 (zeros: nobody), since when in milliseconds 8, hash of the application 8 |
 /// | `a` | the key of the person's set that it belongs to, or empty |
 /// | `r` | digest of the registration 8, partition 4 and offset 8 of its record in `devices` |
 /// | `l` | the locale as it registered it; absent where it has none |
 /// | `w` | when its generation began in seconds 4, bytes of the former generation 2, then per id: hash of the apns-id 8, of its source 4 |
-/// | `g` | oldest and newest revision that were evicted and not yet told, 20 each |
+/// | `g` | oldest and newest revision that were evicted and that the device does not know of yet, 20 each |
 /// | `c` and the collapse id | newest revision 20, its apns-id 16, and what it superseded in the mailbox: revision 20, apns-id 16 |
 struct Keys: Sendable {
   /// How many buckets the cluster has.
   let buckets: Int
-  /// Whether the keys are used by the one who rebuilds Redis.
+  /// Whether the rebuilder uses the keys.
   let isRebuilding: Bool
 
   init(buckets: Int, isRebuilding: Bool = false) {
@@ -64,9 +66,9 @@ struct Keys: Sendable {
   static let reports = "{workers}reports"
   /// Whose Redis it is.
   static let cluster = "cluster"
-  /// Held by whoever rebuilds.
+  /// The lock of the rebuilder.
   static let rebuild = "rebuild"
-  /// What is counted against crash loops.
+  /// The counts against crash loops.
   static let tries = "tries"
 
   /// The bucket of a device's token or a user's id.
@@ -90,21 +92,21 @@ struct Keys: Sendable {
   /// The markers of a bucket.
   func markers(_ bucket: Int) -> String { "k{\(bucket)}" }
 
-  /// A bucket that is being rebuilt.
+  /// The guard of a bucket during a rebuild.
   func rebuilt(_ bucket: Int) -> String { "b{\(bucket)}" }
 
-  /// What must be there where a script works only on a bucket that is not lost: its markers, except for the rebuilder.
+  /// The key that shows that a bucket is not lost. Its markers, or the guard during a rebuild.
   func guardKey(_ bucket: Int) -> String { isRebuilding ? rebuilt(bucket) : markers(bucket) }
 
-  /// The same for the bucket that a device lies in.
+  /// The guard of the bucket that a device lies in.
   func guardKey(ofDevice token: String) -> String { guardKey(bucket(of: token)) }
 
-  /// The number of a new bucket, its field `i`: the version of this layout, and eight random bytes.
+  /// The number of a new bucket, its field `i`. The version of this layout, and eight random bytes.
   static func bucketNumber() -> [UInt8] { [1] + RandomBytes.make(count: 8) }
 }
 
 extension RedisCommand {
-  /// Begins an argument that is the key of a kind in a bucket; the name follows, and the argument's end.
+  /// Begins an argument that is a key in a bucket. The caller appends the name and ends the argument.
   mutating func beginKey(_ kind: String, _ bucket: Int) {
     beginArgument()
     extend(kind)

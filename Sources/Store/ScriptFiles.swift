@@ -1,10 +1,11 @@
 import Redis
 
-/// The scripts are the files of the folder `Scripts`, which are part of the program.
+/// The scripts are the files of the folder `Scripts`, embedded in the program.
 ///
-/// The head of each says what it does, which keys and arguments it takes, and what it answers. `Deploy/check-scripts` composes and checks them.
+/// The head of each file says what the script does, which keys and arguments it takes, and what it answers. `Deploy/check-scripts` composes
+/// and checks them.
 extension RedisScript {
-  /// Composes a script: a line `-- include: NAME` of its file stands for the file `Pieces/NAME.lua`.
+  /// Composes a script: replaces each line `-- include: NAME` of the file by the file `Pieces/NAME.lua`.
   convenience init(file: [UInt8]) {
     let lines = Self.text(file).split(separator: "\n", omittingEmptySubsequences: false)
     self.init(lines.map { Self.piece(named: $0) ?? String($0) }.joined(separator: "\n"))

@@ -1,35 +1,35 @@
 public import EventLoop
 import Redis
 
-/// The Redis servers that the keys lie on: today the one. Loop-confined.
+/// The Redis servers that the keys lie on: one today. Loop-confined.
 ///
-/// Each room asks here which connection a bucket's keys belong to, and nothing above knows that there are connections.
+/// Each part of the store asks here which connection a bucket's keys belong to. Modules above do not know that there are connections.
 public final class Shards {
   let keys: Keys
   /// The machine's clock, in milliseconds since 1970.
   let wallClock: @Sendable () -> Int64
   private let one: RedisConnection
-  /// Called when it takes calls, for the first time and after each loss.
+  /// Called when calls are accepted: the first time, and again after each loss.
   public var onUp: (() -> Void)?
-  /// Called when a connection that was up is lost, after the calls in flight have failed.
+  /// Called when a connection is lost, after the calls in flight have failed.
   public var onDown: ((StoreError) -> Void)?
   /// Called when an attempt to connect has failed, with the milliseconds until the next.
   public var onAttemptFailed: ((StoreError, Int) -> Void)?
 
-  /// Called for each call that was sent and fails, and for each attempt to connect that does, with one of `errorKinds`.
+  /// Called with one of `errorKinds` for each sent call that fails, and for each failed attempt to connect.
   public var onError: ((String) -> Void)?
-  /// Called for each answer that says something of the server itself, before the call fails with it: then a `SelfCheck` is due.
+  /// Called for each answer about the server itself, before the call fails with it. Then a `SelfCheck` is due.
   public var onRefusal: ((StoreError) -> Void)?
-  /// Called with a key that held something else than it should, and was removed: nothing of ours was lost with it.
+  /// Called with a key that held a value of a wrong type and was removed. It held nothing of the cluster.
   public var onMended: ((_ key: String) -> Void)?
-  /// The kinds of errors that there are.
+  /// All kinds of errors.
   public static let errorKinds = RedisError.Code.allCases.map(\.rawValue)
 
-  /// Connections that are not started; on the loop.
+  /// Makes connections that are not started yet; call it on the loop.
   ///
   /// - Parameters:
   ///   - clientName: what the server calls the connection.
-  ///   - isRebuilding: whether it is the rebuilder that writes, to buckets that have no markers yet.
+  ///   - isRebuilding: whether the caller is the rebuilder, which writes to buckets without markers.
   public init(on loop: EventLoop, _ configuration: StoreConfiguration, clientName: String, isRebuilding: Bool = false) {
     keys = Keys(buckets: configuration.buckets, isRebuilding: isRebuilding)
     wallClock = configuration.wallClock
@@ -48,24 +48,24 @@ public final class Shards {
     one.onAttemptFailed = { [unowned self] in onAttemptFailed?(StoreError($0), $1) }
   }
 
-  /// Every script of the workers: those that a check calls.
+  /// Every script of the workers: the scripts that a check calls.
   static let scripts = CheckSteps.scripts(CheckKeys()).compactMap(\.script)
 
-  /// Begins to connect; the outcome is told by `onUp` and `onAttemptFailed`.
+  /// Begins to connect. `onUp` and `onAttemptFailed` report the outcome.
   public func start() { one.start() }
 
-  /// Answers when calls are taken; throws why they are not, with the kind of error that the connection has.
+  /// Waits until calls are accepted; throws the connection's error if that takes too long.
   public func waitUntilUp(withinMilliseconds milliseconds: Int) async throws {
     try await one.waitUntilUp(withinMilliseconds: milliseconds)
   }
 
-  /// Whether calls are taken.
+  /// Whether calls are accepted.
   public var isUp: Bool { one.isUp }
 
-  /// How often what a server keeps may have changed under the caller; what was written before may be gone when it has risen.
+  /// Counts the signs that the server may have lost something. If it has risen, data that was written before may be gone.
   public var epoch: UInt64 { one.epoch }
 
-  /// Fails every call in flight, and ends the connections for good.
+  /// Fails every call in flight, and closes the connections for good.
   public func close() {
     one.close()
     (onUp, onDown, onAttemptFailed) = (nil, nil, nil)
@@ -78,22 +78,22 @@ public final class Shards {
   /// How many servers there are.
   var count: Int { 1 }
 
-  /// Which of the servers has the keys of a bucket: one call may work on all buckets of a server.
+  /// Which server has the keys of a bucket. One call may use all buckets of a server.
   func index(of bucket: Int) -> Int { 0 }
 
-  /// Where the keys of a bucket lie.
+  /// The connection to the server of a bucket's keys.
   func shard(of bucket: Int) -> RedisConnection { one }
 
-  /// Where the keys of a device's bucket lie.
+  /// The connection to the server of a device's keys.
   func shard(ofDevice token: String) -> RedisConnection { shard(of: keys.bucket(of: token)) }
 
-  /// Where a key lies that was read from Redis and has its bucket in it.
+  /// The connection to the server of a key that was read from Redis and contains its bucket.
   func shard(ofKey key: UnsafeRawBufferPointer) -> RedisConnection {
     guard let opening = key.firstIndex(of: UInt8(ascii: "{")) else { return common }
     let digits = key[(opening + 1)...].prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }.prefix(5)
     return shard(of: digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) })
   }
 
-  /// Where the keys lie that belong to no bucket.
+  /// The connection to the server of the keys without a bucket.
   var common: RedisConnection { one }
 }

@@ -1,23 +1,22 @@
 import Redis
 
-/// Why a call has not done what it is for.
+/// Why a call to Redis failed.
 public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What a caller has to tell apart.
+  /// The failures that callers treat differently.
   public enum Code: Sendable {
-    /// No answer has come, or none can come now; the call may have been executed.
+    /// No answer came, or none can come now. The server may have executed the call.
     case unavailable
-    /// Too many calls are in flight: nothing of the call was sent, and nothing that was done before is lost.
+    /// Too many calls are in flight. The call was not sent, and no earlier data is lost.
     case overloaded
-    /// The server only reads now: nothing of the call was done, and nothing that was done before is lost.
+    /// The server is read-only now. It did not execute the call, and no earlier data is lost.
     case writesRefused
-    /// Redis does not have the bucket: what lay in it is lost, or was never there.
+    /// Redis does not have the bucket: its data is lost, or never existed.
     case bucketLost
-    /// The server answers, and does no such calls now or for this user: it refuses a command, or is busy, or reads its data set.
+    /// The server refuses such calls now or for this user, is busy, or is loading its data set.
     case refused
-    /// The server answers with an error that is not known here: `SelfCheck` tells whether that lies in the server, or in what it has under the
-    /// call's keys.
+    /// The server answers with an unknown error. `SelfCheck` finds out whether the server or the data under the call's keys causes it.
     case unexplained
-    /// The fault lies in the call, or in what Redis has under its keys: no waiting mends it.
+    /// The call itself or the data under its keys is wrong: retrying cannot help.
     case faulty
   }
 
@@ -26,7 +25,7 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
   /// What happened and what to do; never a password.
   public let message: String
 
-  /// An error from its parts.
+  /// An error of its parts.
   public init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
 
   init(_ error: RedisError) {
@@ -47,13 +46,13 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
 
   static let bucketLost = StoreError(.bucketLost, "Redis has lost what it had; 'carillon rebuild' restores it from Kafka")
 
-  /// The same, with the key whose value is at fault.
+  /// The same error, with the key whose value is wrong.
   public func about(_ key: String) -> StoreError { code == .faulty ? StoreError(code, "\(key): \(message)") : self }
 
-  /// Whether the same may succeed later without a change by the user.
+  /// Whether the same call may succeed later without a change by the user.
   public var isRetriable: Bool { code != .faulty }
 
-  /// Whether the server's answer says something of the server that a check of every script has to explain.
+  /// Whether the answer concerns the server itself, so a check of all scripts has to explain it.
   public var needsCheck: Bool { code == .refused || code == .unexplained }
 
   /// The message.

@@ -1,18 +1,19 @@
 import Redis
 
-/// Whose Redis it is: the Kafka cluster and the topics that everything in it comes from, and what all of its workers agree on. Loop-confined.
+/// The Kafka cluster, topics and shared settings that a Redis belongs to. Loop-confined.
 ///
-/// Markers are offsets, and requests are known by where they lie: beside another Kafka, or other topics, they would say that something was applied
-/// which was not. With another number of buckets a worker looks for devices where no other worker puts them, and with another name it knows
-/// nothing of what was replayed.
+/// Markers are offsets, and requests are known by partition and offset. With another Kafka cluster or other topics, markers would claim
+/// that unprocessed records are applied.
+/// With another number of buckets a worker looks for devices in the wrong buckets. With another name it does not recognise replayed
+/// records.
 public struct ClusterIdentity: Sendable, Hashable {
   /// The id that the brokers give their cluster; empty where they give none.
   public let kafka: String
   /// What the names of all topics begin with.
   public let topicPrefix: String
-  /// How many buckets the keys are spread over; nil where that is not known, as of a Redis that an earlier version has claimed.
+  /// How many buckets the keys are spread over; nil if unknown, for example if an earlier version claimed the Redis.
   public let buckets: Int?
-  /// The cluster's name; nil where that is not known.
+  /// The cluster's name; nil if unknown.
   public let name: String?
 
   /// A cluster's identity.
@@ -22,37 +23,37 @@ public struct ClusterIdentity: Sendable, Hashable {
 
   private static let fields: [RedisArgument] = ["kafka", "prefix", "buckets", "name"]
 
-  /// Sets each field that is not there, and answers what stands in each then.
+  /// Sets each missing field, and answers the value of each field afterwards.
   static let claimScript = RedisScript(file: PackageResources.cluster_claim_lua)
 
-  // MARK: Whose it is
+  // MARK: The owner
 
-  /// What a Redis says of whose it is.
+  /// How a Redis is related to this cluster.
   public enum Standing: Sendable, Equatable {
-    /// No cluster has used it yet, or it has lost everything.
+    /// No cluster has claimed it yet, or it has lost everything.
     case nobodys
-    /// It is this cluster's; an earlier version has claimed it, which did not say all.
+    /// This cluster has claimed it, by an earlier version that did not store all fields.
     case partly
-    /// It is this cluster's.
+    /// This cluster has claimed it.
     case own
   }
 
-  /// Finds out, without writing anything, that a Redis is this cluster's or nobody's.
+  /// Checks, without a write, that a Redis belongs to this cluster or to none.
   ///
-  /// - Throws: `RedisError` with `unsuitableServer` where it is another's; `StoreError` where it does not answer.
+  /// - Throws: `RedisError` with `unsuitableServer` if it belongs to another cluster; `StoreError` if it does not answer.
   public func verify(_ shards: Shards) async throws -> Standing {
     guard let found = try await Self.standing(in: shards) else { return .nobodys }
     try compare(found)
     return found.buckets == nil || found.name == nil ? .partly : .own
   }
 
-  /// Makes a Redis this cluster's, or finds that it is already.
+  /// Claims a Redis for this cluster, unless the cluster has claimed it already.
   ///
-  /// To be called only where nothing was lost: what stands then is what all workers are held to.
+  /// Call it only if nothing was lost: all workers are checked against the fields that it writes.
   ///
-  /// - Throws: as ``verify(_:)``; also `StoreError` where it takes no writes now.
+  /// - Throws: as ``verify(_:)``; also `StoreError` if the server takes no writes now.
   public func claim(_ shards: Shards) async throws {
-    // One of another cluster gets no field of this one.
+    // A Redis of another cluster gets no field of this one.
     if try await verify(shards) == .own { return }
     let values: [RedisArgument] = [
       .text(kafka), .text(topicPrefix), .integer(Int64(buckets ?? shards.buckets)), .text(name ?? ""),
@@ -65,10 +66,10 @@ public struct ClusterIdentity: Sendable, Hashable {
     try compare(found)
   }
 
-  /// Makes a Redis this cluster's where it has all that workers have put there, or where nothing was ever put there.
+  /// Claims a Redis if it has all buckets, or if the cluster is new.
   ///
-  /// - Parameter isNew: whether the cluster has never worked on anything, which is asked where Redis does not have all buckets.
-  /// - Returns: whether it is; false for one that has lost what it had: it stays nobody's until it was rebuilt.
+  /// - Parameter isNew: whether the cluster has never processed anything. Called only if Redis does not have all buckets.
+  /// - Returns: whether the Redis is this cluster's now. False if it has lost data: then it stays unclaimed until a rebuild.
   /// - Throws: as ``claim(_:)``.
   public func join(_ shards: Shards, isNew: () async throws -> Bool) async throws -> Bool {
     if try await verify(shards) == .own { return true }
@@ -82,7 +83,7 @@ public struct ClusterIdentity: Sendable, Hashable {
     return true
   }
 
-  /// Whose a Redis is; nil where no cluster has used it yet.
+  /// Reads which cluster a Redis belongs to; nil if no cluster has claimed it yet.
   public static func standing(in shards: Shards) async throws(StoreError) -> ClusterIdentity? {
     let answer: RedisValue
     do throws(StoreError) {
@@ -108,7 +109,7 @@ public struct ClusterIdentity: Sendable, Hashable {
 
   // MARK: Differences
 
-  /// How another identity differs from this one, in words that name the settings; what one of the two does not know differs in nothing.
+  /// Describes how another identity differs, naming the settings. A field that is unknown on one side does not differ.
   public func differences(from other: ClusterIdentity) -> [String] {
     var differences: [String] = []
     func compare(_ what: String, _ own: String?, _ other: String?) {

@@ -1,19 +1,19 @@
 import Notifications
 import Redis
 
-/// The locales of devices, as their registrations have them. Loop-confined.
+/// The locales of devices, from their registrations. Loop-confined.
 public final class Locales {
   private let shards: Shards
   private let calls = Calls()
 
-  /// Of these servers.
+  /// Makes them for these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// Reads the locales of devices, in their order; nil for one that has told none, or that is not registered.
+  /// Reads the locales of devices, in their order; nil for a device that is not registered or has no locale.
   ///
   /// - Parameters:
-  ///   - tokens: at least one, each with the arena that it lies in.
-  ///   - then: may be called during this call, where it cannot be sent.
+  ///   - tokens: at least one, each with the arena that contains it.
+  ///   - then: called within this call if the call cannot be sent.
   public func read(_ tokens: [(span: ArenaSpan, arena: Arena)], _ then: @escaping (Result<[String?], StoreError>) -> Void) {
     let collected = Collected(tokens.count, then)
     for (number, (token, arena)) in tokens.enumerated() {
@@ -25,7 +25,7 @@ public final class Locales {
         calls.command.endArgument()
         calls.command.append("l")
         calls.send(over: shards.shard(of: bucket)) { answer in
-          // Of a device that cannot be read the judge tells; the others of the call have theirs.
+          // The judge reports a device that cannot be read. The other devices of the call get their locales.
           if case .failure(let error) = answer, error.code == .faulty { return collected.take(number, .success(nil)) }
           collected.take(number, answer.map { $0.bytes.map { String(decoding: $0, as: UTF8.self) } })
         }
@@ -33,7 +33,7 @@ public final class Locales {
     }
   }
 
-  /// The answers of one call: told when the last has come.
+  /// The answers of one call. The callback runs when the last answer has arrived.
   private final class Collected {
     private var locales: [String?]
     private var left: Int

@@ -1,24 +1,24 @@
 public import Notifications
 
-/// Whose a device is: what the field `u` of its hash says.
+/// The owner of a device: the field `u` of its hash.
 public struct Owner: Equatable, Sendable {
   static let byteCount = 24
 
   /// The stable hash of the user; 0 for nobody.
   public var user: UInt64
-  /// Since when, in milliseconds.
+  /// The time from which the device belongs to the user, in milliseconds.
   public var since: UInt64
   /// The stable hash of the application.
   public var application: UInt64
 
-  /// An owner from its parts.
+  /// An owner of its parts.
   public init(user: UInt64, since: UInt64, application: UInt64) {
     self.user = user
     self.since = since
     self.application = application
   }
 
-  /// Reads the form that Redis keeps; nil for anything else.
+  /// Reads the bytes that Redis keeps; nil for anything else.
   init?(_ bytes: some Sequence<UInt8>) {
     let bytes = Array(bytes)
     guard bytes.count == Self.byteCount else { return nil }
@@ -26,53 +26,53 @@ public struct Owner: Equatable, Sendable {
     self.init(user: number(0), since: number(8), application: number(16))
   }
 
-  /// The form that Redis keeps.
+  /// The bytes that Redis keeps.
   var bytes: [UInt8] { [user, since, application].flatMap { withUnsafeBytes(of: $0.bigEndian, Array.init) } }
 }
 
 extension Owner {
-  /// Whose device a registration says it is.
+  /// The owner that a registration names.
   public init(_ registration: Registration) {
     self.init(
       user: registration.user.map { StableHash.user($0) } ?? 0, since: UInt64(clamping: registration.since),
       application: StableHash.hash(registration.application))
   }
 
-  /// Whether it is the same person, or nobody, with the same application, since whenever.
+  /// Whether person and application are the same; `since` may differ.
   public func isSame(as other: Owner) -> Bool { user == other.user && application == other.application }
 
-  /// Whether what is for a user (by the stable hash; 0: for whoever has the device) and an application is for this owner's device.
+  /// Whether a request for a user (by the stable hash; 0 for a `device:` request) and an application is for this owner's device.
   public func takes(user: UInt64, application: UnsafeRawBufferPointer) -> Bool {
     (user == 0 || user == self.user) && StableHash.hash(application) == self.application
   }
 
-  /// Whether an entry is for this owner's device: neither a former person nor a former application gets it any more.
+  /// Whether an entry is for this owner's device. A former person or application gets no more entries.
   public func takes(_ entry: DeliveryEntryView) -> Bool { takes(user: entry.userHash, application: entry.application) }
 
-  /// Why an entry is not, as its event tells it.
+  /// The reason, for the event, why an entry is not for this owner's device.
   public func reasonAgainst(_ entry: DeliveryEntryView) -> StaticString {
     takes(user: 0, application: entry.application)
       ? "the device belongs to another person now" : "the device is registered for another application now"
   }
 }
 
-/// Which record of `devices` stands for a device: what the field `r` of its hash says.
+/// The record of `devices` that was applied to a device last. The field `r` of its hash.
 public struct RegistrationStamp: Equatable, Sendable {
   static let byteCount = 20
 
   /// The registration's digest; 0 for an unregistration.
   public let digest: UInt64
-  /// Where the record lies.
+  /// The record's partition.
   public let partition: Int32
-  /// Where the record lies in the partition.
+  /// The record's offset.
   public let offset: Int64
 
-  /// A stamp from its parts.
+  /// A stamp of its parts.
   public init(digest: UInt64, partition: Int32, offset: Int64) {
     (self.digest, self.partition, self.offset) = (digest, partition, offset)
   }
 
-  /// Reads the form that Redis keeps; nil for anything else.
+  /// Reads the bytes that Redis keeps; nil for anything else.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == Self.byteCount else { return nil }
     digest = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
@@ -80,7 +80,7 @@ public struct RegistrationStamp: Equatable, Sendable {
     offset = bytes[12...].reduce(0) { $0 << 8 | Int64($1) }
   }
 
-  /// The form that Redis keeps.
+  /// The bytes that Redis keeps.
   var bytes: [UInt8] {
     withUnsafeBytes(of: digest.bigEndian, Array.init) + withUnsafeBytes(of: partition.bigEndian, Array.init)
       + withUnsafeBytes(of: offset.bigEndian, Array.init)

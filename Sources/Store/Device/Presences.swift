@@ -1,16 +1,17 @@
 import Redis
 
-/// Where devices are connected: what sessions ask and tell. Loop-confined.
+/// The presences of devices, as sessions take, refresh and leave them. Loop-confined.
 ///
-/// Keys of its scripts are always the device's hash, its mailbox and the markers of their bucket. Where Redis has lost the bucket,
-/// `enterScript` and `refreshScript` answer `{-2}` and change nothing. `leaveScript` and `gapScript` do not look: they change only what is
-/// still the session's, of which a lost bucket has nothing.
+/// The keys of its scripts are the device's hash, its mailbox and the markers of their bucket. If Redis has lost the bucket, `enterScript`
+/// and `refreshScript` answer `{-2}` and change nothing.
+/// `leaveScript` and `gapScript` do not look for the markers. They change only what still belongs to the session, and a lost bucket has
+/// nothing of it.
 public final class Presences {
   private let shards: Shards
   private let calls = Calls()
   private let keptMilliseconds: Int64
 
-  /// - Parameter keptMilliseconds: how long the mailbox of a device that does not connect is kept.
+  /// - Parameter keptMilliseconds: how long Redis keeps the mailbox of a device that does not connect.
   public init(_ shards: Shards, keptMilliseconds: Int64) { (self.shards, self.keptMilliseconds) = (shards, keptMilliseconds) }
 
   private func keys(of token: String) -> [RedisArgument] {
@@ -29,28 +30,28 @@ public final class Presences {
   /// Takes the presence for a new session.
   static let enterScript = RedisScript(file: PackageResources.presence_enter_lua)
 
-  /// What a hello finds.
+  /// The result of a hello.
   public enum Welcome: Sendable {
     /// The presence is the session's.
     case present(Standing)
-    /// Another registration stands than the one that the device brings, of this owner: the device's is published, applied, and the
-    /// call repeated.
+    /// Redis has another registration than the device sent, of this owner. The caller publishes and applies the device's registration, then
+    /// repeats the call.
     case otherRegistration(Owner?)
   }
 
-  /// What stands for a device that has said hello.
+  /// The state of a device that has said hello.
   public struct Standing: Sendable {
-    /// The session that the presence was taken from.
+    /// The former session, which had the presence until now.
     public let former: Presence?
-    /// Whose the device is.
+    /// The device's owner.
     public let owner: Owner
-    /// What was evicted, and not yet told.
+    /// Which entries were evicted since the device was last notified of a gap.
     public let gap: MailboxGap?
-    /// The record of its registration.
+    /// The record that was applied last.
     public let registration: RegistrationStamp
   }
 
-  /// Takes the presence for a new session, whose device brings the registration of this digest.
+  /// Takes the presence for a new session of a device whose registration has this digest.
   public func enter(_ token: String, _ presence: Presence, digest: UInt64) async throws(StoreError) -> Welcome {
     let answer = try await shards.shard(ofDevice: token).answer(
       Self.enterScript, keys: keys(of: token),
@@ -68,14 +69,14 @@ public final class Presences {
 
   // MARK: Later
 
-  /// Restores an absent presence, and finds another session's.
+  /// Restores a missing presence, and finds out whether another session has it.
   static let refreshScript = RedisScript(file: PackageResources.presence_refresh_lua)
 
-  /// What a repeated hello finds.
+  /// The result of a repeated hello.
   public enum Refreshed: Sendable {
-    /// The presence is the session's, and its mailbox has so many entries.
+    /// The session has the presence, and its mailbox has this many entries.
     case present(entries: Int, RegistrationStamp?)
-    /// Another session of the device has it.
+    /// Another session of the device has the presence.
     case elsewhere
     /// The device is not registered.
     case unregistered(RegistrationStamp?)
@@ -97,8 +98,8 @@ public final class Presences {
   /// Removes the presence if it is still this session's.
   static let leaveScript = RedisScript(file: PackageResources.presence_leave_lua)
 
-  /// A session is over. When it fails the presence stays until the device's next hello; until then its records go to nobody, and wait in
-  /// the mailbox.
+  /// Removes the presence of a session that has ended. If the call fails, the presence stays until the device's next hello. Delivery
+  /// records are dropped until then, and the entries stay in the mailbox.
   public func leave(_ token: String, _ presence: Presence) {
     begin(Self.leaveScript, token, presence)
     calls.command.append(keptMilliseconds)
@@ -107,10 +108,10 @@ public final class Presences {
 
   // MARK: The gap
 
-  /// Removes a gap that the device was told of, if it is still the same gap and the device this session's.
+  /// Removes a gap that the device was notified of, if neither the gap nor the session has changed.
   static let gapScript = RedisScript(file: PackageResources.presence_gap_lua)
 
-  /// The device has been told of a gap, in this session. When it fails, or more was evicted meanwhile, the next hello tells it again.
+  /// Removes a gap after the session has sent it. If the call fails, or more was evicted meanwhile, the next hello sends it again.
   public func told(_ gap: MailboxGap, _ token: String, _ presence: Presence) {
     begin(Self.gapScript, token, presence)
     calls.command.append(gap.bytes)

@@ -1,14 +1,14 @@
 public import Notifications
 import Redis
 
-/// The devices of people, for each application: a sorted set of tokens for each, read a page at a time. Loop-confined.
+/// A person's devices for each application: a sorted set of tokens, read in pages. Loop-confined.
 public final class Recipients {
-  /// Devices to a page.
+  /// Devices of a page.
   static let pageSize = 128
   private let shards: Shards
   private let calls = Calls()
 
-  /// Of these servers.
+  /// Makes them for these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
   /// The key of a set, for operators.
@@ -19,7 +19,7 @@ public final class Recipients {
   /// A page of a person's devices.
   static let pageScript = RedisScript(file: PackageResources.recipients_page_lua)
 
-  /// A page as it lies in Redis' answer: valid during the call it is an argument of.
+  /// A page as it lies in Redis' answer. Valid only during the call that gets it.
   public struct Page {
     private let reply: RedisReplyView
 
@@ -28,10 +28,10 @@ public final class Recipients {
     /// How many members it has.
     public var count: Int { reply.count }
 
-    /// Whether no page comes behind it.
+    /// Whether this is the last page.
     public var isLast: Bool { reply.count < Recipients.pageSize }
 
-    /// Hands out each member in order, and whether it is a device's token: what is not was put there by somebody else.
+    /// Hands out each member in order, and whether it is a device token. Other members were not added by Carillon.
     public func forEach(_ body: (_ member: UnsafeRawBufferPointer, _ isToken: Bool) -> Void) {
       for index in 0..<reply.count {
         guard let member = reply[index]?.bytes else { continue }
@@ -77,7 +77,7 @@ public final class Recipients {
     calls.send(over: shards.shard(of: bucket)) { _ in }
   }
 
-  /// Makes sure that a device is among its person's: their set lies in another bucket than the device, and may be missing it.
+  /// Adds a device to its person's set, which lies in another bucket than the device and may miss it.
   public func add(_ token: String, _ registration: Registration) async throws(StoreError) {
     guard let user = registration.user else { return }
     let keys = shards.keys
@@ -85,7 +85,7 @@ public final class Recipients {
       "ZADD", .text(keys.recipients(user: user, application: registration.application)), 0, .text(token))
   }
 
-  /// Puts a device into a set, by the set's key.
+  /// Adds a device to a set, by the set's key.
   func add(_ token: String, to set: String, _ then: @escaping (StoreError?) -> Void) {
     calls.command.begin("ZADD")
     calls.command.append(set)
@@ -94,7 +94,7 @@ public final class Recipients {
     send(to: set, then)
   }
 
-  /// Takes a device out of a set, by the set's key.
+  /// Removes a device from a set, by the set's key.
   func remove(_ token: String, from set: String, _ then: @escaping (StoreError?) -> Void) {
     calls.command.begin("ZREM")
     calls.command.append(set)

@@ -1,31 +1,31 @@
 public import Notifications
 import Redis
 
-/// What Redis has of single devices and of a person's devices, for an operator who looks. Nothing is changed. Loop-confined.
+/// Reads single devices and a person's devices for operators. It changes nothing. Loop-confined.
 public final class RegisteredDevices {
   private let shards: Shards
   private let population: Population
 
-  /// Of these servers.
+  /// Makes them for these servers.
   public init(_ shards: Shards) { (self.shards, population) = (shards, Population(shards)) }
 
-  /// A device as it stands.
+  /// A device as Redis has it.
   public struct Device: Sendable {
     /// Its token.
     public var token: String
-    /// Whose it is; nil where it is not registered.
+    /// Its owner; nil if the device is not registered.
     public var owner: Owner?
-    /// Its application and its person, by their names; nil where nobody is signed in, since Redis has the application's hash only.
+    /// The names of its application and person; nil if nobody is signed in, since then Redis has only the application's hash.
     public var membership: (application: Name, user: Name)?
-    /// The record of `devices` that stands for it.
+    /// The record of `devices` that was applied last.
     public var registration: RegistrationStamp?
     /// Its locale, as it registered it.
     public var locale: String?
-    /// Where it is connected, or was when its worker was killed.
+    /// Its connection; it may be out of date if a worker was killed.
     public var presence: Presence?
-    /// What was evicted from its mailbox since the device was told of that last.
+    /// Which entries were evicted since the device was last notified of a gap.
     public var gap: MailboxGap?
-    /// What waits for it; nil where that cannot be read.
+    /// The size of its mailbox; nil if it cannot be read.
     public var mailbox: Population.Mailbox?
   }
 
@@ -44,16 +44,16 @@ public final class RegisteredDevices {
       mailbox: try await population.mailbox(token))
   }
 
-  // MARK: A person's
+  // MARK: The devices of a person
 
-  /// Devices to a page.
+  /// Devices of a page.
   public static let pageSize = Recipients.pageSize
 
   /// The tokens of a person's devices for an application, in their order; a page of fewer than ``pageSize`` is the last.
   ///
-  /// The set may also have devices that are another person's by now: what each of them says itself counts.
+  /// The set may contain devices that belong to another person by now. The hash of each device decides.
   ///
-  /// - Parameter last: the last one of the page before; nil for the first page.
+  /// - Parameter last: the last token of the page before; nil for the first page.
   public func page(of user: Name, _ application: Name, after last: String?) async throws(StoreError) -> [String] {
     let key = shards.keys.recipients(user: user, application: application)
     do throws(StoreError) {
@@ -63,9 +63,9 @@ public final class RegisteredDevices {
     } catch { throw error.about(key) }
   }
 
-  /// Looks at keys of the whole table from a place on, for the applications that a person has devices for.
+  /// Scans some keys from a cursor on, for the applications that a person has devices for.
   ///
-  /// - Returns: what was found among them, and the place where it goes on: 0 behind the end.
+  /// - Returns: the applications found, and the next cursor: 0 at the end.
   public func applications(of user: Name, from place: UInt64, keys count: Int) async throws(StoreError) -> (next: UInt64, found: [Name]) {
     let pattern = "u{\(user.withBytes(shards.keys.bucket))}*/" + Self.escaped(user.text)
     let answer = try await shards.common.answer(
@@ -77,7 +77,7 @@ public final class RegisteredDevices {
     return (next, members.filter { $0.user == user }.map(\.application))
   }
 
-  /// A text that matches itself alone in a pattern of Redis.
+  /// A text as a pattern of Redis that matches only this text.
   static func escaped(_ text: String) -> String {
     var escaped = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {
@@ -89,12 +89,12 @@ public final class RegisteredDevices {
 
   // MARK: What may be missing
 
-  /// Whether somebody is rebuilding Redis, so that registrations are missing.
+  /// Whether a rebuild is running, so that registrations may be missing.
   public func isBeingRebuilt() async throws(StoreError) -> Bool {
     try await shards.common.answer("EXISTS", .text(Keys.rebuild)).integer == 1
   }
 
-  /// Whether Redis has lost, or has never had, the bucket of a device's token or a person's id.
+  /// Whether Redis does not have the bucket of a device's token or a person's id.
   public func hasLost(bucketOf name: Name) async throws(StoreError) -> Bool {
     let bucket = name.withBytes(shards.keys.bucket)
     return try await shards.shard(of: bucket).answer("EXISTS", .text(shards.keys.markers(bucket))).integer != 1
@@ -102,17 +102,17 @@ public final class RegisteredDevices {
 }
 
 extension Keys {
-  /// The application and the person whose set of devices a key is; nil for any other key.
+  /// The application and person of a key of a person's devices; nil for any other key.
   fileprivate func membership(of key: String) -> (application: Name, user: Name)? {
     let bytes = key.utf8
     guard bytes.starts(with: "u{".utf8), let end = bytes.firstIndex(of: UInt8(ascii: "}")),
       let slash = bytes[end...].firstIndex(of: UInt8(ascii: "/"))
     else { return nil }
-    // No application has a slash in its name, and a person may.
+    // An application's name has no slash; a person's id may have one.
     let (application, user) = (
       Name(String(key[bytes.index(after: end)..<slash])), Name(String(key[bytes.index(after: slash)...]))
     )
-    // Whatever else begins like this was put there by somebody else.
+    // Another key with such a beginning was not written by Carillon.
     return Name(recipients(user: user, application: application)) == Name(key) ? (application, user) : nil
   }
 }

@@ -1,56 +1,55 @@
 public import Notifications
 import Redis
 
-/// How a registration that Kafka has taken gets into Redis, by the lane that has published it and by the worker that reads `devices`.
-/// Loop-confined.
+/// Applies registrations that Kafka has to Redis. Loop-confined.
 ///
-/// The lane has mostly done so before the worker, and then nothing changes; a lane that was killed between Kafka and Redis has not, nor has
-/// one whose writing Redis has lost.
+/// The lane that published a registration applies it first. The transform worker that reads `devices` applies it again, and usually changes
+/// nothing. It repairs the case that the lane was killed between Kafka and Redis, or that Redis lost the write.
 public final class Registrations {
   private let shards: Shards
   private let recipients: Recipients
   private let calls = Calls()
   private let rememberedMilliseconds: Int64
 
-  /// - Parameter rememberedMilliseconds: how long an unregistered device is remembered.
+  /// - Parameter rememberedMilliseconds: how long Redis remembers an unregistered device.
   public init(_ shards: Shards, _ recipients: Recipients, rememberedMilliseconds: Int64) {
     (self.shards, self.recipients, self.rememberedMilliseconds) = (shards, recipients, rememberedMilliseconds)
   }
 
-  /// Applies a registration, unless one from a later record stands.
+  /// Applies a registration, unless a later record was applied.
   static let script = RedisScript(file: PackageResources.registration_lua)
 
   /// A record of `devices`.
   public struct Record: Sendable {
     /// The device.
     public let token: String
-    /// Nil: the device is registered no more.
+    /// Nil if the device is unregistered.
     public let registration: Registration?
-    /// Where the record lies.
+    /// The record's partition.
     public let partition: Int32
-    /// Where the record lies in the partition.
+    /// The record's offset.
     public let offset: Int64
 
-    /// A record from its parts.
+    /// A record of its parts.
     public init(token: String, _ registration: Registration?, partition: Int32, offset: Int64) {
       (self.token, self.registration, self.partition, self.offset) = (token, registration, partition, offset)
     }
 
-    /// Which record it is, as the device's hash says it.
+    /// The stamp of the record, as the device's hash keeps it.
     public var stamp: RegistrationStamp {
       RegistrationStamp(digest: registration?.digest ?? 0, partition: partition, offset: offset)
     }
   }
 
-  /// What came of a record.
+  /// The result of applying a record.
   public enum Outcome: Sendable {
-    /// It stands now, with the person's sets; whose the device was before.
+    /// It was applied, to the device and to the sets of both persons. `former` is the owner before.
     case applied(former: Owner?)
-    /// A later one stands.
+    /// A later record was applied before.
     case superseded
   }
 
-  /// Applies a record: to the device's hash, and then to the sets of its person and of its former one.
+  /// Applies a record. To the device's hash, then to the sets of its person and of its former person.
   public func apply(_ record: Record, _ then: @escaping (Result<Outcome, StoreError>) -> Void) {
     let (keys, token) = (shards.keys, record.token)
     let set = record.registration.flatMap { registration in
@@ -76,15 +75,15 @@ public final class Registrations {
     }
   }
 
-  /// The same from a task on the loop.
+  /// Applies a record, from a task on the loop.
   public func apply(_ record: Record) async throws(StoreError) -> Outcome {
     try await withCheckedContinuation { continuation in apply(record) { continuation.resume(returning: $0) } }.get()
   }
 
-  /// Puts a device into a person's set and takes it out of another's; either may be none.
+  /// Adds a device to one person's set and removes it from another's; either may be missing.
   private func move(_ token: String, from former: String, to set: String, _ then: @escaping (StoreError?) -> Void) {
     let leave = { [recipients] in
-      // What is no key of a person's set was put there by somebody else.
+      // A value that is not the key of a person's set was not written by Carillon.
       guard former.utf8.starts(with: "u{".utf8), former != set else { return then(nil) }
       recipients.remove(token, from: former) { then($0?.code == .faulty ? nil : $0) }
     }

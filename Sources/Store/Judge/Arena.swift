@@ -1,11 +1,13 @@
 public import Notifications
 
-/// Bytes that are written once and stay where they are until all that needs them has let go: what requests are made of. Loop-confined.
+/// Bytes of requests that are written once and stay in place. Loop-confined.
+///
+/// The last user of the arena releases it.
 public final class Arena {
-  /// What was written so far.
+  /// The bytes written so far.
   public var bytes: ByteBuffer
 
-  /// An empty one with room for so many bytes.
+  /// An empty arena with this capacity.
   public init(capacity: Int) { bytes = ByteBuffer(capacity: capacity) }
 
   /// Copies bytes into the arena.
@@ -14,10 +16,10 @@ public final class Arena {
     return keep { $0.append(bytes) }
   }
 
-  /// A stretch of it as text.
+  /// The text of a span.
   public func text(_ span: ArenaSpan) -> String { bytes.withUnsafeBytes { String(decoding: $0[span], as: UTF8.self) } }
 
-  /// Writes into the arena, and answers where.
+  /// Writes into the arena, and answers the span that was written.
   public func keep(_ write: (inout ByteBuffer) -> Void) -> ArenaSpan {
     let start = bytes.count
     write(&bytes)
@@ -25,19 +27,19 @@ public final class Arena {
   }
 }
 
-/// A stretch of an arena.
+/// A span of an arena.
 public struct ArenaSpan: Sendable {
-  /// Where it begins.
+  /// The first byte.
   public var start: Int
-  /// How many bytes it has.
+  /// The number of bytes.
   public var count: Int
 
-  /// A stretch from its parts; nothing where none are given.
+  /// A span of its parts; empty by default.
   public init(start: Int = 0, count: Int = 0) { (self.start, self.count) = (start, count) }
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes of a stretch.
+  /// The bytes of a span.
   public subscript(span: ArenaSpan) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: self[span.start..<span.start + span.count])
   }

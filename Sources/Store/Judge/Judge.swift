@@ -2,30 +2,30 @@ import EventLoop
 import Notifications
 import Redis
 
-/// Told what the judge has said.
+/// Gets the answers of the judge.
 public protocol JudgeHandler: AnyObject {
-  /// The requests of a call are judged; the answer is valid during this call.
+  /// The requests of a call are judged. The answer is valid only during this call.
   func judged(_ requests: [JudgeRequest], _ answer: JudgeAnswer)
-  /// None of the requests of a call is known to be judged.
+  /// A call failed. Its requests may or may not be judged.
   func notJudged(_ requests: [JudgeRequest], _ error: StoreError)
 }
 
-/// Judges requests for devices: collects those of a turn, and sends many to a call. Loop-confined.
+/// Collects the requests of a turn and sends many in a call of the judge script. Loop-confined.
 ///
-/// All requests for one device go in the order of their records: they share a bucket, and so a server, and calls are made in order.
+/// Requests for one device keep the order of their records: they share a bucket, hence a server, and a server executes calls in order.
 public final class Judge {
   /// How much is remembered of a device.
   public struct Limits: Sendable {
-    /// How long a mailbox is kept that nobody reads, and a revision remembered: the longest lifetime of a notification.
+    /// How long an unread mailbox and a revision are kept. The longest lifetime of a notification.
     public var lifetimeMilliseconds: Int64
-    /// Entries that a mailbox keeps; a mailbox is looked at with one of 17 new ids at least, so it has up to 16 more.
+    /// Entries of a mailbox. The script checks the size only for one of 17 new ids, so a mailbox may have 16 more.
     public var mailbox: Int
-    /// Recent apns-ids.
+    /// Recent apns-ids of a device.
     public var ids: Int
-    /// Newest revisions, one for each collapse id.
+    /// Newest revisions of a device, one for each collapse id.
     public var revisions: Int
 
-    /// Limits from their parts.
+    /// Limits of their parts.
     public init(lifetimeMilliseconds: Int64, mailbox: Int, ids: Int, revisions: Int) {
       (self.lifetimeMilliseconds, self.mailbox, self.ids, self.revisions) = (lifetimeMilliseconds, mailbox, ids, revisions)
     }
@@ -37,53 +37,53 @@ public final class Judge {
   private let shards: Shards
   private let limits: Limits
   private let inbox = Inbox()
-  /// What waits for the end of the turn, for each server.
+  /// The requests of this turn, for each server.
   private var waiting: [[JudgeRequest]]
-  /// Takes turns with what waits, so that neither grows again in each turn.
+  /// The requests that are being sent. It swaps with `waiting`, so neither array allocates again in each turn.
   private var taken: [JudgeRequest] = []
   private var alone: [JudgeRequest] = []
   private var command = RedisCommand(reserving: 1 << 16)
-  /// The buckets of the call that is being written; by bucket, the number of the last call that has written to it.
+  /// For each bucket the number of the last call that wrote to it.
   private var buckets: [Int] = []
   private var lastCall: [UInt64]
   private var calls: UInt64 = 0
-  /// Requests to a call: a longer call would hold the one thread of Redis for all others.
+  /// Requests of a call. A longer call would keep Redis' one thread from all other callers.
   private static let callMaximum = 64
 
-  /// Of these servers.
+  /// Makes a judge on these servers.
   public init(_ shards: Shards, _ limits: Limits) {
     (self.shards, self.limits) = (shards, limits)
     waiting = Array(repeating: [], count: shards.count)
     lastCall = Array(repeating: 0, count: shards.keys.buckets)
   }
 
-  /// Calls that are not answered yet.
+  /// Calls without an answer yet.
   public var callsInFlight: Int { inbox.calls.count }
 
-  /// Told what is judged.
+  /// Gets the answers.
   public var handler: (any JudgeHandler)? {
     get { inbox.handler }
     set { inbox.handler = newValue }
   }
 
-  /// Notes a request; it is sent with others, or in a call of its own.
+  /// Adds a request to the next call, or to a call of its own.
   public func add(_ request: consuming JudgeRequest, alone isAlone: Bool) {
     request.bucket = request.arena.bytes.withUnsafeBytes { shards.keys.bucket(of: $0[request.token]) }
     if isAlone { alone.append(request) } else { waiting[shards.index(of: request.bucket)].append(request) }
   }
 
-  /// Sends all that was noted, in calls of like size.
+  /// Sends all requests that were added, in calls of similar size.
   ///
   /// - Parameter now: seconds since 1970.
   public func send(now: Int64) {
-    // What the connection does not take fails when nothing is in hand any more: the handler may note requests again.
+    // Failures are reported last, since the handler may add requests again.
     var refused: [([JudgeRequest], StoreError)] = []
     for shard in waiting.indices where !waiting[shard].isEmpty {
       swap(&waiting[shard], &taken)
       let calls = (taken.count + Self.callMaximum - 1) / Self.callMaximum
       let order = Self.order(of: taken, isOneCall: calls == 1)
       for call in 0..<calls {
-        // Within a call as they came: their bytes, and what the journal says of them, lie in this order.
+        // A call keeps the order of arrival: the bytes of the requests and the journal's entries lie in this order.
         let places = order[taken.count * call / calls..<taken.count * (call + 1) / calls].sorted()
         send(places.map { taken[$0] }, now, &refused)
       }
@@ -94,8 +94,8 @@ public final class Judge {
     for (requests, error) in refused { handler?.notJudged(requests, error) }
   }
 
-  /// The places of requests in the order in which they are shared out to calls: by their buckets, so that a call has few of them to look
-  /// for, and within a bucket as they came, since the next call may have the rest of it.
+  /// Orders requests for their distribution to calls. By bucket, so that a call has few buckets to check, then by arrival, since the next
+  /// call may continue a bucket.
   private static func order(of requests: [JudgeRequest], isOneCall: Bool) -> [Int] {
     if isOneCall { return Array(requests.indices) }
     return requests.indices.map { requests[$0].bucket << 32 | $0 }.sorted().map { $0 & 0xffff_ffff }
@@ -112,7 +112,7 @@ public final class Judge {
 
   // MARK: A call
 
-  /// By their places: requests are large, and to go over an array by its elements copies each.
+  /// Uses indices: requests are large, and iterating over the array would copy each.
   private func write(_ requests: [JudgeRequest], _ now: Int64) {
     calls += 1
     buckets.removeAll(keepingCapacity: true)
@@ -152,7 +152,7 @@ public final class Judge {
 }
 
 extension RedisCommand {
-  /// Appends what scripts need to know of a request, as the piece `head` describes it, to an argument that was begun.
+  /// Appends the head of a request, as the piece `head` describes it, to an open argument.
   mutating func extend(headOf entry: RequestEntry, in arena: UnsafeRawBufferPointer) {
     withUnsafeTemporaryAllocation(byteCount: 75, alignment: 8) { bytes in
       bytes.storeBytes(of: entry.id.bigEndian, as: UInt64.self)
@@ -177,7 +177,7 @@ extension RedisCommand {
   }
 }
 
-/// The calls in flight: nothing is allocated for a call but its list of requests.
+/// The calls in flight. A call allocates only its list of requests.
 private final class Inbox: RedisReplyHandler {
   var calls = SlotTable<[JudgeRequest]>()
   weak var handler: (any JudgeHandler)?
@@ -192,16 +192,16 @@ private final class Inbox: RedisReplyHandler {
   }
 }
 
-/// What the judge says of the requests of a call, as it lies in Redis' answer.
+/// The judge's answer on the requests of a call, as it lies in Redis' reply.
 public struct JudgeAnswer {
-  /// The verdicts on the requests of the call; nil for what the judge never says, and for all behind it.
+  /// The verdict on each request; nil for an unknown verdict and for all requests after it.
   public let verdicts: [Verdict?]
   private let reply: RedisReplyView
 
   init(_ reply: RedisReplyView, _ requests: [JudgeRequest]) {
     self.reply = reply
     let bytes = reply[0]?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0)
-    // First the verdicts, then what follows each of them.
+    // All verdicts come first, then the details of each.
     var (verdictBytes, parts) = (ByteReader(bytes), ByteReader(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(requests.count))))
     var isReadable = true
     verdicts = requests.map { request in
@@ -213,7 +213,7 @@ public struct JudgeAnswer {
     }
   }
 
-  /// Hands out what mailboxes have too much, each with the index of the request that has found it.
+  /// Hands out the entries that overflow a mailbox, each with the index of the request that found them.
   public func forEachOverflow(_ body: (_ request: Int, _ entries: MailboxEntries) -> Void) {
     for place in stride(from: 1, to: reply.count - 1, by: 2) {
       guard let number = reply[place]?.integer, verdicts.indices.contains(Int(number) &- 1), let entries = reply[place + 1] else {

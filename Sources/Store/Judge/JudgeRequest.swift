@@ -2,63 +2,63 @@ public import Notifications
 
 /// One request for one device, to be judged.
 public struct JudgeRequest {
-  /// What the caller knows it by.
+  /// The caller's number for it.
   public let tag: Int32
-  /// Has the token and the entry.
+  /// The arena that contains the token and the entry.
   public let arena: Arena
   /// The device's token.
   public let token: ArenaSpan
-  /// The bucket that its keys lie in; the judge sees to it.
+  /// The bucket of its keys; set by the judge.
   var bucket = 0
-  /// What the device gets.
+  /// The entry for the device.
   public let entry: RequestEntry
-  /// It has expired already when it is judged; the judge sees to it.
+  /// Whether it had expired when it was judged; set by the judge.
   public internal(set) var isExpired = false
 
-  /// A request from its parts.
+  /// A request of its parts.
   public init(tag: Int32, in arena: Arena, token: ArenaSpan, _ entry: RequestEntry) {
     (self.tag, self.arena, self.token, self.entry) = (tag, arena, token, entry)
   }
 }
 
-/// A request's delivery entry, which is the same for all of its devices, and what the judge needs to know beside it.
+/// A request's delivery entry and what the judge needs to know beside it. The same for all devices.
 public struct RequestEntry {
-  /// Where the arena has the entry.
+  /// The span of the entry in the arena.
   public var span: ArenaSpan
-  /// What the device is to do.
+  /// What the device does with the entry.
   public var kind: DeliveryEntry.Kind
-  /// Where the arena has the collapse id; nothing where the request has none.
+  /// The span of the collapse id; empty if the request has none.
   public var collapseID: ArenaSpan
   /// The stable hash of the application.
   public var application: UInt64
-  /// The stable hash of the person, where the request is for one.
+  /// The stable hash of the person; 0 for a `device:` request.
   public var user: UInt64
-  /// When it was published: milliseconds since 1970.
+  /// The time of publication, in milliseconds since 1970.
   public var time: Int64
-  /// Where a removal names a notification by its apns-id.
+  /// The apns-id of the notification that a removal names, if it names one so.
   public var withdraws: NotificationID?
-  /// What the window of recent ids remembers: of the apns-id.
+  /// The hash of the apns-id, for the window of recent ids.
   public var id: UInt64
-  /// What the window of recent ids remembers: of where the record lies.
+  /// The hash of the record's place, for the window of recent ids.
   public var source: UInt32
-  /// When it expires: seconds since 1970.
+  /// The expiration, in seconds since 1970.
   public var end: Int64
-  /// Its revision, as its record has it.
+  /// The revision from the record.
   public var revision: Revision
-  /// Why it comes again; nil for a record without an origin.
+  /// Why the record is published again; nil for a record without an origin.
   public var comesAgain: ComesAgain?
 
-  /// Why a request comes again: what of it must be remembered to make it a repeat, where the mailbox has no entry of it.
+  /// Why a request is published again. It decides which memory of the device makes the request a repeat.
   public enum ComesAgain: UInt8, Sendable {
-    /// A replay: its id or its collapse id.
+    /// A replay: its id or its collapse id is remembered.
     case replayed = 1
-    /// New work: its id among the recent ones.
+    /// A redrive, which is new work: its id is in the window of recent ids.
     case redriven = 2
-    /// New work that is never a repeat: somebody has found that the device has no outcome of it.
+    /// A redrive that is never a repeat. A tool has found that the device has no outcome of it.
     case unfinished = 3
   }
 
-  /// An entry from its parts.
+  /// An entry of its parts.
   public init(
     span: ArenaSpan, kind: DeliveryEntry.Kind, collapseID: ArenaSpan, application: UInt64, user: UInt64, time: Int64,
     withdraws: NotificationID?, id: UInt64, source: UInt32, end: Int64, revision: Revision

@@ -1,31 +1,31 @@
 public import Notifications
 
-/// What the judge script says of one request for one device.
+/// The verdict of the judge script on one request for one device.
 public enum Verdict {
   /// A newer revision of the same collapse id is known.
   case stale(by: JournalReference)
-  /// It is in the mailbox now (or, past its expiration, only remembered).
+  /// It is in the mailbox now. After its expiration it is only remembered.
   case new(Application)
-  /// It was applied before, from this same record: everything is emitted and done again as at the first time.
+  /// This same record was applied before. Everything is emitted and done again as at the first time.
   case again(Application)
   /// The same apns-id came before from another record.
   case duplicate
-  /// The device does not belong to the user who is meant: no longer, or not yet when the request was published.
+  /// The device does not belong to the target's user, or did not yet when the request was published.
   case wrongUser
   /// No such device is registered.
   case unregistered
   /// The device is registered for another application.
   case wrongApplication
-  /// What Redis has of the device cannot be read, and so nothing was applied.
+  /// The device's data in Redis cannot be read, so nothing was applied.
   case unreadable(String)
 
-  /// What applying a request did.
+  /// The result of applying a request.
   public struct Application {
-    /// Where the device is connected; nil: nowhere, or the entry is no longer in the mailbox.
+    /// The device's connection; nil if it is not connected, or if the entry has left the mailbox.
     public var presence: Presence?
-    /// The revision as it was kept.
+    /// The revision of the entry, which the judge may have raised.
     public var revision: Revision
-    /// The older revision that it took the place of in the mailbox, and its apns-id.
+    /// The older revision that it replaced in the mailbox, and its apns-id.
     public var superseded: JournalReference?
   }
 }
@@ -38,8 +38,7 @@ extension Verdict {
     static let verdict: UInt8 = 7
   }
 
-  /// Reads what follows one of the verdicts in the script's answer, which is on a request with this revision; nil for what the script never
-  /// says.
+  /// Reads the details of a verdict on a request with this revision; nil for a verdict that the script never gives.
   init?(_ first: UInt8, _ reader: inout ByteReader, revision: Revision) {
     if first == 7 {
       guard let count = reader.byte(), let reason = reader.bytes(Int(count)) else { return nil }

@@ -1,31 +1,32 @@
 public import Notifications
 import Redis
 
-/// How fan-out lanes share the partitions of `deliveries` among themselves: a sorted set of lanes and their last heartbeats, by Redis' clock.
-/// Loop-confined.
+/// The fan-out lanes and the partitions of `deliveries` that they have claimed. Loop-confined.
+///
+/// A sorted set of lanes and the times of their last heartbeats, by Redis' clock.
 public final class Lanes {
   private let shards: Shards
   private let calls = Calls()
 
-  /// Of these servers.
+  /// Makes them for these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// Takes a partition that no living lane has, or one that the fewest lanes have.
+  /// Claims a partition that no living lane has, else one that the fewest lanes have.
   static let claimScript = RedisScript(file: PackageResources.lane_claim_lua)
 
-  /// The heartbeat.
+  /// Stores a heartbeat.
   static let beatScript = RedisScript(file: PackageResources.lane_beat_lua)
 
-  /// The lanes, and for how long each has been silent.
+  /// Lists the lanes, and how long each has been silent.
   static let listScript = RedisScript(file: PackageResources.lane_list_lua)
 
-  /// A lane as the others see it.
+  /// A lane and its last heartbeat.
   public struct Listing: Sendable, Hashable {
     /// The partition of `deliveries` that it reads.
     public var partition: Int32
     /// Its name.
     public var name: Name
-    /// Milliseconds since its last heartbeat; those that died stay until another lane claims a partition.
+    /// Milliseconds since its last heartbeat. A dead lane stays in the list until another lane claims a partition.
     public var silentMilliseconds: Int64
 
     /// A lane of its parts.
@@ -34,12 +35,12 @@ public final class Lanes {
     }
   }
 
-  /// Lanes that are listed at most, and bytes of what one is called in Redis.
+  /// The most lanes that a list has, and the most bytes of a lane's name in Redis.
   static let (maximumListed, maximumMember) = (10_000, 4_096)
-  /// A heartbeat that lies so far in the future, in milliseconds, was written by another clock: whose it is counts as silent.
+  /// A heartbeat further in the future, in milliseconds, is from another clock. Its lane counts as silent.
   static let aheadMilliseconds: Int64 = 17_000
 
-  /// All lanes, living or not, by partition and name; of very many those that were heard of last.
+  /// Lists all lanes, living or not, by partition and name. If there are too many, it lists those with the latest heartbeats.
   public func list() async throws(StoreError) -> [Listing] {
     let answer = try await shards.common.answer(
       Self.listScript, keys: [.text(Keys.lanes)],
@@ -47,10 +48,10 @@ public final class Lanes {
     var lanes: [Listing] = []
     var elements = (answer.array ?? [])[...]
     while let member = elements.popFirst()?.text, let silent = elements.popFirst()?.integer {
-      // By scalars, for a combining character behind the colon makes one character of both.
+      // Splits scalars, since a combining character after the colon would form one character with it.
       let parts = member.unicodeScalars.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map { String($0) }
       guard parts.count == 2, let partition = Int32(parts[0]) else { continue }
-      // For how long it has said nothing is not known: longer than any lane may.
+      // How long it has been silent is unknown: it counts as longer than any lifetime.
       let isSilent = silent <= -Self.aheadMilliseconds
       lanes.append(
         Listing(partition: partition, name: Name(parts[1]), silentMilliseconds: isSilent ? Int64(Int32.max) : Timestamp.bounded(silent)))
@@ -58,14 +59,14 @@ public final class Lanes {
     return lanes.sorted { ($0.partition, $0.name) < ($1.partition, $1.name) }
   }
 
-  /// A lane's place among the lanes.
+  /// A lane's claim of a partition.
   public struct Claim: Sendable {
     /// The partition of `deliveries` that it reads.
     public let partition: Int32
     fileprivate let member: String
   }
 
-  /// Takes a partition for a lane.
+  /// Claims a partition for a lane.
   ///
   /// - Parameters:
   ///   - name: unique among all lanes.
@@ -81,7 +82,7 @@ public final class Lanes {
     return Claim(partition: Int32(partition), member: "\(partition):\(name)")
   }
 
-  /// Says that a lane lives; answers whether it had counted as alive.
+  /// Stores a heartbeat; answers whether the lane still counted as alive.
   public func beat(_ claim: Claim, _ then: @escaping (Result<Bool, StoreError>) -> Void) {
     calls.command.begin(Self.beatScript, keys: 1)
     calls.command.append(Keys.lanes)
@@ -95,7 +96,7 @@ public final class Lanes {
     }
   }
 
-  /// Gives the partition up; when it fails the lane counts as alive until its lifetime is over.
+  /// Releases the partition. If the call fails, the lane counts as alive until its lifetime is over.
   public func leave(_ claim: Claim) async {
     _ = try? await shards.common.answer("ZREM", .text(Keys.lanes), .text(claim.member))
   }

@@ -1,19 +1,19 @@
 public import Notifications
 import Redis
 
-/// Entries of a mailbox, oldest first, as they lie in Redis' answer: valid during the call they are an argument of.
+/// Entries of a mailbox, oldest first, as they lie in Redis' answer. Valid only during the call that gets them.
 public struct MailboxEntries {
   private let reply: RedisReplyView
 
   init(_ reply: RedisReplyView) { self.reply = reply }
 
-  /// How many there are, what cannot be read included.
+  /// The number of entries, including unreadable ones.
   public var count: Int { reply.count / 2 }
 
-  /// How many entries the mailbox has, these included; nil where that was not asked for.
+  /// The size of the whole mailbox; nil if the caller did not ask for it.
   public var depth: Int? { reply.count % 2 == 1 ? reply[reply.count - 1]?.integer.map { Int($0) } : nil }
 
-  /// Hands out each entry that can be read; answers the fields that cannot, which nobody of ours has put there.
+  /// Hands out each readable entry; answers the unreadable fields, which Carillon did not write.
   public func forEach(_ body: (_ revision: Revision, _ entry: DeliveryEntryView, _ bytes: UnsafeRawBufferPointer) -> Void) -> [[UInt8]] {
     var unreadable: [[UInt8]] = []
     for index in stride(from: 0, to: reply.count - 1, by: 2) {
@@ -28,14 +28,14 @@ public struct MailboxEntries {
   }
 }
 
-/// The revisions that were evicted from a device's mailbox and of which it was not told: its field `g`.
+/// The revisions that were evicted from a mailbox and that the device does not know of: the field `g`.
 public struct MailboxGap: Equatable, Sendable {
   /// The oldest.
   public let from: Revision
   /// The newest.
   public let to: Revision
 
-  /// Reads the form that Redis keeps; nil for anything else.
+  /// Reads the bytes that Redis keeps; nil for anything else.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == 2 * Revision.byteCount else { return nil }
     let parts = bytes.withUnsafeBytes { bytes in
@@ -48,6 +48,6 @@ public struct MailboxGap: Equatable, Sendable {
     (self.from, self.to) = (from, to)
   }
 
-  /// The form that Redis keeps.
+  /// The bytes that Redis keeps.
   var bytes: [UInt8] { from.withBytes { Array($0) } + to.withBytes { Array($0) } }
 }

@@ -1,15 +1,15 @@
 public import Notifications
 import Redis
 
-/// What waits for devices: a hash for each, revision → delivery entry. Loop-confined.
+/// The mailboxes of devices: a hash for each, from revision to delivery entry. Loop-confined.
 public final class Mailboxes {
   private let shards: Shards
   private let calls = Calls()
 
-  /// Of these servers.
+  /// Makes them for these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// What operators find a device's mailbox under.
+  /// The key of a device's mailbox, for operators.
   public func name(of token: String) -> String { shards.keys.mailbox(token) }
 
   // MARK: Pages
@@ -17,7 +17,7 @@ public final class Mailboxes {
   /// The oldest entries of the mailbox.
   static let pageScript = RedisScript(file: PackageResources.mailbox_page_lua)
 
-  /// Reads the oldest entries, all but the first `skipped`; a page of fewer than `count` is the last.
+  /// Reads the oldest entries after the first `skipped`. A page with fewer than `count` entries is the last.
   public func page(
     of token: String, count: Int, skipping skipped: Int = 0, _ then: @escaping (Result<MailboxEntries, StoreError>) -> Void
   ) {
@@ -30,7 +30,7 @@ public final class Mailboxes {
     }
   }
 
-  /// Whether an entry is there.
+  /// Finds out whether the mailbox has an entry.
   public func contains(_ revision: Revision, of token: String, _ then: @escaping (Result<Bool, StoreError>) -> Void) {
     calls.command.begin("HEXISTS")
     calls.command.append(shards.keys.mailbox(token))
@@ -40,17 +40,17 @@ public final class Mailboxes {
 
   // MARK: Removing
 
-  /// Deletes entries whose outcome Kafka has. When it fails they stay, and are paged again.
+  /// Deletes entries whose outcomes Kafka has. If the call fails, they stay and are paged again.
   public func delete(_ revisions: [Revision], of token: String, _ then: @escaping (StoreError?) -> Void) {
     let bucket = beginDeletion(token)
     for revision in revisions { revision.withBytes { calls.command.append($0) } }
     sendDeletion(bucket, then)
   }
 
-  /// Deletes an entry where it is that of an apns-id.
+  /// Deletes an entry if it belongs to this apns-id.
   static let deleteScript = RedisScript(file: PackageResources.mailbox_delete_lua)
 
-  /// Deletes the entry of a request; the entry of another request that names the same place stays.
+  /// Deletes the entry of a request. If another request with the same revision has the entry, it stays.
   public func delete(_ revision: Revision, ofRequest id: NotificationID, of token: String, _ then: @escaping (StoreError?) -> Void) {
     let bucket = shards.keys.bucket(of: token)
     calls.command.begin(Self.deleteScript, keys: 1)
@@ -60,14 +60,14 @@ public final class Mailboxes {
     sendDeletion(bucket, then)
   }
 
-  /// Removes fields that cannot be read, which would otherwise stand before the others in each page. What stays is found again.
+  /// Removes unreadable fields, which would otherwise come first in each page. If that fails, the next page finds them again.
   public func remove(unreadable fields: [[UInt8]], of token: String, _ then: @escaping (StoreError?) -> Void) {
     let bucket = beginDeletion(token)
     for field in fields { calls.command.append(field) }
     sendDeletion(bucket, then)
   }
 
-  /// Answers the bucket.
+  /// Begins a deletion and answers the bucket.
   private func beginDeletion(_ token: String) -> Int {
     let bucket = shards.keys.bucket(of: token)
     calls.command.begin("HDEL")
@@ -85,10 +85,10 @@ public final class Mailboxes {
 
   // MARK: A full mailbox
 
-  /// Deletes entries that a full mailbox evicts, and notes for the device which revisions it has missed.
+  /// Deletes the entries that a full mailbox evicts, and notes in the device's hash which revisions it missed.
   static let evictScript = RedisScript(file: PackageResources.mailbox_evict_lua)
 
-  /// Deletes entries that Kafka has the `evicted` events of, and answers what is to be evicted next.
+  /// Deletes entries whose `evicted` events Kafka has, and answers which entries to evict next.
   ///
   /// - Parameter revisions: oldest first.
   public func evict(

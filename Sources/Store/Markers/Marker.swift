@@ -1,4 +1,4 @@
-/// How far a partition is applied: below the offset every outcome is durable, in Redis and in Kafka.
+/// How far a partition is applied. Below the offset every outcome is durable in Redis and in Kafka.
 ///
 /// | bytes | what |
 /// |---|---|
@@ -12,22 +12,22 @@ public struct Marker: Equatable, Sendable {
 
   /// The offset.
   public var offset: Int64
-  /// Of the record below the offset, by which a topic that was made again is known; -1 where there is none.
+  /// The timestamp of the record below the offset, which shows that a topic was made again; -1 if there is none.
   public var timestamp: Int64
-  /// How often the topic was deleted and made again: offsets of one incarnation say nothing about those of another.
+  /// How often the topic was deleted and made again. Offsets of different incarnations are not comparable.
   public var incarnation: UInt32
 
-  /// A marker from its parts.
+  /// A marker of its parts.
   public init(offset: Int64, timestamp: Int64, incarnation: UInt32 = 0) {
     self.offset = offset
     self.timestamp = timestamp
     self.incarnation = incarnation
   }
 
-  /// No partition comes so far, and what is added to it stays within 64 bits.
+  /// No partition reaches it, and sums with it stay within 64 bits.
   private static let maximumOffset: Int64 = 1 << 62
 
-  /// Reads the form that Redis keeps; nil for anything else, and for numbers that no worker writes.
+  /// Reads the bytes that Redis keeps; nil for anything else, and for numbers that no worker writes.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count == Self.byteCount else { return nil }
     offset = Int64(bigEndian: bytes.loadUnaligned(as: Int64.self))
@@ -36,13 +36,13 @@ public struct Marker: Equatable, Sendable {
     guard (0...Self.maximumOffset).contains(offset), incarnation < .max else { return nil }
   }
 
-  /// The form that Redis keeps.
+  /// The bytes that Redis keeps.
   var bytes: [UInt8] {
     withUnsafeBytes(of: offset.bigEndian, Array.init) + withUnsafeBytes(of: timestamp.bigEndian, Array.init)
       + withUnsafeBytes(of: incarnation.bigEndian, Array.init)
   }
 
-  /// What the group keeps beside an offset of this incarnation; nil for the first.
+  /// The note beside a committed offset of this incarnation; nil for the first incarnation.
   public static func note(incarnation: UInt32) -> String? { incarnation > 0 ? "incarnation \(incarnation)" : nil }
 
   /// The incarnation in such a note.
@@ -50,7 +50,8 @@ public struct Marker: Equatable, Sendable {
     note.hasPrefix("incarnation ") ? UInt32(note.dropFirst("incarnation ".count)) ?? 0 : 0
   }
 
-  /// Where reading begins: at the record below, whose timestamp tells whether this is still the same topic; nil for the oldest.
+  /// Where reading begins; nil for the oldest record. The record below the marker shows by its timestamp whether the topic is still the
+  /// same.
   public var readingOffset: Int64? { offset == 0 ? nil : timestamp < 0 ? offset : offset - 1 }
 }
 
@@ -61,7 +62,7 @@ public enum MarkedPartition: Hashable, Sendable {
   /// Of `devices`.
   case devices(Int32)
 
-  /// The field of its markers, and what its tries are counted under.
+  /// The field of its markers, and the beginning of its fields in the crash-loop counts.
   var field: String {
     switch self {
     case .requests(let partition): "q\(partition)"
@@ -70,14 +71,14 @@ public enum MarkedPartition: Hashable, Sendable {
   }
 }
 
-/// A marker that is to change: in the buckets where it stands as expected, and nowhere else.
+/// A change of a marker in the buckets where it still has the expected value.
 public struct MarkerChange: Sendable {
   let partition: MarkedPartition
-  /// What the writer has written last, or has read; nil: nothing.
+  /// What the writer wrote or read last; nil for a missing marker.
   let expected: Marker?
   let new: Marker
 
-  /// A change of the markers of a partition.
+  /// A change of a partition's markers.
   public init(_ partition: MarkedPartition, expected: Marker?, new: Marker) {
     (self.partition, self.expected, self.new) = (partition, expected, new)
   }

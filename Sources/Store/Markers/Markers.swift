@@ -2,24 +2,24 @@ import Redis
 
 /// Reads and writes the markers of all buckets, one call for each bucket. Loop-confined.
 ///
-/// A bucket is known by a random number, which it has from whoever made it: one that was lost and made again in the meantime, with the
-/// same markers perhaps, is another bucket, and nothing is written to it by those who have not seen that.
+/// Each bucket has a random number, which its creator draws. A bucket that was lost and made again has another number, even with the same
+/// markers. A writer that does not know the new number changes nothing.
 ///
-/// A marker that cannot be read counts as a missing one, and is written over. A key that holds something else than markers counts as a lost
-/// bucket. Both are told by `takeDamage`.
+/// A marker that cannot be read counts as missing and is overwritten. A key of another type counts as a lost bucket. `takeDamage` names
+/// both.
 public final class Markers {
-  /// What a bucket says: nil when Redis does not have the bucket, else each field's marker, which may be missing.
+  /// The markers of a bucket, some of which may be missing; nil if Redis does not have the bucket.
   public typealias BucketMarkers = [Marker?]?
 
-  /// How a change of markers ended.
+  /// The result of writing changes of markers.
   public struct Written: Sendable {
-    /// Everything stands in every bucket that was asked for.
+    /// Whether every bucket has every change.
     public var isComplete: Bool { failure == nil && lostBuckets == 0 && mismatches.isEmpty }
-    /// A call was not answered, or refused.
+    /// Why a call was not answered or was refused.
     public var failure: StoreError?
-    /// Some buckets could not be written to, and nothing else went wrong.
+    /// Set if the only failures are buckets that could not be written.
     public var refusal: StoreError? { only(.writesRefused) }
-    /// Some buckets were not written to since too many calls are in flight, and nothing else went wrong.
+    /// Set if the only failures are too many calls in flight.
     public var overload: StoreError? { only(.overloaded) }
 
     private func only(_ code: StoreError.Code) -> StoreError? {
@@ -31,17 +31,17 @@ public final class Markers {
     fileprivate var foreign: StoreError? {
       lostBuckets > 0 ? StoreError(.faulty, "the keys of \(lostBuckets) buckets hold something else than markers") : nil
     }
-    /// Places of changes that were not made in some bucket, and what stands there instead.
+    /// The changes that some bucket refused, by their index, and the marker found there.
     public var mismatches: [(place: Int, found: Marker?)] = []
   }
 
-  /// Calls to many buckets that end together.
+  /// The calls to many buckets that end together.
   private final class Operation {
     var remaining: Int
     var failure: StoreError?
     var buckets: [BucketMarkers] = []
     var written = Written()
-    /// The partitions whose markers are read; nil for a call that writes.
+    /// The partitions whose markers are read; nil for writes.
     let read: [MarkedPartition]?
     let then: (Operation) -> Void
 
@@ -60,50 +60,50 @@ public final class Markers {
   /// The number of each bucket, as it was read last.
   private var numbers: [[UInt8]?]
   private var isAnother = false
-  /// What stands in the place of markers that cannot be read, as it was read last: it is expected there by what is written.
+  /// The bytes of unreadable markers, as they were read last: writes expect them there.
   private var unreadable: [Int: [MarkedPartition: [UInt8]]] = [:]
   private var damage: Set<String> = []
-  /// Why the last reading has failed.
+  /// Why the last read failed.
   public private(set) var failure: StoreError?
-  /// Keys that held something else than markers when they were read last.
+  /// Keys that held a value of a wrong type at the last read.
   public private(set) var foreignKeys: [String] = []
 
-  /// Sets each field whose value is as expected.
+  /// Sets each field that has the expected value.
   static let script = RedisScript(file: PackageResources.markers_lua)
 
-  /// Of these servers.
+  /// Makes them for these servers.
   public init(_ shards: Shards) {
     self.shards = shards
     numbers = Array(repeating: nil, count: shards.buckets)
   }
 
-  /// Whether a bucket turned out to be another one than before; says so once.
+  /// Whether a bucket was made again since the last call of this function.
   public func takeChange() -> Bool {
     defer { isAnother = false }
     return isAnother
   }
 
-  /// The keys and fields that could not be read since this was asked last.
+  /// The unreadable keys and fields found since the last call of this function.
   public func takeDamage() -> [String] {
     defer { damage = [] }
     return damage.sorted()
   }
 
-  /// Whether the registry in Redis has come as far as `devices` did; nil when Redis does not answer, or has lost buckets.
+  /// Whether the registry in Redis has reached these ends of `devices`; nil if Redis does not answer or has lost buckets.
   ///
-  /// - Parameter ends: of the partitions that have records.
+  /// - Parameter ends: the end of each partition that has records.
   public func hasRegistry(upTo ends: [Int32: Int64]) async -> Bool? {
     guard let reached = await registryOffsets(of: ends.keys.sorted()) else { return nil }
     return ends.allSatisfy { reached[$0.key] ?? 0 >= $0.value }
   }
 
-  /// How far the registry in Redis has come in partitions of `devices`; nil when Redis does not answer, or has lost buckets.
+  /// Reads how far the registry in Redis has applied `devices`; nil if Redis does not answer or has lost buckets.
   public func registryOffsets(of partitions: [Int32]) async -> [Int32: Int64]? {
     guard let buckets = await read(partitions.map { .devices($0) }) else { return nil }
     return Self.lowest(partitions, buckets)
   }
 
-  /// Below which offset all of each partition of requests is applied, as all buckets say; nil where Redis has lost buckets.
+  /// Reads the offset of each requests partition below which all buckets are applied; nil if Redis has lost buckets.
   public func appliedOffsets(of partitions: [Int32]) async throws(StoreError) -> [Int32: Int64]? {
     guard let buckets = await read(partitions.map { .requests($0) }) else {
       throw failure ?? StoreError(.unavailable, "Redis does not answer")
@@ -111,7 +111,7 @@ public final class Markers {
     return Self.lowest(partitions, buckets)
   }
 
-  /// The lowest offset of each partition; nil where a bucket is lost.
+  /// The lowest offset of each partition; nil if a bucket is lost.
   private static func lowest(_ partitions: [Int32], _ buckets: [BucketMarkers]) -> [Int32: Int64]? {
     var lowest: [Int32: Int64] = [:]
     for bucket in buckets {
@@ -143,7 +143,7 @@ public final class Markers {
     write(Array(0..<shards.buckets), { _ in changes }, then)
   }
 
-  /// Writes changes that differ from bucket to bucket; a bucket without any is left alone.
+  /// Writes different changes to each bucket. Buckets without a change are not called.
   public func write(_ changes: [Int: [MarkerChange]]) async -> Written {
     await withCheckedContinuation { continuation in
       write(changes.keys.sorted(), { changes[$0] ?? [] }) { continuation.resume(returning: $0) }
@@ -167,7 +167,7 @@ public final class Markers {
     }
   }
 
-  /// Makes the buckets that are missing: this Redis is a new one, or was rebuilt.
+  /// Creates missing buckets, in a new or a rebuilt Redis.
   public func create(_ buckets: [Int]) async -> StoreError? {
     await withCheckedContinuation { continuation in
       begin(buckets, { continuation.resume(returning: $0.failure ?? $0.written.foreign) }) { bucket in
@@ -179,11 +179,11 @@ public final class Markers {
     }
   }
 
-  /// One call for each bucket, which `write` writes.
+  /// Makes one call for each bucket; `write` writes its arguments.
   private func begin(
     _ buckets: [Int], reading: [MarkedPartition]? = nil, _ then: @escaping (Operation) -> Void, _ write: (Int) -> Void
   ) {
-    // One more than calls, so that it does not end while they are made.
+    // One more than the calls, so that the operation cannot end while they are being made.
     let operation = Operation(buckets.count + 1, reading: reading, then)
     operation.buckets = Array(repeating: nil, count: shards.buckets)
     for bucket in buckets {
@@ -240,7 +240,7 @@ public final class Markers {
 }
 
 extension StoreError {
-  /// Buckets that may have changed count for more than those that have not, and a server's refusal for more than this side's.
+  /// A bucket that may have changed outweighs one that has not. A server's refusal outweighs a full connection.
   fileprivate var weight: Int {
     switch code {
     case .overloaded: 0

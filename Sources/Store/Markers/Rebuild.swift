@@ -1,6 +1,6 @@
 import Redis
 
-/// What keeps others away while Redis is made again: a lock, and guards of the buckets in place of their markers. Loop-confined.
+/// The lock and the bucket guards that keep workers away during a rebuild. Loop-confined.
 public final class Rebuild {
   private let shards: Shards
   private let calls = Calls()
@@ -8,18 +8,18 @@ public final class Rebuild {
   private let lockMilliseconds: Int
 
   /// - Parameters:
-  ///   - name: of the one who rebuilds, unique.
-  ///   - lockMilliseconds: how long the lock holds without being kept.
+  ///   - name: the rebuilder's unique name.
+  ///   - lockMilliseconds: how long the lock holds without `keepLock`.
   public init(_ shards: Shards, name: String, lockMilliseconds: Int) {
     (self.shards, self.name, self.lockMilliseconds) = (shards, name, lockMilliseconds)
   }
 
-  /// Takes the lock; answers who has it where that is somebody else.
+  /// Takes the lock; answers the holder's name if another rebuilder has it.
   public func lock() async throws(StoreError) -> String? {
     let answer = try await shards.common.answer(
       "SET", .text(Keys.rebuild), .text(name), "NX", "PX", .integer(Int64(lockMilliseconds)))
     if answer.text == "OK" { return nil }
-    // A lock expires: what does not was put there by somebody else, and would keep everybody away for ever.
+    // A lock always expires. A key without expiration was not written by a rebuilder and would block every rebuild for ever.
     if try await shards.common.answer("PTTL", .text(Keys.rebuild)).integer == -1 {
       try await shards.common.answer("SET", .text(Keys.rebuild), .text(name), "PX", .integer(Int64(lockMilliseconds)))
       return nil
@@ -27,7 +27,7 @@ public final class Rebuild {
     return try await shards.common.answer("GET", .text(Keys.rebuild)).text ?? "somebody"
   }
 
-  /// Keeps the lock for its time from now on.
+  /// Extends the lock.
   public func keepLock() {
     calls.command.begin("PEXPIRE")
     calls.command.append(Keys.rebuild)
@@ -35,14 +35,14 @@ public final class Rebuild {
     calls.send(over: shards.common) { _ in }
   }
 
-  /// From now on the buckets are being rebuilt.
+  /// Sets the guards of all buckets.
   public func begin() async throws(StoreError) {
     for bucket in 0..<shards.buckets {
       try await shards.shard(of: bucket).answer("SET", .text(shards.keys.rebuilt(bucket)), .text(name))
     }
   }
 
-  /// Writes the markers, each bucket's at once, so that no worker sees a bucket without them; then the buckets are rebuilt.
+  /// Writes the markers of each bucket at once, so that no worker sees a bucket with half of them. Then it removes the guards.
   public func end(_ markers: [(partition: MarkedPartition, marker: Marker)]) async throws(StoreError) {
     let fields = markers.flatMap { [RedisArgument.text($0.partition.field), .bytes($0.marker.bytes)] }
     let all = ["i", .bytes(Keys.bucketNumber())] + fields

@@ -1,33 +1,33 @@
 import Notifications
 import Redis
 
-/// What is read of a Redis to find out how many devices and notifications there are: single keys, whoever they belong to. Loop-confined.
+/// Samples of keys that show how many devices and notifications Redis has. Loop-confined.
 ///
-/// Each call says how many commands the server executes for it, those of scripts included. None of them changes anything.
+/// Each call says how many commands it costs the server, including those of scripts. None changes anything.
 public final class Population {
   private let shards: Shards
 
-  /// Of these servers.
+  /// Makes it for these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
-  /// What lies under a key.
+  /// The kinds of keys.
   public enum Key: Sendable, Hashable {
     /// The hash of the device with this token.
     case device(String)
     /// Its mailbox.
     case mailbox(String)
-    /// All else.
+    /// Any other key.
     case other
   }
 
-  /// How many keys there are, those included that have expired and were not removed yet. One command.
+  /// Counts all keys, including expired ones that Redis has not removed yet. One command.
   public func keyCount() async throws(StoreError) -> Int64 { try await shards.common.answer("DBSIZE").integer ?? 0 }
 
-  /// Keys from a place of the table on, and the place where it goes on: 0 behind the end. One command.
+  /// Scans some keys from a cursor on, and answers the next cursor. 0 at the end. One command.
   ///
   /// - Parameters:
-  ///   - place: 0 for the beginning, what a call before has answered, or any other: then it begins somewhere within the table.
-  ///   - count: about how many keys are answered; of a table with many empty places fewer.
+  ///   - place: 0, a cursor of an earlier answer, or any number, which begins somewhere in the table.
+  ///   - count: about how many keys to answer; fewer if the table is sparse.
   public func scan(from place: UInt64, count: Int) async throws(StoreError) -> (next: UInt64, keys: [Key]) {
     let answer = try await shards.common.answer("SCAN", .text(String(place)), "COUNT", .integer(Int64(count)))
     guard let parts = answer.array, parts.count == 2, let next = parts[0].text.flatMap({ UInt64($0) }), let names = parts[1].array else {
@@ -39,7 +39,7 @@ public final class Population {
   private func key(_ name: String) -> Key {
     guard name.hasPrefix("d{") || name.hasPrefix("m{"), let end = name.firstIndex(of: "}") else { return .other }
     let token = String(name[name.index(after: end)...])
-    // Whatever else begins like this was put there by somebody else, and so was what is named after no token.
+    // Another key with such a beginning was not written by Carillon.
     guard DeviceToken(token)?.text == token else { return .other }
     if name == shards.keys.device(token) { return .device(token) }
     return name == shards.keys.mailbox(token) ? .mailbox(token) : .other
@@ -47,19 +47,19 @@ public final class Population {
 
   /// A device as its hash has it.
   public struct Device: Sendable, Hashable {
-    /// Whether it is registered; what is remembered of one that is no more has no owner.
+    /// Whether it is registered. The memory of an unregistered device has no owner.
     public var isRegistered: Bool
-    /// Whether a session has it, or had it when its worker was killed.
+    /// Whether a session has it; out of date if its worker was killed.
     public var isConnected: Bool
 
     /// A device of its parts.
     public init(isRegistered: Bool, isConnected: Bool) { (self.isRegistered, self.isConnected) = (isRegistered, isConnected) }
   }
 
-  /// Commands that `device` has executed.
+  /// Commands that `device` costs the server.
   public static let deviceCommands = 1
 
-  /// Looks at a device; nil where something else lies there.
+  /// Reads a device; nil if the key has another type.
   public func device(_ token: String) async throws(StoreError) -> Device? {
     do throws(StoreError) {
       let answer = try await shards.shard(ofDevice: token).answer("HMGET", .text(shards.keys.device(token)), "u", "p")
@@ -72,18 +72,18 @@ public final class Population {
     }
   }
 
-  /// A mailbox as it stands.
+  /// The size of a mailbox.
   public struct Mailbox: Sendable, Hashable {
-    /// What waits in it, including what has expired since.
+    /// Its entries, including expired ones.
     public var entries: Int
-    /// When the oldest was published, in milliseconds since 1970; nil where it has none, or so many that it was not looked for.
+    /// When the oldest was published, in milliseconds since 1970; nil if it is empty, or too large to search.
     public var oldest: Int64?
 
     /// A mailbox of its parts.
     public init(entries: Int, oldest: Int64?) { (self.entries, self.oldest) = (entries, oldest) }
   }
 
-  /// Arguments: a place of the table, about how many keys. Answers the place where it goes on, mailboxes, entries.
+  /// Arguments: a cursor, about how many keys. Answers the next cursor, mailboxes, entries.
   static let waitingScript = RedisScript(
     """
     local page = redis.call('SCAN', ARGV[1], 'MATCH', 'm{*', 'COUNT', ARGV[2])
@@ -95,7 +95,7 @@ public final class Population {
     return {page[1], mailboxes, entries}
     """)
 
-  /// Counts the mailboxes and what waits in them, key by key: for a Redis that nobody writes to, for a while that grows with its keys.
+  /// Counts all mailboxes and their entries. It reads every key, so use it only before workers write.
   public func waiting() async throws(StoreError) -> (mailboxes: Int64, entries: Int64) {
     var (place, mailboxes, entries) = ("0", Int64(0), Int64(0))
     repeat {
@@ -107,13 +107,13 @@ public final class Population {
     return (mailboxes, entries)
   }
 
-  /// Commands that `mailbox` has executed: the script, and the two that it calls.
+  /// Commands that `mailbox` costs the server: the script, and the two that it calls.
   public static let mailboxCommands = 3
 
-  /// How many entries a mailbox has, and the timestamp of the oldest one where they are few enough to look through.
+  /// The size of a mailbox, and the timestamp of the oldest entry if the mailbox is small enough to search.
   static let mailboxScript = RedisScript(file: PackageResources.mailbox_depth_lua)
 
-  /// Looks at a mailbox; nil where something else lies there.
+  /// Reads a mailbox; nil if the key has another type.
   public func mailbox(_ token: String) async throws(StoreError) -> Mailbox? {
     do throws(StoreError) {
       let answer = try await shards.shard(ofDevice: token).answer(

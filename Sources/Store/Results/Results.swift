@@ -2,24 +2,24 @@ public import EventLoop
 import Notifications
 import Redis
 
-/// What service extensions have left of requests, kept for a while: whoever is given a request again shows the same, and asks nobody.
-/// Loop-confined.
+/// Results of service extensions, kept for a minute. Loop-confined.
 ///
-/// It is a memory, not a record: what Redis does not keep is made again.
+/// A lane that reads a request again shows the same result without another call. Redis may forget a result: then the extensions are called
+/// again.
 public final class Results {
   /// What is known of a request before its extensions are called.
   public enum Standing: Sendable, Equatable {
-    /// They have left this.
+    /// The extensions' result.
     case remembered([UInt8])
-    /// Nobody would be shown it now: it was applied and its device is not connected, is a duplicate, is stale, or reaches nobody.
+    /// Nobody would see it now. It is stale, a duplicate, has no recipient, or was applied and its device is not connected.
     case settled
-    /// It is to be shown, as far as can be told.
+    /// It is to be shown, as far as the look-up can tell.
     case open
   }
 
-  /// A request as it is looked for: its bytes lie in the arena.
+  /// A request to look up; its bytes lie in the arena.
   public struct Request {
-    /// Has the target and the identifiers.
+    /// The arena of the target and the identifiers.
     let arena: Arena
     let receiver: Receiver
     let entry: RequestEntry
@@ -30,16 +30,16 @@ public final class Results {
     }
   }
 
-  /// Where a result is kept.
+  /// The key of a result.
   public struct Place: Sendable, Hashable {
     fileprivate let bucket: Int
     fileprivate let revision: Revision
-    /// 0: of the request, whoever gets it.
+    /// 0 for the result that all recipients share.
     fileprivate var variant: UInt64 = 0
 
-    /// The place of what was made for some of those who get the request.
+    /// The place of the result for some of the recipients.
     ///
-    /// - Parameter variant: tells it from the others of the request.
+    /// - Parameter variant: a number that is different for each variant of the request.
     public func of(_ variant: UInt64) -> Place {
       var place = self
       place.variant = variant
@@ -47,24 +47,24 @@ public final class Results {
     }
   }
 
-  /// What one lane has Redis keep at most, in bytes; what comes beyond it is not remembered.
+  /// The most bytes that Redis keeps for one lane. Further results are not stored.
   private static let maximumBytes = 128 << 20
-  /// For how long: longer than it takes until the next owner of a partition has read its last requests again.
+  /// Longer than the next owner of a partition needs to read its last requests again.
   private static let milliseconds: Int64 = 60_000
 
   private let shards: Shards
   private let loop: EventLoop
   private let calls = Calls()
-  /// What Redis keeps for this lane, and when it forgets it.
+  /// The sizes of this lane's results in Redis, and when each expires.
   private var kept: [Place: Int] = [:]
   private var ends: [(place: Place, at: UInt64)] = []
   private var oldest = 0
   private var bytes = 0
 
-  /// Of these servers.
+  /// Makes them for these servers.
   public init(_ shards: Shards, on loop: EventLoop) { (self.shards, self.loop) = (shards, loop) }
 
-  /// Reads one request's standing, and changes nothing.
+  /// Reads how a request stands, and changes nothing.
   static let script = RedisScript(file: PackageResources.results_lua)
 
   /// Where the result of a request is kept.
@@ -78,10 +78,10 @@ public final class Results {
     return Place(bucket: bucket, revision: request.entry.revision)
   }
 
-  /// Finds out how a request stands.
+  /// Looks up how a request stands.
   ///
-  /// - Parameter then: may be called during this call, where it cannot be sent. What cannot be read of a device is the judge's to say: such a
-  ///   request is open.
+  /// - Parameter then: called within this call if the call cannot be sent. If the device cannot be read, the request is open: the judge
+  ///   reports the device.
   public func look(_ request: Request, at place: Place, _ then: @escaping (Result<Standing, StoreError>) -> Void) {
     calls.command.begin(Self.script, keys: 3)
     append(place)
@@ -109,22 +109,22 @@ public final class Results {
     }
   }
 
-  /// What is remembered at a place; nil also where Redis has lost it.
+  /// Reads the result at a place; nil also if Redis has lost it.
   ///
-  /// - Parameter then: may be called during this call, where it cannot be sent.
+  /// - Parameter then: called within this call if the call cannot be sent.
   public func recall(_ place: Place, _ then: @escaping (Result<[UInt8]?, StoreError>) -> Void) {
     calls.command.begin("GET")
     append(place)
     calls.send(over: shards.shard(of: place.bucket)) { answer in
-      // Something else lies there: nothing is remembered.
+      // The key has another type: there is no result.
       if case .failure(let error) = answer, error.code == .faulty { return then(.success(nil)) }
       then(answer.map { $0.bytes.map { Array($0) } })
     }
   }
 
-  /// Has Redis keep a result for a while; what does not fit is not kept.
+  /// Stores a result for a while. If it does not fit, it is not stored.
   ///
-  /// What is asked of the same server later finds it there.
+  /// Later calls to the same server find it.
   public func remember(_ result: [UInt8], at place: Place) {
     let now = loop.milliseconds()
     forgetOld(now)
@@ -135,7 +135,7 @@ public final class Results {
     calls.command.begin("SET")
     append(place)
     result.withUnsafeBytes { calls.command.append($0) }
-    // Who was given the request first may have remembered it, and may have been asked what it is since.
+    // Another lane may have read the request first and stored its result. That result stays, since it may be shown already.
     calls.command.append("NX")
     calls.command.append("PX")
     calls.command.append(Self.milliseconds)

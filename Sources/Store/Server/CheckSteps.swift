@@ -2,9 +2,9 @@ import Cryptography
 import Notifications
 import Redis
 
-/// What a check has a server do: each command that workers send or have in their scripts, then each script.
+/// The steps of a check: each command that workers send or have in scripts, then each script.
 enum CheckSteps {
-  /// Each command, so that a refused one is told by its name, also where a script has it in a branch that is rarely taken.
+  /// Each command alone, so that a refused command is named even if a script calls it only in a rare branch.
   static func commands(_ keys: CheckKeys) -> [CheckStep] {
     let (hash, set, text) = (RedisArgument.text(keys.hash), RedisArgument.text(keys.set), RedisArgument.text(keys.text))
     return [
@@ -19,7 +19,7 @@ enum CheckSteps {
     ]
   }
 
-  /// Each script, in an order in which each finds what it works on. This is the one list of all scripts.
+  /// Each script, in an order in which each finds the data that it needs. This is the only list of all scripts.
   static func scripts(_ keys: CheckKeys) -> [CheckStep] {
     let presence = RedisArgument.bytes(Presence(partition: 0, generation: 1).bytes)
     let (owner, stamp) = (Owner(user: 0, since: 1, application: 1), RegistrationStamp(digest: 1, partition: 0, offset: 1))
@@ -79,7 +79,7 @@ enum CheckSteps {
     ]
   }
 
-  /// Removes everything that a check has written.
+  /// Removes all keys that a check has written.
   static func removal(_ keys: CheckKeys) -> CheckStep { CheckStep("DEL", keys.all.map { .text($0) }) }
 
   /// A request for the device of the check.

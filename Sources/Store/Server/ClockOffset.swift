@@ -1,40 +1,40 @@
 import Notifications
 import Redis
 
-/// How far the machine's clock is ahead of Redis' clock: bounds, because the answer took a while.
+/// How far the machine's clock is ahead of Redis' clock. Two bounds, because the answer took time.
 public struct ClockOffset: Sendable, Hashable {
-  /// Milliseconds between which the offset lies; below zero the machine's clock is behind.
+  /// The offset lies between these, in milliseconds. Below zero the machine's clock is behind.
   public let bounds: ClosedRange<Int64>
-  /// The machine's time when Redis had answered, in milliseconds since 1970.
+  /// The machine's time when Redis' answer arrived, in milliseconds since 1970.
   public let machine: Int64
   /// Redis' time, in milliseconds since 1970.
   public let server: Int64
 
-  /// Judges one answer; all times are milliseconds since 1970.
+  /// Computes the offset from one answer; all times are milliseconds since 1970.
   ///
   /// - Parameters:
-  ///   - before: the machine's time when Redis was asked.
+  ///   - before: the machine's time when the question was sent.
   ///   - server: Redis' time.
-  ///   - after: the machine's time when the answer had come.
+  ///   - after: the machine's time when the answer arrived.
   public init(before: Int64, server: Int64, after: Int64) {
     let (before, server, after) = (Timestamp.bounded(before), Timestamp.bounded(server), Timestamp.bounded(after))
-    // Somebody may set the clock back meanwhile: then the second bound is the lower one.
+    // If the clock was set back meanwhile, the second bound is the lower one.
     bounds = min(before, after) - server...max(before, after) - server
     (machine, self.server) = (after, server)
   }
 
   /// The middle of the bounds, in milliseconds.
   public var milliseconds: Int64 { bounds.lowerBound + (bounds.upperBound - bounds.lowerBound) / 2 }
-  /// How many milliseconds the clocks differ at least.
+  /// The smallest difference that the bounds allow, in milliseconds.
   public var minimum: Int64 { bounds.contains(0) ? 0 : min(abs(bounds.lowerBound), abs(bounds.upperBound)) }
-  /// How many milliseconds the clocks differ at most.
+  /// The largest difference that the bounds allow, in milliseconds.
   public var maximum: Int64 { max(abs(bounds.lowerBound), abs(bounds.upperBound)) }
 }
 
 extension Shards {
-  /// Compares the machine's clock with that of Redis: asks a few times, and takes the answer that came soonest.
+  /// Compares the machine's clock with that of Redis. It asks a few times and takes the fastest answer.
   ///
-  /// - Returns: nil where Redis does not tell its time; a `SelfCheck` says why.
+  /// - Returns: nil if Redis does not tell its time; a `SelfCheck` finds the reason.
   public func clockOffset() async throws(StoreError) -> ClockOffset? {
     var best: ClockOffset?
     for _ in 0..<3 where best.map({ $0.bounds.upperBound - $0.bounds.lowerBound > Self.exactMilliseconds }) ?? true {
@@ -57,6 +57,6 @@ extension Shards {
     return best
   }
 
-  /// An answer that comes within so many milliseconds need not be asked for again.
+  /// A faster answer needs no repetition, in milliseconds.
   private static let exactMilliseconds: Int64 = 100
 }

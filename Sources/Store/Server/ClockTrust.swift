@@ -1,27 +1,27 @@
-/// Whether a worker may judge expirations by its machine's clock: a value that is told offsets from Redis' clock.
+/// Whether a worker may judge expirations by its machine's clock. A value.
 ///
-/// Events, expirations and the time that devices are given are all read from that clock. Redis has the only other clock that all workers see.
-/// An answer that took long says little: it changes the judgement only where both of its bounds agree.
+/// Events, expirations and the time that devices get are read from that clock. Redis has the only other clock that all workers see. A slow
+/// answer proves little: it changes the judgement only if both of its bounds agree.
 public struct ClockTrust: Sendable {
-  /// How a clock stands.
+  /// The judgement on a clock.
   public enum Judgement: Sendable, Comparable {
     /// It agrees with Redis' clock.
     case agrees
-    /// It differs by more than clocks that NTP sets ever do; expirations come early or late by as much.
+    /// It differs by more than clocks under NTP ever do. Expirations come early or late by the difference.
     case differs
-    /// It differs so much that a request with one attempt may expire before it is tried: nothing is judged by it.
+    /// It differs so much that a request with one attempt may expire before it is tried. The worker judges nothing by it.
     case wrong
   }
 
-  /// Clocks may differ by so many milliseconds. `carillon audit` allows for the same unless told otherwise (`--clock-slack`).
+  /// The difference that is tolerated, in milliseconds. `carillon audit` allows the same by default (`--clock-slack`).
   public static let toleratedMilliseconds: Int64 = 5_000
-  /// By a clock that differs by more milliseconds nothing is judged: so long a request with `apns-expiration: 0` may be tried.
+  /// The difference from which on nothing is judged, in milliseconds. A request with `apns-expiration: 0` is tried for that long.
   public static let wrongMilliseconds: Int64 = 30_000
 
-  /// How the clock stands; nil before the first comparison.
+  /// The judgement; nil before the first comparison.
   public private(set) var judgement: Judgement?
 
-  /// Of a clock that was not compared yet.
+  /// A clock before its first comparison.
   public init() {}
 
   /// Judges the clock by one offset.

@@ -2,24 +2,24 @@ import Cryptography
 import Notifications
 import Redis
 
-/// Finds out whether a server does what workers need of it: each command and each script, on keys made for that. Loop-confined.
+/// Checks whether a server executes each command and each script that workers need. Loop-confined.
 ///
-/// One check at a time. Its keys have a hash tag that no bucket has, and are removed at its end. All checks of a connection have the same keys,
-/// so that a server that refuses to remove them keeps no more with each check.
+/// It runs one check at a time, on keys of its own, and removes them at the end. Their hash tag belongs to no bucket. All checks of a
+/// connection use the same keys, so a server that refuses to remove them does not collect more.
 public final class SelfCheck {
   private let shards: Shards
   private let calls = Calls()
   private let keys = CheckKeys()
 
-  /// Of these servers.
+  /// Makes a check of these servers.
   public init(_ shards: Shards) { self.shards = shards }
 
   /// Runs every command and every script.
   ///
-  /// - Returns: what the server does not do, in words; nil where everything works.
-  /// - Throws: why that cannot be found out now: the connection is gone, too much is in flight, or the server takes no writes.
+  /// - Returns: what the server does not do, in words; nil if everything works.
+  /// - Throws: why that cannot be found out now: no connection, too many calls in flight, or no writes allowed.
   public func run() async throws(StoreError) -> String? {
-    // First, too: a check that was refused to remove its keys has left them.
+    // An earlier check may have left its keys, if the server refused to remove them.
     let removal = [CheckSteps.removal(keys)]
     let steps = removal + CheckSteps.commands(keys) + CheckSteps.scripts(keys) + removal
     let found: (failures: [String], obstacle: StoreError?) = await withCheckedContinuation { continuation in
@@ -33,13 +33,13 @@ public final class SelfCheck {
     guard !found.failures.isEmpty else { return nil }
     let more = found.failures.count - Self.maximumNamed
     return "Redis does not do what workers need: " + found.failures.prefix(Self.maximumNamed).joined(separator: "; ")
-      + (more > 0 ? "; and \(more) more" : "") + ". What its user must be allowed stands in the article 'Running a cluster'"
+      + (more > 0 ? "; and \(more) more" : "") + ". Which commands its user needs is in the article 'Running a cluster'"
   }
 
-  /// Failures that are named.
+  /// The number of failures that the message names.
   private static let maximumNamed = 3
 
-  /// What the steps have answered, told when the last answer has come.
+  /// The answers of the steps. The check ends with the last.
   private final class Findings {
     private var remaining: Int
     private let then: (Findings) -> Void
@@ -65,17 +65,17 @@ public final class SelfCheck {
 
 /// One call of a check.
 struct CheckStep {
-  /// What it shows to work: a command, or the script of a room.
+  /// What it checks: a command, or the script of one part of the store.
   let name: String
   /// The script that it calls; nil for a command.
   let script: RedisScript?
   let write: (inout RedisCommand) -> Void
   let isRight: (RedisReplyView) -> Bool
 
-  /// Of a command: any answer but an error is right.
+  /// A step of a command: any answer but an error is right.
   init(_ name: String, _ arguments: RedisArgument...) { self.init(name, arguments) }
 
-  /// Of a command: any answer but an error is right.
+  /// A step of a command: any answer but an error is right.
   init(_ name: String, _ arguments: [RedisArgument]) {
     self.name = name
     script = nil
@@ -86,9 +86,9 @@ struct CheckStep {
     isRight = { _ in true }
   }
 
-  /// Of a script.
+  /// A step of a script.
   ///
-  /// - Parameter request: where its arguments contain the head of a request, that; it stands before the last of the others.
+  /// - Parameter request: the request whose head is an argument, if any. It stands before the last of the others.
   init(
     _ name: String, _ script: RedisScript, keys: [String], _ arguments: [RedisArgument], request: RequestEntry? = nil,
     isRight: @escaping (RedisReplyView) -> Bool
@@ -110,7 +110,7 @@ struct CheckStep {
   }
 }
 
-/// Keys that only a check has, of each kind that workers have.
+/// The keys of a check, one of each kind that workers use.
 struct CheckKeys {
   private let tag = "{check-\(Hexadecimal.text(RandomBytes.make(count: 8)))}"
 
@@ -124,12 +124,12 @@ struct CheckKeys {
   var lanes: String { "lanes\(tag)" }
   var workers: String { "workers\(tag)" }
   var reports: String { "reports\(tag)" }
-  /// For the commands by themselves.
+  /// For the steps of commands.
   var hash: String { "hash\(tag)" }
   var set: String { "set\(tag)" }
   var text: String { "text\(tag)" }
 
-  /// All of them.
+  /// All keys of the check.
   var all: [String] {
     [device, mailbox, recipients, result, markers, tries, cluster, lanes, workers, reports, hash, set, text]
   }

@@ -1,39 +1,39 @@
 import Redis
 
-/// What the Redis server of a cluster says of itself: whether workers may rely on it, and how it is.
+/// What a Redis server reports of itself, and whether workers may rely on it.
 public struct ServerState: Sendable, Hashable {
   /// The server, without its password.
   public var address: String
-  /// The server's process: another one has another memory, and other counts; nil where it does not say, as all that follows.
+  /// Identifies the server's process. Another process has other data and counts; nil if unknown, as for all that follows.
   public var runIdentifier: String?
   /// For example `7.0.15`.
   public var version: String?
-  /// Whether it takes writes, and does not follow another.
+  /// Whether it takes writes and is not a replica.
   public var isPrimary: Bool?
-  /// Replicas that are connected to it.
+  /// Its connected replicas.
   public var replicas: Int?
-  /// Bytes that its data and buffers take.
+  /// Bytes of its data and buffers.
   public var usedMemory: Int64?
-  /// `maxmemory` in bytes; 0 where it sets itself no bound.
+  /// `maxmemory` in bytes; 0 if it has no limit.
   public var maximumMemory: Int64?
   /// `maxmemory-policy`.
   public var policy: String?
-  /// Keys that it has thrown away for want of memory since it was started.
+  /// Keys evicted for lack of memory since the server started.
   public var evictedKeys: Int64?
   /// Whether each write is appended to a file (AOF).
   public var appendsWrites: Bool?
   /// How often that file is synchronized: `everysec`, `always` or `no`.
   public var synchronization: String?
-  /// Whether what it keeps on disk was written the last time.
+  /// Whether the last write of its data to disk succeeded.
   public var isSaved: Bool?
-  /// Why it must not be relied on until that has changed, and what to change; nil where nothing is known that speaks against it.
+  /// Why workers must not rely on it, and what to change; nil if there is no known objection.
   public var objection: String?
-  /// Why it cannot be worked with, for good or for now.
+  /// Why workers cannot use it, for good or for now.
   public var errors: [String] = []
-  /// What could be better, and what could not be found out.
+  /// What could be better, and what could not be read.
   public var remarks: [String] = []
 
-  /// A server of which nothing is known.
+  /// A server before its first report.
   public init(address: String) { self.address = address }
 
   init(_ report: RedisServerReport, address: String) {
@@ -55,7 +55,7 @@ public struct ServerState: Sendable, Hashable {
 }
 
 extension Shards {
-  /// What the server says of itself: three commands.
+  /// Reads the server's state, by three commands.
   public func serverState() async throws(StoreError) -> ServerState {
     do throws(RedisError) {
       return ServerState(try await common.checkServer(), address: "\(common.configuration.address)")

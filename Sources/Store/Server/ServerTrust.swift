@@ -1,39 +1,39 @@
 import EventLoop
 
-/// Whether Redis may be relied on to keep what it is given, judged by each state that it tells. A value.
+/// Whether workers may rely on Redis to keep their data, judged by its reports. A value.
 public struct ServerTrust: Sendable {
-  /// What a state says.
+  /// The judgement on one report.
   public enum Judgement: Sendable, Hashable {
-    /// It keeps what it is given.
+    /// The server keeps what workers write.
     case suitable
-    /// It would not, for this reason; what is written to it now may be gone later.
+    /// The server may lose what workers write, for this reason.
     case unsuitable(String)
-    /// It does now, and has thrown away so many keys since it was last found suitable.
+    /// The server is suitable now, but has evicted this many keys since the last suitable report.
     case evicted(Int64)
   }
 
-  /// An eviction in words, for whoever has to do something about it.
+  /// The message about an eviction, for operators.
   public static func evictionReport(_ keys: Int64) -> String {
-    "Redis has thrown away \(ReadableText.count(keys, "key")) for want of memory; give it more, then empty it and run 'carillon rebuild'"
+    "Redis has evicted \(ReadableText.count(keys, "key")) for lack of memory; give it more, then empty it and run 'carillon rebuild'"
   }
 
   private var known: (run: String?, evicted: Int64)?
-  /// Keys thrown away that no judgement has told of.
+  /// Evicted keys that no judgement has reported yet.
   private var untold: Int64 = 0
 
-  /// Of a server that has told nothing yet.
+  /// A server before its first report.
   public init() {}
 
-  /// Judges the state that it tells now.
+  /// Judges one report of the server.
   ///
-  /// What it had thrown away before the first state is not counted: nobody relied on it then.
+  /// Keys that it evicted before the first report do not count: no worker relied on it then.
   ///
-  /// - Parameter further: why the server must not be worked with now, though it says nothing against it.
+  /// - Parameter further: a further reason not to use the server now.
   public mutating func judge(_ state: ServerState, objection further: String? = nil) -> Judgement {
     if let evicted = state.evictedKeys {
-      // Of another server, or another process of it, as at the first look: what it threw away was not given to it by those who ask now.
+      // Another server or process starts from zero, as at the first report: the callers had written nothing to it.
       if let known, known.run == state.runIdentifier {
-        // One whose counts somebody has reset counts from zero.
+        // If somebody has reset the counts, they start from zero.
         untold += known.evicted <= evicted ? evicted - known.evicted : evicted
       }
       known = (state.runIdentifier, evicted)

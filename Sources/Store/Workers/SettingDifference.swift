@@ -1,13 +1,13 @@
 public import Notifications
 
-/// A setting that should be the same in all workers, and is not: found among their reports. A value.
+/// A shared setting with different values among the workers' reports. A value.
 public struct SettingDifference: Sendable, Hashable {
   /// The setting's key, as a configuration file names it.
   public let key: String
-  /// Each value with the names of the workers that have it, by their names.
+  /// Each value with the names of the workers that have it.
   public let values: [(value: String, workers: [Name])]
 
-  /// The differences among workers, by the settings' keys. What a silent worker had does not count: it may have ended.
+  /// Finds the differences among workers, ordered by key. Silent workers do not count: they may have ended.
   public static func among(_ workers: [Workers.Listing]) -> [SettingDifference] {
     var found: [String: [String: [Name]]] = [:]
     for worker in workers where !worker.isSilent {
@@ -19,7 +19,7 @@ public struct SettingDifference: Sendable, Hashable {
     }
   }
 
-  /// The difference in words: the setting, its values, and some of the workers that have each.
+  /// The difference in words: the setting, its values, and some workers of each.
   public var text: String {
     let parts = values.map { value, workers in
       let more = workers.count - Self.namedWorkers
@@ -30,10 +30,10 @@ public struct SettingDifference: Sendable, Hashable {
 
   private static let namedWorkers = 3
 
-  /// Whether a worker has the setting, so that the difference concerns it.
+  /// Whether a worker has the setting.
   public func concerns(_ worker: Name) -> Bool { values.contains { $0.workers.contains(worker) } }
 
-  /// The same setting with the same values at the same workers.
+  /// Compares setting, values and workers.
   public static func == (a: SettingDifference, b: SettingDifference) -> Bool {
     a.key == b.key && a.values.elementsEqual(b.values) { $0.value == $1.value && $0.workers == $1.workers }
   }

@@ -1,20 +1,20 @@
 import JSON
 public import Notifications
 
-/// What a worker's process says of itself to whoever asks how the cluster is: a value, kept in Redis as JSON.
+/// A worker process' report of itself, which Redis keeps as JSON. A value.
 ///
-/// Later versions may add members, and what a former one does not know it skips. Whatever else lies there is not believed: texts, lists and
-/// the whole have their bounds, when it is written and when it is read.
+/// A reader skips members that it does not know, since later versions may add some. It trusts nothing else either: texts, lists and the
+/// whole report have limits at write and at read.
 public struct WorkerReport: Sendable, Hashable {
-  /// Something that the process waits for, or that keeps it from its work.
+  /// A reason why the process is not ready.
   public struct Condition: Sendable, Hashable {
-    /// What it is about: `redis`, `brokers`, `draining`.
+    /// The condition's name: `redis`, `brokers`, `draining`.
     public var name: String
-    /// The lane that it is about; nil for the whole process.
+    /// Its lane; nil for the whole process.
     public var lane: String?
     /// Why it is not ready.
     public var reason: String
-    /// Since when, in milliseconds since 1970 by the worker's clock.
+    /// The time since when it holds, in milliseconds since 1970 by the worker's clock.
     public var since: Int64
 
     /// A condition of its parts.
@@ -23,15 +23,15 @@ public struct WorkerReport: Sendable, Hashable {
     }
   }
 
-  /// How far one of its lanes is behind in the partition of deliveries that it reads.
+  /// How far a fan-out lane is behind in its partition of `deliveries`.
   public struct LaneLag: Sendable, Hashable {
-    /// What the worker calls the lane: `fan-out-0`.
+    /// The lane's name in the worker: `fan-out-0`.
     public var lane: String
     /// The partition.
     public var partition: Int32
-    /// Records that the lane has not taken.
+    /// Records that the lane has not processed yet.
     public var records: Int64
-    /// How old the oldest of them is, in milliseconds; 0 where there is none, nil where that is not known.
+    /// The age of the oldest of them in milliseconds; 0 if there is none, nil if unknown.
     public var milliseconds: Int64?
 
     /// A lag of its parts.
@@ -40,7 +40,7 @@ public struct WorkerReport: Sendable, Hashable {
     }
   }
 
-  /// What events and logs call it, without a lane's number; unique in the cluster.
+  /// The worker's name in events and logs, without a lane's number; unique in the cluster.
   public var name: Name
   /// The stages that it runs: `transform`, `fan-out`.
   public var roles: [String]
@@ -54,46 +54,46 @@ public struct WorkerReport: Sendable, Hashable {
   public var admin: String?
   /// Where devices connect, as URLs.
   public var devices: [String] = []
-  /// How many lanes it has.
+  /// The number of its lanes.
   public var lanes = 0
-  /// How many conditions are not ready; of many, only the first are told.
+  /// The number of conditions that are not ready. The report lists only the first ones.
   public var unreadyCount = 0
   /// The conditions that are not ready.
   public var unready: [Condition] = []
-  /// Connections of devices; nil where it takes none.
+  /// Connections of devices; nil if it takes none.
   public var connections: Int?
-  /// Partitions of the group that it works through; nil where it works through none.
+  /// Partitions that it owns in the consumer group; nil if it is not in the group.
   public var partitions: Int?
-  /// How far its lanes are behind in `deliveries`; of many lanes, those that are the furthest behind.
+  /// How far its lanes are behind in `deliveries`. If there are many, the report lists those furthest behind.
   public var laneLags: [LaneLag] = []
-  /// By how many milliseconds its machine's clock is ahead of that of Redis; nil where it was not compared.
+  /// How far its machine's clock is ahead of that of Redis, in milliseconds; nil before the first comparison.
   public var clockAhead: Int64?
-  /// Settings that should be the same in all workers that have them: by their keys, the values in words.
+  /// The settings that all workers share: key to value in words.
   public var settings: [String: String] = [:]
 
-  /// A report of a process that has just begun.
+  /// A report of a process that has just started.
   public init(name: Name, roles: [String], version: String, started: Int64, written: Int64) {
     (self.name, self.roles, self.version) = (name, roles, version)
     (self.started, self.written) = (started, written)
   }
 
-  /// Whether it should be given work.
+  /// Whether it is ready for work.
   public var isReady: Bool { unreadyCount == 0 }
-  /// Whether it was told to end, and is about to.
+  /// Whether it is draining before its end.
   public var isDraining: Bool { unready.contains { $0.name == "draining" } }
 }
 
 // MARK: - The form that Redis keeps
 
 extension WorkerReport {
-  /// A report is never larger.
+  /// The most bytes of a report.
   public static let maximumByteCount = 24_576
-  /// Conditions that are told at most, addresses, lanes, and settings.
+  /// The most conditions, addresses, lanes and settings of a report.
   static let (maximumConditions, maximumAddresses, maximumLanes, maximumSettings) = (8, 4, 32, 24)
-  /// Bytes of a short text and of a long one, as they stand in JSON; the sum of all stays below `maximumByteCount`.
+  /// The most bytes of a short and of a long text in JSON. The sum of all texts stays below `maximumByteCount`.
   static let (shortText, longText) = (128, 240)
 
-  /// The form that Redis keeps: JSON on one line.
+  /// The bytes that Redis keeps: JSON on one line.
   var bytes: [UInt8] {
     var writer = JSONWriter()
     writer.openObject()
@@ -152,7 +152,7 @@ extension WorkerReport {
     return Array(writer.text.utf8)
   }
 
-  /// Reads the form that Redis keeps; nil for anything else.
+  /// Reads the bytes that Redis keeps; nil for anything else.
   init?(_ bytes: [UInt8]) {
     guard bytes.count <= Self.maximumByteCount, let json = try? bytes.withUnsafeBytes({ try JSONValue(parsing: $0) }),
       let name = Self.text(json["worker"], Self.longText), !name.isEmpty, let roles = json["roles"]?.elements,
@@ -182,7 +182,7 @@ extension WorkerReport {
 
   fileprivate static func count(_ value: JSONValue?) -> Int? { value?.integerValue.map { Int(min(max(0, $0), Int64(Int32.max))) } }
 
-  /// A text of no more than so many bytes as it stands in JSON, where a character may take six.
+  /// Cuts a text to this many bytes in JSON, where one character may take six.
   static func cut(_ text: String, _ maximum: Int) -> String {
     var room = maximum
     var end = text.unicodeScalars.startIndex
@@ -207,7 +207,7 @@ extension WorkerReport.LaneLag {
 }
 
 extension WorkerReport.LaneLag {
-  /// No partition has more; whoever adds up those of all lanes stays within 64 bits.
+  /// No partition has more. A sum over all lanes stays within 64 bits.
   fileprivate static var maximumRecords: Int64 { 1 << 50 }
 }
 
