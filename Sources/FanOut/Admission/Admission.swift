@@ -2,24 +2,24 @@ import EventLoop
 import HTTP
 import Worker
 
-/// What admission tells the lane of hellos, by the generations of their sessions.
+/// Gets the decisions on hellos, which are named by their sessions' generations.
 protocol AdmissionOwner: AnyObject {
-  /// The turn of a hello has come; `Admission.ended` must follow.
+  /// Process this hello now. `Admission.ended` must follow.
   func admitted(_ generation: UInt64)
-  /// There is no room for a hello.
+  /// There is no free slot for this hello.
   func refused(_ generation: UInt64, retryAfter milliseconds: Int)
-  /// Whether a hello still waits for its turn.
+  /// Whether the hello's connection still exists and waits for admission.
   func isWaiting(_ generation: UInt64) -> Bool
 }
 
-/// Who may connect, whose hello is worked on when, and who is told to retry later. Loop-confined.
+/// Decides who may connect, when each hello is processed, and who must retry later. Loop-confined.
 final class Admission {
-  /// Whether devices are let in.
+  /// Whether devices are admitted.
   private enum Phase {
-    /// What they need is away.
+    /// A dependency of the devices is down.
     case suspended
     case open
-    /// The lane is going down.
+    /// The lane is draining.
     case draining
   }
 
@@ -29,9 +29,9 @@ final class Admission {
   private var phase = Phase.suspended
   private var gate: AdmissionGate
   private let timer: Timer
-  /// What the server had counted a second ago.
+  /// The server's counts of a second ago.
   private var counted = HTTPServerStatistics()
-  /// Told whose turn has come.
+  /// Gets the decisions.
   weak var owner: (any AdmissionOwner)?
 
   private static let stepMilliseconds = 10
@@ -47,18 +47,18 @@ final class Admission {
 
   // MARK: Connections
 
-  /// What devices need is there, or is away.
+  /// Notes that a dependency of the devices is down, or up again.
   func suspend(_ isSuspended: Bool) {
     if phase != .draining { phase = isSuspended ? .suspended : .open }
   }
 
-  /// The lane is going down: nobody is let in any more.
+  /// Refuses every device from now on, because the lane drains.
   func drain() { phase = .draining }
 
-  /// Ends the timer.
+  /// Stops the timer.
   func close() { timer.close() }
 
-  /// Why an upgrade is refused, before there is a session; nil: it may connect.
+  /// Decides on an upgrade, before a session exists; nil: the device may connect.
   func refusal(of request: HTTPRequest) -> WebSocketAdmission? {
     let origins = OriginRule(allowed: settings.allowedOrigins)
     if let refusal = origins.refusal(of: request.headers.values(of: "Origin"), host: request.headers["Host"]) {
@@ -79,12 +79,12 @@ final class Admission {
     .refuse(.serviceUnavailable, "Retry later.\n", retryAfterSeconds: (milliseconds + 999) / 1000)
   }
 
-  /// A time of its own for a device that is told to go: milliseconds from now.
+  /// Reserves a time at which a refused device reconnects: milliseconds from now.
   ///
-  /// - Parameter milliseconds: before which it is of no use to come.
+  /// - Parameter milliseconds: the earliest time at which a retry makes sense.
   func retryAfter(atLeast milliseconds: Int) -> Int { gate.retryAfter(now: loop.milliseconds(), atLeast: milliseconds) }
 
-  /// What the server refused by itself since the last call.
+  /// Counts what the server itself has refused since the last call.
   func count(_ statistics: HTTPServerStatistics) {
     metrics.limited(.connections, by: statistics.overLimit - counted.overLimit)
     metrics.limited(.descriptors, by: statistics.overDescriptors - counted.overDescriptors)
@@ -94,24 +94,24 @@ final class Admission {
 
   // MARK: Hellos
 
-  /// A hello has come: it is admitted, waits for its turn, or is refused.
+  /// Takes a new hello: admits it, lets it wait, or refuses it.
   func arrived(_ generation: UInt64) {
     switch gate.arrived(generation, now: loop.milliseconds()) {
     case .enter: owner?.admitted(generation)
-    // It runs as long as anybody waits; started again with each it would never fire among many.
+    // The timer runs while any hello waits. If each hello restarted it, it would never fire under load.
     case .wait: if gate.waitingCount == 1 { timer.start(after: Self.stepMilliseconds, repeating: Self.stepMilliseconds) }
     case .refuse(let milliseconds): refuse(generation, retryAfter: milliseconds)
     }
     metrics.waitingHellos.set(gate.waitingCount)
   }
 
-  /// A hello is in, out, or waits for Kafka: the next may begin.
+  /// Notes that a hello is finished or waits for Kafka, so the next one may begin.
   func ended() {
     gate.ended()
     if gate.waitingCount > 0 { advance() }
   }
 
-  /// Admits those whose turn has come, and refuses those that have waited too long.
+  /// Admits hellos whose turn has come, and refuses those that have waited too long.
   private func advance() {
     let now = loop.milliseconds()
     while let late = gate.overdue(now: now) {

@@ -1,16 +1,16 @@
-/// Which hellos are worked on, which wait, and which are told when to retry: a value, so that a storm can be played without one.
+/// Decides which hellos are processed, which wait, and when refused ones retry. A value.
 ///
-/// A hello costs Redis several calls, so a lane takes so many per second and has so many under way at most. What comes beyond waits in
-/// order, as long as it can be expected to get its turn in time. Whoever is refused is given a time of their own after that, one
-/// behind the other at the same rate, so that those who were refused together do not retry together.
+/// A hello costs Redis several calls. So a lane limits how many begin in a second and how many it processes at once. Further ones wait in
+/// order, if their turn can come in time.
+/// Refused devices get retry times one after another at the same rate, so they do not all retry together.
 struct AdmissionGate {
-  /// What a hello is answered with.
+  /// The answer to a hello.
   enum Verdict: Equatable {
-    /// It is worked on now; `ended` must follow.
+    /// It is processed now; `ended` must follow.
     case enter
-    /// It waits; `next` or `overdue` gives it back.
+    /// It waits; `next` or `overdue` returns it later.
     case wait
-    /// There is no room; the milliseconds after which there is.
+    /// There is no free slot; the device may retry after these milliseconds.
     case refuse(retryAfter: Int)
   }
 
@@ -19,7 +19,7 @@ struct AdmissionGate {
     let since: UInt64
   }
 
-  /// The longest time that anybody is told to stay away, in milliseconds.
+  /// The longest time that a device must stay away, in milliseconds.
   static let longestAbsence = 300_000
 
   private let maximumInFlight: Int
@@ -27,21 +27,21 @@ struct AdmissionGate {
   private let waitMilliseconds: Int
   private let maximumWaiting: Int
   private var waiting: [Waiting] = []
-  /// Where `waiting` begins: what lies before has gone.
+  /// The index of the first one that still waits.
   private var head = 0
   private(set) var inFlight = 0
-  /// The credit of the rate: how many hellos may begin now.
+  /// How many hellos may begin now by the rate.
   private var tokens: Double
   private var filledAt: UInt64 = 0
-  /// The time that was given to the last who was refused.
+  /// The latest retry time that was given.
   private var lastRetry = 0.0
 
   /// - Parameters:
-  ///   - maximumInFlight: hellos that are worked on at a time.
-  ///   - perSecond: hellos that begin to be worked on in a second.
-  ///   - waitMilliseconds: how long one may wait for its turn.
+  ///   - maximumInFlight: how many hellos are processed at once.
+  ///   - perSecond: how many hellos begin in a second.
+  ///   - waitMilliseconds: how long a hello may wait.
   init(maximumInFlight: Int = 256, perSecond: Int, waitMilliseconds: Int) {
-    precondition(maximumInFlight > 0 && perSecond > 0 && waitMilliseconds > 0, "a gate that lets nobody in is none")
+    precondition(maximumInFlight > 0 && perSecond > 0 && waitMilliseconds > 0, "the gate must admit something")
     self.maximumInFlight = maximumInFlight
     self.perSecond = Double(perSecond)
     self.waitMilliseconds = waitMilliseconds
@@ -49,13 +49,13 @@ struct AdmissionGate {
     tokens = Self.burst(self.perSecond)
   }
 
-  /// What may begin at once after a pause: a twentieth of a second's share, so that the ceiling holds in any second.
+  /// How many may begin at once after a pause. The share of 50 ms, so that no second exceeds the rate.
   private static func burst(_ perSecond: Double) -> Double { max(1, perSecond / 20) }
 
-  /// What it remembers, those who have gone included.
+  /// The stored hellos, including those that were removed.
   var storedCount: Int { waiting.count }
 
-  /// How many wait.
+  /// How many hellos wait.
   var waitingCount: Int { waiting.count - head }
 
   /// Whether a further hello would be refused.
@@ -66,9 +66,9 @@ struct AdmissionGate {
     filledAt = now
   }
 
-  /// A hello has come.
+  /// Takes a new hello.
   ///
-  /// - Parameter now: milliseconds of a clock that only goes forward.
+  /// - Parameter now: milliseconds of a monotonic clock.
   mutating func arrived(_ generation: UInt64, now: UInt64) -> Verdict {
     fill(now)
     if waitingCount == 0, inFlight < maximumInFlight, tokens >= 1 {
@@ -93,9 +93,9 @@ struct AdmissionGate {
     }
   }
 
-  /// The next one whose turn it is: as `enter`. Nil: none now.
+  /// Returns the next hello to process, as with `enter`; nil if none may begin now.
   ///
-  /// - Parameter isThere: whether it still waits; one that has gone takes nobody's turn.
+  /// - Parameter isThere: whether a hello still waits. A hello whose connection closed uses no slot.
   mutating func next(now: UInt64, isThere: (UInt64) -> Bool) -> UInt64? {
     fill(now)
     while head < waiting.count, inFlight < maximumInFlight, tokens >= 1 {
@@ -109,7 +109,7 @@ struct AdmissionGate {
     return nil
   }
 
-  /// One that has waited too long, and the milliseconds after which it may retry. Nil: none.
+  /// Returns a hello that has waited too long, and the milliseconds after which it may retry; nil if there is none.
   mutating func overdue(now: UInt64) -> (generation: UInt64, retryAfter: Int)? {
     guard head < waiting.count, now - min(now, waiting[head].since) > UInt64(waitMilliseconds) else { return nil }
     let generation = waiting[head].generation
@@ -117,21 +117,21 @@ struct AdmissionGate {
     return (generation, retryAfter(now: now))
   }
 
-  /// One that entered is in, or out again, or waits for something that this gate does not guard.
+  /// Notes that an entered hello is finished, or waits for something that this gate does not limit.
   mutating func ended() {
-    precondition(inFlight > 0, "nobody ends who did not begin")
+    precondition(inFlight > 0, "a hello ends only after it has begun")
     inFlight -= 1
   }
 
-  /// A time of its own for one who is refused: milliseconds from now.
+  /// Reserves a retry time for a refused device: milliseconds from now.
   ///
-  /// - Parameter atLeast: milliseconds before which it is of no use to come.
+  /// - Parameter atLeast: the earliest time at which a retry makes sense, in milliseconds.
   mutating func retryAfter(now: UInt64, atLeast: Int = 1000) -> Int {
     let queue = Double(waitingCount) * 1000 / perSecond
     let earliest = Double(now) + max(Double(atLeast), queue)
     let latest = Double(now) + Double(Self.longestAbsence)
     lastRetry = max(lastRetry + 1000 / perSecond, earliest)
-    // Beyond the longest absence times are drawn by lot: the storm is larger than what can be planned.
+    // Beyond the longest absence the times are random: the crowd is too large for a plan.
     if lastRetry > latest { lastRetry = Double.random(in: earliest...latest) }
     return Int(lastRetry) - Int(now)
   }

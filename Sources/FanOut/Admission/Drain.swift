@@ -1,8 +1,8 @@
 import EventLoop
 
-/// How a lane goes down: its devices are served until each one's moment has come, and reconnect elsewhere no faster than the ceiling.
+/// The drain of a lane. It sends its devices away one by one, no faster than the ceiling.
 struct Drain {
-  /// How long a device that is going may take to acknowledge what it was sent, in milliseconds.
+  /// How long a device that was sent away may still acknowledge, in milliseconds.
   private static let goAwayMilliseconds = 500
   private static let stepNanoseconds: UInt64 = 10_000_000
 
@@ -10,10 +10,10 @@ struct Drain {
   private let sessions: Sessions
   private let serving: Int
   private var plan: DrainPlan
-  /// Sessions that were told to go and have not acknowledged all yet, and until when they may.
+  /// Sessions that were sent away and still have unacknowledged notifications, each with its deadline.
   private var leaving: [(session: Session, until: Int)] = []
 
-  /// - Parameter milliseconds: for all of the lane's end; a part of it is kept for what follows the devices.
+  /// - Parameter milliseconds: the time for the whole end of the lane. A part of it is reserved for the steps after the devices.
   init(on loop: EventLoop, _ sessions: Sessions, _ settings: FanOutSettings, withinMilliseconds milliseconds: Int) {
     self.loop = loop
     self.sessions = sessions
@@ -23,7 +23,7 @@ struct Drain {
       servingMilliseconds: serving)
   }
 
-  /// Tells all devices to go, spread over time.
+  /// Sends all devices away, spread over time.
   mutating func run() async {
     let beginning = loop.milliseconds()
     while !plan.isDone || !leaving.isEmpty {
@@ -34,7 +34,7 @@ struct Drain {
       }
       leaving.removeAll { $0.session.hasDrained(mustEnd: elapsed >= $0.until) }
       if plan.isDone, leaving.isEmpty { break }
-      // Not `sleep(for:)`, from which Swift 6.3 does not come back to the caller's executor where the task prefers none.
+      // `sleep(for:)` of Swift 6.3 does not return to the caller's executor if the task has no preferred one.
       try? await Task.sleep(nanoseconds: Self.stepNanoseconds)
     }
   }

@@ -1,15 +1,15 @@
 import Notifications
 
-/// When each session of a lane that is going down has to go, and when its device is to reconnect: a value.
+/// When each session of a draining lane ends, and when its device reconnects. A value.
 ///
-/// The devices' returns are spread evenly over a window in which no second has more of them than the ceiling, each at a random moment of
-/// a share of its own. A device is served until its moment has come; only those whose moment lies behind the time that there is are told
-/// before that to go away, and how long to wait.
+/// The returns are spread evenly over a window in which no second exceeds the ceiling. Each device returns at a random moment of its own
+/// share. It is served until that moment. If that moment is after the drain's end, the device is sent away earlier and gets the time to
+/// wait.
 struct DrainPlan {
-  /// A session that has to go now.
+  /// A session that must end now.
   struct GoAway: Equatable {
     let generation: UInt64
-    /// When its device is to reconnect, in milliseconds from its end.
+    /// When its device reconnects, in milliseconds after the session's end.
     let reconnectAfter: Int
   }
 
@@ -18,18 +18,18 @@ struct DrainPlan {
     let at: Double
   }
 
-  /// By time, the last first.
+  /// By time, the last one first.
   private var moments: [Moment]
   private let servingMilliseconds: Int
 
   /// - Parameters:
-  ///   - sessions: in no order that matters.
-  ///   - perSecond: returns in a second at most.
-  ///   - overMilliseconds: what they are spread over at least.
+  ///   - sessions: in any order.
+  ///   - perSecond: the most returns in a second.
+  ///   - overMilliseconds: the shortest time to spread the returns over.
   ///   - servingMilliseconds: how long sessions may still be served.
   init(_ sessions: some Sequence<UInt64>, perSecond: Int, overMilliseconds: Int, servingMilliseconds: Int) {
     let order = sessions.shuffled()
-    // No device stays away for longer, so those that do not fit reconnect faster than the ceiling.
+    // No device stays away longer. If there are too many devices, they reconnect faster than the ceiling.
     let planned = max(Double(overMilliseconds), Double(order.count) * 1000 / Double(max(1, perSecond)))
     let window = min(planned, Double(Reconnection.longestTold))
     let share = window / Double(max(1, order.count))
@@ -39,12 +39,12 @@ struct DrainPlan {
     self.servingMilliseconds = servingMilliseconds
   }
 
-  /// Whether all have gone.
+  /// Whether all sessions have been sent away.
   var isDone: Bool { moments.isEmpty }
 
-  /// Who has to go by now.
+  /// Returns the sessions that must end by now.
   ///
-  /// - Parameter elapsed: milliseconds since the beginning.
+  /// - Parameter elapsed: milliseconds since the drain began.
   mutating func due(at elapsed: Int) -> [GoAway] {
     var goAways: [GoAway] = []
     while let moment = moments.last, moment.at <= Double(elapsed) || elapsed >= servingMilliseconds {

@@ -1,17 +1,17 @@
-/// How many more frames a device may send: of messages, their fragments, and control frames alike.
+/// How many more frames a device may send, counting messages, fragments and control frames.
 ///
-/// A connection has a hundred in all until its hello. From then on it has so many in each second, and one for each notification that it
-/// was sent, whenever its answer comes.
+/// Before its hello a connection has a hundred in all. After it, it has a fixed number in each second, and one more for each notification
+/// that it was sent, whenever it answers.
 struct FrameBudget {
   static let beforeHello = 100
-  /// What a device that answers nothing can save up.
+  /// The most frames that a device saves up by not answering.
   private static let maximum = 1 << 20
 
   private var left = Self.beforeHello
-  /// The second in which the share of a second was given last.
+  /// The second whose share was added last.
   private var second = UInt32.max
 
-  /// Whether a further frame is within the bound.
+  /// Counts a frame; answers whether it is within the limit.
   ///
   /// - Parameter perSecond: a second's share; nil before the hello.
   mutating func takesFrame(at second: UInt32, _ perSecond: Int?) -> Bool {
@@ -23,6 +23,6 @@ struct FrameBudget {
     return left >= 0
   }
 
-  /// The device was sent what it has to answer.
+  /// Notes that the device was sent a notification, which it may answer.
   mutating func sent() { left = min(left + 1, Self.maximum) }
 }

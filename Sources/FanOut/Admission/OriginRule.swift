@@ -2,18 +2,18 @@ import EventLoop
 import HTTP
 import JSON
 
-/// Which pages may open the device socket: a value.
+/// Which web pages may open the device socket. A value.
 ///
-/// A browser names the origin of its page in `Origin` (RFC 6454, section 7), so that no page speaks for the person who looks at it. Some
-/// native clients send the field, too: React Native's names the server that it connects to.
+/// A browser sends the origin of its page in `Origin` (RFC 6454, section 7). The check stops a page from connecting in the name of the
+/// person who views it. Some native clients send the field too: React Native sends the server's own origin.
 struct OriginRule {
-  /// The origins that are listed, in lower case; `*` for any.
+  /// The allowed origins in lower case; `*` for any.
   let allowed: Set<String>
 
-  /// Why a request is refused, as a line that says what would admit it; nil: it may pass.
+  /// Checks a request; answers nil if it may pass, else a line that names the setting that would admit it.
   ///
   /// - Parameters:
-  ///   - origins: the values of `Origin`; none for a client that is no browser.
+  ///   - origins: the values of `Origin`; empty for a client that is not a browser.
   ///   - host: the value of `Host`.
   func refusal(of origins: [String], host: String?) -> String? {
     guard !allowed.contains("*"), let origin = origins.first(where: { !admits($0.lowercased(), host: host) }) else { return nil }
@@ -26,9 +26,9 @@ struct OriginRule {
     allowed.contains(origin) || host.map { Self.isOwn(origin, host: $0.lowercased()) } ?? false
   }
 
-  /// Whether an origin is the server itself, as the client has addressed it.
+  /// Whether an origin is the server itself, as the client addresses it.
   ///
-  /// That counts for an address and for `localhost`. Any other name may have been rebound to this server, by a page that has it as its own.
+  /// Only addresses and `localhost` count. A page may have rebound any other name to this server.
   private static func isOwn(_ origin: String, host: String) -> Bool {
     let parts = origin.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, let port = ports[String(parts[0])], let own = address(host, port: port) else { return false }
@@ -37,7 +37,7 @@ struct OriginRule {
 
   private static let ports = ["http": 80, "https": 443]
 
-  /// Host and port of an authority, the host in the one form that addresses have.
+  /// Host and port of an authority, with addresses in one spelling.
   private static func address(_ authority: String, port: Int) -> SocketAddress? {
     guard var address = SocketAddress(authority) ?? SocketAddress("\(authority):\(port)") else { return nil }
     if let number = IPAddress(address.host) { address.host = "\(number)" }

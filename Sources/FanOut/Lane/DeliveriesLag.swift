@@ -3,17 +3,17 @@ import Kafka
 import Synchronization
 import Worker
 
-/// How far a lane is behind in its partition of `deliveries`: the lane tells once a second, and whoever asks does so on any thread.
+/// How far a lane is behind in its partition of `deliveries`.
 ///
-/// A lane that stands still tells nothing: then the log's end is looked up when somebody asks, so that it is seen to fall behind.
+/// The lane reports once a second; any thread may read. A lane that stands still reports nothing, so a reader then looks up the log's end.
 final class DeliveriesLag: Sendable {
-  /// What a lane is behind.
+  /// The lag of a lane.
   struct Standing: Equatable {
     /// The partition that it reads.
     var partition: Int32
-    /// Records that it has not taken yet.
+    /// Records that the lane has not taken yet.
     var records: Int64
-    /// How old the oldest of them is, in milliseconds, 0 where there is none; nil where that is not known.
+    /// The age of the oldest of them in milliseconds; 0 if there is none, nil if unknown.
     var milliseconds: Int64?
   }
 
@@ -32,26 +32,26 @@ final class DeliveriesLag: Sendable {
 
   private let reading = Mutex<Reading?>(nil)
 
-  /// A lane that has told nothing for so long stands still, in milliseconds: it tells once a second.
+  /// A lane stands still after this time without a report, in milliseconds.
   static let stillMilliseconds: Int64 = 3_000
 
-  /// The lane begins to read.
+  /// Notes that the lane begins to read.
   ///
   /// - Parameters:
-  ///   - next: the offset of the first record that it is to take.
-  ///   - end: tells the end of the log, on any thread.
+  ///   - next: the offset of the first record that the lane takes.
+  ///   - end: answers the end of the log, on any thread.
   func begin(partition: Int32, next: Int64, at now: Int64, end: @escaping @Sendable () -> Int64?) {
     var begun = Reading(partition: partition, end: end, next: next, toldAt: now)
-    // Reading begins at the end: nothing that it is to take is older.
+    // Reading begins at the end of the log, so the lane takes no older record.
     begun.behind.observe(.init(next: next, end: next, now: now))
     reading.withLock { $0 = begun }
   }
 
-  /// The lane tells how far it is.
+  /// Notes how far the lane has read.
   ///
   /// - Parameters:
-  ///   - next: the offset of the first record that it has not taken; nil where it has taken none yet.
-  ///   - taken: the timestamp of the record before.
+  ///   - next: the offset of the first record that the lane has not taken; nil before the first.
+  ///   - taken: the timestamp of the last record that it took.
   func told(next: Int64?, taken: Int64?, at now: Int64) {
     reading.withLock {
       guard var standing = $0 else { return }
@@ -61,12 +61,12 @@ final class DeliveriesLag: Sendable {
     }
   }
 
-  /// The lane reads no more.
+  /// Notes that the lane has stopped reading.
   func end() { reading.withLock { $0 = nil } }
 
-  /// How far it is behind; nil while it does not read.
+  /// Computes the lag; nil while the lane does not read.
   ///
-  /// - Parameter now: milliseconds since 1970, as everywhere here.
+  /// - Parameter now: milliseconds since 1970, as in all functions here.
   func standing(at now: Int64) -> Standing? {
     reading.withLock {
       guard var standing = $0 else { return nil }

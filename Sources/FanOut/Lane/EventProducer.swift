@@ -7,12 +7,12 @@ import Worker
 /// Produces the events of a lane, and its records for other topics. Loop-confined.
 final class EventProducer {
   private enum Phase {
-    /// Before it is opened, and after its end.
+    /// The state before `open` and after `close`.
     case closed
     case open(LaneProducers, TopicHandles)
   }
 
-  /// Its topics.
+  /// The lane's topics.
   private struct TopicHandles {
     let promptEvents: ProducerTopic
     let patientEvents: ProducerTopic
@@ -27,7 +27,7 @@ final class EventProducer {
   private var writer: EventWriter
   private let headers = RecordHeaders()
   private var record = ByteBuffer(capacity: 64)
-  /// By device: the registrations that wait for the one that is on its way.
+  /// The registrations of each device that wait for its former one to reach Kafka.
   private var publishing: [String: [CheckedContinuation<Void, Never>]] = [:]
 
   init(on loop: EventLoop, _ settings: FanOutSettings, metrics: FanOutMetrics) {
@@ -37,9 +37,9 @@ final class EventProducer {
     writer = EventWriter(source: "/carillon/\(settings.cluster)", worker: settings.worker, requestsTopic: settings.topics.requests)
   }
 
-  /// Makes Kafka's producers.
+  /// Opens Kafka's producers.
   ///
-  /// - Parameter handler: gets the reports.
+  /// - Parameter handler: gets the delivery reports.
   func open(_ admin: Admin, handler: any ProducerHandler, logger: Logger) async throws(KafkaError) {
     let names = settings.topics
     let (prompt, patient) = ([names.events, names.deliveries, names.devices], [names.events])
@@ -82,7 +82,7 @@ final class EventProducer {
     return false
   }
 
-  /// Tells another lane that its session is over, since the device has a newer one. The record may be lost: a resync finds out, too.
+  /// Sends the former session's lane a record that ends the session. If the record is lost, the former session's resync finds out.
   func takeOver(_ presence: Presence, token: String) {
     guard case .open(let producers, let topics) = phase else { return }
     record.reset()
@@ -98,10 +98,10 @@ final class EventProducer {
     }
   }
 
-  /// Publishes a device's registration, or its end, and waits until Kafka has it.
+  /// Publishes a device's registration, or its end, and waits for Kafka's report.
   ///
-  /// A registration whose batch was refused is sent once more. It must never land behind a newer one of its device, so each registration
-  /// waits for the answer to the one before it.
+  /// It sends a registration of a refused batch once more. An older registration must never follow a newer one, so each waits for the
+  /// report of the one before.
   func publish(_ registration: [UInt8]?, of token: String) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
     await turn(of: token)
     defer { endTurn(of: token) }
@@ -112,7 +112,7 @@ final class EventProducer {
   private func turn(of token: String) async {
     guard publishing[token] != nil else { return publishing[token] = [] }
     await withCheckedContinuation { continuation in
-      // Asked again, since the loop may turn between the guard and the await.
+      // Checked again, since other tasks may run between the guard and the await.
       if publishing[token] == nil {
         publishing[token] = []
         continuation.resume()
@@ -127,15 +127,15 @@ final class EventProducer {
     publishing[token]?.removeFirst().resume()
   }
 
-  /// Shows how full the producers are, and whether Kafka acknowledges what they send; to be called once a second.
+  /// Shows how full the producers are, and whether Kafka acknowledges records. Called once a second.
   func showQueues(_ health: Health) { if case .open(let producers, _) = phase { producers.show(in: metrics.clients, health) } }
 
-  /// Waits until Kafka has all records, or the time has passed.
+  /// Waits until Kafka has all records, or until the time is over.
   func flush(withinMilliseconds milliseconds: Int) async {
     if case .open(let producers, _) = phase { await producers.flush(withinMilliseconds: milliseconds) }
   }
 
-  /// Ends the producers.
+  /// Closes the producers.
   func close(withinMilliseconds milliseconds: Int) async {
     guard case .open(let producers, _) = phase else { return }
     await producers.close(withinMilliseconds: milliseconds)

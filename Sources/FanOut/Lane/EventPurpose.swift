@@ -1,6 +1,6 @@
-/// Which part of the lane waits for the report of an event, and under which number: the opaque of its record.
+/// The part of the lane that gets the report of an event, and its number there. Both make the record's opaque.
 enum EventPurpose: Equatable {
-  /// No part waits for it.
+  /// No part needs the report.
   case nothing
   /// A slot of `PendingOutcomes`.
   case outcome(Int)
@@ -11,7 +11,7 @@ enum EventPurpose: Equatable {
 
   private static let numberBits: UInt64 = 32
 
-  /// The opaque that comes back with the report.
+  /// The opaque of the record, which the report returns.
   var opaque: UInt64 {
     switch self {
     case .nothing: 0
@@ -21,7 +21,7 @@ enum EventPurpose: Equatable {
     }
   }
 
-  /// Reads an opaque.
+  /// Reads the purpose from an opaque.
   init(opaque: UInt64) {
     let number = Int(opaque & (1 << Self.numberBits - 1))
     switch opaque >> Self.numberBits {

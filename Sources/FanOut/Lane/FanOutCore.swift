@@ -5,11 +5,11 @@ import Notifications
 import Store
 import Worker
 
-/// The lane's actor, as the parts of the lane use it.
+/// The lane's actor, as its parts see it.
 protocol FanOutCoreOwner: AnyObject, Sendable {
   /// Runs a task that waits for Redis or Kafka.
   func run(_ task: LaneTask)
-  /// A Kafka client has failed for good: only a new lane can go on.
+  /// A Kafka client has failed for good. Only a new lane can continue.
   func failed(_ error: KafkaError)
 }
 
@@ -21,7 +21,7 @@ final class FanOutCore {
   private let health: Health
   private let clients: ClientMetrics
   private let lag: DeliveriesLag
-  /// The offset at which the consumer has reached the end of the partition.
+  /// The offset where the consumer found the end of the partition.
   private var reachedEnd: Int64?
   private let shards: Shards
   private let admin: Admin
@@ -36,12 +36,12 @@ final class FanOutCore {
   private let registration: DeviceRegistration
   private let responses: Responses
   private let ticker: Timer
-  /// Nil until the lane has started, and after its end.
+  /// Nil before the lane starts and after it ends.
   private var consumer: Consumer?
-  /// The index of the lane's partition; nil until it is read.
+  /// The index of the lane's partition; nil before the lane reads it.
   private var deliveries: Int?
   private var server: HTTPServer?
-  /// Runs its tasks.
+  /// Runs the lane's tasks.
   weak var owner: (any FanOutCoreOwner)?
 
   init(on loop: EventLoop, _ settings: FanOutSettings, logger: Logger, health: Health, metrics: FanOutMetrics) throws(KafkaError) {
@@ -74,15 +74,15 @@ final class FanOutCore {
 
   // MARK: Starting
 
-  /// Connects, takes a partition, reads it from its end, and then admits devices; answers where they connect.
+  /// Connects, claims a partition, reads it from its end, and admits devices. Answers where they connect.
   func start() async throws -> SocketAddress {
     watchRedis()
     try await events.open(admin, handler: self, logger: logger)
     var options = Consumer.Options()
-    // A fetch waits for more records, as in the transform stage, but not as long: takeovers come this way, too, and a delivery has waited
-    // before. Fetches are most of the work of an idle lane.
+    // A fetch waits for company, since fetches are most of the work of an idle lane. It waits less than in the transform stage, because
+    // deliveries have waited there already, and because takeovers come this way too.
     options.fetch = (bytes: 200_000, waitMilliseconds: 12)
-    // The last offsets of a log may have no record, as behind a transaction.
+    // The last offsets of a log may have no record, for example after a transaction.
     options.reportsPartitionEnd = true
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
@@ -97,7 +97,7 @@ final class FanOutCore {
     let count = try await admin.describe(topic: settings.topics.deliveries).partitions.count
     let partition = try await membership.claim(partitions: count)
     sessions.begin(partition: partition)
-    // An earlier attempt to start may have found otherwise.
+    // An earlier start may have failed with a refusal.
     health.set("writes", ready: true)
     let assigned = try await consumer.assign([(TopicPartition(settings.topics.deliveries, partition), .latest)])
     if let own = assigned.first {
@@ -125,7 +125,7 @@ final class FanOutCore {
       if shards.epoch > 0 { sessions.resyncAll("Redis was away") }
     }
     clock.onJudged = { [unowned self] isRight in
-      // Devices stay connected. What comes for them waits in their mailboxes, which they resync with when Redis is well again.
+      // Devices stay connected. Their notifications wait in the mailboxes until the sessions resync.
       sessions.isClockRight = isRight
       admission.suspend(!isRight || !shards.isUp)
     }
@@ -133,11 +133,11 @@ final class FanOutCore {
       admission.suspend(true)
       watch.lost()
       health.set("redis", ready: false, "\(error)")
-      logger.warning("Redis is gone; devices stay connected", ["error": "\(error)"])
+      logger.warning("the connection to Redis is lost; devices stay connected", ["error": "\(error)"])
     }
     shards.onError = { [clients] in clients.redisFailed($0) }
     shards.onRefusal = { [unowned self] _ in watch.refused() }
-    shards.onMended = { [logger] key in logger.warning("a key in Redis held something else, and was removed", ["key": key]) }
+    shards.onMended = { [logger] key in logger.warning("removed a key in Redis that held a value of a wrong type", ["key": key]) }
     shards.onAttemptFailed = { [logger] error, wait in
       logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
     }
@@ -189,7 +189,7 @@ final class FanOutCore {
 
   // MARK: The end
 
-  /// Tells each device when to reconnect, closes its session, and waits until Kafka has what was acknowledged.
+  /// Tells each device when to reconnect, closes its session, and waits until Kafka has all acknowledged outcomes.
   func drain(withinMilliseconds milliseconds: Int) async {
     admission.drain()
     server?.stopAccepting()
@@ -212,7 +212,7 @@ final class FanOutCore {
     (owner, consumer, server) = (nil, nil, nil)
   }
 
-  /// The part of a drain's time that is kept for leaving Redis and Kafka.
+  /// The part of a drain's time that is reserved for leaving Redis and Kafka.
   private static let partingMilliseconds = 2_000
 }
 
@@ -243,18 +243,18 @@ extension FanOutCore: RegistryWatchOwner, LaneMembershipOwner {
 
   func redisWasChecked(missing: String?, before: String?) {
     health.set("redis", ready: missing == nil, missing ?? "")
-    if let missing, missing != before { logger.warning("Redis misses data, or cannot be worked with", ["reason": missing]) }
+    if let missing, missing != before { logger.warning("Redis lacks data or cannot be used", ["reason": missing]) }
     if missing == nil, before != nil { sessions.resyncAll("Redis has all data again") }
   }
 
-  func redisHasEvicted(_ report: String) { logger.error("Redis has thrown away what it was given", ["reason": report]) }
+  func redisHasEvicted(_ report: String) { logger.error("Redis has evicted keys", ["reason": report]) }
 
   func laneLapsed() { sessions.resyncAll("the lane's heartbeat had lapsed") }
 
   func redisRefusesWrites(_ refusal: StoreError?) {
     health.set("writes", ready: refusal == nil, refusal.map { "\($0)" } ?? "")
     if let refusal {
-      logger.warning("Redis refuses what writes; devices that connect are told to reconnect later", ["error": "\(refusal)"])
+      logger.warning("Redis refuses writes; new devices are asked to reconnect later", ["error": "\(refusal)"])
     }
   }
 }

@@ -3,11 +3,11 @@ public import Kafka
 import Notifications
 public import Worker
 
-/// One lane of the fan-out stage: a loop with its own listener, sessions, consumer, producer and connection to Redis.
+/// One lane of the fan-out stage. A loop with its own listener, sessions, consumer, producer and connection to Redis.
 ///
-/// The actor is the asynchronous face; the work itself is done by loop-confined classes.
+/// The actor is the asynchronous interface. Loop-confined classes do the work.
 public actor FanOutLane {
-  /// The loop that it lives on.
+  /// The lane's loop.
   public nonisolated let loop: EventLoop
   /// The loop is the actor's executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -20,7 +20,7 @@ public actor FanOutLane {
 
   /// Makes a lane that does nothing yet.
   ///
-  /// - Parameter onFatal: told when a client of Kafka has failed for good: only a new lane can do the work.
+  /// - Parameter onFatal: called when a Kafka client has failed for good. Only a new lane can continue the work.
   public init(
     _ settings: FanOutSettings, on loop: EventLoop, logger: Logger, health: Health, metrics: FanOutMetrics,
     onFatal: @escaping @Sendable (KafkaError) -> Void = { _ in }
@@ -33,7 +33,7 @@ public actor FanOutLane {
     self.onFatal = onFatal
   }
 
-  /// Connects to Redis and Kafka and lets devices in; answers where they connect.
+  /// Connects to Redis and Kafka, and admits devices. Answers where they connect.
   ///
   /// Call it from a task that prefers the loop.
   public func start() async throws -> SocketAddress {
@@ -45,9 +45,9 @@ public actor FanOutLane {
 
   private func perform(_ task: LaneTask) async { await core?.perform(task) }
 
-  /// Tells the devices when to reconnect, finishes what is under way and closes everything.
+  /// Tells the devices when to reconnect, finishes the work in progress and closes everything.
   ///
-  /// - Parameter milliseconds: what is not done by then stays in the mailboxes.
+  /// - Parameter milliseconds: the time for it. Unfinished notifications stay in the mailboxes.
   public func drain(withinMilliseconds milliseconds: Int) async {
     guard let core else { return }
     await core.drain(withinMilliseconds: milliseconds)
@@ -57,7 +57,7 @@ public actor FanOutLane {
 
 extension FanOutLane: FanOutCoreOwner {
   nonisolated func run(_ task: LaneTask) {
-    // A task may begin only when the lane has been drained and let go of.
+    // The task may begin after the lane was drained and released.
     Task(executorPreference: loop) { [weak self] in await self?.perform(task) }
   }
 

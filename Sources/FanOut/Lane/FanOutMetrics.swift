@@ -4,43 +4,43 @@ import Notifications
 import Store
 public import Worker
 
-/// What became of a record of the lane's partition, as its metric names it. Each record has one.
+/// The outcome of a record of the lane's partition, as a metric label. Each record has one.
 enum DeliveryVerdict: Int, CaseIterable {
-  /// It was sent to its device.
+  /// It was sent to the device.
   case sent
-  /// The session leaves it to a page of the mailbox.
+  /// The session leaves it in the mailbox, for a page.
   case leftToMailbox
-  /// It has expired, and a page of the mailbox ends it.
+  /// It has expired. A page of the mailbox will end it.
   case expired
-  /// It is for another person or application than the session's, and a page of the mailbox ends it.
+  /// It is for another person or application than the session's. A page of the mailbox will end it.
   case otherOwner
-  /// Its application was stopped after it was published, or may be.
+  /// Its application was stopped after its publication, or may have been.
   case filtered
-  /// The device was told to go away; it finds the notification in its mailbox when it reconnects.
+  /// The device was asked to go away. It finds the notification in its mailbox when it reconnects.
   case leaving
-  /// Its session was closed, or is held by another lane.
+  /// Its session is closed, or belongs to another lane.
   case noSession
   /// It ends a session.
   case control
-  /// It is no delivery record, or is damaged.
+  /// It is not a delivery record, or is damaged.
   case unreadable
 
   /// Its name in the metrics.
   var name: String { MetricLabel.snakeCase("\(self)") }
 }
 
-/// How a notification came to its device.
+/// How a notification reached its device.
 enum DeliveryPath: Int, CaseIterable {
-  /// By a record of the lane's partition, at once.
+  /// At once, by a record of the lane's partition.
   case live
-  /// By a page of the mailbox, where it waited for the device or for room in the window.
+  /// By a page of the mailbox, where it waited for the device or for a free slot in the window.
   case mailbox
 
   /// Its name in the metrics.
   var name: String { "\(self)" }
 }
 
-/// What one fan-out lane counts. An object, since a copy of so many cells costs more than a delivery.
+/// The metrics of one fan-out lane. An object, since a copy of so many cells costs more than a delivery.
 public final class FanOutMetrics: Sendable {
   let connections: Gauge
   let sessions: Counter
@@ -71,9 +71,9 @@ public final class FanOutMetrics: Sendable {
 
   /// Makes the lane's cells.
   ///
-  /// - Parameter lane: what the lane is called in labels.
+  /// - Parameter lane: the lane's name in labels.
   public init(_ registry: MetricRegistry, lane: String = "fan-out-0") {
-    // Labels are written like the metrics' names.
+    // Labels follow the spelling of metric names.
     let label = MetricLabel.snakeCase(lane)
     registry.showSet(MetricNames.fanOutLagRecords) { [lag] in
       lag.standing(at: WallClock.milliseconds()).map { [([label, String($0.partition)], Double($0.records))] } ?? []
@@ -111,10 +111,10 @@ public final class FanOutMetrics: Sendable {
       uniqueKeysWithValues: WebSocketEnd.Cause.allCases.map { ($0, registry.make(MetricNames.ended, MetricLabel.snakeCase($0.rawValue))) })
   }
 
-  /// Counts how old a notification was when it was sent; both times in milliseconds since 1970.
+  /// Records the age of a notification when it was sent; both times in milliseconds since 1970.
   func sent(at now: Int64, _ revision: Revision, _ path: DeliveryPath) { observe(sentAfter, now, revision, path) }
 
-  /// Counts how old it was when its device acknowledged it.
+  /// Records the age of a notification when its device acknowledged it.
   func acknowledged(at now: Int64, _ revision: Revision, _ path: DeliveryPath) { observe(acknowledgedAfter, now, revision, path) }
 
   private func observe(_ histograms: [Histogram], _ now: Int64, _ revision: Revision, _ path: DeliveryPath) {

@@ -5,11 +5,11 @@ public import Notifications
 public import Store
 public import Worker
 
-/// What a fan-out lane needs to know.
+/// The settings of a fan-out lane.
 public struct FanOutSettings: Sendable {
-  /// What is not set; the command line has the same.
+  /// The defaults, which the command line shares.
   public enum Defaults {
-    /// Notifications unacknowledged at most per session.
+    /// The most unacknowledged notifications of a session.
     public static let window = 32
     /// How long a connection may take to say hello, in seconds.
     public static let helloSeconds = 10
@@ -19,19 +19,20 @@ public struct FanOutSettings: Sendable {
     public static let acknowledgeSeconds = 60
     /// How often the server pings an idle connection, in seconds.
     public static let pingSeconds = 30
-    /// Bytes that may wait for a slow device.
+    /// The most bytes that wait for a slow device.
     public static let outboxBytes = 1 << 20
     /// The largest frame that a device may send.
     public static let frameBytes = 64 << 10
-    /// Connections at most.
+    /// The most connections.
     public static let connections = 50_000
-    /// Connections at most of one address; 0 for no bound, as it must be behind a proxy.
+    /// The most connections of one address; 0 for no limit, which a lane behind a proxy needs.
     public static let connectionsPerAddress = 0
-    /// Frames of any kind that a device may send in a second, besides one for each that it was sent; a hundred in all before its hello.
+    /// Frames that a device may send in a second, beside one for each frame that it was sent. Before its hello it may send a hundred in
+    /// all.
     public static let framesPerSecond = 500
-    /// What the returns of a drained lane's devices are spread over at least, in milliseconds.
+    /// The shortest time over which a drained lane spreads its devices' returns, in milliseconds.
     public static let reconnectMilliseconds = 1_000
-    /// Devices that a lane lets in each second at most, and tells to go each second when it drains.
+    /// The most devices that a lane admits in a second, or sends away in a second of its drain.
     public static let reconnectsPerSecond = 2_000
     /// How long a silent lane counts as alive, in milliseconds.
     public static let laneMilliseconds = 10_000
@@ -47,19 +48,19 @@ public struct FanOutSettings: Sendable {
 
   /// The cluster's topics.
   public var topics: Topics
-  /// Where Kafka is.
+  /// The Kafka cluster.
   public var kafka: KafkaConfiguration
-  /// Where Redis is, and how its keys are spread.
+  /// The Redis server, and the number of buckets.
   public var store: StoreConfiguration
   /// Where devices connect.
   public var listen: SocketAddress
   /// Who may connect.
   public var admission: Admission
-  /// The key that receipts are signed with: the same in the whole cluster.
+  /// The key of the receipts' signatures: the same in the whole cluster.
   public var receiptKey: [UInt8]
-  /// Where devices find the media that notifications come with; nil where the cluster serves none.
+  /// Where devices fetch the media of notifications; nil if the cluster serves none.
   public var media: MediaLinkSettings?
-  /// Notifications unacknowledged at most per session.
+  /// The most unacknowledged notifications of a session.
   public var window = Defaults.window
   /// How long a device remembers ids and revisions: the longest lifetime, in seconds.
   public var longestLifetime = RequestLimits().longestLifetime
@@ -73,35 +74,35 @@ public struct FanOutSettings: Sendable {
   public var acknowledgeSeconds = Defaults.acknowledgeSeconds
   /// How often the server pings an idle connection, and sends heartbeats to devices that ask for them, in seconds.
   public var pingSeconds = Defaults.pingSeconds
-  /// Bytes that may wait for a slow device.
+  /// The most bytes that wait for a slow device.
   public var outboxBytes = Defaults.outboxBytes
   /// The largest frame that a device may send.
   public var frameBytes = Defaults.frameBytes
-  /// Connections at most.
+  /// The most connections.
   public var connections = Defaults.connections
-  /// Devices are refused on a descriptor of this number or a higher one: the process keeps the rest for itself.
+  /// Devices are refused from this descriptor number on: the process needs the rest for itself.
   public var maximumDescriptor = Int32.max
-  /// Connections at most of one address; 0 for no bound, as it must be behind a proxy.
+  /// The most connections of one address; 0 for no limit, which a lane behind a proxy needs.
   public var connectionsPerAddress = Defaults.connectionsPerAddress
-  /// The origins that may open the device socket beside the server's own address, in lower case; `*` for any.
+  /// The origins that may open the device socket besides the server's own address, in lower case; `*` for any.
   public var allowedOrigins: Set<String> = []
-  /// Frames of any kind that a device may send in a second, besides one for each that it was sent; a hundred in all before its hello.
+  /// Frames that a device may send in a second, beside one for each frame that it was sent. Before its hello it may send a hundred in all.
   public var framesPerSecond = Defaults.framesPerSecond
-  /// Whether several lanes and processes listen at the same port.
+  /// Whether several lanes and processes listen on the same port.
   public var sharesPort = false
-  /// Whether it listens at a port of the system's choice when the one it was given is not free.
+  /// Whether it listens on a free port if the given port is taken.
   public var takesAnotherPort = false
-  /// What the returns of a drained lane's devices are spread over at least, in milliseconds.
+  /// The shortest time over which a drained lane spreads its devices' returns, in milliseconds.
   public var reconnectMilliseconds = Defaults.reconnectMilliseconds
-  /// Devices that a lane lets in each second at most, and tells to go each second when it drains.
+  /// The most devices that a lane admits in a second, or sends away in a second of its drain.
   public var reconnectsPerSecond = Defaults.reconnectsPerSecond
   /// How long a silent lane counts as alive, in milliseconds.
   public var laneMilliseconds = Defaults.laneMilliseconds
   /// How long Redis and Kafka may take to answer at the start, in milliseconds.
   public var startMilliseconds = 30_000
-  /// What events call the cluster.
+  /// The cluster's name in events.
   public var cluster = "carillon"
-  /// What events call the worker; unique among the lanes.
+  /// The worker's name in events; unique among the lanes.
   public var worker: Name
 
   /// Settings with the defaults of the command line.

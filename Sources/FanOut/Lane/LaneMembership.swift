@@ -2,15 +2,15 @@ import EventLoop
 import Notifications
 import Store
 
-/// What a lane's heartbeat tells.
+/// Gets the events of a lane's heartbeat.
 protocol LaneMembershipOwner: AnyObject {
-  /// The lane had lapsed, so others may have taken its partition too.
+  /// The lane had counted as dead, so another lane may have claimed its partition too.
   func laneLapsed()
-  /// Redis begins to refuse what writes, or with nil takes it again.
+  /// Redis begins to refuse writes, or with nil accepts them again.
   func redisRefusesWrites(_ refusal: StoreError?)
 }
 
-/// The lane among the lanes: which partition of `deliveries` it reads, and the heartbeat that keeps it. Loop-confined.
+/// The lane's claim of a partition of `deliveries`, and the heartbeat that keeps it. Loop-confined.
 final class LaneMembership {
   private let lanes: Lanes
   private let name: Name
@@ -19,7 +19,7 @@ final class LaneMembership {
   private let timer: Timer
   private var isClosed = false
   private var isRefused = false
-  /// Told until it has left.
+  /// Gets the events until the lane has left.
   weak var owner: (any LaneMembershipOwner)?
 
   /// - Parameters:
@@ -33,7 +33,7 @@ final class LaneMembership {
     timer.handler = { [unowned self] in beat() }
   }
 
-  /// Takes a partition that no living lane has, or one that the fewest lanes have, and begins to beat.
+  /// Claims a partition that no living lane has, else one that the fewest lanes have, and starts the heartbeat.
   func claim(partitions: Int) async throws(StoreError) -> Int32 {
     let claim = try await lanes.claim(name: name, lifetimeMilliseconds: lifetime, partitions: partitions)
     self.claim = claim
@@ -55,14 +55,14 @@ final class LaneMembership {
       }
       if !isClosed, !wasAlive { owner?.laneLapsed() }
     case .failure(let error):
-      // A connection that is gone is told elsewhere.
+      // Other parts report a lost connection.
       guard error.code != .unavailable, error.code != .overloaded, !isRefused else { return }
       isRefused = true
       owner?.redisRefusesWrites(error)
     }
   }
 
-  /// Gives the partition up.
+  /// Releases the partition.
   func leave() async {
     guard !isClosed else { return }
     isClosed = true

@@ -1,19 +1,19 @@
 import Notifications
 
-/// What takes more than a turn of the loop: it waits for Redis and Kafka, in a task of the lane's actor.
+/// Work that waits for Redis or Kafka, in a task of the lane's actor.
 ///
-/// Sessions are named by their generation: when the task begins one may have ended.
+/// A task names its session by the generation, since the session may have ended before the task begins.
 enum LaneTask: Sendable {
-  /// Whether Redis has what it should.
+  /// Check whether Redis has all its data.
   case checkRedis
-  /// It is to be known whether the stops of applications are all there are.
+  /// Find out whether all stops of applications are known.
   case askForApplications
-  /// A hello was admitted.
+  /// Process an admitted hello.
   case enter(UInt64)
-  /// A session resyncs with its presence and its mailbox.
+  /// Resync a session with its presence and its mailbox.
   case resync(UInt64)
-  /// Settings or categories have changed.
+  /// Apply changed settings or categories.
   case change(UInt64, RegistrationChange)
-  /// The device is to be forgotten; with the request's id.
+  /// Unregister the device; with the request's id.
   case unregister(UInt64, String?)
 }

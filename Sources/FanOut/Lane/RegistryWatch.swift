@@ -3,35 +3,35 @@ import Kafka
 import Store
 import Worker
 
-/// The lane whose registry is watched.
+/// Gets the results of the checks.
 protocol RegistryWatchOwner: AnyObject {
-  /// Calls `check` in a task of the lane.
+  /// A check is due: call `check` in a task of the lane.
   func redisCheckIsDue()
-  /// Redis was checked: what is missing in it, or nil, and what the check before found missing.
+  /// Redis was checked. `missing` is what it lacks now, `before` what it lacked at the check before.
   func redisWasChecked(missing: String?, before: String?)
   /// Redis has evicted keys, as the report says.
   func redisHasEvicted(_ report: String)
 }
 
-/// Whether Redis can be worked with, and has its buckets and the registrations that Kafka has. Loop-confined.
+/// Whether Redis can be used, and has its buckets and all registrations of Kafka. Loop-confined.
 ///
-/// A Redis without buckets is new when no device was ever registered; otherwise it has lost all its data, and somebody has to rebuild it.
-/// A Redis that was away may have lost the end of its history, which the transform workers restore.
+/// A Redis without buckets is new if no device was ever registered. Otherwise it has lost all its data and needs `carillon rebuild`. A
+/// Redis that was away may have lost its last writes, which the transform workers restore.
 final class RegistryWatch {
   private enum Phase {
     /// The next check is scheduled.
     case waiting
     /// A check runs.
     case checking
-    /// A check runs, and does not count: Redis may have lost something since it began.
+    /// A check runs whose result does not count. Redis may have lost something since it began.
     case outdated
     case closed
   }
 
   private enum Registry: Equatable {
-    /// Nothing was missing before Redis may have lost something.
+    /// Redis may have lost something; before, nothing was missing.
     case unverified
-    /// The last check has found this missing.
+    /// The last check found that this is missing.
     case missing(String)
     /// Redis has all registrations that Kafka had when the connection came up.
     case complete
@@ -44,7 +44,7 @@ final class RegistryWatch {
   private let topics: Topics
   private let admin: Admin
   private let inspection: RedisInspection
-  /// Partitions of `devices` whose ends no marker reaches.
+  /// Partitions of `devices` whose end no marker can reach.
   private var silent = SilentEnds()
   private var phase = Phase.waiting
   private var registry = Registry.unverified
@@ -52,7 +52,7 @@ final class RegistryWatch {
   var identity: ClusterIdentity?
   /// Whether Redis was found to belong to the cluster since the connection came up.
   private var isIdentified = false
-  /// Told the findings.
+  /// Gets the results.
   weak var owner: (any RegistryWatchOwner)?
 
   init(on loop: EventLoop, _ settings: FanOutSettings, _ shards: Shards, _ admin: Admin, _ clock: ClockWatch, metrics: RedisMetrics) {
@@ -66,13 +66,13 @@ final class RegistryWatch {
   /// Whether Redis has all registrations that Kafka had when the connection came up.
   var isRegistryComplete: Bool { registry == .complete }
 
-  /// Takes a refusal of a call.
+  /// Notes that a call was refused.
   func refused() {
     // A check reports the refusals of its own calls.
     if phase == .waiting { inspection.refused() }
   }
 
-  /// Checks again at once: the connection has come up or broken, or a script has found no bucket.
+  /// Checks again at once. The connection came up or broke, or a script found no bucket.
   func lost() {
     if registry == .complete { registry = .unverified }
     if phase == .checking { phase = .outdated }
@@ -80,7 +80,7 @@ final class RegistryWatch {
     inspection.restart()
   }
 
-  /// Takes the error of a call: where Redis has lost its data, nothing is written to it until it is rebuilt.
+  /// Notes the error of a call. If Redis has lost its data, nothing is written until it is rebuilt.
   func noticed(_ error: any Error) {
     if let error = error as? StoreError, error.code == .bucketLost { lost() }
   }
@@ -136,17 +136,17 @@ final class RegistryWatch {
       if let reached { try await wake(silent.look(reached, ends: ends, at: SteadyClock.milliseconds())) }
       return ("a transform worker is restoring the registry", 200)
     } catch {
-      return ("the registry's end is not known: \(error)", 1_000)
+      return ("the registry's end is unknown: \(error)", 1_000)
     }
   }
 
-  /// Writes a record to partitions whose last offsets have no records. A running transform worker reads it, and raises the marker.
+  /// Writes a record to partitions whose last offsets have no records. A transform worker reads it and raises the marker.
   private func wake(_ silent: [Int32]) async throws(KafkaError) {
     guard !silent.isEmpty else { return }
     try await EndTombstone.write(to: silent.map { TopicPartition(topics.devices, $0) }, on: loop, kafka)
   }
 
-  /// Ends it.
+  /// Stops the checks.
   func close() {
     phase = .closed
     inspection.close()

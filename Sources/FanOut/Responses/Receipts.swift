@@ -1,13 +1,13 @@
 import Cryptography
 import Notifications
 
-/// Signs and checks receipts: what a device returns with a response, so that the cluster need not remember the notification.
+/// Signs and checks receipts. A device returns one with a response, so the cluster need not remember the notification.
 ///
 /// The text is base64url of the receipt's bytes and the first 16 bytes of their HMAC-SHA256 (RFC 2104, section 5: truncation to at least
 /// half the hash).
 final class Receipts {
   private static let tagBytes = 16
-  /// Longer texts are refused unread.
+  /// The longest text that is read.
   private static let longestText = 2048
   private let key: HMACKey
   private var buffer = ByteBuffer(capacity: 512)
@@ -30,7 +30,7 @@ final class Receipts {
     return try buffer.withUnsafeBytes { try Base64.withText(url: $0, body) }
   }
 
-  /// Lends the receipt that a text holds; nil when the text is none of this cluster's.
+  /// Lends the receipt in a text; nil if the cluster did not sign it.
   func withReceipt<R>(_ text: String, _ body: (ReceiptView) throws -> R) rethrows -> R? {
     guard text.utf8.count <= Self.longestText, let bytes = Base64.decode(url: text), bytes.count > Self.tagBytes else { return nil }
     return try bytes.withUnsafeBytes { bytes in

@@ -3,15 +3,15 @@ import Notifications
 import Store
 import Worker
 
-/// What the person did: checked and completed from the receipt, and accepted when Kafka has it. Loop-confined.
+/// Checks responses by their receipts, produces their events, and accepts them when Kafka has these. Loop-confined.
 final class Responses {
-  /// A response whose event is on the way to Kafka.
+  /// A response whose event is on its way to Kafka.
   private struct Pending {
     let session: Session
     let response: String
   }
 
-  /// What a session may have on the way at a time.
+  /// The most responses of a session on their way at once.
   private static let maximum = 64
 
   private let receipts: Receipts
@@ -25,10 +25,10 @@ final class Responses {
     self.metrics = metrics
   }
 
-  /// A device says what its person did.
+  /// Takes a response of a device.
   func respond(_ frame: ResponseFrame, in open: OpenSession) {
     guard open.responses < Self.maximum else {
-      // The device resends what was not accepted, and waits for what was.
+      // Closing loses nothing: the device sends unanswered responses again after it reconnects.
       metrics.limited(.responses)
       return open.session.close(.tooManyResponses)
     }
@@ -75,11 +75,11 @@ final class Responses {
         }
       }
     }
-    // The device resends: an unanswered response is not lost.
+    // The device sends an unanswered response again, so nothing is lost.
     if !isTaken { _ = take(slot) }
   }
 
-  /// The report of a response's event: only now the device may forget it.
+  /// Takes the report on a response's event. Only after it may the device forget the response.
   func reported(_ slot: Int, failed: Bool) {
     guard let pending = take(slot), !failed, pending.session.open != nil else { return }
     metrics.responses.increment()
