@@ -2,14 +2,15 @@ import CRdKafka
 import Glibc
 
 extension Admin {
-  /// Whether the cluster is an embedded broker, of this process or of another: it makes no topics by request, cannot find offsets by
-  /// time, and cannot tell a topic's settings.
+  /// Whether the cluster is an embedded broker, of this process or of another.
+  ///
+  /// An embedded broker does not create topics by request, find offsets by time, or describe a topic's settings.
   public func isEmbeddedBroker() async throws(KafkaError) -> Bool {
     let timeout = timeoutMilliseconds
     return try await call("ask for the cluster's id") { client in Self.isEmbeddedBroker(client, timeout) }
   }
 
-  /// The mock cluster of librdkafka calls itself so.
+  /// The mock cluster of librdkafka has such an id.
   static func isEmbeddedBroker(_ client: OpaquePointer, _ timeout: Int32) -> Bool {
     guard let id = rd_kafka_clusterid(client, timeout) else { return false }
     defer { free(id) }

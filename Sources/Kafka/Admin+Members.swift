@@ -1,6 +1,6 @@
 import CRdKafka
 
-/// Who takes part in a consumer group.
+/// The members of a consumer group.
 public struct GroupMembers: Sendable, Hashable {
   /// One consumer of the group.
   public struct Member: Sendable, Hashable {
@@ -10,7 +10,7 @@ public struct GroupMembers: Sendable, Hashable {
     public var client: String
     /// Where it connects from, as the coordinator writes it: `/10.0.0.7`.
     public var host: String
-    /// What the group has given it; empty while the group is forming.
+    /// Its partitions; empty while the group is forming.
     public var partitions: [TopicPartition]
 
     /// A member of its parts.
@@ -19,23 +19,23 @@ public struct GroupMembers: Sendable, Hashable {
     }
   }
 
-  /// `Stable`, `Empty`, `PreparingRebalance`, `CompletingRebalance` or `Dead`, which a group also is that does not exist.
+  /// `Stable`, `Empty`, `PreparingRebalance`, `CompletingRebalance`, or `Dead`, which is also the state of a missing group.
   public var state: String
   /// Its members.
   public var members: [Member]
 
-  /// A group in a state.
+  /// A group of its parts.
   public init(state: String, members: [Member]) { (self.state, self.members) = (state, members) }
 
-  /// Whether the group is giving out its partitions just now, so that nobody can tell whose they are.
+  /// Whether the group is distributing its partitions now, so their owners are unknown.
   public var isForming: Bool { state == "PreparingRebalance" || state == "CompletingRebalance" }
 }
 
 extension Admin {
-  /// The members of a group, each with the partitions that it has. Not on the embedded broker.
+  /// Reads the members of a group with their partitions. Not on the embedded broker.
   ///
-  /// All brokers are asked for their groups. librdkafka's request of the admin interface, which asks the coordinator alone, ends the
-  /// process when the connection to it breaks at the wrong moment (librdkafka issue 4605).
+  /// It asks all brokers for their groups. librdkafka's admin request asks only the coordinator, and ends the process if that connection
+  /// breaks at the wrong moment (librdkafka issue 4605).
   public func members(of group: String) async throws(KafkaError) -> GroupMembers {
     let operation = "describe group \(group)"
     for _ in 0..<3 {
@@ -43,24 +43,24 @@ extension Admin {
         try describedMembers(of: group, client, operation, timeout)
       }
       if let found { return found }
-      // What one broker answers hides that another has not: a coordinator that loads its groups lists none.
+      // One broker's answer hides that another did not answer. A coordinator that is loading its groups lists none.
       let listed = try await groups(ofAllBrokers: true)
       guard listed.contains(where: { $0.name == group }) else { return GroupMembers(state: "Dead", members: []) }
-      // It may also have come to be between the two questions.
+      // The group may have appeared between the two questions.
       try? await Task.sleep(for: .milliseconds(100))
     }
     throw KafkaError(KafkaError.Code(RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE), operation)
   }
 }
 
-/// The group's members as its coordinator tells them; nil where no broker that answers knows the group. It blocks.
+/// The group's members by its coordinator; nil if no broker that answers knows the group. It blocks.
 private func describedMembers(
   of group: String, _ client: OpaquePointer, _ operation: String, _ timeout: Int32
 ) throws(KafkaError) -> GroupMembers? {
   var list: UnsafePointer<rd_kafka_group_list>?
   let code = rd_kafka_list_groups(client, group, &list, timeout)
   defer { if let list { rd_kafka_group_list_destroy(list) } }
-  // Partial means that a broker did not answer in time: what is there may be what is wanted.
+  // Partial means that a broker did not answer in time. The answers that came may include the group.
   if code != RD_KAFKA_RESP_ERR__PARTIAL { try check(code, operation) }
   guard let list else { return nil }
   for place in 0..<Int(list.pointee.group_cnt) {
@@ -80,9 +80,9 @@ private func describedMembers(
   return nil
 }
 
-/// What a group gives a member, as Kafka's consumers write it: `ConsumerProtocolAssignment`, in network byte order.
+/// The partitions that a group assigns to a member, in the format `ConsumerProtocolAssignment` and network byte order.
 enum GroupAssignment {
-  /// The partitions; none of bytes that are something else.
+  /// Reads the partitions; empty for bytes of another format.
   static func partitions(_ bytes: UnsafeRawBufferPointer) -> [TopicPartition] {
     var rest = bytes[...]
     var partitions: [TopicPartition] = []
@@ -97,7 +97,7 @@ enum GroupAssignment {
     return partitions
   }
 
-  /// A signed number of so many bytes; nil where they are missing.
+  /// Reads a signed number of this many bytes; nil if they are missing.
   private static func number(_ count: Int, _ rest: inout Slice<UnsafeRawBufferPointer>) -> Int? {
     guard rest.count >= count else { return nil }
     let value = rest.prefix(count).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }

@@ -10,14 +10,14 @@ public struct GroupDescription: Sendable, Hashable {
 }
 
 extension Admin {
-  /// The ends of partitions: the oldest offset that is there, and the one that the next record will get.
+  /// Reads the ends of partitions: the oldest existing offset, and the offset of the next record.
   public func ends(of partitions: [TopicPartition]) async throws(KafkaError) -> [TopicPartition: Range<Int64>] {
     try await ask("ask for the ends of partitions") { client, timeout throws(KafkaError) in
       try watermarks(of: partitions, client, timeout)
     }
   }
 
-  /// The first offsets at or after a time; where there is none, the partition's end. Not on the embedded broker.
+  /// Finds the first offset at or after a time; if there is none, the partition's end. Not on the embedded broker.
   ///
   /// - Parameter milliseconds: since 1970.
   public func offsets(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [TopicPartition: Int64] {
@@ -30,14 +30,14 @@ extension Admin {
     return found
   }
 
-  /// The offsets that a group has committed; partitions without one are left out.
+  /// Reads the offsets that a group has committed; partitions without one are left out.
   ///
-  /// - Parameter partitions: those that are asked for; nil for all of the cluster.
+  /// - Parameter partitions: the partitions to ask for; nil for all of the cluster.
   public func committed(group: String, of partitions: [TopicPartition]? = nil) async throws(KafkaError) -> [TopicPartition: Int64] {
     try await committedWithNotes(group: group, of: partitions).mapValues(\.offset)
   }
 
-  /// The same with what the group keeps beside each offset: what `Consumer.commitNote` said; empty where that was nothing.
+  /// Reads the committed offsets with their notes (`Consumer.commitNote`); a missing note is empty.
   public func committedWithNotes(
     group: String, of partitions: [TopicPartition]? = nil
   ) async throws(KafkaError) -> [TopicPartition: (offset: Int64, note: String)] {
@@ -53,10 +53,10 @@ extension Admin {
     return try answer.get()
   }
 
-  /// The consumer groups of the cluster. Not on the embedded broker.
+  /// Lists the consumer groups of the cluster. Not on the embedded broker.
   public func groups() async throws(KafkaError) -> [GroupDescription] { try await groups(ofAllBrokers: false) }
 
-  /// The same; whether a broker that does not tell its groups is an error even where others do.
+  /// Lists the consumer groups. If `isComplete`, a broker without an answer is an error even if others answer.
   func groups(ofAllBrokers isComplete: Bool) async throws(KafkaError) -> [GroupDescription] {
     try await ask("list groups") { client, timeout throws(KafkaError) in
       try Self.request(
@@ -82,11 +82,12 @@ extension Admin {
   }
 }
 
-/// The oldest offset that is there, and the one that the next record will get; it blocks, for no longer than it may.
+/// Reads the oldest existing offset and the offset of the next record. It blocks for at most the timeout.
 ///
-/// - Note: `rd_kafka_query_watermark_offsets` of librdkafka 2.0.2 looks for the leader that long and then waits until its request has timed
-///   out, a minute by default; and it asks for one partition at a time. What asks for times asks each leader once: -2 and -1 stand for the
-///   beginning and the end in Kafka's protocol (ListOffsets).
+/// - Note: librdkafka 2.0.2's `rd_kafka_query_watermark_offsets` looks for the leader that long, then waits for its request's own timeout,
+///   a minute by default.
+///   It also asks for one partition at a time. The request for offsets by time asks each leader once.
+///   In Kafka's protocol (ListOffsets) the times -2 and -1 stand for the beginning and the end.
 func watermarks(
   of partitions: [TopicPartition], _ client: OpaquePointer, _ timeout: Int32
 ) throws(KafkaError) -> [TopicPartition: Range<Int64>] {
@@ -99,7 +100,7 @@ func watermarks(
   return ends
 }
 
-/// Where each partition begins or ends.
+/// Reads where each partition begins or ends.
 private func logOffsets(
   _ place: Int32, of partitions: [TopicPartition], _ client: OpaquePointer, _ timeout: Int32
 ) throws(KafkaError) -> [TopicPartition: Int64] {
@@ -111,7 +112,7 @@ private func logOffsets(
   for element in list.elements {
     let operation = "ask for the ends of \(element.topicPartition)"
     try check(element.err, operation)
-    // Of which no leader is known was not asked for.
+    // librdkafka did not ask for partitions without a known leader.
     guard element.offset >= 0 else {
       throw KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, operation)
     }
@@ -120,7 +121,7 @@ private func logOffsets(
   return offsets
 }
 
-/// The offsets that a consumer's group has committed, and what it keeps beside them; blocks.
+/// Reads the offsets that a consumer's group has committed, and their notes. It blocks.
 func committedOffsets(
   of wanted: [TopicPartition], _ consumer: OpaquePointer, _ operation: String, _ timeoutMilliseconds: Int32
 ) throws(KafkaError) -> [TopicPartition: (offset: Int64, note: String)] {
@@ -134,8 +135,8 @@ func committedOffsets(
   return offsets
 }
 
-/// The first offset of each partition at or after a time of its own, in milliseconds since 1970; nothing of a partition where there is
-/// none, or of which nobody can tell now.
+/// Finds the first offset of each partition at or after its own time, in milliseconds since 1970. It leaves out partitions without one, and
+/// those whose leader is unknown now.
 func firstOffsets(
   of partitions: [(TopicPartition, milliseconds: Int64)], _ client: OpaquePointer, _ timeout: Int32
 ) throws(KafkaError) -> [TopicPartition: Int64] {

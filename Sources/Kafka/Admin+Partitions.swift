@@ -3,7 +3,7 @@ import CRdKafka
 extension Admin {
   /// Adds partitions to a topic, and waits until each of them has a leader. Not on the embedded broker.
   ///
-  /// - Parameter total: how many it is to have.
+  /// - Parameter total: the number of partitions afterwards.
   public func addPartitions(to topic: String, total: Int) async throws(KafkaError) {
     let (operation, timeout) = ("add partitions to \(topic)", timeoutMilliseconds)
     try await call(operation) { client throws(KafkaError) in

@@ -1,18 +1,18 @@
 import CRdKafka
 import Glibc
 
-/// A topic that is wanted.
+/// A topic to create.
 public struct TopicSpecification: Sendable, Hashable {
   /// Its name.
   public var name: String
-  /// How many partitions; -1 for the broker's default.
+  /// The number of partitions; -1 for the broker's default.
   public var partitions: Int32
-  /// How many copies; -1 for the broker's default.
+  /// The number of copies; -1 for the broker's default.
   public var replication: Int32
   /// Settings of the topic by Kafka's names, such as `cleanup.policy`.
   public var settings: [String: String]
 
-  /// Says what is wanted.
+  /// A topic of its parts.
   public init(_ name: String, partitions: Int32 = -1, replication: Int32 = -1, settings: [String: String] = [:]) {
     self.name = name
     self.partitions = partitions
@@ -21,19 +21,19 @@ public struct TopicSpecification: Sendable, Hashable {
   }
 }
 
-/// A topic as the cluster knows it.
+/// A topic as the cluster describes it.
 public struct TopicDescription: Sendable, Hashable {
   /// One partition.
   public struct Partition: Sendable, Hashable {
     /// Its number.
     public var id: Int32
-    /// The broker that leads it; -1 when none does.
+    /// The broker that leads it; -1 if it has no leader.
     public var leader: Int32
-    /// How many copies it has.
+    /// The number of its copies.
     public var replicas: Int
-    /// How many of them are in step.
+    /// The number of copies that are in sync.
     public var inSync: Int
-    /// The brokers that have those.
+    /// The brokers of these copies.
     public var inSyncBrokers: [Int32] = []
   }
 
@@ -43,26 +43,26 @@ public struct TopicDescription: Sendable, Hashable {
   public var partitions: [Partition]
 }
 
-/// What the cluster consists of.
+/// The brokers and topics of a cluster.
 public struct ClusterDescription: Sendable, Hashable {
-  /// The cluster's own id; nil when the brokers tell none.
+  /// The cluster's own id; nil if the brokers have none.
   public var id: String?
   /// `HOST:PORT` of the brokers by their ids.
   public var brokers: [Int32: String]
   /// The topics by their names.
   public var topics: [String: TopicDescription]
 
-  /// Whether it is librdkafka's embedded one, which cannot do everything that a real one does.
+  /// Whether it is librdkafka's embedded broker, which lacks some functions of a real one.
   public var isEmbedded: Bool { id?.hasPrefix("mockCluster") == true }
 }
 
 extension Admin {
-  /// Asks for all brokers and topics; it makes no topic.
+  /// Reads all brokers and topics. It creates no topic.
   public func describeCluster() async throws(KafkaError) -> ClusterDescription {
     try await ask("describe the cluster") { client, timeout throws(KafkaError) in try Self.describe(client, nil, timeout) }
   }
 
-  /// Asks any broker for nothing, and returns when it has answered.
+  /// Waits for an answer of any broker.
   public func ping() async throws(KafkaError) {
     try await ask("ask Kafka for an answer") { client, timeout throws(KafkaError) in
       var metadata: UnsafePointer<rd_kafka_metadata>?
@@ -71,9 +71,9 @@ extension Admin {
     }
   }
 
-  /// Describes one topic; it makes no topic.
+  /// Describes one topic. It does not create it.
   ///
-  /// - Throws: `unknownTopicOrPartition` when there is none of that name.
+  /// - Throws: `unknownTopicOrPartition` if there is no such topic.
   public func describe(topic name: String) async throws(KafkaError) -> TopicDescription {
     guard let topic = try await describeCluster().topics[name] else {
       throw KafkaError(.unknownTopicOrPartition, "describe topic \(name)", message: "there is no such topic")
@@ -81,22 +81,22 @@ extension Admin {
     return topic
   }
 
-  /// Makes topics.
+  /// Creates topics.
   ///
-  /// - Returns: by name, the errors of those that were not made; `topicExists` is one of them.
-  /// - Throws: the whole request's error; on the embedded broker `timedOut`.
+  /// - Returns: by name, the errors of topics that were not created; `topicExists` is one of them.
+  /// - Throws: the error of the whole request; on the embedded broker `timedOut`.
   public func createTopics(_ topics: [TopicSpecification]) async throws(KafkaError) -> [String: KafkaError] {
     guard !topics.isEmpty else { return [:] }
     let timeout = timeoutMilliseconds
     return try await call("create topics") { client throws(KafkaError) in try Self.create(client, topics, timeout) }
   }
 
-  /// Makes the topics that are missing and waits until each has leaders.
+  /// Creates the missing topics and waits until each has leaders.
   ///
-  /// On the embedded broker, where topics cannot be made by request, they are asked for, which makes them with 4 partitions (in its own
-  /// process use `EmbeddedBroker.createTopic`). Topics that exist are left as they are: compare the answer with what is wanted.
+  /// The embedded broker creates no topics by request, so this asks for them, which creates them with 4 partitions. In the broker's own
+  /// process use `EmbeddedBroker.createTopic`. Existing topics stay as they are: compare the answer with the specification.
   ///
-  /// - Returns: all of them as they are now, by name.
+  /// - Returns: all these topics as they are now, by name.
   @discardableResult
   public func ensureTopics(_ topics: [TopicSpecification]) async throws(KafkaError) -> [String: TopicDescription] {
     let timeout = timeoutMilliseconds
@@ -112,17 +112,17 @@ extension Admin {
     }
   }
 
-  /// The settings of a topic, by name.
+  /// Reads the settings of a topic, by name.
   public func settings(ofTopic name: String) async throws(KafkaError) -> [String: String] {
     try await settings(RD_KAFKA_RESOURCE_TOPIC, name, "describe the settings of topic \(name)")
   }
 
-  /// The settings of a broker, by name; brokers may refuse it to those who are no administrators.
+  /// Reads the settings of a broker, by name. Brokers may refuse that to clients that are not administrators.
   public func settings(ofBroker id: Int32) async throws(KafkaError) -> [String: String] {
     try await settings(RD_KAFKA_RESOURCE_BROKER, String(id), "describe the settings of broker \(id)")
   }
 
-  /// Whether a broker answers at all, within three seconds; nil where it does, and refuses to be asked.
+  /// Whether a broker answers within three seconds; nil if it refuses the question.
   public func answers(broker id: Int32) async -> Bool? {
     let operation = "ask broker \(id) for an answer"
     do throws(KafkaError) {
@@ -172,7 +172,7 @@ extension Admin {
     }
   }
 
-  /// Asks for all topics, or for one, which makes it where the broker is set so.
+  /// Describes all topics or one. With the broker's setting for it, asking for one creates it.
   private static func describe(_ client: OpaquePointer, _ topic: String?, _ timeout: Int32) throws(KafkaError) -> ClusterDescription {
     let handle = topic.flatMap { rd_kafka_topic_new(client, $0, nil) }
     defer { if let handle { rd_kafka_topic_destroy(handle) } }
@@ -181,7 +181,7 @@ extension Admin {
     guard let metadata else { throw KafkaError(.timedOut, "ask for the cluster's topics") }
     defer { rd_kafka_metadata_destroy(metadata) }
     var cluster = ClusterDescription(id: nil, brokers: [:], topics: [:])
-    // Known since the answer above, so it does not wait.
+    // The answer above contained it, so this does not wait.
     if let id = rd_kafka_clusterid(client, 1_000) {
       cluster.id = String(cString: id)
       rd_kafka_mem_free(client, id)
@@ -250,7 +250,7 @@ extension Admin {
         let waiting = names.filter { name in !ready.contains { $0.name == name } }
         throw KafkaError(.timedOut, "wait for topics", message: "no leaders yet for \(waiting.joined(separator: ", "))")
       }
-      // Leaders are elected after the answer; Kafka has no call that waits for them.
+      // Leaders are elected after the answer. Kafka has no call that waits for them.
       usleep(50_000)
       remaining -= 50
     }

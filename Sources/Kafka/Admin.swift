@@ -1,37 +1,37 @@
 import CRdKafka
 import Synchronization
 
-/// Questions and orders to a Kafka cluster, for starts, tools and tests: asynchronous, from any thread.
+/// Administration of a Kafka cluster for starts, tools and tests: asynchronous, from any thread.
 ///
-/// Each call blocks a thread of its own until it is answered or its time is over. It is ended by `close` and only by it.
+/// Each call blocks a thread of its own until the answer or the timeout. Only `close` ends the client.
 public final class Admin: Sendable {
-  /// How long a call may take, in milliseconds.
+  /// The longest time of a call, in milliseconds.
   public let timeoutMilliseconds: Int32
-  /// What the client was made of.
+  /// The client's configuration.
   let configuration: KafkaConfiguration
   private let client: ClientHandle
   private let isClosed = Atomic<Bool>(false)
   private let ended = Latch()
 
-  /// Makes a client; it connects with its first call.
+  /// Makes a client. Its first call connects.
   ///
-  /// - Throws: an error that names the property when the configuration is wrong.
+  /// - Throws: an error that names the property if the configuration is wrong.
   public init(_ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = Admin.standardMilliseconds) throws(KafkaError) {
     var configuration = configuration
     configuration.statisticsIntervalMilliseconds = 0
     self.configuration = configuration
     let object = try configuration.object(defaults: ["socket.nagle.disable": "true"], forConsumer: false)
-    // Nobody takes this client's events from a queue, so there are none; calls report what goes wrong.
+    // The client has no queue for events, since nobody would read it. Calls report their errors.
     try object.set("log.queue", "false")
     rd_kafka_conf_set_log_cb(object.pointer, nil)
     client = try ClientHandle(RD_KAFKA_PRODUCER, object)
     self.timeoutMilliseconds = timeoutMilliseconds
   }
 
-  /// How long a call may take unless said otherwise, in milliseconds.
+  /// The default of the longest time of a call, in milliseconds.
   public static var standardMilliseconds: Int32 { 10_000 }
 
-  /// Runs `body` with a client that is closed afterwards.
+  /// Runs `body` with a client, then closes the client.
   public static func with<R>(
     _ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = standardMilliseconds, isolation: isolated (any Actor)? = #isolation,
     _ body: (Admin) async throws -> R
@@ -47,7 +47,7 @@ public final class Admin: Sendable {
     }
   }
 
-  /// Ends the client after the calls that are under way.
+  /// Closes the client after its running calls.
   public func close() async {
     let wasClosed = isClosed.exchange(true, ordering: .relaxed)
     if !wasClosed { client.end(leavingGroup: false) { [ended] in ended.open(true) } }
@@ -61,14 +61,14 @@ public final class Admin: Sendable {
     try await client.call(operation, body)
   }
 
-  /// Runs `body`, which only asks and may do so more than once, on a thread where it may block; `close` need not wait long for it.
+  /// Runs a question on a thread where it may block. `body` may run several times, so that `close` need not wait long.
   func ask<T: Sendable>(
     _ operation: String, _ body: @escaping @Sendable (_ client: OpaquePointer, _ timeout: Int32) throws(KafkaError) -> T
   ) async throws(KafkaError) -> T {
     try await client.ask(operation, for: timeoutMilliseconds, body)
   }
 
-  /// Sends a request of librdkafka's admin interface, waits for its event, and lets `take` read it.
+  /// Sends a request of librdkafka's admin interface, waits for its event, and passes it to `take`.
   static func request<T>(
     _ client: OpaquePointer, _ kind: rd_kafka_admin_op_t, _ operation: String, _ timeout: Int32,
     send: (OpaquePointer, OpaquePointer?) -> Void, take: (OpaquePointer) throws(KafkaError) -> T

@@ -7,22 +7,22 @@ import Synchronization
 public struct KafkaLogLine: Sendable {
   /// syslog's severity: 0 emergency … 3 error, 4 warning, 5 notice, 6 information, 7 debug.
   public var severity: Int
-  /// What in librdkafka says it: `FAIL`, `REBALANCE`, ….
+  /// The part of librdkafka that wrote it: `FAIL`, `REBALANCE`, ….
   public var facility: String
   /// The text; librdkafka writes no passwords into it.
   public var message: String
 }
 
-/// One `rd_kafka_t`, ended by `destroy` on a thread of its own and never by a deinitializer, which could hang.
+/// The owner of one `rd_kafka_t`. `end` destroys it on a thread of its own; a deinitializer could hang.
 ///
-/// - Note: `@unchecked Sendable` because `pointer` is constant and librdkafka allows every call on it from any thread; what must not
-///   overlap with `destroy` is held: calls that block or come from other threads, and batches of records. All other calls are the owner's, who
-///   makes none after `end`.
+/// - Note: `@unchecked Sendable` because `pointer` is constant and librdkafka allows every call on it from any thread.
+///   A use that must not overlap with `destroy` calls `hold`: calls that block or come from other threads, and batches of records.
+///   All other calls are the owner's, who makes none after `end`.
 final class ClientHandle: @unchecked Sendable {
   let pointer: OpaquePointer
-  /// What the callbacks of the client use: alive as long as the handle.
+  /// The object of the client's callbacks, alive as long as the handle.
   private let rebalances: RebalanceInbox?
-  /// Batches of records that are held somewhere, and calls that block; the handle must outlive them.
+  /// Batches of records in use and blocking calls. The handle must outlive them.
   private let held = Atomic<Int>(0)
   private let isEnding = Atomic<Bool>(false)
   private let released: UnsafeMutablePointer<sem_t>
@@ -47,30 +47,30 @@ final class ClientHandle: @unchecked Sendable {
     released.deallocate()
   }
 
-  /// Keeps the client from being destroyed; not after `end`.
+  /// Keeps the client from being destroyed. Not after `end`.
   func hold() { held.add(1, ordering: .sequentiallyConsistent) }
 
-  /// Takes a `hold` back; the last one lets a waiting `end` go on.
+  /// Undoes a `hold`. The last one lets a waiting `end` continue.
   func release() {
     let left = held.subtract(1, ordering: .sequentiallyConsistent).newValue
     if left == 0, isEnding.load(ordering: .sequentiallyConsistent) { sem_post(released) }
   }
 
-  /// Makes a call that does not block, on any thread; nil after `end`.
+  /// Makes a non-blocking call on any thread; nil after `end`.
   func ifAlive<T>(_ body: (_ client: OpaquePointer) -> T) -> T? {
-    // Held before it asks: an end that it does not see waits for it.
+    // Holds first, then checks: an `end` that the check does not see waits for this hold.
     hold()
     defer { release() }
     return isEnding.load(ordering: .sequentiallyConsistent) ? nil : body(pointer)
   }
 
-  /// Runs a call that blocks on a thread of its own; the client's end waits for it.
+  /// Runs a blocking call on a thread of its own. The client's `end` waits for it.
   ///
   /// - Throws: `closed` after `end`, and what `body` throws.
   func call<T: Sendable>(
     _ operation: String, _ body: @escaping @Sendable (_ client: OpaquePointer) throws(KafkaError) -> T
   ) async throws(KafkaError) -> T {
-    // Held before it asks: an end that it does not see waits for it.
+    // Holds first, then checks: an `end` that the check does not see waits for this hold.
     hold()
     guard !isEnding.load(ordering: .sequentiallyConsistent) else {
       release()
@@ -82,7 +82,7 @@ final class ClientHandle: @unchecked Sendable {
     }
   }
 
-  /// Like `call`, of a body that only asks and may do so more than once, so that the client's end need not wait long for it.
+  /// Like `call`, for a question that may be repeated. It asks in short steps, so `end` need not wait long.
   ///
   /// - Parameter milliseconds: the longest time for an answer.
   func ask<T: Sendable>(
@@ -92,9 +92,9 @@ final class ClientHandle: @unchecked Sendable {
     try await call(operation) { [self] _ throws(KafkaError) in try patiently(for: milliseconds, body) }
   }
 
-  /// Asks in ever longer steps, and not again when the client is to end: the answer may never come.
+  /// Asks in growing steps, and stops when the client is to end. The answer may never come.
   ///
-  /// What is wrong only while a leader or a coordinator moves is answered at once, and asked again after a pause.
+  /// While a leader or a coordinator moves, the answer is an immediate error. It asks again after a pause.
   private func patiently<T>(
     for milliseconds: Int32, _ ask: (_ client: OpaquePointer, _ milliseconds: Int32) throws(KafkaError) -> T
   ) throws(KafkaError) -> T {
@@ -114,17 +114,17 @@ final class ClientHandle: @unchecked Sendable {
     }
   }
 
-  /// In milliseconds; who does not answer within the longest one is taken for hanging.
+  /// In milliseconds. A broker that does not answer within the longest step counts as hanging.
   private static let (firstStep, longestStep): (Int32, Int32) = (500, 3_000)
-  /// In milliseconds, between two questions that are answered at once.
+  /// In milliseconds, between two questions that get immediate errors.
   private static let pause: Int32 = 100
 
-  /// Ends the client on a thread of its own, after the last of its batches and calls; nobody else may use the handle any more.
+  /// Destroys the client on a thread of its own, after its last batches and calls. The handle must not be used any more.
   ///
-  /// What a consumer has fetched is thrown away first, since librdkafka waits for the owners of its records when it ends.
+  /// It drops fetched records first, since librdkafka waits for the owners of its records.
   ///
   /// - Parameters:
-  ///   - leavingGroup: whether a consumer tells its group, which then need not wait for the session to time out.
+  ///   - leavingGroup: whether a consumer leaves its group, which then need not wait for the session timeout.
   ///   - queues: the consumer's queues; they are destroyed.
   func end(leavingGroup: Bool, discarding queues: [OpaquePointer] = [], _ done: @escaping @Sendable () -> Void) {
     isEnding.store(true, ordering: .sequentiallyConsistent)
@@ -141,7 +141,7 @@ final class ClientHandle: @unchecked Sendable {
       let left = leavingGroup && rd_kafka_consumer_close(pointer) == RD_KAFKA_RESP_ERR_NO_ERROR
       while held.load(ordering: .sequentiallyConsistent) > 0 { sem_wait(released) }
       if let rebalances, rebalances.isUnassignedMember, rd_kafka_version() < 0x0203_0000 {
-        // It has left its group; what there is of it stays until the process ends, and so does what its callbacks use.
+        // The member has left its group. The client and the object of its callbacks stay until the process ends.
         _ = Unmanaged.passRetained(rebalances)
         return done()
       }
@@ -150,7 +150,7 @@ final class ClientHandle: @unchecked Sendable {
     }
   }
 
-  /// The error that has made the client useless, if there is one.
+  /// The error that has made the client useless; nil if there is none.
   var fatalError: KafkaError? {
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
       text.baseAddress?.pointee = 0
@@ -160,7 +160,7 @@ final class ClientHandle: @unchecked Sendable {
     }
   }
 
-  /// Gives an event that every kind of client has to whom it is for: logs, statistics, errors.
+  /// Handles an event that every kind of client has: logs, statistics, errors.
   func dispatch(
     _ event: OpaquePointer, log: ((KafkaLogLine) -> Void)?, statistics: ((UnsafeRawBufferPointer) -> Void)?, failed: (KafkaError) -> Void
   ) {

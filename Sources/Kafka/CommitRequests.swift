@@ -1,18 +1,18 @@
 import CRdKafka
 import EventLoop
 
-/// A consumer's commits: held back while its group forms again, then sent, then answered. Loop-confined.
+/// A consumer's commits, which wait while its group rebalances. Loop-confined.
 final class CommitRequests {
   typealias Completion = ([CommitOffset: KafkaError]) -> Void
 
   private let loop: EventLoop
   private let client: ClientHandle
   private let queue: OpaquePointer
-  /// Whether commits have to wait; asked before each is sent.
+  /// Whether commits must wait; checked before each is sent.
   private let mustWait: () -> Bool
-  /// The partition of a commit, or nil when its assignment is over.
+  /// The partition of a commit; nil if its assignment is over.
   private let name: (CommitOffset) -> TopicPartition?
-  /// What is to be kept beside the offset.
+  /// The note to commit beside the offset.
   private let note: (CommitOffset) -> String?
   private var held: [(offsets: [CommitOffset], completion: Completion)] = []
   private var sent: [UInt: (offsets: [CommitOffset: TopicPartition], completion: Completion)] = [:]
@@ -20,7 +20,7 @@ final class CommitRequests {
   private var retry: Timer?
   private var whenSettled: CheckedContinuation<Void, Never>?
 
-  /// Answers come as events on `queue` and are to be given to `take`.
+  /// Answers arrive as events on `queue`; the owner passes them to `take`.
   init(
     on loop: EventLoop, _ client: ClientHandle, queue: OpaquePointer, mustWait: @escaping () -> Bool,
     name: @escaping (CommitOffset) -> TopicPartition?, note: @escaping (CommitOffset) -> String?
@@ -36,7 +36,7 @@ final class CommitRequests {
   func add(_ offsets: [CommitOffset], _ completion: @escaping Completion) {
     guard mustWait() else { return send(offsets, completion) }
     held.append((offsets, completion))
-    // The end of the wait mostly wakes the consumer; a request to join that has failed does not.
+    // Usually an event of the group wakes the consumer after the wait. After a failed join there is none.
     if retry == nil { retry = Timer(on: loop) { [self] in sendHeld() } }
     retry?.start(after: 50, repeating: 50)
   }
@@ -90,13 +90,13 @@ final class CommitRequests {
     if sent.isEmpty { settle() }
   }
 
-  /// Waits until all that is sent has been answered, or the time has passed.
+  /// Waits until all sent commits are answered, or until the time is over.
   func settled(withinMilliseconds milliseconds: Int) async {
     guard !sent.isEmpty else { return }
     let patience = Timer(on: loop) { [self] in settle() }
     patience.start(after: milliseconds)
     await withCheckedContinuation { continuation in
-      // The loop may have turned since the question above.
+      // Other tasks may have run since the check above.
       if sent.isEmpty { continuation.resume() } else { whenSettled = continuation }
     }
     patience.close()
@@ -107,7 +107,7 @@ final class CommitRequests {
     whenSettled = nil
   }
 
-  /// Gives up what has not been answered.
+  /// Fails the commits without an answer.
   func close() {
     retry?.close()
     retry = nil

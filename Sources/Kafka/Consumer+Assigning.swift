@@ -1,14 +1,14 @@
 import CRdKafka
 import EventLoop
 
-/// Partitions that are read in no group's name, and what the group knows of positions.
+/// Reading partitions without a group, and the group's committed offsets.
 extension Consumer {
-  /// Adds partitions, in no group's name, and tells the handler.
+  /// Adds partitions outside of any group, and calls the handler.
   ///
-  /// A position `.latest` becomes the offset that the partition's end had when this returns, so whatever is produced later is read.
+  /// A position `.latest` becomes the partition's end at the time of the call, so every later record is read.
   ///
-  /// - Parameter timeoutMilliseconds: for each partition whose end is asked for.
-  /// - Returns: the partitions with the offsets at which reading begins (nil for `.earliest`).
+  /// - Parameter timeoutMilliseconds: for each partition whose end is read.
+  /// - Returns: the partitions with the offsets where reading begins (nil for `.earliest`).
   @discardableResult
   public func assign(_ positions: [(TopicPartition, StartPosition)], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError)
     -> [AssignedPartition]
@@ -42,7 +42,7 @@ extension Consumer {
     }
   }
 
-  /// Gives up partitions that `assign` added; the handler is told by `consumerRevoked` before.
+  /// Stops reading partitions that `assign` added. The handler's `consumerRevoked` is called first.
   public func unassign(_ names: [TopicPartition]) {
     loop.preconditionOnLoop()
     let indexes = names.compactMap { partitions.index(of: $0) }.filter { partitions[$0].state == .owned }
@@ -53,9 +53,9 @@ extension Consumer {
     }
   }
 
-  /// The offsets that the group has committed; partitions without one are left out.
+  /// Reads the offsets that the group has committed; partitions without one are left out.
   ///
-  /// Unlike the administration's question this one waits for a group's coordinator that is only starting.
+  /// Unlike `Admin.committed`, it waits for a group's coordinator that is only starting.
   public func committed(_ wanted: [TopicPartition], timeoutMilliseconds: Int32 = 10_000) async throws(KafkaError) -> [TopicPartition: Int64]
   {
     try requireOpen("ask for committed offsets")

@@ -1,20 +1,20 @@
 import CRdKafka
 import EventLoop
 
-/// Partitions that the group gives, of which the handler says when and where they begin (`Options.offersPartitions`).
+/// Partitions of the group that begin when and where the handler says (`Options.offersPartitions`).
 extension Consumer {
   func offer(_ indexes: [Int]) { if !indexes.isEmpty { handler?.consumerOffered(indexes.map { partitions.assigned($0) }) } }
 
-  /// The partitions that the handler has been offered and has not begun.
+  /// The partitions that were offered to the handler and that it has not begun.
   public var offers: [AssignedPartition] {
     loop.preconditionOnLoop()
     return partitions.all.indices.filter { partitions[$0].state == .offered }.map { partitions.assigned($0) }
   }
 
-  /// Reads an offered partition from an offset on, and tells the handler that it is assigned.
+  /// Reads an offered partition from an offset on, and calls the handler's `consumerAssigned`.
   ///
-  /// - Parameter offset: where the log has no such offset any more `auto.offset.reset` decides; nil for the oldest record.
-  /// - Returns: false when the offer has passed.
+  /// - Parameter offset: where to begin; nil for the oldest record. If the log does not have the offset, `auto.offset.reset` decides.
+  /// - Returns: false if the offer is over.
   @discardableResult
   public func begin(_ offer: AssignedPartition, at offset: Int64?) -> Bool {
     loop.preconditionOnLoop()
@@ -34,8 +34,8 @@ extension Consumer {
     return true
   }
 
-  /// Stops reading a partition of the group and offers it to the handler again, who is told that the former assignment is lost: what was
-  /// read of it counts no more.
+  /// Stops reading a partition of the group and offers it again. The handler is called as for a lost assignment: records of it do not count
+  /// any more.
   public func startAgain(_ index: Int) {
     loop.preconditionOnLoop()
     guard state == .open, partitions.all.indices.contains(index), partitions[index].state == .owned else { return }
@@ -48,10 +48,11 @@ extension Consumer {
     offer([partitions.offer(former.topicPartition, startsAgain: true, client: client.pointer)])
   }
 
-  /// Starts partitions again whose topic was deleted and made again, where nothing else has shown it: the new log may be as long as the
-  /// former one was when it was looked at next, and then it reads like its end.
+  /// Restarts partitions whose topic was made again without another sign of it. The new log may be as long as the former one by then, so
+  /// its end looks the same.
   ///
-  /// It asks the brokers for the first record after the time of the one that was given last. That lies behind it, unless the log is another.
+  /// It asks the brokers for the first record after the time of the last one that was given. If the log is the same, that record comes
+  /// after the last one.
   public func startReplacedAgain(timeoutMilliseconds: Int32 = 3_000) async throws(KafkaError) {
     let operation = "look for topics that were made again"
     try requireOpen(operation)
@@ -64,7 +65,7 @@ extension Consumer {
       try firstOffsets(of: asked, client, timeout)
     }
     for (partition, milliseconds) in times {
-      // While partitions are given up whatever is unassigned counts as the consent to that.
+      // During a revocation an unassignment counts as its consent.
       guard state == .open, revoking == nil, let offset = found[partition.topicPartition],
         partitions.isReplaced(partition, after: milliseconds, firstLater: offset)
       else { continue }

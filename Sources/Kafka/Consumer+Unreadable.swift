@@ -1,20 +1,20 @@
 import CRdKafka
 import EventLoop
 
-/// Batches that librdkafka cannot read: their partition stands still until it is known where they end, and is read from there.
+/// Batches that librdkafka cannot read. Their partition stops until their end is known, then continues there.
 extension Consumer {
   /// A search, and where it began.
   struct Search {
     let search: UnreadableSearch
     let generation: UInt32
-    /// When reading goes on where nothing was found, by the loop's milliseconds.
+    /// When reading continues after a failed search, by the loop's milliseconds.
     var goesOnAt: UInt64?
   }
 
   private static let lookMilliseconds = 20
   private static let retryMilliseconds = 1_000
 
-  /// librdkafka cannot read the batch that begins at this offset, and would try it again and again.
+  /// Handles a batch at this offset that librdkafka cannot read and would try again for ever.
   func foundUnreadable(_ index: Int, batch: Int64) {
     guard searches[index] == nil else { return }
     let partition = partitions[index]
@@ -38,7 +38,7 @@ extension Consumer {
       if let moment = each.goesOnAt {
         guard loop.milliseconds() >= moment else { continue }
         searches[index] = nil
-        // librdkafka tells of the batch again, where it still cannot read it.
+        // If librdkafka still cannot read the batch, it reports it again.
         goOn(index)
         continue
       }
@@ -55,7 +55,7 @@ extension Consumer {
     if searches.isEmpty { searchTimer?.stop() }
   }
 
-  /// Reads on behind a stretch that nobody can read; nothing happens when its assignment is over.
+  /// Continues reading after an unreadable stretch. It does nothing if the assignment is over.
   public func skip(_ stretch: UnreadableStretch) {
     loop.preconditionOnLoop()
     let index = stretch.partition.index
@@ -71,10 +71,10 @@ extension Consumer {
     }
   }
 
-  /// Reads on from the first offset that was not given.
+  /// Continues reading at the first offset that was not given.
   ///
-  /// - Note: librdkafka 2.0.2 may look for the next batch at a wrong place behind one with a wrong checksum, find an offset there that the log
-  ///   does not have, and stop reading where `auto.offset.reset` is `error`. A seek does not begin again what has stopped, an assignment does.
+  /// - Note: After a wrong checksum librdkafka 2.0.2 may look for the next batch at a wrong offset, which the log does not have. It stops
+  ///   there if `auto.offset.reset` is `error`. A seek does not restart a stopped partition, an assignment does.
   private func goOn(_ index: Int) {
     guard options.group == nil else { return endSearch(index) }
     partitions[index].isSearched = false
@@ -96,7 +96,7 @@ extension Consumer {
     if !partitions[index].isPaused { resumeFetching(index) }
   }
 
-  /// The partitions are going: nothing need be known of them any more.
+  /// Stops the searches of revoked partitions.
   func endSearches(_ indexes: [Int]) {
     for index in indexes where partitions[index].isSearched {
       searches.removeValue(forKey: index)?.search.stop()

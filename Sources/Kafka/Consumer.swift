@@ -2,15 +2,15 @@ import CRdKafka
 public import EventLoop
 import Synchronization
 
-/// A consumer on a loop: loop-confined, in a group (`subscribe`) or with partitions of its own choice (`assign`).
+/// A consumer on a loop, in a group (`subscribe`) or with partitions of its own choice (`assign`). Loop-confined.
 ///
-/// It always polls, so `max.poll.interval.ms` never passes while the loop turns; back-pressure is `hold`, and `pause` for some of the
-/// partitions. No offset is committed by itself: see `OffsetCommitter`. It is ended by `close` and only by it; until then it keeps its
-/// handler and itself alive.
+/// It always polls, so `max.poll.interval.ms` never passes while the loop runs. Back-pressure is `hold`, or `pause` for single partitions.
+/// It commits no offset by itself: see `OffsetCommitter`. Only `close` ends it. Until then it keeps itself and its handler alive.
 ///
-/// - Note: librdkafka 2.0.2 can lose records when a rebalance meets a `rd_kafka_consume_batch_queue` call that holds more than one
-///   (its change log, 2.0.0 "known issues", mended in 2.1.0), so messages are taken one per call and gathered here; the other way
-///   round it can fetch records again that were given already (its issue 4636), which are dropped here by their offsets.
+/// - Note: librdkafka 2.0.2 can lose records if a rebalance meets a `rd_kafka_consume_batch_queue` call for more than one record (change
+///   log of 2.0.0, fixed in 2.1.0).
+///   So the consumer takes one record per call and gathers them here.
+///   librdkafka can also fetch records again (its issue 4636); the consumer drops them by their offsets.
 public final class Consumer {
   /// How a consumer reads.
   public struct Options: Sendable {
@@ -18,69 +18,70 @@ public final class Consumer {
     public var group: String?
     /// The name of a static member, which keeps its partitions over a quick restart; unique in the group.
     public var instanceID: String?
-    /// Where reading begins when the group has committed nothing: at the oldest record, else at the newest.
+    /// Where reading begins if the group has committed nothing. At the oldest record, else at the newest.
     public var beginsAtEarliest = true
-    /// Whether the handler is told when a partition's end is reached.
+    /// Whether the handler is called when the consumer reaches a partition's end.
     public var reportsPartitionEnd = false
-    /// What a fetch waits for, in bytes, and how long for at most, in milliseconds: with one byte it brings the first record at once and
-    /// often alone, with many it waits for company. The embedded broker answers whatever there is, and looks once in that time.
+    /// How many bytes a fetch waits for, and how long at most in milliseconds. With one byte a fetch brings the first record at once, often
+    /// alone. With many it waits for more records. The embedded broker answers with what it has, and looks once in that time.
     public var fetch: (bytes: Int, waitMilliseconds: Int) = (1, 100)
-    /// Records taken in one turn of the loop at most.
+    /// The most records of one turn of the loop.
     public var recordsPerTurn = 1_000
-    /// Partitions of the group are offered to the handler, who says by `begin` where reading starts, instead of being read at once from
-    /// the offset that the group has committed. Works with cooperative assignment only.
+    /// Whether partitions of the group are offered to the handler, which decides by `begin` where reading starts. Otherwise reading starts
+    /// at the committed offset. Only with cooperative assignment.
     public var offersPartitions = false
-    /// Partitions of other topics that come and go with one of the group's, as if the group had given them: what belongs together stays
-    /// together, whatever the group's strategy balances. Only with `offersPartitions`.
+    /// Partitions of other topics that are assigned and revoked together with a partition of the group, whatever the group's strategy
+    /// balances. Only with `offersPartitions`.
     public var companions: @Sendable (TopicPartition) -> [TopicPartition] = { _ in [] }
-    /// How long the handler may take to consent to a revocation, in milliseconds.
+    /// How long the handler may delay a revocation, in milliseconds.
     public var revocationTimeoutMilliseconds = 5_000
 
-    /// After this long without a word from it the group gives a dead member's partitions to others, in milliseconds. Brokers allow 6 s
-    /// and more unless their `group.min.session.timeout.ms` says otherwise.
+    /// How long the group waits for a dead member before others get its partitions, in milliseconds. Brokers allow 6 s and more, unless
+    /// `group.min.session.timeout.ms` is lower.
     public var sessionTimeoutMilliseconds = 6_000
 
-    /// Options of a consumer, of a group or of none.
+    /// Options of a consumer, with or without a group.
     public init(group: String? = nil) { self.group = group }
   }
 
   enum State { case open, closing, closed }
 
-  /// The loop on which it lives.
+  /// The consumer's loop.
   public let loop: EventLoop
   /// Gets librdkafka's log.
   public var onLog: ((KafkaLogLine) -> Void)?
-  /// A short text that the group keeps beside a partition's committed offset, given the partition's index; nil for none.
+  /// A short text to commit beside the offset of the partition with this index; nil for none.
   public var commitNote: ((_ index: Int) -> String?)?
-  /// Gets librdkafka's statistics as JSON text, as often as the configuration says; valid during the call.
+  /// Gets librdkafka's statistics as JSON text, at the configured interval. The text is valid only during the call.
   public var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
 
   let client: ClientHandle
   var partitions = ConsumerPartitions()
-  /// Whether no records are taken, from `hold` to `release`.
+  /// Whether `hold` stops the records.
   public private(set) var isHeld = false
   private(set) var handler: (any ConsumerHandler)?
   let options: Options
   let configuration: KafkaConfiguration
-  /// Searches for the ends of batches that cannot be read, by the partitions' indexes.
+  /// Searches for the ends of unreadable batches, by the partitions' indexes.
   var searches: [Int: Search] = [:]
   var searchTimer: Timer?
   private let rebalances = RebalanceInbox()
-  // What the group says, records, and all else. Records have a queue of their own: who takes none for a while still hears its group.
+  // Queues for the group's events, for records, and for all else. Records are apart, so that a consumer that takes none still sees its
+  // group's events.
   private let group: OpaquePointer
   private let records: OpaquePointer
   private let events: OpaquePointer
   private var queues: [OpaquePointer] { [group, records, events] }
   private var pipe: WakePipe?
-  /// Polls when nothing comes: librdkafka takes a consumer that does not for a hanging one, and has it leave its group.
+  /// Polls an idle consumer, because librdkafka makes a consumer that does not poll leave its group.
   private var pollTimer: Timer?
   private var scratch: UnsafeMutablePointer<RecordBatch.Entry>
   private var gathered = 0
-  /// Partitions whose ends were reached in the batch that is being gathered.
+  /// Partitions whose ends are reached by the batch that is being gathered.
   private var reachedEnds: [(partition: AssignedPartition, offset: Int64)] = []
   private(set) var state = State.open
   private(set) var revoking: (revocation: Revocation, deadline: Timer)?
-  /// The brokers are asked whether topics were made again.
+  /// Whether the brokers are being asked about topics that were made again.
   var isLookingForReplaced = false
   private var commits: CommitRequests?
   private var afterRevocation: [CheckedContinuation<Void, Never>] = []
@@ -88,7 +89,7 @@ public final class Consumer {
 
   /// Makes a consumer that reads nothing yet.
   ///
-  /// - Throws: an error that names the property when the configuration is wrong.
+  /// - Throws: an error that names the property if the configuration is wrong.
   public init(on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Options, handler: any ConsumerHandler) throws(KafkaError)
   {
     loop.preconditionOnLoop()
@@ -103,7 +104,7 @@ public final class Consumer {
       "auto.offset.reset": options.beginsAtEarliest ? "earliest" : "latest",
       "enable.auto.commit": "false",
       "enable.auto.offset.store": "false",
-      // Without it a flipped bit may have librdkafka fetch the same batch for ever, and say nothing.
+      // Without the check, librdkafka may fetch a batch with a flipped bit for ever, in silence.
       "check.crcs": "true",
       "enable.partition.eof": options.reportsPartitionEnd ? "true" : "false",
       // What waits in memory, of all partitions together: librdkafka counts values alone and takes about a kilobyte more for each record, so
@@ -112,7 +113,8 @@ public final class Consumer {
       "queued.max.messages.kbytes": "131072",
       "fetch.min.bytes": String(options.fetch.bytes),
       "fetch.wait.max.ms": String(options.fetch.waitMilliseconds),
-      // A fetch brings so much of each partition: with one partition and 200 ms to Kafka and back 40 MB/s, and a fifth of that by default.
+      // The most bytes of each partition in a fetch. With one partition and 200 ms to Kafka and back it allows 40 MB/s; the default allows
+      // a fifth.
       "fetch.message.max.bytes": "8388608",
       "socket.nagle.disable": "true",
       "allow.auto.create.topics": "false",
@@ -153,7 +155,7 @@ public final class Consumer {
 
   // MARK: What to read
 
-  /// Joins the group for these topics; partitions come by `consumerAssigned`, after about 3 s on the embedded broker.
+  /// Joins the group for these topics. Partitions arrive by `consumerAssigned`, on the embedded broker after about 3 s.
   public func subscribe(_ topics: [String]) throws(KafkaError) {
     try requireOpen("subscribe")
     let list = PartitionList(topics.map { TopicPartition($0, RD_KAFKA_PARTITION_UA) })
@@ -175,10 +177,10 @@ public final class Consumer {
     if !isHeld { serveRecords() }
   }
 
-  /// Well within any `max.poll.interval.ms`, which is five minutes by default.
+  /// Well within `max.poll.interval.ms`, which is five minutes by default.
   private static let pollMilliseconds = 1_000
 
-  /// Takes no records until `release`; all else goes on. What was fetched ahead stays, and librdkafka fetches no more than it may keep.
+  /// Takes no records until `release`. Everything else continues, and librdkafka prefetches up to its limits.
   public func hold() {
     loop.preconditionOnLoop()
     isHeld = true
@@ -192,14 +194,15 @@ public final class Consumer {
     pipe?.wake()
   }
 
-  /// Has librdkafka read partitions, and put their records into the queue of records, and not into the group's.
+  /// Makes librdkafka read partitions and put their records into the queue of records.
   ///
-  /// - Parameter assign: gives them to librdkafka, and comes back when its thread has taken them.
+  /// - Parameter assign: assigns them in librdkafka; it returns when librdkafka's thread has done so.
   func read(_ partitions: [TopicPartition], _ assign: () -> KafkaError?) -> KafkaError? {
     route(partitions)
     if let error = assign() { return error }
-    // Where it stops reading a partition, librdkafka forgets the queue. It does so on its thread, for one that has just been given up perhaps
-    // behind the first of these calls, and in any case before it takes this assignment: else its records would lie where nobody looks.
+    // librdkafka forgets the queue when it stops reading a partition. It does so on its own thread: for a partition that was just revoked
+    // perhaps after the first of these calls, but before it processes this assignment. Without the second call, records would lie in a
+    // queue that nobody reads.
     route(partitions)
     return nil
   }
@@ -226,7 +229,7 @@ public final class Consumer {
   private func serveGroup() {
     var message: UnsafeMutablePointer<rd_kafka_message_t>?
     while state != .closed {
-      // Callbacks come within this call.
+      // librdkafka calls back within this call.
       let count = rd_kafka_consume_batch_queue(group, 0, &message, 1)
       if !rebalances.isEmpty { rebalance() }
       lookForGoneTopics()
@@ -247,7 +250,7 @@ public final class Consumer {
       take(message)
     }
     deliver()
-    // librdkafka wakes only when a queue was empty.
+    // librdkafka wakes the loop only if a queue was empty.
     pipe?.wake()
   }
 
@@ -255,7 +258,7 @@ public final class Consumer {
   private func take(_ message: UnsafeMutablePointer<rd_kafka_message_t>) {
     let index = partitions.index(topic: message.pointee.rkt, partition: message.pointee.partition)
     guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else { return takeError(message, index) }
-    // Behind a batch that cannot be read librdkafka may go anywhere.
+    // After an unreadable batch librdkafka may read at any offset.
     guard index >= 0, partitions[index].state == .owned, !partitions[index].isSearched, state == .open else {
       return rd_kafka_message_destroy(message)
     }
@@ -265,7 +268,7 @@ public final class Consumer {
     if offset < partitions[index].position.next {
       let isOfAnotherLog = partitions[index].position.isOfAnotherLog(offset, at: timestamp, end: end(of: index))
       if isOfAnotherLog { beganAgain(index) }
-      // What is on offer is read again when it begins.
+      // An offered partition is read again when it begins.
       guard isOfAnotherLog, !options.offersPartitions else { return rd_kafka_message_destroy(message) }
     }
     partitions[index].position.give(offset, at: timestamp, isAppendTime: kind == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME)
@@ -278,7 +281,7 @@ public final class Consumer {
   private func takeError(_ message: UnsafeMutablePointer<rd_kafka_message_t>, _ index: Int) {
     defer { rd_kafka_message_destroy(message) }
     if message.pointee.err == RD_KAFKA_RESP_ERR__PARTITION_EOF {
-      // Told after the batch, which it does not cut short.
+      // Reported after the batch, so that it does not cut the batch short.
       if index >= 0, partitions[index].state == .owned, !partitions[index].isSearched {
         reachedEnds.append((partitions.assigned(index), message.pointee.offset))
       }
@@ -310,10 +313,10 @@ public final class Consumer {
     }
   }
 
-  /// The end of a partition's log as the last fetch has told it.
+  /// The end of a partition's log by its last fetch.
   func end(of index: Int) -> Int64? { Self.end(of: partitions[index].topicPartition, client.pointer) }
 
-  /// The same, on any thread.
+  /// The end of a partition's log by its last fetch, on any thread.
   static func end(of name: TopicPartition, _ client: OpaquePointer) -> Int64? {
     var low: Int64 = 0
     var high: Int64 = 0
@@ -321,13 +324,13 @@ public final class Consumer {
     return code == RD_KAFKA_RESP_ERR_NO_ERROR && high >= 0 ? high : nil
   }
 
-  /// A topic that is gone may be made again with as many records as were read of the former one: its partitions on offer start again, so
-  /// that the record before their position shows which it is.
+  /// Restarts partitions on offer whose topic is missing. The topic may be made again with as many records as were read, and the record
+  /// before the position shows that.
   private func lookForGoneTopics() {
-    // While partitions are given up whatever is unassigned counts as the consent to that; a topic that stays gone is told of again.
+    // During a revocation an unassignment counts as its consent. librdkafka reports a topic that stays missing again.
     guard rebalances.hasGoneTopics, options.offersPartitions, revoking == nil else { return }
     let topics = rebalances.takeGoneTopics()
-    // One of which nothing has come yet has begun so.
+    // A partition without any record has just begun in this way.
     let indexes = partitions.ownedIndexes.filter {
       partitions[$0].position.next >= 0 && topics.contains(partitions[$0].topicPartition.topic)
     }
@@ -355,7 +358,7 @@ public final class Consumer {
       let list = change.partitions.pointer
       let isCooperative = rd_kafka_rebalance_protocol(client.pointer).map { String(cString: $0) } == "COOPERATIVE"
       if change.isAssignment, options.offersPartitions {
-        // The group waits for an answer of any kind; what is read is added when the handler has said where to begin.
+        // The group waits for any answer. Partitions are added when the handler has decided where to begin.
         let none = PartitionList(capacity: 0)
         withExtendedLifetime(none) { report(.of(rd_kafka_incremental_assign(client.pointer, none.pointer), "take partitions")) }
         offer(withCompanions(change).map { partitions.offer($0, client: client.pointer) })
@@ -373,7 +376,7 @@ public final class Consumer {
         for index in known where partitions[index].state == .offered { partitions.withdraw(index) }
         let indexes = known.filter { partitions[$0].state == .owned }
         disown(indexes, isLost: change.isLost) { [self] in
-          // What was only offered was never assigned here, and librdkafka refuses a list with anything that is not.
+          // An offered partition was never assigned here, and librdkafka refuses a list with such a partition.
           let list = PartitionList(indexes.map { partitions[$0].topicPartition })
           report(
             isCooperative
@@ -400,10 +403,10 @@ public final class Consumer {
     return assigned
   }
 
-  /// Asks the handler for its consent, then has `body` give the partitions up.
+  /// Asks the handler for its consent, then runs `body`, which unassigns the partitions.
   func disown(_ indexes: [Int], isLost: Bool, withinMilliseconds: Int = .max, _ body: @escaping () -> Void) {
     let going = indexes.map { partitions.assigned($0) }
-    // A pause would outlive the assignment and hold the partition when it comes back.
+    // A pause would outlive the assignment and stop the partition when it comes back.
     endSearches(indexes)
     resume(indexes)
     for index in indexes {
@@ -432,11 +435,11 @@ public final class Consumer {
 
   // MARK: Committing
 
-  /// Commits offsets of partitions that are assigned, asynchronously; while the group forms again it waits for that.
+  /// Commits offsets of assigned partitions asynchronously. During a rebalance it waits for the group.
   ///
   /// - Parameters:
-  ///   - offsets: at most one for each partition; those of an earlier generation are not sent and come back as `notOwned`.
-  ///   - completion: called once, on the loop, with the errors of those that failed; also when the consumer closes first.
+  ///   - offsets: at most one for each partition. Those of an earlier generation are not sent and fail with `notOwned`.
+  ///   - completion: called once on the loop with the errors of failed commits, also if the consumer closes first.
   public func commit(_ offsets: [CommitOffset], completion: @escaping ([CommitOffset: KafkaError]) -> Void) {
     loop.preconditionOnLoop()
     guard let commits else {
@@ -447,12 +450,12 @@ public final class Consumer {
 
   // MARK: Closing
 
-  /// Ends the consumer: revokes its partitions with the handler's consent, leaves the group, and frees everything off the loop.
+  /// Closes the consumer. Revokes its partitions with the handler's consent, leaves the group, and frees everything off the loop.
   ///
-  /// Call it from the loop's actor. Batches that are held keep their memory; the last of them lets the rest be freed.
+  /// Call it from the loop's actor. A batch in use keeps its memory; the last one frees the rest.
   ///
-  /// - Parameter milliseconds: how long to wait at most; what is not done by then goes on by itself.
-  /// - Returns: whether all was done in time.
+  /// - Parameter milliseconds: the longest wait. Unfinished steps continue by themselves.
+  /// - Returns: whether all steps finished in time.
   @discardableResult
   public func close(withinMilliseconds milliseconds: Int = 15_000) async -> Bool {
     loop.preconditionOnLoop()
@@ -463,7 +466,7 @@ public final class Consumer {
     let patience = Timer(on: loop) { ended.open(false) }
     patience.start(after: milliseconds)
     await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await.
+      // Checked here, since other tasks may run between a check and an await.
       guard let revoking else { return continuation.resume() }
       if deadline.left < options.revocationTimeoutMilliseconds { revoking.deadline.start(after: deadline.left) }
       afterRevocation.append(continuation)
@@ -502,7 +505,7 @@ public final class Consumer {
     client.end(leavingGroup: true, discarding: [group, records]) { ended.open(true) }
   }
 
-  /// Undoes the initializer's beginnings when its last step has failed.
+  /// Undoes the initializer's first steps after its last one has failed.
   private func abandon() {
     state = .closed
     handler = nil

@@ -1,6 +1,6 @@
 import CRdKafka
 
-/// A consumer's partitions by index, and the way from a message to its index: a value.
+/// A consumer's partitions by index, and the index of a message's partition. A value.
 struct ConsumerPartitions {
   enum State { case absent, offered, owned, revoking }
 
@@ -11,13 +11,13 @@ struct ConsumerPartitions {
     var startOffset: Int64?
     var position = ReadPosition()
     var isPaused = false
-    /// It is not fetched before it is known where a batch ends that cannot be read.
+    /// Whether it is not fetched, because the end of an unreadable batch is not known yet.
     var isSearched = false
-    /// It was read here until now, and is on offer again.
+    /// Whether it was read here until now, and is on offer again.
     var startsAgain = false
   }
 
-  /// A topic whose librdkafka handle is held, so that its address in messages stands for it as long as the consumer lives.
+  /// A topic whose librdkafka handle is kept, so its address in messages identifies it for the consumer's life.
   private struct Topic {
     let name: String
     let handle: OpaquePointer
@@ -44,18 +44,18 @@ struct ConsumerPartitions {
       startsAgain: partition.startsAgain)
   }
 
-  /// Whether the offset is of the assignment that stands, or is just being given up.
+  /// Whether the offset belongs to the current assignment, or to the one that is being revoked.
   func isCurrent(_ commit: CommitOffset) -> Bool {
     all.indices.contains(commit.partition) && all[commit.partition].state != .absent
       && all[commit.partition].generation == commit.generation
   }
 
-  /// What is owned, with the time at which the record that was given last was appended.
+  /// The owned partitions with the append time of the last record that was given.
   var lastTimes: [(partition: AssignedPartition, milliseconds: Int64)] {
     ownedIndexes.compactMap { index in all[index].position.appendedAt.map { (assigned(index), $0) } }
   }
 
-  /// Whether the log of a partition is not the one that was read in this assignment; see `ReadPosition`.
+  /// Whether a partition's log is another than the one read in this assignment; see `ReadPosition`.
   mutating func isReplaced(_ partition: AssignedPartition, after milliseconds: Int64, firstLater offset: Int64) -> Bool {
     all[partition.index].state == .owned && all[partition.index].generation == partition.generation
       && all[partition.index].position.isReplaced(after: milliseconds, firstLater: offset)
@@ -63,7 +63,7 @@ struct ConsumerPartitions {
 
   var ownedIndexes: [Int] { all.indices.filter { all[$0].state == .owned } }
 
-  /// Begins a new generation of the partition, in which it is owned and not paused.
+  /// Begins a new generation of the partition, owned and not paused.
   mutating func assign(_ partition: TopicPartition, startOffset: Int64?, client: OpaquePointer) -> Int {
     let index = byName[partition] ?? add(partition, client)
     all[index].state = .owned
@@ -84,13 +84,13 @@ struct ConsumerPartitions {
     return index
   }
 
-  /// Takes an offer back.
+  /// Withdraws an offer.
   mutating func withdraw(_ index: Int) {
     all[index].state = .absent
     all[index].generation &+= 1
   }
 
-  /// Has librdkafka fetch a partition from an offset on.
+  /// Makes librdkafka fetch a partition from an offset on.
   func seek(_ index: Int, to offset: Int64) {
     let partition = all[index].topicPartition
     guard let topic = topics.first(where: { $0.name == partition.topic }) else { return }
@@ -112,7 +112,7 @@ struct ConsumerPartitions {
     return index
   }
 
-  /// The index of a message's partition; -1 for one that was never assigned.
+  /// The index of a message's partition; -1 if it was never assigned.
   @inline(__always)
   mutating func index(topic handle: OpaquePointer?, partition: Int32) -> Int {
     if lastTopic >= topics.count || topics[lastTopic].handle != handle {
@@ -125,7 +125,7 @@ struct ConsumerPartitions {
     return Int(topics[lastTopic].indexes[Int(partition)])
   }
 
-  /// Lets go of the topics' handles; the consumer must do it before it ends.
+  /// Releases the topics' handles. The consumer must call it before its end.
   mutating func releaseTopics() {
     for topic in topics { rd_kafka_topic_destroy(topic.handle) }
     topics = []

@@ -2,24 +2,24 @@ import CRdKafka
 import EventLoop
 import Synchronization
 
-/// librdkafka's mock cluster: a Kafka in this process, for trying things out and for tests. From any thread.
+/// librdkafka's mock cluster: a Kafka in this process, for trials and tests. From any thread.
 ///
-/// It listens on 127.0.0.1, on ports of its own choice, and other processes may use it as long as this one lives. It keeps 5 MiB of
-/// each partition and nothing on disk. It cannot create topics by request (unknown ones appear when asked for), find offsets by time,
-/// or list groups. The first member of a group waits 3 s.
+/// It listens on free ports of 127.0.0.1, and other processes may use it while this one lives. It keeps 5 MiB of each partition, and
+/// nothing on disk. It does not create topics by request (unknown topics appear when a client asks for them), find offsets by time, or list
+/// groups. The first member of a group waits 3 s.
 ///
-/// - Note: `@unchecked Sendable` because both pointers are constant, the mock cluster takes its own lock in every call, and calls are
-///   kept from overlapping with the end by a lock.
+/// - Note: `@unchecked Sendable` because both pointers are constant, the mock cluster takes its own lock in every call, and a lock keeps
+///   calls from overlapping with `close`.
 public final class EmbeddedBroker: @unchecked Sendable {
-  /// What clients should be set to: an idle fetch sleeps its whole `fetch.wait.max.ms` there, so new records wait up to as long, and each
-  /// costs the brokers' thread 0.1 ms; `fetch.min.bytes` is passed over. A rebalance takes the session timeout less a second.
+  /// Settings for its clients. An idle fetch sleeps its whole `fetch.wait.max.ms`, so new records wait that long, and each fetch costs the
+  /// brokers' thread 0.1 ms. It ignores `fetch.min.bytes`. A rebalance takes the session timeout minus a second.
   public static let clientProperties = [
     "fetch.wait.max.ms": "25", "fetch.error.backoff.ms": "50", "session.timeout.ms": "4000", "heartbeat.interval.ms": "300",
-    // It makes topics that are asked for whatever a client says, and librdkafka warns of that unless it is allowed to.
+    // It creates topics whatever a client says, and librdkafka warns of that unless the client allows it.
     "allow.auto.create.topics": "true",
   ]
 
-  /// The requests of Kafka's protocol that a test may want to fail, by their key.
+  /// The requests of Kafka's protocol that a test can make fail, by their key.
   public enum Request: Int16, Sendable {
     /// Produce.
     case produce = 0
@@ -50,9 +50,9 @@ public final class EmbeddedBroker: @unchecked Sendable {
   private let isOpen = Mutex(true)
   private let ended = Latch()
 
-  /// Starts brokers with the ids from 1, and makes topics.
+  /// Starts brokers with ids from 1 on, and creates topics.
   ///
-  /// - Parameter topics: names and numbers of partitions; other topics appear with 4 when they are asked for.
+  /// - Parameter topics: names and numbers of partitions. Other topics appear with 4 partitions when a client asks for them.
   public init(brokers: Int32 = 1, topics: [(name: String, partitions: Int32)] = []) throws(KafkaError) {
     let object = ConfigurationObject()
     try object.set("client.id", "embedded-broker")
@@ -74,15 +74,15 @@ public final class EmbeddedBroker: @unchecked Sendable {
     }
   }
 
-  /// How to reach it.
+  /// The configuration of its clients.
   public var configuration: KafkaConfiguration { KafkaConfiguration(bootstrapServers: bootstrapServers, properties: Self.clientProperties) }
 
-  /// Makes a topic.
+  /// Creates a topic.
   public func createTopic(_ name: String, partitions: Int32, replication: Int32 = 1) throws(KafkaError) {
     try whileOpen("create topic \(name)") { rd_kafka_mock_topic_create($0, name, partitions, replication) }
   }
 
-  /// Ends all brokers; their records are gone.
+  /// Stops all brokers. Their records are lost.
   public func close() async {
     let isFirst = isOpen.withLock { isOpen in
       defer { isOpen = false }
@@ -109,12 +109,12 @@ public final class EmbeddedBroker: @unchecked Sendable {
     try check(code, operation)
   }
 
-  /// Has the brokers' thread look for calls once more before it sleeps.
+  /// Makes the brokers' thread look for calls once more before it sleeps.
   ///
-  /// It sleeps in `poll` for up to a second, and a call wakes it through a pipe. That it empties only when it has already answered what it found:
-  /// who calls again at once loses his wake-up to that, and waits the whole second. A connection to be accepted is not lost.
+  /// The thread sleeps in `poll` for up to a second, and a call wakes it through a pipe. It empties the pipe only after it has answered the
+  /// calls. So a call that comes just then loses its wake-up and waits the whole second. A new connection always wakes it.
   private func attract() {
-    // One of them is enough, for all share the thread; one that is down refuses.
+    // One connection is enough, since all brokers share the thread. A broker that is down refuses it.
     for port in bootstrapServers.compactMap(Self.port) {
       if LoopbackSocket()?.connect(to: port) == true { return }
     }
@@ -124,10 +124,10 @@ public final class EmbeddedBroker: @unchecked Sendable {
 
   // MARK: Faults
 
-  /// Has the next requests of that kind fail, one error each; `transport` cuts the connection instead of answering.
+  /// Makes the next requests of this kind fail, one error each. `transport` cuts the connection instead of an answer.
   ///
-  /// With failing produce requests give producers `max.in.flight.requests.per.connection=1`: it takes a later batch before the failed one,
-  /// as Kafka does of a producer that it does not know yet, so that an idempotent producer's records may be `unconfirmed`.
+  /// For failing produce requests, set producers to `max.in.flight.requests.per.connection=1`. The broker takes a later batch before the
+  /// failed one, as Kafka does with a producer that it does not know yet. Then records of an idempotent producer may be `unconfirmed`.
   public func failNext(_ request: Request, with codes: [KafkaError.Code]) throws(KafkaError) {
     let errors = codes.map { rd_kafka_resp_err_t($0.rawValue) }
     try whileOpen("fail requests") {
@@ -136,7 +136,7 @@ public final class EmbeddedBroker: @unchecked Sendable {
     }
   }
 
-  /// Has requests of that kind succeed again.
+  /// Makes requests of this kind succeed again.
   public func clearFailures(of request: Request) throws(KafkaError) {
     try whileOpen("clear failures") {
       rd_kafka_mock_clear_request_errors($0, request.rawValue)
@@ -144,23 +144,23 @@ public final class EmbeddedBroker: @unchecked Sendable {
     }
   }
 
-  /// Cuts the connections of a broker, or of all, and refuses new ones.
+  /// Cuts the connections of one broker or of all, and refuses new ones.
   public func takeDown(broker id: Int32 = -1) throws(KafkaError) {
-    // It binds its port again, to keep it, for which nobody else may have the listener that was there.
+    // The broker binds its port again to keep it. That fails if a child process has inherited the former listener.
     try whileOpen("take broker \(id) down") { cluster in ChildProcess.withoutSpawning { rd_kafka_mock_broker_set_down(cluster, id) } }
   }
 
-  /// Accepts connections again; all that are down come up.
+  /// Brings all brokers up again.
   public func bringUp() throws(KafkaError) {
     try whileOpen("bring the brokers up") { rd_kafka_mock_broker_set_up($0, -1) }
   }
 
-  /// Delays each answer of a broker, or of all.
+  /// Delays each answer of one broker or of all.
   public func setRoundTrip(broker id: Int32 = -1, milliseconds: Int32) throws(KafkaError) {
     try whileOpen("set the round-trip time") { rd_kafka_mock_broker_set_rtt($0, id, milliseconds) }
   }
 
-  /// Makes a broker the leader of a partition; -1 leaves it without one.
+  /// Makes a broker the leader of a partition; -1 leaves it without a leader.
   public func setLeader(of partition: TopicPartition, to broker: Int32) throws(KafkaError) {
     try whileOpen("set the leader of \(partition)") {
       rd_kafka_mock_partition_set_leader($0, partition.topic, partition.partition, broker)

@@ -1,11 +1,11 @@
 public import EventLoop
 
-/// A port of 127.0.0.1 that is chosen beforehand, for an embedded broker: librdkafka takes any free one and cannot be told another.
+/// A fixed port of 127.0.0.1 for an embedded broker, since librdkafka takes any free port.
 ///
-/// Requests are handed on to the broker, and its responses back. Where a response says at which port the broker is, this one takes its
-/// place, so that clients stay here.
+/// It forwards requests to the broker, and responses back. In responses that contain the broker's port it puts its own, so that clients
+/// stay here.
 public actor EmbeddedBrokerPort {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -22,9 +22,9 @@ public actor EmbeddedBrokerPort {
 
   private static let connectMilliseconds = 5_000
 
-  /// Makes a port for a broker; it does not listen yet.
+  /// Makes a port for a broker. It does not listen yet.
   ///
-  /// - Parameter broker: `HOST:PORT` of an embedded broker, as its `bootstrapServers` say it.
+  /// - Parameter broker: `HOST:PORT` of an embedded broker, from its `bootstrapServers`.
   public init(_ port: Int, of broker: String, on loop: EventLoop) throws(KafkaError) {
     guard let broker = SocketAddress(broker) else {
       throw KafkaError(.invalidConfiguration, "take port \(port) for an embedded broker", message: "'\(broker)' is no address")
@@ -34,7 +34,7 @@ public actor EmbeddedBrokerPort {
     address = SocketAddress(host: broker.host, port: port)
   }
 
-  /// Takes connections from now on.
+  /// Accepts connections from now on.
   public func listen() throws(EventLoopError) {
     let (connections, ports) = (connections, (own: UInt16(address.port), broker: UInt16(broker.port)))
     listener = try Listener(on: loop, at: address) { [weak self] client in
@@ -56,7 +56,7 @@ public actor EmbeddedBrokerPort {
     }
   }
 
-  /// Takes no more connections, and ends those that there are.
+  /// Stops listening, and closes all connections.
   public func close() {
     listener?.close()
     listener = nil
@@ -64,7 +64,7 @@ public actor EmbeddedBrokerPort {
   }
 }
 
-/// A client's connection, and the one to the broker that belongs to it.
+/// A client's connection, and its connection to the broker.
 private final class Relay {
   private let client: Stream
   private var broker: Stream?
@@ -72,7 +72,7 @@ private final class Relay {
   private var responses: ResponseFrames
   private var onEnd: (() -> Void)?
 
-  /// Bytes that may wait for one side before the other one is read no further: the bound of this queue.
+  /// The limit of the bytes that wait for one side. Beyond it the other side is not read.
   private static let maximumPending = 1 << 20
   private static let finishMilliseconds = 2_000
 
@@ -127,7 +127,7 @@ private final class Relay {
   }
 }
 
-/// The requests of one connection, whose bytes are left as they are: finds those whose responses say where the broker is.
+/// Finds the requests of one connection whose responses contain the broker's port. It changes no byte.
 private struct RequestFrames {
   private var header: [UInt8] = []
   private var left = 0
@@ -135,7 +135,7 @@ private struct RequestFrames {
   /// The length, the kind of request, its version, and its correlation id.
   private static let headerBytes = 12
 
-  /// Reads what was sent, in any pieces, and gives the correlation ids of the requests that it looks for.
+  /// Reads requests in any pieces, and hands out the correlation ids that it looks for.
   mutating func read(_ bytes: UnsafeRawBufferPointer, _ found: (Int32) -> Void) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -159,31 +159,31 @@ private struct RequestFrames {
   }
 }
 
-/// The responses of one connection, with another port in those that say where the broker is.
+/// The responses of one connection, with another port in those that contain the broker's.
 private struct ResponseFrames {
   private let (found, replacement): ([UInt8], [UInt8])
   private var expected: Set<Int32> = []
   private var header: [UInt8] = []
   private var left = 0
-  /// The response that is to be changed, until all of it has come.
+  /// The response to change, until all of it has arrived.
   private var response: [UInt8]?
 
   /// The length, and the correlation id.
   private static let headerBytes = 8
 
   /// - Parameters:
-  ///   - host: the broker's, as it says it.
-  ///   - port: the one that it says.
-  ///   - other: the one that takes its place.
+  ///   - host: the broker's host in its responses.
+  ///   - port: the broker's port in its responses.
+  ///   - other: the port to put in its place.
   init(host: String, from port: UInt16, to other: UInt16) {
     func written(_ port: UInt16) -> [UInt8] { Array(host.utf8) + [0, 0, UInt8(port >> 8), UInt8(port & 0xFF)] }
     (found, replacement) = (written(port), written(other))
   }
 
-  /// The response with this correlation id says where the broker is.
+  /// Notes that the response with this correlation id contains the broker's port.
   mutating func expect(_ correlation: Int32) { expected.insert(correlation) }
 
-  /// Reads what was answered, in any pieces, and gives what is to be handed on.
+  /// Reads responses in any pieces, and hands out the bytes to forward.
   mutating func read(_ bytes: UnsafeRawBufferPointer, _ give: (UnsafeRawBufferPointer) -> Void) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -210,7 +210,7 @@ private struct ResponseFrames {
     }
   }
 
-  /// Both are of one length, and no name in these responses has a zero byte in it.
+  /// Both ports have the same length, and no name in these responses contains a zero byte.
   private func replace(in response: inout [UInt8]) {
     guard response.count >= found.count else { return }
     for start in 0...(response.count - found.count) where response[start..<start + found.count].elementsEqual(found) {

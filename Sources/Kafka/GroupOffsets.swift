@@ -1,9 +1,9 @@
 import CRdKafka
 
-/// Asks again and again for the offsets that a group has committed, without joining it: from any thread. It is ended by `close` and only by it.
+/// Reads a group's committed offsets repeatedly without joining the group, from any thread. Only `close` ends it.
 ///
-/// A consumer of that group asks: librdkafka's request of the admin interface ends the process when the coordinator answers with an error,
-/// such as while it loads (librdkafka issue 5040).
+/// It asks by a consumer of that group. librdkafka's admin request ends the process if the coordinator answers with an error, for example
+/// while it loads (librdkafka issue 5040).
 public final class GroupOffsets: Sendable {
   /// The group's name.
   public let group: String
@@ -11,9 +11,9 @@ public final class GroupOffsets: Sendable {
   private let timeoutMilliseconds: Int32
   private let ended = Latch()
 
-  /// Makes a client; it connects when it asks.
+  /// Makes a client. Its first question connects.
   ///
-  /// - Throws: an error that names the property when the configuration is wrong.
+  /// - Throws: an error that names the property if the configuration is wrong.
   public init(_ configuration: KafkaConfiguration, group: String, timeoutMilliseconds: Int32 = 10_000) throws(KafkaError) {
     self.group = group
     self.timeoutMilliseconds = timeoutMilliseconds
@@ -25,7 +25,7 @@ public final class GroupOffsets: Sendable {
     client = try ClientHandle(RD_KAFKA_CONSUMER, object)
   }
 
-  /// The offsets of these partitions, and what the group keeps beside them; partitions without one are left out.
+  /// Reads the offsets of these partitions with their notes; partitions without one are left out.
   public func committed(_ partitions: [TopicPartition]) async throws(KafkaError) -> [TopicPartition: (offset: Int64, note: String)] {
     guard !partitions.isEmpty else { return [:] }
     let operation = "ask for the offsets of group \(group)"
@@ -34,7 +34,7 @@ public final class GroupOffsets: Sendable {
     }
   }
 
-  /// Ends the client after the call that is under way; once.
+  /// Closes the client after its running call. Call it once.
   public func close() async {
     client.end(leavingGroup: false) { [ended] in ended.open(true) }
     _ = await ended.wait()

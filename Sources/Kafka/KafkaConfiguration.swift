@@ -1,18 +1,18 @@
 import CRdKafka
 import Cryptography
 
-/// Where Kafka is, and how its clients are set.
+/// Where Kafka is, and the settings of its clients.
 public struct KafkaConfiguration: Sendable {
-  /// `HOST:PORT` of some brokers; the others are found through them.
+  /// `HOST:PORT` of some brokers. Clients find the others through them.
   public var bootstrapServers: [String]
-  /// How this client calls itself in the brokers' logs and quotas.
+  /// The client's name in the brokers' logs and quotas.
   public var clientID: String
-  /// Any of librdkafka's properties by their names; they win over what this module sets by itself.
+  /// Any of librdkafka's properties by their names. They override the settings of this module.
   public var properties: [String: String]
-  /// How often `onStatistics` gets librdkafka's statistics, in milliseconds; 0 for never.
+  /// The interval of librdkafka's statistics for `onStatistics`, in milliseconds; 0 for never.
   public var statisticsIntervalMilliseconds: Int
 
-  /// Makes a configuration; nothing is checked before a client is made with it.
+  /// Makes a configuration. The first client checks it.
   public init(
     bootstrapServers: [String], clientID: String = "carillon", properties: [String: String] = [:], statisticsIntervalMilliseconds: Int = 0
   ) {
@@ -22,20 +22,20 @@ public struct KafkaConfiguration: Sendable {
     self.statisticsIntervalMilliseconds = statisticsIntervalMilliseconds
   }
 
-  /// The same with further properties, which win.
+  /// Adds properties, which override those of the same name.
   public func merging(_ properties: [String: String]) -> KafkaConfiguration {
     var copy = self
     copy.properties.merge(properties) { $1 }
     return copy
   }
 
-  /// Properties that the other role's clients know and this one's do not: librdkafka warns of each, so they are left out.
+  /// Properties of one kind of client only. librdkafka warns of them in the other kind, so they are left out there.
   private static let consumerOnly = [
     "fetch.", "queued.", "max.poll.", "auto.offset.reset", "session.timeout.ms", "heartbeat.interval.ms", "group.", "partition.assignment.",
     "allow.auto.create.",
   ]
 
-  /// Makes librdkafka's object of it: `defaults` first, then the fields, then the user's properties.
+  /// Makes librdkafka's object: `defaults` first, then the fields, then the user's properties.
   func object(defaults: [String: String], forConsumer: Bool) throws(KafkaError) -> ConfigurationObject {
     let object = ConfigurationObject()
     var merged = defaults
@@ -45,7 +45,7 @@ public struct KafkaConfiguration: Sendable {
     if statisticsIntervalMilliseconds > 0 { merged["statistics.interval.ms"] = String(statisticsIntervalMilliseconds) }
     for (name, value) in properties {
       let belongs = forConsumer || !Self.consumerOnly.contains { name.hasPrefix($0) }
-      // Set all the same on an object that is thrown away, so that a misspelt one is found by every client.
+      // The property is set on a temporary object too, so that every client finds a misspelt one.
       try belongs ? (merged[name] = value) : ConfigurationObject().set(name, value)
     }
     if merged["bootstrap.servers"]?.isEmpty != false {
@@ -56,17 +56,17 @@ public struct KafkaConfiguration: Sendable {
   }
 }
 
-/// One librdkafka configuration object: owned here until a client takes it.
+/// One librdkafka configuration object, owned here until a client takes it.
 final class ConfigurationObject {
   private(set) var pointer: OpaquePointer?
 
   init() {
-    // Every client and every broker needs a configuration first.
+    // Every client and every broker needs a configuration first, so OpenSSL is ready by then.
     OpenSSL.prepare()
     pointer = rd_kafka_conf_new()
   }
 
-  /// librdkafka has taken the object over.
+  /// Notes that librdkafka has taken ownership of the object.
   func release() { pointer = nil }
 
   func set(_ name: String, _ value: String) throws(KafkaError) {
@@ -76,7 +76,7 @@ final class ConfigurationObject {
       return rd_kafka_conf_set(pointer, name, value, address, text.count) == RD_KAFKA_CONF_OK ? nil : String(cString: address)
     }
     guard let reason else { return }
-    // librdkafka repeats the value, which may be a password.
+    // librdkafka's reason contains the value, which may be a password.
     let isSecret = ["password", "secret", ".pem", "key.", "jaas", "oauthbearer", "token"].contains { name.contains($0) }
     throw KafkaError(
       .invalidConfiguration, "set Kafka property \(name)",

@@ -1,12 +1,12 @@
 import CRdKafka
 
-/// Why Kafka, or the way to it, refused something.
+/// An error of Kafka or of the connection to it.
 public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// A reason by librdkafka's number: positive ones are Kafka's own (the protocol's error codes), negative ones librdkafka's.
+  /// A reason by librdkafka's number: positive ones are error codes of the protocol, negative ones librdkafka's own.
   public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
     /// The number.
     public let rawValue: Int32
-    /// Takes any number; `name` tells what it is.
+    /// A code of any number; `name` describes it.
     public init(rawValue: Int32) { self.rawValue = rawValue }
     /// The name that librdkafka prints, such as `_MSG_TIMED_OUT`.
     public var name: String { String(cString: rd_kafka_err2name(rd_kafka_resp_err_t(rawValue))) }
@@ -25,47 +25,47 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     public static let transport = Code(RD_KAFKA_RESP_ERR__TRANSPORT)
     /// No broker can be reached.
     public static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
-    /// No such topic or partition, says the broker.
+    /// The broker does not know the topic or partition.
     public static let unknownTopicOrPartition = Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-    /// No such topic, as librdkafka found by itself.
+    /// librdkafka does not know the topic.
     public static let unknownTopic = Code(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC)
-    /// No such partition, as librdkafka found by itself.
+    /// librdkafka does not know the partition.
     public static let unknownPartition = Code(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
     /// The topic to be created exists.
     public static let topicExists = Code(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
     /// The broker does not know this request.
     public static let unsupported = Code(RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
-    /// This client may not do that with the topic.
+    /// This client lacks the right to do that with the topic.
     public static let topicNotAuthorized = Code(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
-    /// This client may not do that with the cluster.
+    /// This client lacks the right to do that with the cluster.
     public static let clusterNotAuthorized = Code(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
-    /// Fewer copies of the partition are in step than `min.insync.replicas` asks for: nothing can be written to it.
+    /// Fewer copies of the partition are in sync than `min.insync.replicas` requires. Nobody can write to it.
     public static let notEnoughReplicas = Code(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS)
-    /// The record, or the batch that it was sent in, is larger than the broker or the configuration allows.
+    /// The record or its batch is larger than the broker or the configuration allows.
     public static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
-    /// The record was thrown away before it was sent, by `Producer.close`.
+    /// `Producer.close` dropped the record before it was sent.
     public static let purged = Code(RD_KAFKA_RESP_ERR__PURGE_QUEUE)
-    /// The record was thrown away while a broker had it: it may be in the topic or not.
+    /// The record was dropped while a broker had it. It may or may not be in the topic.
     public static let purgedInFlight = Code(RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
-    /// Nothing but a later record's success says that the record is written: it may be in the topic or not.
+    /// Only a later record's success suggests that the record is written: it may or may not be in the topic.
     public static let unconfirmed = Code(RD_KAFKA_RESP_ERR__NO_OFFSET)
-    /// The group has gone on without this member's generation.
+    /// The group has continued without this member's generation.
     public static let illegalGeneration = Code(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
-    /// The group does not know this member (any more).
+    /// The group does not know this member, or no longer does.
     public static let unknownMember = Code(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
     /// The group is being rebalanced.
     public static let rebalanceInProgress = Code(RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS)
-    /// Another member took this static member's place.
+    /// Another member has taken this static member's place.
     public static let fencedInstance = Code(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
-    /// The partition is not this consumer's (any more).
+    /// The partition does not belong to this consumer, or no longer does.
     public static let notOwned = Code(RD_KAFKA_RESP_ERR__STATE)
-    /// The partition's log ends before the consumer's position: it was cut, or the topic was made again.
+    /// The partition's log ends before the consumer's position. It was truncated, or the topic was made again.
     public static let logTruncated = Code(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
-    /// What was to be read has been deleted, and nothing says where to go on (`auto.offset.reset=error`).
+    /// The records to read were deleted, and `auto.offset.reset=error` gives no other position.
     public static let offsetsGone = Code(RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET)
     /// A batch cannot be decompressed.
     public static let badCompression = Code(RD_KAFKA_RESP_ERR__BAD_COMPRESSION)
-    /// A batch's checksum is wrong, or its bytes are no batch.
+    /// A batch's checksum is wrong, or its bytes are not a batch.
     public static let badMessage = Code(RD_KAFKA_RESP_ERR__BAD_MSG)
     /// The consumer, producer or administration was closed.
     public static let closed = Code(RD_KAFKA_RESP_ERR__DESTROY)
@@ -79,12 +79,12 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
   public let code: Code
   /// What was being done, with its object: `create topic orders`.
   public let operation: String
-  /// librdkafka's or the broker's words.
+  /// The words of librdkafka or of the broker.
   public let message: String
-  /// The client can do nothing any more: close it and make a new one.
+  /// Whether the client is useless now: close it and make a new one.
   public let isFatal: Bool
 
-  /// Makes an error from its parts; an empty message is replaced by the code's own description.
+  /// An error of its parts. An empty message is replaced by the code's own description.
   public init(_ code: Code, _ operation: String, message: String = "", isFatal: Bool = false) {
     self.code = code
     self.operation = operation
@@ -95,7 +95,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The reason's name, such as `_MSG_TIMED_OUT`.
   public var name: String { code.name }
 
-  /// Whether the same thing may succeed later without a change by the user.
+  /// Whether the same may succeed later without a change by the user.
   public var isRetriable: Bool {
     guard !isFatal else { return false }
     return switch rd_kafka_resp_err_t(code.rawValue) {
@@ -115,7 +115,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// Whether a partition's leader or a group's coordinator is just moving to another broker, or to be elected.
+  /// Whether a partition's leader or a group's coordinator is moving to another broker, or being elected.
   var isMoving: Bool {
     switch rd_kafka_resp_err_t(code.rawValue) {
     case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
@@ -125,36 +125,36 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// What the reader may do about it.
+  /// What the reader can do about it.
   public var hint: String {
     switch code {
     case .invalidConfiguration: "correct the setting; librdkafka's CONFIGURATION.md lists the properties and their values"
     case .transport, .allBrokersDown, .timedOut: "check that the brokers run and that the bootstrap servers are right"
     case .messageTimedOut: "check the brokers' health; the record was not acknowledged within message.timeout.ms"
     case .unknownTopicOrPartition, .unknownTopic, .unknownPartition: "create the topic, or correct its name or partition"
-    case .topicExists: "nothing need be done, unless its partitions differ from those wanted"
+    case .topicExists: "nothing to do, unless its partitions differ from those wanted"
     case .queueFull: "wait until records have been delivered, then try again"
     case .messageTooLarge: "make the record smaller, or raise max.message.bytes of the topic and message.max.bytes here"
-    case .unconfirmed: "the record may be in the topic or not; look for it, or try again"
+    case .unconfirmed: "the record may or may not be in the topic; look for it, or try again"
     case .illegalGeneration, .unknownMember, .notOwned:
-      "another member may have the partition; what was not committed is read again there"
+      "another member may have the partition; it reads uncommitted records again"
     case .fencedInstance: "give each running member its own group.instance.id"
     case .unsupported: "use a broker that knows the request; the embedded one knows few"
-    case .logTruncated: "find out why the broker lost records; reading goes on at the log's new position"
+    case .logTruncated: "find out why the broker lost records; reading continues at the log's new position"
     default:
       isFatal
         ? "close the client and make a new one" : isRetriable ? "it is tried again, or try again later" : "see the message for the cause"
     }
   }
 
-  /// What was being done, the reason, its name and what to do, in one line.
+  /// The operation, the reason, its name and what to do, in one line.
   public var description: String { "\(operation): \(message) (\(name)); \(hint)" }
 
   init(_ code: rd_kafka_resp_err_t, _ operation: String, message: String = "", isFatal: Bool = false) {
     self.init(Code(code), operation, message: message, isFatal: isFatal)
   }
 
-  /// Takes an error object over and frees it.
+  /// Makes an error from librdkafka's error object, and frees the object.
   init(consuming error: OpaquePointer, _ operation: String) {
     defer { rd_kafka_error_destroy(error) }
     self.init(
@@ -164,12 +164,12 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension KafkaError {
-  /// The error of a call that answers with an error object, freed, or nil for success.
+  /// Makes an error from the error object of a call and frees the object; nil for success.
   static func of(_ error: OpaquePointer?, _ operation: @autoclosure () -> String) -> KafkaError? {
     error.map { KafkaError(consuming: $0, operation()) }
   }
 
-  /// The error of a call that answers with a code, or nil for success.
+  /// Makes an error from the code of a call; nil for success.
   static func of(_ code: rd_kafka_resp_err_t, _ operation: @autoclosure () -> String) -> KafkaError? {
     code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code, operation())
   }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// An end that is reached once, from any thread, and that anybody may wait for.
+/// A result that any thread sets once and any task can wait for.
 final class Latch: Sendable {
   private struct State {
     var result: Bool?
@@ -9,7 +9,7 @@ final class Latch: Sendable {
 
   private let state = Mutex(State())
 
-  /// Reaches the end; only the first call counts.
+  /// Sets the result; only the first call counts.
   func open(_ result: Bool) {
     let waiters = state.withLock { state in
       guard state.result == nil else { return [CheckedContinuation<Bool, Never>]() }
@@ -20,7 +20,7 @@ final class Latch: Sendable {
     for waiter in waiters { waiter.resume(returning: result) }
   }
 
-  /// Waits for the end and says what the first call of `open` said.
+  /// Waits for the result of the first `open`.
   func wait() async -> Bool {
     await withCheckedContinuation { continuation in
       let result = state.withLock { state in

@@ -1,10 +1,10 @@
 import Glibc
 
-/// A TCP socket of 127.0.0.1 that is only there: no byte goes through it.
+/// A TCP socket of 127.0.0.1 for connections that carry no byte.
 final class LoopbackSocket: Sendable {
   private let descriptor: Int32
 
-  /// A socket without a port.
+  /// Makes a socket without a port.
   init?() {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     if descriptor < 0 { return nil }
@@ -12,7 +12,7 @@ final class LoopbackSocket: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Asks a listener for a connection; false when nobody listens.
+  /// Connects to a listener; false if there is none.
   func connect(to port: UInt16) -> Bool {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

@@ -1,12 +1,14 @@
 public import EventLoop
 
-/// Commits what is finished: follows a consumer's assignments, at most one commit in flight, and none that goes back. Loop-confined.
+/// Commits the offsets of finished records of a consumer. Loop-confined.
 ///
-/// Its owner passes on what the consumer says (`assigned`, `revoked`), begins each record and finishes it when all its outcomes are
-/// durable. A failed commit is asked for again at the next interval; one that the group refuses, because the assignment is over for
-/// it, is given up, and the records come again to whoever has the partition.
+/// At most one commit is in flight, and no offset goes backwards.
+///
+/// Its owner passes on the consumer's events (`assigned`, `revoked`), begins each record, and finishes it when all its outcomes are
+/// durable. A failed commit is repeated at the next interval. If the group refuses a commit because the assignment is over, it is dropped,
+/// and the partition's new owner reads the records again.
 public final class OffsetCommitter {
-  /// Partitions that leave as soon as nothing of them is in flight and their last offsets are committed.
+  /// Partitions that are revoked as soon as no record is in flight and their last offsets are committed.
   private struct Leaving {
     var partitions: [AssignedPartition]
     var revocation: Revocation
@@ -19,8 +21,8 @@ public final class OffsetCommitter {
   private let loop: EventLoop
   private let consumer: Consumer
   private let onError: (KafkaError) -> Void
-  /// What has to be done before offsets are committed: it is given those that have advanced, and answers once with those that may be
-  /// committed. The others are asked for again at the next interval.
+  /// Prepares offsets for their commit. It gets those that have advanced, and answers once with those that may be committed. It gets the
+  /// others again at the next interval.
   public var prepare: ((_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void) -> Void)?
   private var timer: Timer?
   private var tracker: PartitionTracker
@@ -30,9 +32,9 @@ public final class OffsetCommitter {
   /// Makes a committer for one consumer.
   ///
   /// - Parameters:
-  ///   - intervalMilliseconds: how often offsets are committed; a crash repeats at most what was finished within it.
-  ///   - limit: how many records may be in flight; how many finished ones may wait behind an unfinished one is the tracker's.
-  ///   - onError: gets failed commits; none of them needs an answer.
+  ///   - intervalMilliseconds: how often offsets are committed. A crash repeats the records that finished within it.
+  ///   - limit: the most records in flight. The tracker limits how many finished ones wait after an unfinished one.
+  ///   - onError: gets failed commits. No reaction is needed.
   public init(
     on loop: EventLoop, _ consumer: Consumer, intervalMilliseconds: Int = 1_000, limit: Int = 100_000,
     onError: @escaping (KafkaError) -> Void = { _ in }
@@ -46,16 +48,16 @@ public final class OffsetCommitter {
     self.timer = timer
   }
 
-  /// Passes on `consumerAssigned`.
+  /// Handles `consumerAssigned`.
   public func assigned(_ partitions: [AssignedPartition]) {
     for partition in partitions { tracker.assign(partition.index, generation: partition.generation) }
   }
 
-  /// Passes on `consumerRevoked`: waits for what is in flight, commits it, and consents.
+  /// Handles `consumerRevoked`: waits for records in flight, commits, and consents.
   ///
   /// - Parameters:
   ///   - milliseconds: how long to wait for records in flight; shorter than the consumer's revocation timeout.
-  ///   - left: called once before it consents, when nothing is in flight any more or the time is over; at once where they are lost.
+  ///   - left: called once before the consent, when no record is in flight or the time is over. For lost partitions it is called at once.
   public func revoked(
     _ partitions: [AssignedPartition], isLost: Bool, revocation: Revocation, withinMilliseconds milliseconds: Int,
     _ left: @escaping () -> Void = {}
@@ -71,20 +73,20 @@ public final class OffsetCommitter {
     lookForLeaving()
   }
 
-  /// Begins a record; work on it when it says so.
+  /// Begins a record. The caller processes it if the answer says so.
   public func begin(_ record: RecordView) -> PartitionTracker.Beginning {
     tracker.begin(record.partitionIndex, generation: record.generation, offset: record.offset, timestamp: record.timestamp)
   }
 
-  /// Begins a stretch that cannot be read, once all records before it are begun: it counts as one record.
+  /// Begins an unreadable stretch, which counts as one record. All records before it must have begun.
   public func begin(_ stretch: UnreadableStretch) -> PartitionTracker.Beginning {
-    // Without a timestamp, so that reading never begins inside of it.
+    // Without a timestamp, reading never begins inside of it.
     tracker.begin(stretch.partition.index, generation: stretch.partition.generation, offset: stretch.offsets.upperBound - 1)
   }
 
-  /// Passes on `consumerReachedEnd`, once all records before it are begun: the offset is committed when they are finished.
+  /// Handles `consumerReachedEnd`. All records before the end must have begun; the offset is committed when they are finished.
   ///
-  /// - Parameter timestamp: of the last record below the offset, where none was read in this assignment.
+  /// - Parameter timestamp: of the last record below the offset, if none was read in this assignment.
   public func reachedEnd(of partition: AssignedPartition, at offset: Int64, timestamp: Int64) {
     tracker.reachEnd(partition.index, generation: partition.generation, offset: offset, timestamp: timestamp)
   }
@@ -98,24 +100,24 @@ public final class OffsetCommitter {
     if !tickets.isEmpty, !leaving.isEmpty { lookForLeaving() }
   }
 
-  /// Whether the assignment that a record was begun in still holds: else it is read again, here or by another owner, if it is still there.
+  /// Whether the assignment of a record still holds. If not, the record is read again, here or by another owner.
   public func isCurrent(_ ticket: RecordTicket) -> Bool { tracker.isCurrent(ticket) }
 
   /// Records in flight.
   public var inFlight: Int { tracker.inFlight }
-  /// Whether a record would find a place; else `begin` says `full`.
+  /// Whether a record could begin; else `begin` answers `full`.
   public var hasRoom: Bool { tracker.hasRoom }
   /// Records in flight of one partition.
   public func inFlight(of index: Int) -> Int { tracker.inFlight(of: index) }
   /// The offset of the oldest record in flight of one partition.
   public func oldest(of index: Int) -> Int64? { tracker.oldest(of: index) }
-  /// Below this offset everything of the partition is finished; nil while nothing is.
+  /// Below this offset all records of the partition are finished; nil before the first.
   public func committable(of index: Int) -> Int64? { tracker.committable(of: index) }
 
-  /// How far one partition is worked through; nil when it is not assigned.
+  /// The progress of one partition; nil if it is not assigned.
   public func progress(of index: Int) -> PartitionProgress? { tracker.progress(of: index) }
 
-  /// Commits now what has advanced, unless a commit is under way.
+  /// Commits the offsets that have advanced, unless a commit is in flight.
   public func commit() {
     loop.preconditionOnLoop()
     guard !isCommitting else { return }
@@ -124,7 +126,7 @@ public final class OffsetCommitter {
     send(advanced) { [self] in lookForLeaving() }
   }
 
-  /// Stops; what is not committed stays so. Close the consumer first, which revokes its partitions.
+  /// Stops without a commit. Close the consumer first, which revokes its partitions.
   public func close() {
     timer?.close()
     timer = nil
@@ -140,7 +142,7 @@ public final class OffsetCommitter {
     each.revocation.finish()
   }
 
-  /// Those that have not been assigned again meanwhile.
+  /// Skips partitions that were assigned again meanwhile.
   private func revoke(_ partitions: [AssignedPartition]) {
     for partition in partitions where tracker.progress(of: partition.index)?.generation == partition.generation {
       tracker.revoke(partition.index)
@@ -170,7 +172,7 @@ public final class OffsetCommitter {
     }
   }
 
-  /// Lets those leave of whom nothing is in flight any more; one commit at a time, so that none can overtake another.
+  /// Revokes partitions without records in flight. Only one commit runs at a time, so none overtakes another.
   private func lookForLeaving() {
     for each in leaving where !each.isCommitting {
       if each.isOverdue || each.partitions.allSatisfy({ tracker.inFlight(of: $0.index) == 0 }) { leave(each.revocation) }

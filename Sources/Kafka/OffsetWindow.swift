@@ -1,7 +1,7 @@
-/// The records of one partition that are being worked on: a value, begun in order, finished in any order.
+/// The records in flight of one partition, begun in order and finished in any order. A value.
 ///
-/// It answers one question: up to where has everything been finished? A ring holds the offsets in flight by sequence and not by
-/// offset, since offsets may have gaps (compaction, transaction markers). Each call takes constant time.
+/// It answers one question: up to which offset is everything finished? A ring holds the offsets in flight by sequence, because offsets have
+/// gaps (compaction, transaction markers). Each call takes constant time.
 public struct OffsetWindow: Sendable {
   // A finished record's offset is kept as its complement, which is negative.
   private var ring: [Int64] = []
@@ -11,28 +11,28 @@ public struct OffsetWindow: Sendable {
   private var tail: UInt64 = 0
   private var finishedOutOfOrder = 0
 
-  /// The offset to commit, one past the highest of the contiguous finished records; nil before the first is finished.
+  /// The offset to commit, one past the last contiguous finished record; nil before the first is finished.
   public private(set) var committable: Int64?
-  /// The timestamp of the record below `committable`; -1 where it has none.
+  /// The timestamp of the record below `committable`; -1 if it has none.
   public private(set) var committableTimestamp: Int64 = -1
-  /// The offset of the newest record begun; nil before the first.
+  /// The offset of the last begun record; nil before the first.
   public private(set) var newest: Int64?
   private var newestTimestamp: Int64 = -1
 
   /// An empty window.
   public init() {}
 
-  /// Records begun and not finished.
+  /// Records that have begun and are not finished.
   public var inFlight: Int { Int(tail &- head) - finishedOutOfOrder }
-  /// Places taken: records in flight, and those finished behind one that is not.
+  /// Used places: records in flight, and finished ones after the oldest of them.
   public var span: Int { Int(tail &- head) }
-  /// The offset of the oldest record in flight; nil when there is none.
+  /// The offset of the oldest record in flight; nil if there is none.
   public var oldest: Int64? { head == tail ? nil : ring[Int(head & mask)] }
 
-  /// The timestamp of that record; nil when there is none, -1 where it has none.
+  /// The timestamp of that record; nil if there is none, -1 if the record has none.
   public var oldestTimestamp: Int64? { head == tail ? nil : stamps[Int(head & mask)] }
 
-  /// Begins a record and returns its sequence; nil if it is not newer than the newest one, which is then being worked on already.
+  /// Begins a record and returns its sequence; nil if it is not newer than the last one, so it has begun already.
   public mutating func begin(offset: Int64, timestamp: Int64 = -1) -> UInt64? {
     precondition(offset >= 0, "a record's offset is never negative")
     if let newest, offset <= newest { return nil }
@@ -44,15 +44,15 @@ public struct OffsetWindow: Sendable {
     return tail &- 1
   }
 
-  /// Counts everything below an offset as begun: the log was read up to there, and the offsets behind its last record have none.
+  /// Counts all offsets below this one as begun. The log was read up to there, and no further record lies below.
   ///
-  /// - Parameter timestamp: of the record below, where none was begun.
+  /// - Parameter timestamp: of the record below, if none has begun.
   public mutating func reachEnd(_ offset: Int64, timestamp: Int64) {
     guard offset > 0, let sequence = begin(offset: offset - 1, timestamp: newest == nil ? timestamp : newestTimestamp) else { return }
     finish(sequence)
   }
 
-  /// Finishes a record; false when it was finished before.
+  /// Finishes a record; false if it was finished before.
   @discardableResult
   public mutating func finish(_ sequence: UInt64) -> Bool {
     guard sequence >= head, sequence < tail else { return false }
@@ -75,7 +75,7 @@ public struct OffsetWindow: Sendable {
     return true
   }
 
-  /// What grew beyond it behind an unfinished record is given back when all is finished.
+  /// A larger ring, which an unfinished record had caused, is released when all records are finished.
   private static let keptPlaces = 1 << 16
 
   private mutating func grow() {

@@ -1,7 +1,7 @@
 import CRdKafka
 public import EventLoop
 
-/// A topic as a producer knows it: made once, used for every record.
+/// A producer's handle of a topic: made once, used for every record.
 public final class ProducerTopic {
   /// The topic's name.
   public let name: String
@@ -13,34 +13,34 @@ public final class ProducerTopic {
   }
 }
 
-/// A producer on a loop: loop-confined, its delivery reports taken in batches on the loop.
+/// A producer on a loop, with its delivery reports in batches. Loop-confined.
 ///
-/// Records with the same key and partition keep their order, also when sending is retried, unless it is not idempotent or gives what is
-/// unconfirmed again. A record without a partition goes where Java's clients would put its key (`murmur2_random`). It is ended by `close`
-/// and only by it.
+/// Records with the same key and partition keep their order, also during retries, unless `isIdempotent` is off or `givesAgain` is on. A
+/// record without a partition gets the partition of its key, as in Java's clients (`murmur2_random`). Only `close` ends the producer.
 public final class Producer {
   /// How a producer sends.
   public struct Options: Sendable {
-    /// How long a record may wait for others to be sent with, in milliseconds.
+    /// How long a record waits to be sent together with others, in milliseconds.
     public var lingerMilliseconds = 5
-    /// Whether what is sent again is recognised by the broker: else a record may come twice and records may change their order, but any
-    /// number of requests may wait for a broker's answer (five otherwise, of one partition each), and the client has no fatal errors.
+    /// Whether the broker recognises retries. If not, a record may arrive twice or out of order. But any number of requests may then wait
+    /// for a broker's answer (five otherwise, of one partition each), and the client has no fatal errors.
     public var isIdempotent = true
-    /// Whether what is `unconfirmed` is given again, behind what came after it, where it may then be twice: for records of which neither the
-    /// order nor the number matters. It never is for what `send` waits for, nor while it closes. A record that a broker refused with a batch
-    /// that was too large is given again in the same way, alone: it is reported as `messageTooLarge` only when it is refused alone.
+    /// Whether an `unconfirmed` record is produced again, after later records, perhaps for a second time. For records whose order and
+    /// number do not matter. It does not apply to records of `send`, nor while the producer closes.
+    /// A record of a batch that was too large is produced again alone in the same way. It is reported as `messageTooLarge` only if it is
+    /// refused alone.
     public var givesAgain = false
-    /// What the brokers take as one batch of the topics that it is for, in bytes; see `WriteLimits`.
+    /// The brokers' limit of a batch of the producer's topics, in bytes; see `WriteLimits`.
     public var batchBytes = WriteLimits.standardBatchBytes
-    /// Whether each batch has one record.
+    /// Whether each batch has only one record.
     var isAlone = false
-    /// How long sending is tried before the report says `messageTimedOut`, in milliseconds.
+    /// How long sending is tried before the report `messageTimedOut`, in milliseconds.
     public var messageTimeoutMilliseconds = 60_000
-    /// Records that may be in flight; `produce` says `full` beyond.
+    /// The most records in flight. Beyond it `produce` answers `full`.
     public var maximumRecords = 100_000
-    /// Bytes of keys and values that may be in flight; `produce` says `full` beyond.
+    /// The most bytes of keys and values in flight. Beyond it `produce` answers `full`.
     public var maximumBytes = 256 << 20
-    /// Reports taken in one turn of the loop, about.
+    /// About how many reports are taken in one turn of the loop.
     public var reportsPerTurn = 4_000
 
     /// The defaults above.
@@ -49,47 +49,47 @@ public final class Producer {
 
   /// The answer to `produce`.
   public enum Outcome: Sendable {
-    /// Taken: its report will come.
+    /// The record is accepted, and its report will come.
     case taken
-    /// No room: try again after `producerHasRoom`.
+    /// A limit is reached: try again after `producerHasRoom`.
     case full
-    /// It cannot be sent: too large, no such partition, or the producer is closed.
+    /// It cannot be sent. It is too large, the partition does not exist, or the producer is closed.
     case refused(KafkaError)
   }
 
   private enum State { case open, closing, closed }
 
-  /// The loop on which it lives.
+  /// The producer's loop.
   public let loop: EventLoop
   /// Gets librdkafka's log.
   public var onLog: ((KafkaLogLine) -> Void)?
-  /// Gets librdkafka's statistics as JSON text, as often as the configuration says; valid during the call.
+  /// Gets librdkafka's statistics as JSON text, at the configured interval. The text is valid only during the call.
   public var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
-  /// Records taken and not yet reported.
+  /// Records that were accepted and not reported yet.
   public private(set) var inFlight = 0
   /// Bytes of their keys and values.
   public private(set) var bytesInFlight = 0
-  /// Records that were reported, of all.
+  /// The number of all reported records.
   private var reported: Int64 = 0
   private var age = QueueAge()
   private var refusals = TopicRefusals()
 
-  /// The topics that take no record, though records were given to them for seconds.
+  /// The topics that have refused all their records for seconds.
   public func refusingTopics(at milliseconds: Int64) -> [TopicRefusals.Lasting] {
     refusals.lasting(at: milliseconds) + (alone?.refusingTopics(at: milliseconds) ?? [])
   }
 
-  /// For how long the oldest record in flight has been so, in milliseconds, at least; to be asked for once a second.
+  /// How long the oldest record in flight has been so, in milliseconds, at least. Call it once a second.
   public func oldestInFlight(at milliseconds: Int64) -> Int64 {
     age.observe(given: reported + Int64(inFlight), reported: reported, at: milliseconds)
   }
 
-  /// How many records may be in flight.
+  /// The most records in flight.
   public var maximumInFlight: Int { options.maximumRecords }
-  /// How many bytes may be in flight.
+  /// The most bytes in flight.
   public var maximumBytesInFlight: Int { options.maximumBytes }
 
-  // Opaques of `send` have this bit, opaques of `produce` have not.
+  // Opaques of `send` have this bit, opaques of `produce` do not.
   private static let awaitedBit: UInt64 = 1 << 63
 
   private let client: ClientHandle
@@ -107,13 +107,13 @@ public final class Producer {
   private var owesRoom = false
   private var topics: [String: ProducerTopic] = [:]
   private var awaited: [UInt64: Awaited] = [:]
-  /// Made when a broker refuses a batch that is too large.
+  /// Made when a broker refuses a batch as too large.
   private var alone: SingleRecordSender?
   private var lastAwaited: UInt64 = 0
   private var flushing: [CheckedContinuation<Void, Never>] = []
   private let ended = Latch()
 
-  /// What `send` waits for.
+  /// A record that `send` waits for.
   private struct Awaited {
     let continuation: CheckedContinuation<Result<DeliveryReport, KafkaError>, Never>
     let mayGoAlone: Bool
@@ -121,7 +121,7 @@ public final class Producer {
 
   /// Makes a producer.
   ///
-  /// - Throws: an error that names the property when the configuration is wrong.
+  /// - Throws: an error that names the property if the configuration is wrong.
   public init(on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Options = Options(), handler: any ProducerHandler)
     throws(KafkaError)
   {
@@ -133,7 +133,7 @@ public final class Producer {
       defaults: [
         "enable.idempotence": options.isIdempotent ? "true" : "false",
         "acks": "all",
-        // What brokers take by default, less what a batch needs around a record; librdkafka's own default is smaller.
+        // The brokers' default minus the bytes around a record in its batch. librdkafka's own default is smaller.
         "message.max.bytes": "1048000",
         "linger.ms": String(options.lingerMilliseconds),
         "message.timeout.ms": String(options.messageTimeoutMilliseconds),
@@ -141,7 +141,7 @@ public final class Producer {
         "batch.size": String(Self.batchSize(options.batchBytes)),
         "partitioner": "murmur2_random",
         "socket.nagle.disable": "true",
-        // The bounds are kept here, so that `full` is said before headers are given away; librdkafka's lie beyond.
+        // The limits are checked here, so that `full` is answered before headers are given away. librdkafka's limits are higher.
         "queue.buffering.max.messages": "0",
         "queue.buffering.max.kbytes": "2147483647",
       ], forConsumer: false)
@@ -172,11 +172,11 @@ public final class Producer {
     scratch.deallocate()
   }
 
-  /// What a batch may have before compression, so that no broker refuses one of several records: librdkafka counts the request around it,
-  /// too, and sends no batch compressed that gets larger by it.
+  /// The most bytes of a batch before compression, so that no broker refuses a batch of several records. librdkafka also counts the request
+  /// around it, and sends a batch uncompressed if compression would enlarge it.
   private static func batchSize(_ limit: Int) -> Int { min(1_000_000, max(1, limit - 512)) }
 
-  /// The handle of a topic; the same name gives the same one. It asks no broker whether the topic exists.
+  /// Makes the handle of a topic, one for each name. It does not ask whether the topic exists.
   public func topic(_ name: String) throws(KafkaError) -> ProducerTopic {
     loop.preconditionOnLoop()
     guard state == .open else { throw KafkaError(.closed, "use topic \(name)", message: "the producer is closed") }
@@ -189,21 +189,21 @@ public final class Producer {
     return topic
   }
 
-  /// Whether `produce` would take a record.
+  /// Whether `produce` would accept a record.
   public var hasRoom: Bool { inFlight < options.maximumRecords && bytesInFlight < options.maximumBytes }
 
   // MARK: Producing
 
-  /// Gives a record to be sent: copies it, allocates nothing of Swift's, and returns at once.
+  /// Produces a record: copies it, allocates no Swift memory, and returns at once.
   ///
   /// - Parameters:
-  ///   - topic: where to.
-  ///   - partition: nil lets the key decide, or chance where there is no key.
+  ///   - topic: the target topic.
+  ///   - partition: nil lets the key decide; without a key it is random.
   ///   - key: nil for a record without one.
   ///   - value: nil for a tombstone.
-  ///   - headers: emptied when the record is taken, else left alone.
+  ///   - headers: emptied if the record is accepted, else left alone.
   ///   - timestamp: milliseconds since 1970; nil for now.
-  ///   - opaque: comes back in the record's report; below 2⁶³.
+  ///   - opaque: returned in the record's report; below 2⁶³.
   public func produce(
     _ topic: ProducerTopic, partition: Int32? = nil, key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?,
     headers: RecordHeaders? = nil, timestamp: Int64? = nil, opaque: UInt64
@@ -239,7 +239,7 @@ public final class Producer {
     return .taken
   }
 
-  /// Has librdkafka copy a record and take over its headers; the caller frees the error, and keeps the headers with one.
+  /// Makes librdkafka copy a record and take its headers. On an error the caller frees the error and keeps the headers.
   private func enqueue(
     _ topic: OpaquePointer, _ partition: Int32, _ key: UnsafeRawBufferPointer?, _ value: UnsafeRawBufferPointer?, _ headers: OpaquePointer?,
     _ timestamp: Int64?, _ opaque: UInt64
@@ -254,7 +254,7 @@ public final class Producer {
     add(RD_KAFKA_VTYPE_PARTITION) { $0.pointee.u.i32 = partition }
     add(RD_KAFKA_VTYPE_MSGFLAGS) { $0.pointee.u.i = RD_KAFKA_MSG_F_COPY }
     add(RD_KAFKA_VTYPE_OPAQUE) { $0.pointee.u.ptr = UnsafeMutableRawPointer(bitPattern: UInt(opaque)) }
-    // An empty key or value may have no address; without one it would be none, so it gets that of the fields.
+    // An empty key or value may have no address, and librdkafka would take it for a missing one. So it gets the address of the fields.
     if let key { add(RD_KAFKA_VTYPE_KEY) { $0.set(key, orEmptyAt: fields) } }
     if let value { add(RD_KAFKA_VTYPE_VALUE) { $0.set(value, orEmptyAt: fields) } }
     if let headers { add(RD_KAFKA_VTYPE_HEADERS) { $0.pointee.u.headers = headers } }
@@ -262,20 +262,20 @@ public final class Producer {
     return rd_kafka_produceva(client.pointer, fields, count)
   }
 
-  /// Whether librdkafka says of a record that it is in its topic, but not where.
+  /// Whether librdkafka reports a record as written, but without an offset.
   ///
-  /// An idempotent librdkafka takes a batch for written when a later one of its partition is, for a broker refuses a sequence with a hole.
-  /// But a broker that has nothing yet of a producer in a partition takes any first sequence (KAFKA-14359): where the producer's first batch
-  /// was refused while its second was on the way, the first is nowhere. Its records say so themselves by having no offset.
+  /// An idempotent librdkafka counts a batch as written if a later one of its partition is, since a broker refuses a gap in the sequence.
+  /// But a broker that does not know the producer in a partition accepts any first sequence (KAFKA-14359). If the producer's first batch
+  /// was refused while its second was on its way, the first is lost. Its records have no offset.
   private func isUnconfirmed(_ message: UnsafePointer<rd_kafka_message_t>) -> Bool {
     message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR && message.pointee.offset < 0
       // Without acknowledgements (`acks=0`) no record has an offset.
       && rd_kafka_message_status(message) == RD_KAFKA_MSG_STATUS_PERSISTED
   }
 
-  /// Gives a record again with its timestamp of the first time.
+  /// Produces a record again with its first timestamp.
   ///
-  /// - Returns: why it was not taken; nil when it was, and its report is still to come.
+  /// - Returns: why it was not accepted; nil if it was, and its report will come.
   private func giveAgain(_ message: UnsafePointer<rd_kafka_message_t>) -> KafkaError.Code? {
     let record = message.pointee
     var (ofMessage, headers): (OpaquePointer?, OpaquePointer?) = (nil, nil)
@@ -293,19 +293,18 @@ public final class Producer {
     return KafkaError(consuming: error, "produce a record again").code
   }
 
-  /// Produces one record and waits for its report: for cold paths.
+  /// Produces one record and waits for its report. For cold paths.
   ///
-  /// - Parameter mayGoAlone: whether it is sent once more, alone, when a broker refuses it with its batch, and behind what was produced
-  ///   meanwhile.
+  /// - Parameter mayGoAlone: whether to send it once more if a broker refuses its batch, alone and after records produced meanwhile.
   /// - Returns: the record's partition and offset.
-  /// - Throws: the failure; `queueFull` when there is no room.
+  /// - Throws: the failure; `queueFull` if a limit is reached.
   public func send(
     _ topic: ProducerTopic, partition: Int32? = nil, key: [UInt8]?, value: [UInt8]?, headers: RecordHeaders? = nil,
     timestamp: Int64? = nil, mayGoAlone: Bool = false
   ) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
     loop.preconditionOnLoop()
     let result: Result<DeliveryReport, KafkaError> = await withCheckedContinuation { continuation in
-      // Given here, for the loop may turn between this and the await, and the report come meanwhile.
+      // Produced here, since other tasks may run before the await and the report may arrive meanwhile.
       lastAwaited += 1
       let opaque = lastAwaited | Self.awaitedBit
       let outcome: Outcome =
@@ -393,7 +392,7 @@ public final class Producer {
     }
   }
 
-  /// Notes a report for the handler, or gives it to the caller of `send`.
+  /// Collects a report for the handler, or resumes the caller of `send`.
   private func conclude(_ report: DeliveryReport, bytes: Int) {
     reported += 1
     inFlight -= 1
@@ -405,9 +404,9 @@ public final class Producer {
     }
   }
 
-  /// Sends a record once more in a batch of its own, also while it closes.
+  /// Sends a record once more in a batch of its own, even while the producer closes.
   ///
-  /// - Returns: why it was not taken, which is no word on its size; nil when it was, and its report is still to come.
+  /// - Returns: why it was not accepted, which says nothing on its size; nil if it was, and its report will come.
   private func sendAlone(_ message: UnsafePointer<rd_kafka_message_t>) -> KafkaError.Code? {
     do throws(KafkaError) {
       if alone == nil { alone = try makeAlone() }
@@ -432,18 +431,18 @@ public final class Producer {
     }
   }
 
-  /// Under the name that librdkafka has for it.
+  /// Logs under the name that librdkafka uses for it.
   private func tell(unconfirmed count: Int) {
-    let text = "only a later record's success acknowledged \(ReadableText.count(count, "record")), which is not believed"
+    let text = "only a later record's success acknowledged \(ReadableText.count(count, "record")): they count as unconfirmed"
     onLog?(KafkaLogLine(severity: 4, facility: "IMPLICITACK", message: text))
   }
 
-  /// Asks how many partitions the topics have now, for `produce` refuses those that the client has not heard of.
+  /// Refreshes the number of the topics' partitions. `produce` refuses a partition that the client does not know.
   public func refresh() async throws(KafkaError) {
     loop.preconditionOnLoop()
     try await client.ask("ask for the topics' partitions", for: 5_000) { client, timeout throws(KafkaError) in
       var metadata: UnsafePointer<rd_kafka_metadata>?
-      // Without a topic it asks for all that the client uses.
+      // Without a topic it asks for all topics of the client.
       try check(rd_kafka_metadata(client, 0, nil, &metadata, timeout), "ask for the topics' partitions")
       if let metadata { rd_kafka_metadata_destroy(metadata) }
     }
@@ -451,13 +450,13 @@ public final class Producer {
 
   // MARK: Flushing and closing
 
-  /// Waits until nothing is in flight, or the time has passed; call it from the loop's actor.
+  /// Waits until no record is in flight, or until the time is over. Call it from the loop's actor.
   ///
-  /// - Returns: whether nothing was in flight at the end.
+  /// - Returns: whether no record was in flight at the end.
   public func flush(withinMilliseconds milliseconds: Int) async -> Bool {
     loop.preconditionOnLoop()
     guard inFlight > 0 else { return true }
-    // Not waiting, it only has what lingers sent at once.
+    // Without a wait it only sends lingering records at once.
     rd_kafka_flush(client.pointer, 0)
     let deadline = Timer(on: loop) { [self] in
       let waiting = flushing
@@ -466,14 +465,14 @@ public final class Producer {
     }
     deadline.start(after: milliseconds)
     await withCheckedContinuation { continuation in
-      // The loop may have turned since the question above.
+      // Other tasks may have run since the check above.
       if inFlight == 0 { continuation.resume() } else { flushing.append(continuation) }
     }
     deadline.close()
     return inFlight == 0
   }
 
-  /// Throws away what has not been acknowledged: the reports say `purged`, or `purgedInFlight` for what a broker may have.
+  /// Drops unacknowledged records. The reports say `purged`, or `purgedInFlight` if a broker may have the record.
   public func purge() {
     loop.preconditionOnLoop()
     guard state != .closed else { return }
@@ -481,9 +480,9 @@ public final class Producer {
     alone?.purge()
   }
 
-  /// Sends what is in flight, gives all reports, purges what remains, and frees everything off the loop; call it from the loop's actor.
+  /// Sends all records in flight, reports them, purges the rest, and frees everything off the loop. Call it from the loop's actor.
   ///
-  /// - Parameter milliseconds: how long records may still take; freeing may take a second more.
+  /// - Parameter milliseconds: the time for records in flight. Freeing may take a second more.
   /// - Returns: whether every record was delivered and all was freed in time.
   @discardableResult
   public func close(withinMilliseconds milliseconds: Int = 10_000) async -> Bool {
@@ -525,7 +524,7 @@ public final class Producer {
 }
 
 extension UnsafeMutablePointer<rd_kafka_vu_t> {
-  /// Points at bytes; bytes without an address become an empty field and not a missing one.
+  /// Points at bytes. Bytes without an address become an empty field instead of a missing one.
   fileprivate func set(_ bytes: UnsafeRawBufferPointer, orEmptyAt empty: UnsafeMutablePointer<rd_kafka_vu_t>) {
     pointee.u.mem.ptr = UnsafeMutableRawPointer(mutating: bytes.baseAddress) ?? UnsafeMutableRawPointer(empty)
     pointee.u.mem.size = bytes.count

@@ -1,39 +1,39 @@
-/// What became of one produced record.
+/// The report on one produced record.
 public struct DeliveryReport: Sendable {
-  /// What was given to `produce`.
+  /// The opaque of `produce`.
   public let opaque: UInt64
-  /// The partition in which it is; -1 when it got none.
+  /// The record's partition; -1 if it got none.
   public let partition: Int32
-  /// Its offset; negative when it is not in the topic, or `unconfirmed`, or `acks=0` asks for none.
+  /// Its offset; negative if it is not in the topic, is `unconfirmed`, or was sent with `acks=0`.
   public let offset: Int64
-  /// Why it is not in the topic; nil when it is there for good (`acks=all`).
+  /// Why it is not in the topic; nil if it is there durably (`acks=all`).
   public let failure: KafkaError.Code?
 
-  /// The failure as an error; nil when there is none.
+  /// The failure as an error; nil if there is none.
   public var error: KafkaError? { failure.map { KafkaError($0, "produce a record") } }
 }
 
-/// What a producer tells its owner, always on the loop.
+/// Gets a producer's events, always on the loop.
 public protocol ProducerHandler: AnyObject {
-  /// Reports of records, in batches; each record that was taken gets exactly one.
+  /// Records are reported, in batches. Each accepted record gets exactly one report.
   func producerDelivered(_ reports: [DeliveryReport])
 
-  /// After `produce` has said `full`: half of the room is free again.
+  /// `produce` answered `full` before; now the queue is below half of its limits.
   func producerHasRoom()
 
-  /// Something went wrong that librdkafka mostly mends by itself; `isFatal` asks for a new producer.
+  /// An error occurred that librdkafka usually recovers from. `isFatal` asks for a new producer.
   func producerFailed(_ error: KafkaError)
 }
 
-/// A handler that does nothing: for a producer that is given nothing, or only what `Producer.send` waits for.
+/// A handler that does nothing, for a producer that is used only by `Producer.send`.
 public final class SilentProducerHandler: ProducerHandler {
-  /// One for a producer.
+  /// Makes a handler.
   public init() {}
 
-  /// Tells nobody.
+  /// Does nothing.
   public func producerDelivered(_ reports: [DeliveryReport]) {}
-  /// Tells nobody.
+  /// Does nothing.
   public func producerHasRoom() {}
-  /// Tells nobody.
+  /// Does nothing.
   public func producerFailed(_ error: KafkaError) {}
 }

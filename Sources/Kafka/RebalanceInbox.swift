@@ -1,12 +1,12 @@
 import CRdKafka
 import Synchronization
 
-/// What the group's coordinator wants of a consumer, taken down inside librdkafka's callbacks and carried out afterwards.
+/// The group's requests to a consumer, noted in librdkafka's callbacks and executed afterwards.
 ///
-/// librdkafka then waits for the answer (`rd_kafka_incremental_assign` and its like), so revoking may take its time. Callbacks come on
-/// the thread that serves the consumer's queue: the loop's, and when the consumer closes the closing thread's.
+/// librdkafka waits for the answer (`rd_kafka_incremental_assign` and the like), so a revocation may take time. Callbacks come on the
+/// thread that serves the consumer's queue: the loop's, and during a close the closing thread.
 final class RebalanceInbox: Sendable {
-  /// - Note: `@unchecked Sendable` because the list is this value's alone, handed on once under the inbox' lock.
+  /// - Note: `@unchecked Sendable` because only this value owns the list, and hands it on once under the inbox' lock.
   struct Change: @unchecked Sendable {
     var isAssignment: Bool
     var isLost: Bool
@@ -22,21 +22,21 @@ final class RebalanceInbox: Sendable {
   private let goneTopics = Mutex<Set<String>>([])
   private let hasGone = Atomic<Bool>(false)
 
-  /// Whether the member waits for its group to form again.
+  /// Whether the member waits for its group to rebalance.
   ///
-  /// A commit that is sent meanwhile waits at the broker behind the request to join, is then of an old generation, and makes librdkafka
-  /// 2.0.2 take the whole assignment for lost (its issue 4059, mended in 2.10.0).
+  /// A commit that is sent then waits at the broker until the group has a new generation. Its refusal makes librdkafka 2.0.2 drop the whole
+  /// assignment as lost (its issue 4059, fixed in 2.10.0).
   var isJoining: Bool { joining.load(ordering: .relaxed) }
 
-  /// Whether the member may have been let into its group and has never been assigned anything, not even nothing.
+  /// Whether the group may have accepted the member, but has not assigned it anything, not even an empty list.
   ///
-  /// Below version 2.3.0 librdkafka aborts the process when it frees such a member (its issue 4312).
+  /// Before version 2.3.0 librdkafka aborts the process when it frees such a member (its issue 4312).
   var isUnassignedMember: Bool { wasLetIn.load(ordering: .acquiring) && !wasAssigned.load(ordering: .acquiring) }
 
-  /// Whether a topic was said to be gone since they were taken last: one that is there again is another one.
+  /// Whether a topic was reported missing since the last take. If it exists again, it is another one.
   var hasGoneTopics: Bool { hasGone.load(ordering: .relaxed) }
 
-  /// Takes the topics that were said to be gone.
+  /// Takes the topics that were reported missing.
   func takeGoneTopics() -> Set<String> {
     hasGone.store(false, ordering: .relaxed)
     return goneTopics.withLock { topics in
@@ -45,14 +45,14 @@ final class RebalanceInbox: Sendable {
     }
   }
 
-  /// librdkafka says `TOPIC [PARTITION]: …` of a partition whose topic is gone, with each answer of the brokers as long as it is.
+  /// librdkafka reports `TOPIC [PARTITION]. …` for a partition of a missing topic, with each answer of the brokers.
   private func partitionGone(_ reason: String) {
     guard let end = reason.firstRange(of: " [") else { return }
     goneTopics.withLock { _ = $0.insert(String(reason[..<end.lowerBound])) }
     hasGone.store(true, ordering: .relaxed)
   }
 
-  /// From now on whatever is asked is answered with giving everything up.
+  /// From now on, answers every request by unassigning everything.
   func close() { isClosing.store(true, ordering: .releasing) }
 
   var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
@@ -64,7 +64,7 @@ final class RebalanceInbox: Sendable {
     return change
   }
 
-  /// Has librdkafka call here; the inbox must live as long as the client.
+  /// Registers the callbacks. The inbox must live as long as the client.
   func attach(to configuration: ConfigurationObject) {
     let opaque = Unmanaged.passUnretained(self).toOpaque()
     rd_kafka_conf_set_opaque(configuration.pointer, opaque)
@@ -72,7 +72,7 @@ final class RebalanceInbox: Sendable {
       guard let client, let partitions, let opaque else { return }
       Unmanaged<RebalanceInbox>.fromOpaque(opaque).takeUnretainedValue().take(client, code, partitions)
     }
-    // What goes wrong with one partition comes here and nowhere else, when records are taken by batches.
+    // In batch mode, errors of one partition arrive only here.
     rd_kafka_conf_set_error_cb(configuration.pointer) { _, code, reason, opaque in
       switch rd_kafka_resp_err_t(rawValue: code) {
       case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:

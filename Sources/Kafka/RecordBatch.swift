@@ -1,9 +1,9 @@
 import CRdKafka
 
-/// Consumed records, owned: their keys, values and headers stay where they are while the batch is held.
+/// Consumed records. Their keys, values and headers stay in place while the batch is in use.
 ///
-/// Loop-confined like its consumer; it may be held until Redis or Kafka has answered. A consumer's `close` waits for the batches that
-/// are still held, so let go of each in bounded time.
+/// Loop-confined like its consumer. It may be kept until Redis or Kafka has answered. A consumer's `close` waits for batches in use, so
+/// release each in bounded time.
 public final class RecordBatch {
   struct Entry {
     var message: UnsafeMutablePointer<rd_kafka_message_t>
@@ -13,10 +13,10 @@ public final class RecordBatch {
 
   private let client: ClientHandle
   private let entries: UnsafeMutablePointer<Entry>
-  /// How many records it has; never none.
+  /// The number of records; at least one.
   public let count: Int
 
-  /// Takes the messages over.
+  /// Takes ownership of the messages.
   init(client: ClientHandle, moving source: UnsafeMutablePointer<Entry>, count: Int) {
     self.client = client
     self.count = count
@@ -25,10 +25,10 @@ public final class RecordBatch {
     client.hold()
   }
 
-  /// The records' places.
+  /// The records' indexes.
   public var indices: Range<Int> { 0..<count }
 
-  /// A record, valid while the batch is held.
+  /// A record, valid while the batch is in use.
   public subscript(index: Int) -> RecordView {
     precondition(index >= 0 && index < count, "a batch has no record at this place")
     let entry = entries[index]
@@ -42,24 +42,24 @@ public final class RecordBatch {
   }
 }
 
-/// One record of a batch, read in place: every pointer is valid while the batch is held, and no longer.
+/// One record of a batch, read in place. Every pointer is valid while the batch is in use.
 public struct RecordView {
   let message: UnsafeMutablePointer<rd_kafka_message_t>
   /// The partition's index, as its assignment gave it: small and dense, for arrays.
   public let partitionIndex: Int
-  /// The generation of the assignment that it was read in: in a later one of the partition it counts for nothing.
+  /// The generation of the assignment that read it. Later assignments of the partition ignore it.
   public let generation: UInt32
 
-  /// The topic's name; makes a string, so not for every record.
+  /// The topic's name. It makes a string, so do not use it for every record.
   public var topic: String { String(cString: rd_kafka_topic_name(message.pointee.rkt)) }
   /// The partition's number.
   public var partition: Int32 { message.pointee.partition }
   /// The record's offset.
   public var offset: Int64 { message.pointee.offset }
 
-  /// Milliseconds since 1970, by the producer's or the broker's clock as the topic is set; -1 when the record has none.
+  /// Milliseconds since 1970 by the producer's or the broker's clock, as the topic is set; -1 if the record has none.
   ///
-  /// A producer may write any number. One outside 1970 to 9999 counts as -1 or as the end of 9999, so that times can be added up.
+  /// A producer may write any number. A time outside of 1970 to 9999 counts as -1 or as the end of 9999, so sums do not overflow.
   public var timestamp: Int64 {
     var type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE
     return min(max(rd_kafka_message_timestamp(message, &type), -1), Self.latestTimestamp)
@@ -74,7 +74,7 @@ public struct RecordView {
     return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME
   }
 
-  /// The key; nil when the record has none, which is not the same as an empty one.
+  /// The key; nil if the record has none. An empty key is not nil.
   public var key: UnsafeRawBufferPointer? {
     message.pointee.key.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.key_len) }
   }
@@ -84,7 +84,7 @@ public struct RecordView {
     message.pointee.payload.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.len) }
   }
 
-  /// Calls `body` with each header in order: its name, zero-terminated, and its value, nil when it has none.
+  /// Calls `body` with each header in order. Its zero-terminated name, and its value, nil if it has none.
   @inline(__always)
   public func forEachHeader(_ body: (UnsafePointer<CChar>, UnsafeRawBufferPointer?) -> Void) {
     var headers: OpaquePointer?
@@ -99,7 +99,7 @@ public struct RecordView {
     }
   }
 
-  /// The last header of that name; nil when there is none or it has no value.
+  /// The last header of this name; nil if there is none or it has no value.
   public func header(_ wanted: String) -> UnsafeRawBufferPointer? {
     var headers: OpaquePointer?
     guard rd_kafka_message_headers(message, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR, let headers else { return nil }

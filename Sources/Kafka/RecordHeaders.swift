@@ -1,17 +1,17 @@
 import CRdKafka
 
-/// The headers of a record to produce: filled, given to `Producer.produce`, which empties it when it has taken the record; then used again.
+/// The headers of a record to produce, which `Producer.produce` empties.
 ///
-/// Loop-confined; one per lane is enough. When `produce` refuses the record the headers stay, so the same call can be repeated.
+/// Loop-confined; one per lane is enough. If `produce` refuses the record, the headers stay, so the call can be repeated.
 public final class RecordHeaders {
   private(set) var pointer: OpaquePointer?
-  /// How many there are.
+  /// The number of headers.
   public private(set) var count = 0
 
   /// Makes an empty list.
   public init() {}
 
-  /// Adds a header behind the others.
+  /// Appends a header.
   ///
   /// - Parameters:
   ///   - name: zero-terminated; copied.
@@ -21,7 +21,7 @@ public final class RecordHeaders {
   }
 
   private func append(_ name: UnsafePointer<CChar>, count nameCount: Int, _ value: UnsafeRawBufferPointer?) {
-    // An empty buffer may have no address, which would make it null.
+    // An empty buffer may have no address, which librdkafka would take for null.
     var empty: UInt8 = 0
     withUnsafePointer(to: &empty) { empty in
       let start: UnsafeRawPointer? = value.map { $0.baseAddress ?? UnsafeRawPointer(empty) }
@@ -49,10 +49,10 @@ public final class RecordHeaders {
     name.withCString { name in value.withUTF8 { append(name, UnsafeRawBufferPointer($0)) } }
   }
 
-  /// Starts with all headers of a consumed record, in place of those here.
+  /// Replaces all headers by those of a consumed record.
   public func copy(from record: RecordView) { copy(from: record.message) }
 
-  /// Starts with all headers of a message of librdkafka, in place of those here.
+  /// Replaces all headers by those of a librdkafka message.
   func copy(from message: UnsafePointer<rd_kafka_message_t>) {
     removeAll()
     var headers: OpaquePointer?
@@ -61,7 +61,7 @@ public final class RecordHeaders {
     count = rd_kafka_header_cnt(headers)
   }
 
-  /// Removes all headers of that name.
+  /// Removes all headers of this name.
   public func remove(_ name: String) {
     guard let pointer else { return }
     rd_kafka_header_remove(pointer, name)
@@ -74,7 +74,7 @@ public final class RecordHeaders {
     release()
   }
 
-  /// librdkafka has taken the list over.
+  /// Notes that librdkafka has taken ownership of the list.
   func release() {
     pointer = nil
     count = 0

@@ -1,9 +1,9 @@
 import CRdKafka
 import EventLoop
 
-/// Sends records once more that a broker refused with their batch, each in a batch of its own. Loop-confined.
+/// Sends records of a refused batch once more, each in a batch of its own. Loop-confined.
 ///
-/// Kafka's limit (`max.message.bytes`) is for a batch. Only a record that is refused alone is too large itself.
+/// Kafka's limit (`max.message.bytes`) applies to a batch. Only a record that is refused alone is too large itself.
 final class SingleRecordSender {
   private let producer: Producer
   private let headers = RecordHeaders()
@@ -12,13 +12,13 @@ final class SingleRecordSender {
 
   /// - Parameters:
   ///   - options: those of the producer whose records it sends.
-  ///   - onReports: gets the reports with the opaques of that producer, and the bytes of each record.
+  ///   - onReports: gets the reports with that producer's opaques, and the bytes of each record.
   init(
     on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Producer.Options, onLog: ((KafkaLogLine) -> Void)?,
     onFailure: @escaping (KafkaError) -> Void, onReports: @escaping ([(report: DeliveryReport, bytes: Int)]) -> Void
   ) throws(KafkaError) {
     var options = options
-    // The other producer counts these records, too, so its bounds hold.
+    // The other producer counts these records too, so its limits hold.
     (options.maximumRecords, options.maximumBytes) = (.max, .max)
     options.isAlone = true
     let reports = Reports(onFailure)
@@ -39,9 +39,9 @@ final class SingleRecordSender {
     func producerFailed(_ error: KafkaError) { onFailure(error) }
   }
 
-  /// Copies a record and sends it. Its timestamp is that of this sending: librdkafka does not tell that of a record that was refused.
+  /// Copies a record and sends it. Its timestamp is new, since librdkafka does not report that of a refused record.
   ///
-  /// - Returns: why it was not taken; nil when it was, and its report is still to come.
+  /// - Returns: why it was not accepted; nil if it was, and its report will come.
   func send(_ message: UnsafePointer<rd_kafka_message_t>) -> KafkaError? {
     let record = message.pointee
     headers.copy(from: message)
@@ -69,12 +69,12 @@ final class SingleRecordSender {
     }
   }
 
-  /// The topics that take no record that is sent alone.
+  /// The topics that refuse every record, even sent alone.
   func refusingTopics(at milliseconds: Int64) -> [TopicRefusals.Lasting] { producer.refusingTopics(at: milliseconds) }
 
-  /// Throws away what has not been acknowledged.
+  /// Drops unacknowledged records.
   func purge() { producer.purge() }
 
-  /// Ends it, when the other producer has no record in flight.
+  /// Closes it after the other producer has no record in flight.
   func close(withinMilliseconds milliseconds: Int) async { await producer.close(withinMilliseconds: milliseconds) }
 }

@@ -29,7 +29,7 @@ public enum StartPosition: Sendable, Hashable {
   case offset(Int64)
   /// At the oldest record.
   case earliest
-  /// After the newest record that exists when the assignment is made; the offset is known before it returns.
+  /// After the newest record at the time of the assignment. The offset is known before the assignment returns.
   case latest
 }
 
@@ -39,7 +39,7 @@ final class PartitionList {
 
   init(capacity: Int) { pointer = rd_kafka_topic_partition_list_new(Int32(capacity)) }
 
-  /// Takes over a list that librdkafka gave away.
+  /// Takes ownership of a list from librdkafka.
   init(owning pointer: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>) { self.pointer = pointer }
 
   convenience init(_ partitions: some Collection<TopicPartition>) {
@@ -68,7 +68,7 @@ final class PartitionList {
 extension rd_kafka_topic_partition_t {
   var topicPartition: TopicPartition { TopicPartition(String(cString: topic), partition) }
 
-  /// What was committed beside the offset; empty where nothing was.
+  /// The note that was committed beside the offset; empty if there is none.
   var note: String {
     String(decoding: UnsafeRawBufferPointer(start: metadata, count: metadata == nil ? 0 : metadata_size), as: UTF8.self)
   }

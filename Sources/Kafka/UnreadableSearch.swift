@@ -2,13 +2,13 @@ import CRdKafka
 import EventLoop
 import Synchronization
 
-/// Consecutive offsets of a partition whose records librdkafka cannot read: those of a batch that it cannot decompress, or whose checksum is wrong.
+/// Consecutive offsets that librdkafka cannot read, because of a batch's compression or checksum.
 public struct UnreadableStretch: Sendable, Hashable {
-  /// The partition, in the assignment that it was read in.
+  /// The partition, in the assignment that read it.
   public let partition: AssignedPartition
-  /// From the first offset that was to be read to behind the batch.
+  /// From the first offset to read to the end of the batch.
   public let offsets: Range<Int64>
-  /// What librdkafka said.
+  /// librdkafka's error.
   public let error: KafkaError
 
   /// A stretch of its parts.
@@ -16,7 +16,7 @@ public struct UnreadableStretch: Sendable, Hashable {
     (self.partition, self.offsets, self.error) = (partition, offsets, error)
   }
 
-  /// The same without what lies below an offset, if anything is left.
+  /// The part from an offset on; nil if nothing is left.
   public func from(_ offset: Int64) -> UnreadableStretch? {
     let first = max(offsets.lowerBound, offset)
     return first < offsets.upperBound ? UnreadableStretch(partition: partition, offsets: first..<offsets.upperBound, error: error) : nil
@@ -24,24 +24,24 @@ public struct UnreadableStretch: Sendable, Hashable {
 }
 
 extension KafkaError {
-  /// Whether the bytes of the records are wrong, so that no later try reads them.
+  /// Whether the bytes of the records are wrong, so that no retry can read them.
   ///
-  /// Other errors name an offset, too: one of authorization, or of the broker's disk, ends when its cause does.
+  /// Other errors name an offset too. Those of authorization or of the broker's disk end when their cause does.
   var isOfBytes: Bool { code == .badCompression || code == .badMessage }
 }
 
-/// Finds out, on a thread and with a client of its own, which offsets a batch has that librdkafka cannot read.
+/// Finds the offsets of a batch that librdkafka cannot read. It uses a thread and a client of its own.
 ///
-/// librdkafka tells the batch's first offset, and stays there. It would read on from the first offset behind the batch, which nobody tells:
-/// whoever begins at any offset of a batch is given all of it.
+/// librdkafka reports the batch's first offset, and stays there. It could continue at the first offset after the batch, but nothing reports
+/// that. A read at any offset inside a batch returns the whole batch.
 final class UnreadableSearch: Sendable {
-  /// What was found.
+  /// The result of a search.
   enum Finding: Sendable {
     /// These offsets cannot be read.
     case unreadable(Range<Int64>, KafkaError)
-    /// The partition can be read from where it was to be.
+    /// The partition can be read from the offset.
     case readable
-    /// It could not be found out now.
+    /// The search failed.
     case failed(KafkaError)
   }
 
@@ -55,12 +55,12 @@ final class UnreadableSearch: Sendable {
   private let partition: TopicPartition
   private let configuration: KafkaConfiguration
 
-  /// How long one look may take, in milliseconds.
+  /// The longest time of one look, in milliseconds.
   private static let lookMilliseconds: Int64 = 10_000
 
-  /// Begins to search.
+  /// Starts the search.
   ///
-  /// - Parameter offset: the first offset that is to be read.
+  /// - Parameter offset: the first offset to read.
   init(_ partition: TopicPartition, from offset: Int64, _ configuration: KafkaConfiguration) {
     self.partition = partition
     self.configuration = configuration.merging([
@@ -74,10 +74,10 @@ final class UnreadableSearch: Sendable {
     }
   }
 
-  /// What was found; nil while it is looked for.
+  /// The result; nil during the search.
   var finding: Finding? { result.withLock { $0 } }
 
-  /// Nobody needs the finding any more.
+  /// Stops the search.
   func stop() { isStopped.store(true, ordering: .relaxed) }
 
   private func search(from offset: Int64) throws(KafkaError) -> Finding {
@@ -93,7 +93,7 @@ final class UnreadableSearch: Sendable {
     guard let end = try watermarks(of: [partition], client.pointer, Int32(Self.lookMilliseconds))[partition]?.upperBound else {
       return .failed(KafkaError(.timedOut, operation))
     }
-    // A batch begins where nothing before it was given.
+    // No record was given before the batch, so it begins there.
     let first = batch < end ? max(offset, batch) : offset
     var search = BatchEnd(inside: first, end: end)
     while let offset = search.next {
