@@ -1,7 +1,7 @@
 public import Kafka
 
 extension Admin {
-  /// Where the partitions of `devices` end now, those that have records.
+  /// Reads the ends of the partitions of `devices` that have records.
   public func registryEnds(_ topics: Topics) async throws(KafkaError) -> [Int32: Int64] {
     let partitions = try await describe(topic: topics.devices).partitions.map { TopicPartition(topics.devices, $0.id) }
     var ends: [Int32: Int64] = [:]

@@ -1,20 +1,20 @@
 import EventLoop
 import HTTP
 
-/// Which requests to the admin port are answered: none that a web page may have made.
+/// Refuses requests to the admin port that a web page may have made.
 ///
-/// A browser on the same machine reaches the port, and its pages come from anywhere. A page whose name was rebound to 127.0.0.1 counts
-/// for the browser as one of this server, but its requests have that name in `Host`; other pages' requests have an `Origin`.
+/// A browser on the same machine reaches the port, and its pages come from anywhere. If a page's name was rebound to 127.0.0.1, the browser
+/// treats the server as the page's own, but `Host` contains that name. Requests of other pages have an `Origin`.
 struct AdminAccess {
-  /// The field of the request that tells of a page.
+  /// The header field that gives the page away.
   enum Field: String, CaseIterable {
     case host, origin
   }
 
-  /// Only programs of this machine reach the server.
+  /// Whether only programs of this machine reach the server.
   let isLoopback: Bool
 
-  /// The field for which a request is refused; nil when it may pass.
+  /// The field for which a request is refused; nil if it may pass.
   func refusedField(of request: HTTPRequest) -> Field? {
     let host = request.headers["Host"].map(Self.host)
     if isLoopback, let host, !Self.isLoopback(host) { return .host }
@@ -36,11 +36,11 @@ struct AdminAccess {
 }
 
 extension AdminAccess.Field {
-  /// 403, for it is the request that may not be: 421 would ask the client to send it again on another connection.
+  /// 403, because the request itself is forbidden. With 421 the client would repeat it on another connection.
   var refusal: HTTPResponse {
     switch self {
     case .host: HTTPResponse(.forbidden, text: "Host must be localhost or an address of loopback: that is where this server listens.\n")
-    case .origin: HTTPResponse(.forbidden, text: "Origin must have the host of this server: it answers no page of another one.\n")
+    case .origin: HTTPResponse(.forbidden, text: "Origin must have the host of this server: it does not answer other servers' pages.\n")
     }
   }
 }

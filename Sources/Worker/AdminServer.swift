@@ -1,17 +1,17 @@
 public import EventLoop
 import HTTP
 
-/// What operators and orchestrators ask a process: `/metrics`, `/livez`, `/readyz`. On a loop of its own.
+/// The server for operators and orchestrators: `/metrics`, `/livez`, `/readyz`.
 ///
 /// | path | answer |
 /// |---|---|
 /// | `/metrics` | Prometheus' text format |
-/// | `/livez` | 200, or 503 with the names of the loops that do not turn |
+/// | `/livez` | 200, or 503 with the names of the loops that stand still |
 /// | `/readyz` | 200 or 503, with each condition as JSON |
 ///
 /// Requests that a web page may have made are refused with 403, see `AdminAccess`.
 ///
-/// Its own loop answers also while a lane's is stuck, which is when the answer matters.
+/// It has a loop of its own, so it answers even while a lane's loop is stuck.
 public actor AdminServer {
   private nonisolated let loop: EventLoop
   private nonisolated let health: Health
@@ -19,18 +19,18 @@ public actor AdminServer {
   private var server: HTTPServer?
   private var pulse: Timer?
 
-  /// Connections at once.
+  /// The most connections at once.
   public static let maximumConnections = 64
 
-  /// The server's loop runs everything of it.
+  /// The server's loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Where it listens, with the port that was taken for 0.
+  /// Where it listens, with the real port instead of 0.
   public private(set) var address: SocketAddress
 
-  /// Starts its loop and listens.
+  /// Starts the loop and listens.
   ///
-  /// - Throws: when the address is in use or is none of this machine's; nothing is left running then.
+  /// - Throws: if the address is in use or does not belong to this machine. Then nothing is left running.
   public static func start(at address: SocketAddress, health: Health, metrics: MetricRegistry) async throws(EventLoopError) -> AdminServer {
     let admin = AdminServer(address, health, metrics)
     do {
@@ -57,7 +57,7 @@ public actor AdminServer {
     let server = try HTTPServer(on: loop, at: address, configuration: configuration, routes: routes())
     self.server = server
     address = server.localAddress
-    // Asked each second, a loop that stands still is known by the time that somebody wants to know.
+    // Asks each second, so that a stuck loop is known before an operator asks.
     let pulse = Timer(on: loop) { [health] in _ = health.silentLoops() }
     pulse.start(after: 1000, repeating: 1000)
     self.pulse = pulse
@@ -88,10 +88,10 @@ public actor AdminServer {
     return routes
   }
 
-  /// Answers what is being asked, and ends with its loop. Nothing of it may be called afterwards.
+  /// Answers open requests, then ends the server and its loop. Nothing of the server may be called afterwards.
   public nonisolated func close() async {
     await stop()
-    // Not in a method of the actor, which could not go on after its loop has ended.
+    // Not in a method of the actor, which could not continue after its loop has ended.
     await loop.close()
   }
 

@@ -1,34 +1,34 @@
 import Notifications
 public import Store
 
-/// Compares the machine's clock with that of Redis, in each lane, and says where they differ. Loop-confined.
+/// Compares the machine's clock with that of Redis for each lane, and reports a difference. Loop-confined.
 ///
-/// It cannot tell which of the two is wrong. Workers on other machines can: where all of them say the same, it is Redis' clock.
+/// It cannot tell which of the two is wrong. If the workers of all machines report the same, it is Redis' clock.
 public final class ClockWatch {
   private let shards: Shards
   private let metrics: RedisMetrics
   private let logger: Logger
   private let health: Health
   private var trust = ClockTrust()
-  /// Called when the clock was compared for the first time, when it becomes wrong, and when it is right again.
+  /// Called after the first comparison, when the clock becomes wrong, and when it is right again.
   public var onJudged: ((_ isRight: Bool) -> Void)?
 
-  /// Makes a watch for the lane whose connection and health these are.
+  /// Makes a watch for the lane of this connection and health.
   public init(_ shards: Shards, metrics: RedisMetrics, logger: Logger, health: Health) {
     (self.shards, self.metrics, self.logger, self.health) = (shards, metrics, logger, health)
   }
 
-  /// Whether expirations may be judged by the clock; false before it was compared.
+  /// Whether expirations may be judged by the clock; false before the first comparison.
   public var isRight: Bool { trust.judgement.map { $0 < .wrong } ?? false }
 
-  /// Why the lane must not work; nil: nothing speaks against it.
+  /// Why the lane must not work; nil if there is no objection.
   var objection: String? {
     trust.judgement == .wrong ? "the machine's clock and that of Redis differ too much: see the condition 'clock'" : nil
   }
 
   /// Compares the clocks now.
   ///
-  /// - Throws: why Redis does not answer.
+  /// - Throws: the error if Redis does not answer.
   func compare() async throws(StoreError) {
     guard let offset = try await shards.clockOffset() else { return }
     let former = trust.judgement
@@ -44,8 +44,8 @@ public final class ClockWatch {
       "clock": Timestamp.text(offset.machine), "redis": Timestamp.text(offset.server), "aheadMs": offset.milliseconds,
     ]
     switch judgement {
-    case .wrong: logger.error("the machine's clock and that of Redis differ too much: nothing is judged by it", fields)
-    case .differs: logger.warning("the machine's clock and that of Redis differ: expirations come early or late", fields)
+    case .wrong: logger.error("the machine's clock and that of Redis differ too much: the lane judges nothing by it", fields)
+    case .differs: logger.warning("the machine's clock and that of Redis differ: notifications expire early or late", fields)
     case .agrees: if former != nil { logger.info("the machine's clock and that of Redis agree again", fields) }
     }
   }

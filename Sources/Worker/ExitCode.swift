@@ -1,11 +1,11 @@
-/// What the command's end says to the shell, the same for every subcommand.
+/// The exit code of the program, with one meaning for all subcommands.
 public enum ExitCode: Int32, Sendable {
-  /// It did what was asked.
+  /// The command did its work.
   case done = 0
-  /// It worked, and the answer is no: a violation found, nothing to show.
+  /// The command worked, and the answer is no: a violation found, nothing to show.
   case answerIsNo = 1
-  /// Wrong usage or configuration: trying again as it stands is useless.
+  /// Wrong usage or configuration: the same command line fails again.
   case wrongUsage = 2
-  /// Something it depends on is not there: Kafka, Redis, a server, somebody or some room for its standard output.
+  /// A dependency is missing: Kafka, Redis, a server, or a reader or disk space for the standard output.
   case dependencyMissing = 3
 }

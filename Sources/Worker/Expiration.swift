@@ -1,23 +1,23 @@
 public import Notifications
 
-/// When a notification may no longer be shown.
+/// When a notification must not be shown any more.
 public struct ExpirationRule: Sendable {
   /// How many seconds after its publication a request with `apns-expiration: 0` may still be tried.
   public var oneAttemptSeconds: Int64
-  /// The same where nothing is set.
+  /// The default of `oneAttemptSeconds`.
   public static let oneAttemptSeconds: Int64 = 30
 
   /// Makes the rule.
   public init(oneAttemptSeconds: Int64 = ExpirationRule.oneAttemptSeconds) { self.oneAttemptSeconds = oneAttemptSeconds }
 
-  /// The second from which it may not be shown.
+  /// The second from which on it must not be shown.
   ///
   /// - Parameters:
-  ///   - expiration: seconds since 1970; 0: one attempt.
+  ///   - expiration: seconds since 1970; 0 for one attempt.
   ///   - published: milliseconds since 1970.
   public func end(expiration: Int64, published: Int64) -> Int64 { expiration == 0 ? published / 1000 + oneAttemptSeconds : expiration }
 
-  /// Whether an entry may not be shown any more.
+  /// Whether an entry must not be shown any more.
   public func isPast(_ entry: DeliveryEntryView, now: Int64) -> Bool {
     end(expiration: entry.expiration, published: entry.source.timestamp) <= now
   }

@@ -3,10 +3,10 @@ import JSON
 import Notifications
 import Synchronization
 
-/// Whether the process works, and whether it should be given work: what `/livez` and `/readyz` answer. For any thread.
+/// Whether the process lives and is ready for work: the answers of `/livez` and `/readyz`. For any thread.
 ///
-/// Ready means every condition is ready. A condition is set by whoever knows it, with a reason in words while it is not ready. Alive
-/// means every watched loop runs: one that does not would do so neither after a wait, only after a restart.
+/// Ready means that every condition is ready. The part that knows a condition sets it, with a reason while it is not ready. Alive means
+/// that every watched loop runs. A stuck loop never recovers, so the process needs a restart.
 public final class Health: Sendable {
   private struct Condition: Hashable {
     let lane: String
@@ -20,15 +20,15 @@ public final class Health: Sendable {
     var since: Int64
   }
 
-  /// A question to a loop: answered when the loop next turns.
+  /// A question to a loop, which the loop answers in its next turn.
   private final class Watch: Sendable {
     let loop: EventLoop
-    /// When the question that is not answered yet was asked; 0 when none is open.
+    /// When the unanswered question was asked; 0 if there is none.
     let asked = Atomic<Int64>(0)
 
     init(_ loop: EventLoop) { self.loop = loop }
 
-    /// Asks again when the last question is answered; how long the open one has waited.
+    /// Asks again if the last question was answered. Answers how long the open question has waited.
     func silence(at now: Int64) -> Int64 {
       let open = asked.load(ordering: .relaxed)
       if open != 0 { return now - open }
@@ -53,11 +53,11 @@ public final class Health: Sendable {
     let table = Mutex(Table())
   }
 
-  /// Makes a registry without conditions: ready, and alive.
+  /// Makes a registry without conditions: ready and alive.
   ///
   /// - Parameters:
-  ///   - silence: how long a loop may fail to turn before the process counts as dead.
-  ///   - now: the clock for that, in milliseconds that only go forward.
+  ///   - silence: how long a loop may stand still before the process counts as dead.
+  ///   - now: a monotonic clock in milliseconds.
   public convenience init(silence: Duration = .seconds(10), now: @escaping @Sendable () -> Int64 = SteadyClock.milliseconds) {
     self.init(Shared(), "", Int64(silence.wholeMilliseconds), now)
   }
@@ -69,14 +69,14 @@ public final class Health: Sendable {
     self.now = now
   }
 
-  /// The same registry for the conditions of one lane, so that lanes may use the same names.
+  /// Makes a view for the conditions of one lane, so that lanes can use the same names.
   public func forLane(_ name: String) -> Health { Health(table, name, limit, now) }
 
-  /// Sets a condition; the first call adds it.
+  /// Sets a condition. The first call adds it.
   ///
   /// - Parameters:
-  ///   - name: what it is about: `redis`, `kafka`, `partitions`, `draining`.
-  ///   - reason: why it is not ready, for the person who asks; no secrets.
+  ///   - name: the condition's subject: `redis`, `kafka`, `partitions`, `draining`.
+  ///   - reason: why it is not ready, for operators; no secrets.
   public func set(_ name: String, ready: Bool, _ reason: String = "") {
     let condition = Condition(lane: lane, name: name)
     table.table.withLock { table in
@@ -87,7 +87,7 @@ public final class Health: Sendable {
     }
   }
 
-  /// Takes a condition away.
+  /// Removes a condition.
   public func remove(_ name: String) {
     let condition = Condition(lane: lane, name: name)
     table.table.withLock { table in
@@ -96,7 +96,7 @@ public final class Health: Sendable {
     }
   }
 
-  /// Takes away every condition of this lane, when it has ended, but the one of this name.
+  /// Removes the conditions of this lane when it has ended, except the one of this name.
   public func removeLane(keeping name: String? = nil) {
     let lane = lane
     table.table.withLock { table in
@@ -108,7 +108,7 @@ public final class Health: Sendable {
   /// Whether every condition is ready.
   public var isReady: Bool { table.table.withLock { table in table.conditions.values.allSatisfy(\.isReady) } }
 
-  /// Every condition, in the order in which they were added.
+  /// Every condition, in the order of their first `set`.
   var states: [(lane: String, name: String, isReady: Bool)] {
     table.table.withLock { table in
       table.order.compactMap { condition in table.conditions[condition].map { (condition.lane, condition.name, $0.isReady) } }
@@ -117,9 +117,9 @@ public final class Health: Sendable {
 
   /// A condition that is not ready.
   public struct Unready: Sendable, Hashable {
-    /// What it is about.
+    /// The condition's name.
     public var name: String
-    /// The lane that it is about; empty for the whole process.
+    /// Its lane; empty for the whole process.
     public var lane: String
     /// Why it is not ready.
     public var reason: String
@@ -132,7 +132,7 @@ public final class Health: Sendable {
     }
   }
 
-  /// The conditions that are not ready, in the order in which they were first set.
+  /// The conditions that are not ready, in the order of their first `set`.
   public var unready: [Unready] {
     table.table.withLock { table in
       table.order.compactMap { condition in
@@ -145,7 +145,7 @@ public final class Health: Sendable {
   /// Every condition as JSON: `{"ready":false,"conditions":[{"name":"redis","lane":"transform-0","ready":false,"reason":…,"since":…}]}`.
   public var json: String { snapshot.json }
 
-  /// Whether it is ready, and the JSON that says why, both of one moment.
+  /// Whether the process is ready, and the JSON that says why, at the same moment.
   var snapshot: (isReady: Bool, json: String) {
     let (order, conditions) = table.table.withLock { ($0.order, $0.conditions) }
     let isReady = conditions.values.allSatisfy(\.isReady)
@@ -169,15 +169,15 @@ public final class Health: Sendable {
     return (isReady, writer.text)
   }
 
-  /// Watches whether a loop turns; until `unwatch`, which comes before the loop is closed.
+  /// Watches whether a loop runs, until `unwatch`, which must come before the loop is closed.
   public func watch(_ loop: EventLoop) { table.table.withLock { $0.watches.append(Watch(loop)) } }
 
-  /// Watches it no more.
+  /// Stops watching a loop.
   public func unwatch(_ loop: EventLoop) { table.table.withLock { $0.watches.removeAll { $0.loop === loop } } }
 
-  /// The loops that have not turned for longer than allowed, with the milliseconds; none: the process is alive.
+  /// The loops that stand still for longer than allowed, with the milliseconds; empty if the process is alive.
   ///
-  /// It asks each loop to turn, so it must be called from time to time: a loop is silent since the first call that it did not answer.
+  /// Call it from time to time: it asks each loop, and a loop is silent since the first question that it did not answer.
   public func silentLoops() -> [(name: String, milliseconds: Int64)] {
     let watches = table.table.withLock { $0.watches }
     let now = now()

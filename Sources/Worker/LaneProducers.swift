@@ -1,42 +1,42 @@
 public import EventLoop
 public import Kafka
 
-/// The two producers of a lane, since librdkafka has one linger for all that a client sends. Loop-confined.
+/// The two producers of a lane. Loop-confined.
 ///
-/// A batch costs the broker, both network threads and whoever reads it about the same whether it holds one record or a hundred, so each
-/// record waits for company, as long as its readers do not mind:
+/// librdkafka has one linger for all records of a client. A batch costs the broker, both network threads and the reader about the same with
+/// one record or a hundred. So each record waits for others, as long as its readers allow:
 ///
-/// | | waits | what goes by it |
+/// | | waits | its records |
 /// |---|---|---|
-/// | `prompt` | 5 ms | what a device or a person waits for: deliveries, takeovers, registrations, responses |
-/// | `patient` | 50 ms | what is only written down: outcomes, dead letters |
+/// | `prompt` | 5 ms | records that a device or a person waits for: deliveries, takeovers, registrations, responses |
+/// | `patient` | 50 ms | records that nobody waits for: outcomes, dead letters |
 ///
-/// With three thousand records a second over a dozen partitions, 5 ms make batches of one or two records, 50 ms of a dozen. A person does not
-/// notice 5 ms. 50 ms are noticed by nobody who reads events, and keep an acknowledged notification in its mailbox for as much longer.
-/// Order is promised to nobody between the two: a `response` may stand before the `delivered` of the same notification.
+/// With three thousand records a second over a dozen partitions, 5 ms make batches of one or two records, and 50 ms batches of a dozen. A
+/// person does not notice 5 ms. Readers of events do not notice 50 ms, which also delay the deletion of an acknowledged mailbox entry. The
+/// two producers keep no common order: a `response` may come before the `delivered` of the same notification.
 ///
-/// What is only written down may come twice, and change its order, when sending is retried: outcomes have the ids of what happened, so that
-/// readers drop repeats, as they must after a worker's end; the journal is read as a union; a dead letter that is redriven twice is judged once.
-/// So `patient` is no idempotent producer, of which librdkafka lets no more than five requests, each of one partition, wait for a broker's
-/// answer: with 200 ms to Kafka and back those are 25 requests a second, whatever waits for them.
+/// Records of `patient` may arrive twice or out of order after a retry. The ids of outcomes are deterministic, so readers drop repeats, as
+/// they must after a worker's crash. The journal is read as a union. A dead letter that is redriven twice is judged once.
+/// So `patient` is not idempotent. An idempotent librdkafka allows five requests to wait for a broker's answer, each of one partition: with
+/// 200 ms to Kafka and back only 25 requests a second.
 ///
-/// A batch of either is no larger than the smallest `max.message.bytes` of the topics that it writes to. Where that was lowered since, or is
-/// not known, a refused batch is sent once more record by record: see `Producer.Options.givesAgain`.
+/// A batch of either is no larger than the smallest `max.message.bytes` of its topics. If that was lowered since, or is unknown, the
+/// records of a refused batch are sent once more, each alone: see `Producer.Options.givesAgain`.
 public struct LaneProducers {
-  /// Records that each of the two has in flight at most: four for each of a transform lane's unfinished requests.
+  /// The most records in flight of each of the two. Four for each unfinished request of a transform lane.
   public static let maximumRecords = 400_000
 
-  /// For what somebody waits for.
+  /// The producer of records that somebody waits for.
   public let prompt: Producer
-  /// For all else.
+  /// The producer of all other records.
   public let patient: Producer
 
-  /// Makes both, or none.
+  /// Makes both, or neither.
   ///
   /// - Parameters:
-  ///   - limits: what the brokers take as one batch.
-  ///   - topics: those that each of the two writes to.
-  ///   - promptMayRepeat: what goes by the prompt one may come twice or change its order, too.
+  ///   - limits: the brokers' limits of batches.
+  ///   - topics: the topics of each of the two.
+  ///   - promptMayRepeat: whether records of the prompt producer may also arrive twice or out of order.
   ///   - handler: gets the reports of both.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ limits: WriteLimits, topics: (prompt: [String], patient: [String]),
@@ -45,7 +45,7 @@ public struct LaneProducers {
     var options = Producer.Options()
     options.lingerMilliseconds = 5
     options.isIdempotent = !promptMayRepeat
-    // Responses have the ids that their devices gave them, and a takeover the generation that it ends.
+    // A response has the id that its device gave it, and a takeover has the generation that it ends.
     options.givesAgain = true
     options.maximumRecords = Self.maximumRecords
     options.batchBytes = limits.batchBytes(ofEach: topics.prompt)
@@ -62,7 +62,7 @@ public struct LaneProducers {
     for producer in [prompt, patient] { producer.onLog = onLog }
   }
 
-  /// Shows how full they are, and whether Kafka acknowledges what they send; to be called once a second.
+  /// Shows how full they are, and whether Kafka acknowledges records. Call it once a second.
   public func show(in metrics: ClientMetrics, _ health: Health) {
     let now = SteadyClock.milliseconds()
     let ages = [(prompt, metrics.prompt), (patient, metrics.patient)].map { producer, cells in
@@ -79,18 +79,18 @@ public struct LaneProducers {
     health.set("kafka-writes", ready: refusing.isEmpty && age < Self.slowMilliseconds, reason)
   }
 
-  /// How long Kafka may take with a record, in milliseconds. Brokers that start again, and elections, take less.
+  /// The longest normal time until a record is acknowledged, in milliseconds. Restarts of brokers and elections take less.
   private static let slowMilliseconds: Int64 = 20_000
 
-  /// Waits until nothing is in flight, or the time has passed; call it from the loop's actor.
+  /// Waits until no record is in flight, or until the time is over. Call it from the loop's actor.
   public func flush(withinMilliseconds milliseconds: Int) async {
     let end = Deadline(on: prompt.loop, after: milliseconds)
     for producer in [patient, prompt] { _ = await producer.flush(withinMilliseconds: end.left) }
   }
 
-  /// Closes both, what is only written down first: it has waited longest.
+  /// Closes both, first the patient one, whose records have waited longest.
   ///
-  /// - Parameter milliseconds: for both together.
+  /// - Parameter milliseconds: the time for both together.
   public func close(withinMilliseconds milliseconds: Int) async {
     let end = Deadline(on: prompt.loop, after: milliseconds)
     for producer in [patient, prompt] { await producer.close(withinMilliseconds: end.left) }

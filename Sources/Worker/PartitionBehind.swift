@@ -1,14 +1,14 @@
-/// How far one partition of a lane is behind, in one assignment: a value that is told now and then what is known.
+/// How far one partition of a lane is behind in one assignment. A value, which gets an observation now and then.
 public struct PartitionBehind: Sendable {
-  /// What is known at a moment; all times in milliseconds since 1970.
+  /// The facts of one moment; all times in milliseconds since 1970.
   public struct Observation: Sendable {
-    /// The offset of the first record that is not finished.
+    /// The offset of the first unfinished record.
     public var next: Int64
-    /// The offset that the log's next record will get.
+    /// The offset of the log's next record.
     public var end: Int64
-    /// When the first unfinished record was written; nil where it was not read yet.
+    /// When the first unfinished record was written; nil if it was not read yet.
     public var oldest: Int64?
-    /// When the record below it was written; nil where that is not known.
+    /// When the record below it was written; nil if unknown.
     public var finished: Int64?
     /// The present.
     public var now: Int64
@@ -19,37 +19,37 @@ public struct PartitionBehind: Sendable {
     }
   }
 
-  /// Unfinished records.
+  /// The number of unfinished records.
   public private(set) var records: Int64 = 0
-  /// How old the oldest of them is, 0 where there is none; nil where that is not known.
+  /// The age of the oldest of them; 0 if there is none, nil if unknown.
   public private(set) var milliseconds: Int64? = 0
-  /// When nothing was unfinished last.
+  /// The last time at which no record was unfinished.
   private var atEnd: Int64?
-  /// Offsets that are gone from the log though they were not read: missed, as soon as reading goes on behind them.
+  /// Offsets that were deleted from the log before they were read. They count as missed when reading continues after them.
   private var gone: Range<Int64>?
 
-  /// Of a partition of which nothing is known yet.
+  /// A partition without an observation.
   public init() {}
 
-  /// Takes what is known now.
+  /// Takes an observation.
   public mutating func observe(_ known: Observation) {
     records = max(0, known.end - known.next)
     guard records > 0 else {
       (milliseconds, atEnd) = (0, known.now)
       return
     }
-    // What was not read yet is no older than what was finished before it, and than the last moment at which nothing was left.
+    // An unread record is younger than the last finished one, and than the last moment without unfinished records.
     let bound = [known.finished, atEnd].compactMap { $0 }.max()
     milliseconds = (known.oldest ?? bound).map { max(0, known.now - $0) }
   }
 
-  /// Takes where the log begins now, and the offset that is read next; answers with what was missed since the last call.
+  /// Takes the log's beginning and the next offset to read. Answers the offsets missed since the last call.
   public mutating func missed(reading next: Int64, logStart: Int64) -> Range<Int64>? {
     if let gone, next >= gone.upperBound {
       self.gone = nil
       return gone
     }
-    // Some of it may have been fetched before it went.
+    // Some of these may have been fetched before their deletion.
     let end = max(gone?.upperBound ?? next, logStart)
     gone = end > next ? next..<end : nil
     return nil

@@ -3,20 +3,20 @@ public import Store
 
 /// The lane whose Redis is inspected.
 public protocol RedisInspectionOwner: AnyObject {
-  /// Calls `RedisInspection.run` in a task of the lane.
+  /// An inspection is due: call `RedisInspection.run` in a task of the lane.
   func redisInspectionIsDue()
   /// Redis has evicted keys, as the report says.
   func redisHasEvicted(_ report: String)
   /// A check of every script begins.
   func redisCheckBegins()
-  /// The check has ended; answers whether another one is due, for errors that have come since it began.
+  /// The check has ended. Answers whether another one is due, because of errors since it began.
   func redisCheckEnded(passed: Bool) -> Bool
 }
 
-/// Finds out whether Redis can be worked with: by its settings and its clock, and by a check of every script when one is due. Loop-confined.
+/// Checks whether Redis can be used. Its settings, its clock, and every script if that is due. Loop-confined.
 ///
-/// A setting may be changed at any time, and a failover brings a server with other settings. So it is due every
-/// `StoreConfiguration.inspectionMilliseconds`, and uses the connection that the lane writes through.
+/// An operator may change a setting at any time, and a failover brings a server with other settings. So an inspection is due every
+/// `StoreConfiguration.inspectionMilliseconds`. It uses the lane's own connection.
 public final class RedisInspection {
   private let shards: Shards
   private let metrics: RedisMetrics
@@ -25,11 +25,11 @@ public final class RedisInspection {
   private let timer: Timer
   private let clock: ClockWatch
   private var trust = ServerTrust()
-  /// Whether `run` runs.
+  /// Whether `run` is running.
   public private(set) var isRunning = false
-  /// Whether a check of every script is due: at the start of a connection, and after a refusal.
+  /// Whether a check of every script is due. At the start of a connection, and after a refusal.
   public private(set) var isCheckDue = true
-  /// Runs it.
+  /// Runs the inspections.
   public weak var owner: (any RedisInspectionOwner)?
 
   /// Makes an inspection that is not due yet.
@@ -41,20 +41,20 @@ public final class RedisInspection {
     timer.handler = { [unowned self] in owner?.redisInspectionIsDue() }
   }
 
-  // MARK: When it is due
+  // MARK: Schedule
 
-  /// Makes it due after so many milliseconds at most, and regularly from then on.
+  /// Schedules the next inspection within this time, and then regularly.
   public func schedule(after milliseconds: Int = .max) { timer.start(after: min(milliseconds, interval), repeating: interval) }
 
-  /// Makes it due at once, with a check of every script: the server may be another one.
+  /// Schedules an inspection at once, with a check of every script. The server may be another one.
   public func restart() {
     isCheckDue = true
     schedule(after: 1)
   }
 
-  /// Makes it due soon, with a check of every script: Redis has refused a call, or has given an unknown answer.
+  /// Schedules an inspection soon, with a check of every script. Redis has refused a call or given an unknown answer.
   public func refused() {
-    // A refusal during a run is what the run finds.
+    // A running inspection finds the refusal itself.
     guard !isCheckDue, !isRunning else { return }
     isCheckDue = true
     schedule(after: Self.checkPauseMilliseconds)
@@ -62,20 +62,20 @@ public final class RedisInspection {
 
   private static let checkPauseMilliseconds = 50
 
-  /// Ends it.
+  /// Stops the inspections.
   public func close() { timer.close() }
 
   // MARK: A run
 
   /// Inspects Redis; one run at a time.
   ///
-  /// - Returns: why Redis cannot be worked with; nil when it can.
-  /// - Throws: why that is not known: Redis does not answer, or its connection has broken meanwhile.
+  /// - Returns: why Redis cannot be used; nil if it can.
+  /// - Throws: why that is unknown: Redis does not answer, or its connection broke during the inspection.
   public func run() async throws(StoreError) -> String? {
     isRunning = true
     defer { isRunning = false }
     let judgement = try await judgeSettings()
-    // Before the check, which may fail: no later run has this report.
+    // Reported before the check, which may fail: no later run sees this eviction.
     if case .evicted(let keys) = judgement { owner?.redisHasEvicted(ServerTrust.evictionReport(keys)) }
     if let refusal = try await checkScripts() { return refusal }
     return if case .unsuitable(let reason) = judgement { reason } else { nil }
@@ -85,7 +85,7 @@ public final class RedisInspection {
     let epoch = shards.epoch
     let state = try await shards.serverState()
     try await clock.compare()
-    guard shards.isUp, shards.epoch == epoch else { throw StoreError(.unavailable, "Redis has gone while it was asked for its settings") }
+    guard shards.isUp, shards.epoch == epoch else { throw StoreError(.unavailable, "the connection to Redis was lost during the inspection") }
     let judgement = trust.judge(state, objection: clock.objection)
     metrics.show(state, judgement)
     return judgement
@@ -99,7 +99,7 @@ public final class RedisInspection {
       refusal = try await check.run()
     } catch {
       _ = owner?.redisCheckEnded(passed: false)
-      // A Redis that refuses writes is reported by the calls that it refuses. The check stays due until it takes them.
+      // Calls that Redis refuses report it when it takes no writes. The check stays due until then.
       if error.code == .writesRefused { return nil }
       throw error
     }

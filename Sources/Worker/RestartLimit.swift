@@ -1,33 +1,33 @@
-/// How often something that has failed may start again: so many times within a span of time that slides. A value, which knows no clock.
+/// How often a failed part may restart within a sliding span of time. A value without a clock.
 public struct RestartLimit: Sendable {
-  /// What is to be done about a failure.
+  /// The decision after a failure.
   public enum Answer: Sendable, Equatable {
-    /// Start it again; the number counts the restarts within the span, this one included.
+    /// Restart it. The number counts the restarts within the span, including this one.
     case restart(number: Int)
     /// It fails too often.
     case giveUp
   }
 
-  /// Restarts within the span at most.
+  /// The most restarts within the span.
   public let maximum: Int
   /// The span, in milliseconds.
   public let spanMilliseconds: Int64
-  /// When it was started again, within the span before the last failure; oldest first.
+  /// The times of the restarts within the span before the last failure; oldest first.
   private var restarts: [Int64] = []
 
-  /// A limit that has seen no failure yet.
+  /// Makes a limit.
   ///
   /// - Parameters:
-  ///   - maximum: restarts within the span at most.
-  ///   - milliseconds: the span; a restart that lies exactly so far back counts no more.
+  ///   - maximum: the most restarts within the span.
+  ///   - milliseconds: the span. A restart exactly that long ago does not count any more.
   public init(maximum: Int = 3, withinMilliseconds milliseconds: Int64 = 300_000) {
     self.maximum = maximum
     spanMilliseconds = milliseconds
   }
 
-  /// It has failed.
+  /// Decides about a failure.
   ///
-  /// - Parameter now: milliseconds by a clock that only goes forward.
+  /// - Parameter now: milliseconds of a monotonic clock.
   public mutating func failed(at now: Int64) -> Answer {
     restarts.removeAll { now - $0 >= spanMilliseconds }
     guard restarts.count < maximum else { return .giveUp }

@@ -1,9 +1,10 @@
 public import EventLoop
 public import Kafka
 
-/// Which partitions of a compacted topic stay short of their ends though nothing more comes of them. A value.
+/// Finds partitions of a compacted topic whose end no record reaches any more. A value.
 ///
-/// Where a log's last offsets have lost their records, no record and no end-of-partition event reaches the end: only a new record does.
+/// If the last offsets of a log have lost their records, neither a record nor an end-of-partition event reaches the end. Only a new record
+/// does.
 public struct SilentEnds: Sendable {
   private struct Wait {
     let reached: Int64
@@ -12,17 +13,17 @@ public struct SilentEnds: Sendable {
 
   private var waits: [Int32: Wait] = [:]
 
-  /// How long a partition is silent before a record is written to it, and before the next one is, in milliseconds.
+  /// How long a partition must be silent before it gets a record, and before it gets the next one, in milliseconds.
   public static let (silenceMilliseconds, pauseMilliseconds): (Int64, Int64) = (10_000, 60_000)
 
-  /// Of partitions that nobody has waited for.
+  /// Makes it without any partition.
   public init() {}
 
-  /// Looks how far the partitions are; answers with those that are to get a record now.
+  /// Takes the positions of the partitions. Answers those that need a record now.
   ///
   /// - Parameters:
-  ///   - reached: below which offset each partition is read.
-  ///   - ends: the offsets that are waited for.
+  ///   - reached: the offset below which each partition is read.
+  ///   - ends: the offsets to reach.
   ///   - now: by the steady clock.
   public mutating func look(_ reached: [Int32: Int64], ends: [Int32: Int64], at now: Int64) -> [Int32] {
     waits = waits.filter { partition, _ in reached[partition] ?? 0 < ends[partition] ?? 0 }
@@ -42,17 +43,17 @@ public struct SilentEnds: Sendable {
   }
 }
 
-/// The tombstone that is written to a partition of a compacted topic so that its end can be reached.
+/// The tombstone that makes the end of a compacted topic's partition reachable.
 public enum EndTombstone {
-  /// Its key: no device's token and no application.
+  /// Its key, which is neither a device's token nor an application.
   public static let key = Array("carillon:end".utf8)
 
   private static let timeoutMilliseconds = 10_000
 
-  /// Whether a record is one.
+  /// Whether a record is such a tombstone.
   public static func matches(_ record: RecordView) -> Bool { record.value == nil && record.key?.elementsEqual(key) == true }
 
-  /// Writes one to each of these partitions; on the loop.
+  /// Writes a tombstone to each of these partitions. Call it on the loop.
   public static func write(to partitions: [TopicPartition], on loop: EventLoop, _ kafka: KafkaConfiguration) async throws(KafkaError) {
     let timeout = ["message.timeout.ms": String(timeoutMilliseconds)]
     let producer = try Producer(on: loop, kafka.merging(timeout), handler: SilentProducerHandler())

@@ -1,10 +1,9 @@
 extension Task where Failure == Never {
-  /// What it finds until then; nil where it has found nothing yet.
+  /// Waits for the result until a deadline; nil if it is not there by then.
   ///
-  /// For work that may hang, with a file system or with somebody who does not answer: it is not cancelled, and goes on for whatever that
-  /// is worth. Whoever wants to know later asks again; whoever only waits for its end lets the answer go.
+  /// For work that may hang in a file system or on a silent peer. The task is not cancelled and continues. The caller may ask again later.
   ///
-  /// - Parameter end: when it is waited for no longer.
+  /// - Parameter end: the deadline.
   @discardableResult public func value(by end: ContinuousClock.Instant) async -> Success? {
     let (values, found) = AsyncStream<Success>.makeStream(bufferingPolicy: .bufferingOldest(1))
     Task<Void, Never> {

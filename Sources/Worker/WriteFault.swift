@@ -1,14 +1,14 @@
 public import Kafka
 
-/// Partitions of a topic to which nothing can be written, and why. A value.
+/// Partitions of a topic that nobody can write to, and why. A value.
 public struct WriteFault: Sendable, Hashable, CustomStringConvertible {
-  /// Why nothing can be written.
+  /// Why they cannot be written.
   public enum Cause: Sendable, Hashable {
-    /// No broker leads them, or the one that does is silent.
+    /// They have no leader, or the leader is silent.
     case leaderless
-    /// Fewer copies are in step than `min.insync.replicas` asks for.
+    /// Fewer copies are in sync than `min.insync.replicas` requires.
     case tooFewInSync(minimum: Int)
-    /// Enough copies count as in step, and their brokers are silent: the brokers cannot even agree on that.
+    /// Enough copies count as in sync, but their brokers are silent and cannot even correct that.
     case silent(minimum: Int)
   }
 
@@ -24,19 +24,19 @@ public struct WriteFault: Sendable, Hashable, CustomStringConvertible {
     (self.topic, self.partitions, self.cause) = (topic, partitions, cause)
   }
 
-  /// What it is, with Kafka's name for the error that writers get.
+  /// The fault in words, with Kafka's name for the writers' error.
   public var description: String {
     let place = "\(topic), partitions \(PartitionNames.text(partitions))"
     return switch cause {
     case .leaderless: "\(place): no broker leads them (LEADER_NOT_AVAILABLE)"
     case .tooFewInSync(let minimum):
-      "\(place): fewer copies are in step than min.insync.replicas=\(minimum) asks for (NOT_ENOUGH_REPLICAS)"
+      "\(place): fewer copies are in sync than min.insync.replicas=\(minimum) requires (NOT_ENOUGH_REPLICAS)"
     case .silent(let minimum):
-      "\(place): of the copies that min.insync.replicas=\(minimum) asks for too few brokers answer (REQUEST_TIMED_OUT)"
+      "\(place): too few brokers answer of the copies that min.insync.replicas=\(minimum) requires (REQUEST_TIMED_OUT)"
     }
   }
 
-  /// The faults of some topics; topics that are missing have none.
+  /// Finds the faults of some topics. A missing topic has none.
   ///
   /// - Parameter silent: the brokers that do not answer.
   public static func faults(

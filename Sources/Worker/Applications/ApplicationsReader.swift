@@ -2,56 +2,56 @@ public import EventLoop
 public import Kafka
 import Notifications
 
-/// What the reader of the applications asks of its lane.
+/// Gets the requests and errors of the reader.
 public protocol ApplicationsReaderOwner: AnyObject {
-  /// `ApplicationsReader.ask` is to run in a task of the lane.
+  /// `ApplicationsReader.ask` is due: run it in a task of the lane.
   func applicationsAreToBeAskedFor()
   /// The reader's Kafka client reported an error.
   func applicationsFailed(_ error: KafkaError)
 }
 
-/// Reads `notifications.applications`, in no group: all of it before the lane takes work, and then what comes. Loop-confined.
+/// Reads the topic `applications` completely before the lane works, and then follows it. Loop-confined.
 ///
-/// Its records are in one partition, for they have one order; what lies in others, if somebody has added any, counts for nothing.
+/// Its records need one order, so it has one partition. Records in further partitions, which an operator may have added, are ignored.
 ///
-/// It has a consumer of its own, since the lane's may hold its records back for long, and a stop is not to wait for that.
+/// It has a consumer of its own and no group. The lane's consumer may be held for long, and a stop must not wait for that.
 public final class ApplicationsReader {
   private let loop: EventLoop
   private let kafka: KafkaConfiguration
   private let topic: String
   private let logger: Logger
   private let health: Health?
-  /// What is known by now.
+  /// The stops that are known now.
   public private(set) var table = StoppedApplications()
-  /// Asked to run `ask`, and told of the Kafka client's errors.
+  /// Gets the requests and errors.
   public weak var owner: (any ApplicationsReaderOwner)?
   private var consumer: Consumer?
   private let partition: TopicPartition
-  /// The next offset that is read.
+  /// The offset of the next record.
   private var position: Int64 = 0
   private var silent = SilentEnds()
   private var reading: Reading?
-  /// The stops that stand, while the topic is read for the first time: one that ended before is no news. Nil after that.
+  /// The stops that hold during the first read: one that ended before is no news. Nil afterwards.
   private var standing: [Name: ApplicationStop]? = [:]
   private var phase = Phase.idle
-  /// Those who want to know that the table is complete, and have not been asked for yet.
+  /// Callers of `confirm` whose question is not sent yet.
   private var unconfirmed: [(Bool) -> Void] = []
-  /// `ask` is wanted, or runs.
+  /// Whether `ask` is due or running.
   private var isAsking = false
   private var runningAsks = 0
 
   private enum Phase { case idle, open, closed }
 
-  /// Somebody waits until so much is read.
+  /// A wait until an offset is read.
   private struct Reading {
     let end: Int64
     let deadline: Timer
     let waiting: CheckedContinuation<Bool, Never>
   }
 
-  /// A reader that knows nothing yet.
+  /// Makes a reader without any stop.
   ///
-  /// - Parameter health: gets the condition `applications` while requests of stopped applications wait; nil where nobody asks for it.
+  /// - Parameter health: gets the condition `applications` while requests of stopped applications wait; nil if nobody needs it.
   public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, logger: Logger, health: Health?) {
     (self.loop, self.kafka, self.logger, self.health) = (loop, kafka, logger, health)
     topic = topics.applications
@@ -60,9 +60,9 @@ public final class ApplicationsReader {
 
   // MARK: Reading
 
-  /// Reads all that the topic has now, and follows it from there.
+  /// Reads all records that the topic has now, and then follows it.
   ///
-  /// - Throws: an error that says what to type where there is no such topic.
+  /// - Throws: an error that says which command creates the topic, if it is missing.
   public func start(_ admin: Admin, withinMilliseconds milliseconds: Int) async throws {
     do throws(KafkaError) {
       _ = try await admin.describe(topic: topic)
@@ -71,9 +71,9 @@ public final class ApplicationsReader {
       throw error
     }
     var options = Consumer.Options()
-    // Behind a transaction, or where a topic was compacted, there are offsets that no record has.
+    // After a transaction, or in a compacted topic, some offsets have no record.
     options.reportsPartitionEnd = true
-    // A broker answers as soon as there is something, and an idle lane asks seldom; the embedded one looks once in that time.
+    // A broker answers as soon as it has a record, and an idle lane fetches rarely. The embedded broker looks once in that time.
     let isEmbedded = try await admin.isEmbeddedBroker()
     options.fetch = (bytes: 1, waitMilliseconds: isEmbedded ? Self.embeddedFetchMilliseconds : Self.fetchMilliseconds)
     // It may have been closed meanwhile.
@@ -98,20 +98,20 @@ public final class ApplicationsReader {
   }
 
   private static let (fetchMilliseconds, embeddedFetchMilliseconds) = (5_000, 500)
-  /// How often a wait looks whether anything comes, in milliseconds.
+  /// How often a wait checks for progress, in milliseconds.
   private static let lookMilliseconds = 5_000
 
-  /// Waits until all is read that the topic has at this moment; false when it is not in time.
+  /// Waits until all records that the topic has now are read; false if the time is over first.
   private func isRead(to admin: Admin, withinMilliseconds milliseconds: Int) async throws(KafkaError) -> Bool {
     let there = try await admin.ends(of: [partition])[partition] ?? 0..<0
-    // Only a topic that was made again is shorter than what was read of it.
+    // A topic that is shorter than the position was made again.
     if there.upperBound < position { try await readAgain() }
     let (end, deadline) = (there.isEmpty ? 0 : there.upperBound, Deadline(on: loop, after: milliseconds))
     while phase == .open, deadline.left > 0 {
       if await isRead(to: end, withinMilliseconds: min(deadline.left, Self.lookMilliseconds)) { return true }
       let silent = silent.look([partition.partition: position], ends: [partition.partition: end], at: SteadyClock.milliseconds())
       guard phase == .open, !silent.isEmpty else { continue }
-      logger.warning("no record reaches the end of the applications: a tombstone is written", ["topic": topic])
+      logger.warning("no record reaches the end of the topic: a tombstone is written", ["topic": topic])
       try await EndTombstone.write(to: [partition], on: loop, kafka)
     }
     return false
@@ -137,9 +137,9 @@ public final class ApplicationsReader {
     try await consumer?.assign([(partition, .earliest)])
   }
 
-  /// The stops that the former topic told of do not count.
+  /// Drops the stops of the former topic.
   private func forget() {
-    logger.warning("the topic of the applications was made again: it is read from its beginning", ["topic": topic])
+    logger.warning("the topic was made again: it is read from its beginning", ["topic": topic])
     (table, position) = (StoppedApplications(), 0)
   }
 
@@ -157,20 +157,20 @@ public final class ApplicationsReader {
     switch change {
     case .stopped(let stop): if standing == nil { log(stop, of: name()) } else { standing?[name()] = stop }
     case .started:
-      if standing == nil { logger.info("an application is not stopped any more", ["application": name()]) } else { standing?[name()] = nil }
+      if standing == nil { logger.info("an application was started again", ["application": name()]) } else { standing?[name()] = nil }
     case .nothing: break
     case .refused(let reason):
       logger.error(
-        "a record of the applications counts for nothing",
+        "a record of the topic is ignored",
         ["topic": topic, "partition": record.partition, "offset": record.offset, "reason": reason])
     }
   }
 
   // MARK: Whether it is complete
 
-  /// Calls back when the table has all that the topic had at the moment of this call, or with false when that cannot be known now.
+  /// Calls back when the table has all current records of the topic, or with false on a failure.
   ///
-  /// A stop that goes on as far as is known here may have ended elsewhere: before anything is ended by it, this makes sure.
+  /// A stop that holds here may have ended elsewhere. So call this before anything is ended because of a stop.
   public func confirm(_ body: @escaping (Bool) -> Void) {
     guard phase == .open else { return body(false) }
     unconfirmed.append(body)
@@ -179,12 +179,12 @@ public final class ApplicationsReader {
     owner?.applicationsAreToBeAskedFor()
   }
 
-  /// Asks Kafka where the topic ends, for all who have called `confirm`, waits until that is read, and calls them back.
+  /// Reads the topic's end from Kafka for all callers of `confirm`, waits until that is read, and calls them back.
   public func ask(_ admin: Admin) async {
     runningAsks += 1
     defer { runningAsks -= 1 }
     while !unconfirmed.isEmpty {
-      // For company: under load there is one question for thousands of requests.
+      // Waits for further callers: under load one question serves thousands of requests.
       await loop.sleep(milliseconds: Self.companyMilliseconds)
       let asked = unconfirmed
       unconfirmed = []
@@ -194,7 +194,7 @@ public final class ApplicationsReader {
       } catch {
         failure = "\(error)"
       }
-      // Who asks again at once is not to keep everybody busy while Kafka is away.
+      // A pause, so that callers who ask again at once do not keep the lane busy while Kafka is down.
       if failure != nil { await loop.sleep(milliseconds: Self.pauseMilliseconds) }
       if phase == .open { show(failure) }
       for body in asked { body(failure == nil && phase == .open) }
@@ -214,7 +214,7 @@ public final class ApplicationsReader {
 
   // MARK: The end
 
-  /// Ends it; what is known stays. The client that it asks with is closed before, so that a question that is open ends soon.
+  /// Closes the reader; the table stays. The caller closes the client of `ask` before, so that an open question ends soon.
   public func close(withinMilliseconds milliseconds: Int = 2_000) async {
     phase = .closed
     finishReading(false)
@@ -226,9 +226,9 @@ public final class ApplicationsReader {
     owner = nil
   }
 
-  // MARK: What the consumer tells
+  // MARK: Events of the consumer
 
-  /// The consumer keeps its handler as long as it is open, and the reader keeps the consumer.
+  /// The consumer keeps its handler while it is open, and the reader keeps the consumer.
   private final class Records: ConsumerHandler {
     weak var reader: ApplicationsReader?
 
@@ -264,7 +264,7 @@ public final class ApplicationsReader {
 
   private func foundUnreadable(_ stretch: UnreadableStretch) {
     logger.error(
-      "records of the applications cannot be read and count for nothing: stop and start these applications again",
+      "records of the topic cannot be read and are ignored: stop and start these applications again",
       [
         "topic": topic, "first": stretch.offsets.lowerBound, "last": stretch.offsets.upperBound - 1, "error": "\(stretch.error)",
       ])

@@ -1,7 +1,7 @@
-/// A topic that a lane needs is not there.
+/// A missing topic that a lane needs.
 struct MissingTopic: Error, CustomStringConvertible {
   let topic: String
 
-  /// What to do.
+  /// The error, and the command that creates the topic.
   var description: String { "there is no topic \(topic): 'carillon topics create' makes it" }
 }

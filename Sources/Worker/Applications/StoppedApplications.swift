@@ -1,21 +1,21 @@
 public import Notifications
 
-/// Which applications are stopped, and were, as the records of `notifications.applications` say: a value.
+/// The stops of all applications, from the records of the topic `applications`. A value.
 ///
-/// The newest record of an application tells all; what cannot be read changes nothing.
+/// The newest record of an application has all its stops. An unreadable record changes nothing.
 public struct StoppedApplications: Sendable {
-  /// Applications that are remembered at most.
+  /// The most applications that are remembered.
   public static var maximum: Int { 4_096 }
 
-  /// What a record has changed.
+  /// The effect of a record.
   public enum Change: Sendable, Equatable {
-    /// The application is stopped, and was not.
+    /// The application is stopped now, and was not before.
     case stopped(ApplicationStop)
     /// The application is not stopped any more.
     case started
-    /// Nothing that matters now.
+    /// Nothing changed for now.
     case nothing
-    /// The record counts for nothing, for this reason.
+    /// The record is ignored for this reason.
     case refused(String)
   }
 
@@ -27,17 +27,17 @@ public struct StoppedApplications: Sendable {
   /// By the stable hashes of their names.
   private var applications: [UInt64: Application] = [:]
 
-  /// No application was ever stopped.
+  /// A table without stops.
   public init() {}
 
-  /// Whether no application was ever stopped, as far as is remembered.
+  /// Whether the table remembers no stop.
   public var isEmpty: Bool { applications.isEmpty }
 
-  /// Takes a record, the records of an application in their order.
+  /// Takes a record. Those of an application must come in their order.
   ///
   /// - Parameters:
   ///   - key: the application.
-  ///   - value: its stops; nil: it has none any more.
+  ///   - value: its stops; nil if it has none any more.
   ///   - timestamp: of the record.
   public mutating func take(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, timestamp: Int64) -> Change {
     guard let key, ApplicationStops.isApplication(key) else { return .refused(ApplicationStops.nameRule) }
@@ -65,7 +65,7 @@ public struct StoppedApplications: Sendable {
     }
   }
 
-  /// Forgets the application that was started again the longest time ago, for one that is stopped.
+  /// Forgets the application that was started again the longest time ago, in favour of a new one.
   private mutating func makeRoom(forOpen isOpen: Bool) -> Bool {
     let ended = applications.compactMap { hash, application in application.stops.stops.last?.to.map { (hash: hash, end: $0) } }
     guard isOpen, let oldest = ended.min(by: { $0.end < $1.end }) else { return false }
@@ -73,13 +73,13 @@ public struct StoppedApplications: Sendable {
     return true
   }
 
-  /// The stops of an application; nil where none are remembered.
+  /// The stops of an application; nil if it has none.
   public func stops(of application: UnsafeRawBufferPointer) -> ApplicationStops? {
     guard !applications.isEmpty else { return nil }
     return stops(hash: StableHash.hash(application)) { application }
   }
 
-  /// The same, by the stable hash of the name, which is only asked for where an application with that hash is remembered.
+  /// The stops of an application by the stable hash of its name. `name` is called only if the hash is known.
   public func stops(hash: UInt64, name: () -> UnsafeRawBufferPointer) -> ApplicationStops? {
     guard let application = applications[hash], name().elementsEqual(application.name) else { return nil }
     return application.stops

@@ -1,12 +1,12 @@
-/// How much a log line matters, least first.
+/// The severity of a log line, least first.
 public enum LogLevel: String, CaseIterable, Sendable, Comparable {
-  /// For whoever looks for a fault; off in production.
+  /// For the search for a fault; off in production.
   case debug
-  /// What an operator wants to have read afterwards.
+  /// A fact that an operator may need later.
   case info
-  /// Something is not as it should be, and the program deals with it.
+  /// A problem that the program handles.
   case warning
-  /// Something was not done, and somebody has to act.
+  /// A failure that needs an operator.
   case error
 
   private var rank: Int {
@@ -18,6 +18,6 @@ public enum LogLevel: String, CaseIterable, Sendable, Comparable {
     }
   }
 
-  /// By how much they matter.
+  /// Compares the severities.
   public static func < (first: LogLevel, second: LogLevel) -> Bool { first.rank < second.rank }
 }

@@ -1,7 +1,7 @@
 import JSON
 import Notifications
 
-/// One line of the log before it is text.
+/// One line of the log, before it is rendered.
 struct LogLine: Sendable {
   /// Milliseconds since 1970.
   var time: Int64
@@ -12,14 +12,14 @@ struct LogLine: Sendable {
   var fields: [(name: String, value: any LogValue)]
 }
 
-/// How log lines look.
+/// The formats of log lines.
 public enum LogFormat: String, CaseIterable, Sendable {
   /// For people: time, level, component, message, `name=value`.
   case text
   /// For machines: one JSON object a line.
   case json
 
-  /// The line with its line feed.
+  /// Renders the line with its line feed.
   func render(_ line: LogLine, colored: Bool) -> String {
     switch self {
     case .text: Self.plain(line, colored: colored)
@@ -81,10 +81,10 @@ public enum LogFormat: String, CaseIterable, Sendable {
     !text.isEmpty && text.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x22 && $0.value != 0x3D && PrintedText.isVisible($0) }
   }
 
-  /// In quotes, with escapes for quotes, backslashes and what is not visible.
+  /// In quotes, with escapes for quotes, backslashes and invisible characters.
   private static func quoted(_ text: String) -> String {
     var inQuotes = String.UnicodeScalarView()
-    // By scalars: a quote with a combining mark behind it is another Character than a quote.
+    // By scalars: a quote before a combining mark forms another Character with it.
     for scalar in text.unicodeScalars {
       if scalar == "\"" || scalar == "\\" { inQuotes.append("\\") }
       inQuotes.append(scalar)

@@ -2,7 +2,7 @@ public import Notifications
 
 /// A field's value as a log line shows it.
 public enum LoggedValue: Sendable, Hashable {
-  /// Shown as it is, in quotes where it has spaces.
+  /// Shown as it is, in quotes if it contains spaces.
   case text(String)
   /// A JSON number.
   case integer(Int64)
@@ -12,11 +12,11 @@ public enum LoggedValue: Sendable, Hashable {
   case truth(Bool)
 }
 
-/// What may be a field of a log line.
+/// A value that can be a field of a log line.
 ///
-/// A type with a description becomes one by an empty extension.
+/// A type with a description conforms by an empty extension.
 public protocol LogValue: Sendable {
-  /// The value as it is shown; made on the writer's thread.
+  /// The value to show; the writer's thread computes it.
   var logged: LoggedValue { get }
 }
 
@@ -53,6 +53,6 @@ extension Bool: LogValue {
 }
 
 extension Duration: LogValue {
-  /// In the way durations are configured: `500ms`.
+  /// As in settings: `500ms`.
   public var logged: LoggedValue { .text(DurationText.text(self)) }
 }

@@ -4,26 +4,25 @@ import Synchronization
 
 /// Writes the log of the whole process, on a thread of its own.
 ///
-/// Lines wait in a bounded queue. When it is full because whoever reads the log does not, further lines are dropped, counted, and
-/// the number is logged once there is room; when one message comes again and again, only the first of ten seconds are written, and how
-/// many were not. Both keep logging from ever holding up a lane.
+/// Lines wait in a bounded queue. If the reader of the log is too slow, further lines are dropped and counted, and the number is logged
+/// later. If a message repeats, only the first lines of ten seconds are written, and the rest are counted. So logging never delays a lane.
 public final class LogWriter: Sendable {
   private enum Item {
     case line(LogLine)
-    /// Everything before it is written.
+    /// A mark that is reached when all lines before it are written.
     case marker(Semaphore)
   }
 
   private struct Queue {
     var items: [Item] = []
     var limit: RepeatLimit
-    /// Lines dropped since that was last said.
+    /// Dropped lines that were not reported yet.
     var unreportedDrops = 0
     var isAsleep = false
     var isClosed = false
   }
 
-  /// Below it nothing is written; nil: nothing at all is.
+  /// The lowest level that is written; nil for none.
   let level: LogLevel?
   private let format: LogFormat
   private let descriptor: Int32
@@ -34,18 +33,18 @@ public final class LogWriter: Sendable {
   private let ended = Semaphore()
   private let drops = Atomic<Int>(0)
 
-  /// How long the writer sleeps at most, so that what a limit kept back is said soon after its interval.
+  /// The longest sleep of the writer in milliseconds, so that a summary comes soon after its interval.
   private static let longestSleep = 1000
 
   /// Starts the writer's thread.
   ///
   /// - Parameters:
-  ///   - level: lines below it are not written.
-  ///   - format: how lines look; text has colors when the descriptor is a terminal and `NO_COLOR` is not set.
-  ///   - descriptor: where to; standard error. The caller keeps it open until `close`.
-  ///   - bound: how many lines may wait.
-  ///   - repeats: how many lines of one message are written in an interval; lines of the level debug are not limited.
-  ///   - interval: how long that interval is.
+  ///   - level: the lowest level that is written.
+  ///   - format: the format of lines. Text is colored if the descriptor is a terminal and `NO_COLOR` is not set.
+  ///   - descriptor: where to write, by default standard error. The caller keeps it open until `close`.
+  ///   - bound: the most lines that wait.
+  ///   - repeats: the most lines of one message in an interval. Lines of the level debug are not limited.
+  ///   - interval: the length of that interval.
   public init(
     level: LogLevel = .info, format: LogFormat = .text, descriptor: Int32 = 2, bound: Int = 4096, repeats: Int = 20,
     interval: Duration = .seconds(10)
@@ -68,15 +67,15 @@ public final class LogWriter: Sendable {
     queue = Mutex(Queue(limit: RepeatLimit(burst: 0, interval: 0), isClosed: true))
   }
 
-  /// Writes nothing, and has no thread.
+  /// A writer that drops all lines and has no thread.
   static let discarding = LogWriter()
 
-  /// How many lines were dropped because the queue was full, since the start.
+  /// The number of lines dropped since the start because the queue was full.
   public var dropped: Int { drops.load(ordering: .relaxed) }
 
-  /// Waits until all lines logged before are written, or the time is over. For the end of the process: it blocks.
+  /// Waits until all earlier lines are written, or until the time is over. It blocks; use it at the end of the process.
   ///
-  /// - Returns: false when the time was over first, because nobody reads the log.
+  /// - Returns: false if the time was over first, because nobody reads the log.
   @discardableResult public func flush(within time: Duration = .seconds(2)) -> Bool {
     let written = Semaphore()
     let isOpen = queue.withLock { queue in
@@ -89,9 +88,9 @@ public final class LogWriter: Sendable {
     return written.wait(milliseconds: time.wholeMilliseconds)
   }
 
-  /// Writes all lines logged before, and ends the thread; what is logged afterwards is dropped. It blocks like `flush(within:)`.
+  /// Writes all earlier lines, and ends the thread. Later lines are dropped. It blocks like `flush(within:)`.
   ///
-  /// - Returns: false when the time was over first: the thread may still write to the descriptor, which must not be closed then.
+  /// - Returns: false if the time was over first. Then the thread may still write, so do not close the descriptor.
   @discardableResult public func close(within time: Duration = .seconds(2)) -> Bool {
     let isOpen = queue.withLock { queue in
       defer { queue.isClosed = true }
@@ -158,7 +157,7 @@ public final class LogWriter: Sendable {
     }
     if drops > 0 {
       let line = LogLine(
-        time: WallClock.milliseconds(), level: .warning, component: "log", message: "log lines dropped, for they are read too slowly",
+        time: WallClock.milliseconds(), level: .warning, component: "log", message: "log lines dropped, because they are read too slowly",
         kind: "", fields: [("lines", drops)])
       text += format.render(line, colored: isColored)
     }
@@ -174,7 +173,7 @@ public final class LogWriter: Sendable {
     for marker in markers { marker.signal() }
   }
 
-  /// Writes all of a text; what cannot be written is lost, for there is nowhere to say so.
+  /// Writes a text. If that fails, the text is lost, since there is nowhere to report it.
   private func put(_ text: String) {
     var text = text
     text.withUTF8 { bytes in
@@ -184,7 +183,7 @@ public final class LogWriter: Sendable {
         if count > 0 {
           rest = UnsafeRawBufferPointer(rebasing: rest[count...])
         } else if errno == EAGAIN {
-          // A terminal or pipe that somebody else made non-blocking.
+          // Another program may have made the terminal or pipe non-blocking.
           var waiting = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
           poll(&waiting, 1, Int32(Self.longestSleep))
         } else if errno != EINTR {

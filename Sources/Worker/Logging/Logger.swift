@@ -1,20 +1,19 @@
 import EventLoop
 
-/// What a component of the program logs with: a value, free to copy and to pass to any thread.
+/// A component's logger: a value, free to copy and to pass to any thread.
 ///
 ///     logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": wait])
 ///
-/// The message is a constant, so that lines can be counted, searched and limited by it; what varies are the fields. Nothing of a line
-/// that is below the level is computed. A line is handed to the writer's thread: logging never waits for a disk or a terminal.
-/// Secrets do not belong into fields.
+/// The message is a constant, so that lines can be counted, searched and limited by it. The fields vary. Below the level nothing of a line
+/// is computed. The writer's thread writes the line, so logging never waits for a disk or a terminal. Never put secrets into fields.
 public struct Logger: Sendable {
   private let writer: LogWriter
   private let component: String
   private let context: [(name: String, value: any LogValue)]
 
-  /// Logs to a writer.
+  /// Makes a logger on a writer.
   ///
-  /// - Parameter component: who says it: `fan-out`, `kafka`.
+  /// - Parameter component: the component's name: `fan-out`, `kafka`.
   public init(_ writer: LogWriter, component: String) { self.init(writer, component, []) }
 
   private init(_ writer: LogWriter, _ component: String, _ context: [(name: String, value: any LogValue)]) {
@@ -23,13 +22,13 @@ public struct Logger: Sendable {
     self.context = context
   }
 
-  /// A logger that says nothing, for tests and tools.
+  /// A logger that drops all lines, for tests and tools.
   public static let silent = Logger(LogWriter.discarding, component: "")
 
-  /// The same for another component.
+  /// Makes a logger for another component.
   public func with(component: String) -> Logger { Logger(writer, component, context) }
 
-  /// The same with fields that every line has, before its own: `["lane": "fan-out-0"]`.
+  /// Makes a logger with fields that each line begins with: `["lane": "fan-out-0"]`.
   public func with(_ fields: KeyValuePairs<String, any LogValue>) -> Logger {
     Logger(writer, component, context + fields.map { (name: $0.key, value: $0.value) })
   }
@@ -59,7 +58,7 @@ public struct Logger: Sendable {
 
   /// Logs one line.
   ///
-  /// - Parameter kind: tells lines with one message apart where they are limited, such as the facility of a library's log.
+  /// - Parameter kind: distinguishes lines of the same message for the limit, for example by a library's facility.
   public func log(
     _ level: LogLevel, _ message: StaticString, _ fields: @autoclosure () -> KeyValuePairs<String, any LogValue>, kind: String = ""
   ) {

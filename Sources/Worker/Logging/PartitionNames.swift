@@ -1,6 +1,6 @@
-/// Partitions of one topic as a log line shows them.
+/// The partitions of a topic as a log line shows them.
 public enum PartitionNames {
-  /// Numbers in order, runs of them as ranges: `0-5,9`; `none` for none.
+  /// Numbers in order, with ranges: `0-5,9`; `none` if empty.
   public static func text(_ numbers: some Sequence<Int32>) -> String {
     var ranges: [ClosedRange<Int32>] = []
     for number in Set(numbers).sorted() {

@@ -1,16 +1,16 @@
-/// Keeps one message that comes again and again from filling the log: the first of an interval pass, the rest are counted.
+/// Limits a repeating log message. It admits the first of an interval and counts the rest.
 ///
-/// A value without a clock: the caller gives the time, and writes what it is told to.
+/// A value without a clock: the caller gives the time.
 struct RepeatLimit {
-  /// What one message is told by. The program's messages and components are few, so the table is bounded by them; `kinds` are not,
-  /// and beyond the table's bound nothing is limited.
+  /// What identifies a message. The program has few messages and components, so they bound the table. Kinds are unbounded: beyond the
+  /// table's limit no message is limited.
   struct Key: Hashable, Sendable {
     let message: String
     let component: String
     let kind: String
   }
 
-  /// So many lines were not written since the interval began.
+  /// The number of lines that were not written since the interval began.
   struct Summary: Sendable, Hashable {
     let key: Key
     let level: LogLevel
@@ -31,20 +31,20 @@ struct RepeatLimit {
   private var windows: [Key: Window] = [:]
 
   /// - Parameters:
-  ///   - burst: how many lines of one message are written in an interval.
+  ///   - burst: the most lines of one message in an interval.
   ///   - interval: in milliseconds.
   init(burst: Int, interval: Int64) {
     self.burst = burst
     self.interval = interval
   }
 
-  /// Whether a line is to be written at `now` milliseconds of a clock that only goes forward.
+  /// Whether to write a line now, in milliseconds of a monotonic clock.
   mutating func admits(_ key: Key, _ level: LogLevel, at now: Int64) -> Bool {
     guard var window = windows[key] else {
       if windows.count < Self.bound { windows[key] = Window(began: now, shown: 1, notShown: 0, level: level) }
       return true
     }
-    // One that has ended with lines not shown waits for its summary, which begins the next.
+    // An ended interval with unwritten lines waits for its summary, which starts the next.
     if now - window.began >= interval && window.notShown == 0 { window = Window(began: now, shown: 0, notShown: 0, level: level) }
     let isShown = window.shown < burst
     if isShown { window.shown += 1 } else { window.notShown += 1 }
@@ -52,7 +52,7 @@ struct RepeatLimit {
     return isShown
   }
 
-  /// Ends the intervals that are over at `now`, and says of each what it kept back.
+  /// Ends the intervals that are over, and answers what each did not write.
   mutating func summaries(at now: Int64) -> [Summary] {
     var summaries: [Summary] = []
     for (key, window) in windows where now - window.began >= interval {

@@ -3,8 +3,8 @@ import Glibc
 
 /// A counting semaphore between threads that may block.
 ///
-/// - Note: `@unchecked Sendable` because the pointer is constant, POSIX allows every call on a semaphore from any thread, and it is
-///   destroyed when the last reference goes, so when nobody can be in a call.
+/// - Note: `@unchecked Sendable` because the pointer is constant, POSIX allows every call from any thread, and it is
+///   destroyed with the last reference, when no call can be running.
 final class Semaphore: @unchecked Sendable {
   private let pointer: UnsafeMutablePointer<sem_t>
 
@@ -20,7 +20,7 @@ final class Semaphore: @unchecked Sendable {
 
   func signal() { sem_post(pointer) }
 
-  /// Waits for a signal; false when the time was over first.
+  /// Waits for a signal; false if the time was over first.
   @discardableResult func wait(milliseconds: Int) -> Bool {
     // The system's structure is two words: seconds and nanoseconds.
     withUnsafeTemporaryAllocation(of: Int.self, capacity: 2) { words in

@@ -2,22 +2,22 @@ import EventLoop
 public import Kafka
 public import Notifications
 
-/// What a lane counts of its clients of Redis and Kafka, whichever stage it is of.
+/// A lane's metrics of its Redis and Kafka clients, in either stage.
 public final class ClientMetrics: Sendable {
   private let redis: [String: Counter]
   private let kafka: CounterSet
   private let events: [Counter]
   private let eventBytes: Counter
-  /// Of ``LaneProducers/prompt``.
+  /// The metrics of ``LaneProducers/prompt``.
   let prompt: ProducerMetrics
-  /// Of ``LaneProducers/patient``.
+  /// The metrics of ``LaneProducers/patient``.
   let patient: ProducerMetrics
 
   /// Makes the lane's cells.
   ///
   /// - Parameters:
   ///   - lane: the lane's name, such as `transform-0`.
-  ///   - redisErrors: the kinds of Redis' errors that the lane will count.
+  ///   - redisErrors: the kinds of Redis errors that the lane counts.
   public init(_ registry: MetricRegistry, lane: String, redisErrors: [String]) {
     redis = Dictionary(uniqueKeysWithValues: redisErrors.map { ($0, registry.make(MetricNames.redisErrors, MetricLabel.snakeCase($0))) })
     kafka = registry.makeSet(MetricNames.kafkaErrors)
@@ -33,19 +33,19 @@ public final class ClientMetrics: Sendable {
   /// Counts an error of a Kafka client.
   public func kafkaFailed(_ code: KafkaError.Code) { kafka.increment(code.label) }
 
-  /// Counts the reports of records that Kafka did not take.
+  /// Counts the reports of failed records.
   public func count(_ reports: [DeliveryReport]) {
     for report in reports { if let failure = report.failure { kafkaFailed(failure) } }
   }
 
-  /// Counts an event that Kafka's queue has taken.
+  /// Counts an event that Kafka's queue has accepted.
   public func emitted(_ type: EventType, bytes: Int) {
     events[type.rawValue].increment()
     eventBytes.increment(by: bytes)
   }
 }
 
-/// How full a producer is.
+/// The metrics of one producer.
 struct ProducerMetrics: Sendable {
   private let records: Gauge
   private let bytes: Gauge
@@ -54,7 +54,7 @@ struct ProducerMetrics: Sendable {
   private let seconds: Gauge
 
   init(_ registry: MetricRegistry, _ lane: String, _ producer: String) {
-    // Labels are written like the metrics' names.
+    // Labels follow the spelling of metric names.
     let lane = MetricLabel.snakeCase(lane)
     records = registry.make(MetricNames.producerRecords, lane, producer)
     bytes = registry.make(MetricNames.producerBytes, lane, producer)

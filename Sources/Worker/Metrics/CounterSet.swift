@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Counters with one label whose values are known at run time only: for what is rare, since each count takes a lock.
+/// Counters whose label values are known only at run time. Each count takes a lock, so use it for rare events.
 public final class CounterSet: Sendable {
   private let counts = Mutex<[String: Int]>([:])
 
-  /// Values of the label that are told apart; further ones count as `other`.
+  /// The most values of the label. Further ones count as `other`.
   static let maximum = 100
 
   /// No counters yet.

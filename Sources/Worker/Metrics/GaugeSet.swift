@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Gauges whose labels are known at run time only, and which may go again: those of partitions that come and go.
+/// Gauges whose labels are known only at run time and may disappear, for example of partitions.
 public final class GaugeSet: Sendable {
   private let values = Mutex<[[String]: Double]>([:])
 
   /// No gauges yet.
   init() {}
 
-  /// Shows these gauges and no others: by the labels' values, in the order of the metric's declaration. From any thread.
+  /// Replaces all gauges, by the labels' values in the order of the metric's declaration. From any thread.
   public func replace(with values: [[String]: Double]) { self.values.withLock { $0 = values } }
 
   /// The present numbers.

@@ -1,13 +1,13 @@
-/// A metric, declared once in ``MetricNames``: its name, what it means, and by which labels it is split.
+/// A metric, declared once in ``MetricNames``: its name, its meaning, and its labels.
 ///
-/// `Cell` is what is counted with: ``Counter``, ``Gauge`` or ``Histogram``. Names follow Prometheus' rules: the unit is the last
-/// word (`_seconds`, `_bytes`), and after it counters have `_total`.
+/// `Cell` counts it: ``Counter``, ``Gauge`` or ``Histogram``. Names follow Prometheus' rules: the unit is the last word (`_seconds`,
+/// `_bytes`), and counters end with `_total`.
 public struct Metric<Cell: MetricCell>: Sendable {
   /// The name in full: `carillon_requests_total`.
   public let name: String
-  /// What it says, in one sentence.
+  /// Its meaning, in one sentence.
   public let help: String
-  /// The labels' names, in the order in which their values are given.
+  /// The labels' names, in the order of their values.
   public let labels: [String]
   let buckets: HistogramBuckets
 
@@ -37,27 +37,27 @@ extension Metric where Cell == Histogram {
   }
 }
 
-/// What a metric is counted with. One thread or several may count; readers see each number whole, and several of them nearly at once.
+/// The memory that a metric is counted in. Several threads may count. A reader sees each number complete, and several of them nearly at
+/// once.
 ///
-/// Each lane has cells of its own, so that no two lanes write to the same memory; where two cells have the same labels, the registry
-/// shows their sum.
+/// Each lane has its own cells, so that no two lanes write to the same memory. The registry sums cells with the same labels.
 public protocol MetricCell: AnyObject, Sendable {
   /// Prometheus' word for it.
   static var kind: String { get }
   /// Makes a cell that has counted nothing.
   init(buckets: HistogramBuckets)
-  /// The numbers so far, to be added to those of other cells.
+  /// The numbers so far, which the registry adds to those of other cells.
   var reading: MetricReading { get }
 }
 
-/// The numbers of a cell, or the sum of several cells'.
+/// The numbers of a cell, or the sum of several cells.
 public struct MetricReading: Sendable, Hashable {
-  /// The value; of a histogram the sum of what it has seen.
+  /// The value; of a histogram the sum of its observations.
   public var value: Double
-  /// For histograms: what each bucket has seen alone, the last one being that without an upper bound.
+  /// For histograms: the observations of each bucket alone. The last bucket has no upper bound.
   public var counts: [Int]
 
-  /// Numbers of a counter or a gauge.
+  /// A reading of a counter or a gauge.
   public init(_ value: Double, counts: [Int] = []) {
     self.value = value
     self.counts = counts

@@ -24,7 +24,7 @@ public final class Counter: MetricCell {
   public var reading: MetricReading { MetricReading(Double(value)) }
 }
 
-/// A number that goes up and down: something's present size.
+/// A number that goes up and down, such as a size.
 public final class Gauge: MetricCell {
   /// Prometheus' word for it.
   public static var kind: String { "gauge" }
@@ -66,7 +66,7 @@ public struct HistogramBuckets: Sendable, Hashable {
   public static let seconds = HistogramBuckets([
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
   ])
-  /// 1 ms to 30 days, so that one set shows both what is sent at once and what has waited for its device.
+  /// 1 ms to 30 days. It shows both immediate deliveries and those that waited for their device.
   public static let ages = HistogramBuckets([
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 28_800, 86_400, 604_800, 2_592_000,
   ])
@@ -76,7 +76,7 @@ public struct HistogramBuckets: Sendable, Hashable {
   public static let counts = HistogramBuckets([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16_384, 65_536])
 }
 
-/// How often something was how large.
+/// A distribution of observed values.
 public final class Histogram: MetricCell {
   /// Prometheus' word for it.
   public static var kind: String { "histogram" }
@@ -84,13 +84,13 @@ public final class Histogram: MetricCell {
   private let counts: AtomicCounts
   private let sum = Atomic<UInt64>(0)
 
-  /// Makes a histogram that has seen nothing.
+  /// Makes a histogram without observations.
   public init(buckets: HistogramBuckets = .seconds) {
     bounds = buckets.bounds
     counts = AtomicCounts(count: buckets.bounds.count + 1)
   }
 
-  /// Counts one value, in the unit of the metric's name; one that is no number is left out.
+  /// Counts a value, in the unit of the metric's name. NaN is ignored.
   public func observe(_ value: Double) {
     guard !value.isNaN else { return }
     var low = 0
@@ -109,13 +109,13 @@ public final class Histogram: MetricCell {
     }
   }
 
-  /// Counts an age, for metrics in seconds; one that is negative, since two machines' clocks differ, counts as 0.
+  /// Counts an age, for metrics in seconds. A negative age, which two machines' clocks can cause, counts as 0.
   public func observe(ageMilliseconds age: Int64) { observe(Double(max(0, age)) / 1000) }
 
   /// Counts one duration, for metrics in seconds.
   public func observe(_ duration: Duration) { observe(duration / .seconds(1)) }
 
-  /// What it has seen so far.
+  /// The observations so far.
   public var reading: MetricReading {
     MetricReading(Double(bitPattern: sum.load(ordering: .relaxed)), counts: (0...bounds.count).map { counts.value($0) })
   }
@@ -123,7 +123,7 @@ public final class Histogram: MetricCell {
 
 /// Counters side by side, as many as are known at run time.
 ///
-/// - Note: `@unchecked Sendable` because the pointer is constant, and what lies there are atomics, alive until `deinit`.
+/// - Note: `@unchecked Sendable` because the pointer is constant and points to atomics that live until `deinit`.
 private final class AtomicCounts: @unchecked Sendable {
   private let cells: UnsafeMutablePointer<Atomic<Int>>
   private let count: Int

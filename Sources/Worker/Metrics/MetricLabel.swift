@@ -1,6 +1,6 @@
-/// How the values of labels are written: like the names, in lower-case letters, digits and underscores.
+/// The spelling of label values, which is that of the names. Lower-case letters, digits and underscores.
 public enum MetricLabel {
-  /// A word of the program's own in that style: `slowConsumer` and `slow-consumer` become `slow_consumer`.
+  /// Converts a word of the program to it: `slowConsumer` and `slow-consumer` become `slow_consumer`.
   public static func snakeCase(_ word: String) -> String {
     var label = ""
     for character in word {

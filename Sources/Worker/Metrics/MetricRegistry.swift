@@ -2,10 +2,10 @@ import Synchronization
 
 /// All cells of the process, and their text for Prometheus.
 ///
-/// Cells stay for the life of the process, also those of a lane that has ended: a counter must not go back.
+/// Cells stay for the life of the process, even those of an ended lane: a counter must not go back.
 public final class MetricRegistry: Sendable {
   private struct Series: Sendable {
-    /// The present numbers, each with its labels: one, but for a set of gauges.
+    /// Reads the numbers with their labels: one number, or those of a set.
     let read: @Sendable () -> [(labels: [String], reading: MetricReading)]
   }
 
@@ -18,10 +18,10 @@ public final class MetricRegistry: Sendable {
   }
 
   private let families = Mutex<[String: Family]>([:])
-  /// The cells that whoever asks for them shares, by the metric's name and the labels' values.
+  /// The cells that several callers share, by the metric's name and the labels' values.
   private let sharedCells = Mutex<[[String]: any MetricCell]>([:])
 
-  /// Makes a registry with nothing in it.
+  /// Makes a registry without metrics.
   public init() {}
 
   /// Makes a cell of a metric.
@@ -33,7 +33,7 @@ public final class MetricRegistry: Sendable {
     return cell
   }
 
-  /// The one cell of the process for a metric: for what all lanes see alike, so that it is not shown as many times as there are lanes.
+  /// The process-wide cell of a metric, for facts that all lanes share and that must not be summed.
   ///
   /// - Parameter labels: the labels' values, in the order of the metric's declaration.
   public func shared<Cell>(_ metric: Metric<Cell>, _ labels: String...) -> Cell {
@@ -50,29 +50,29 @@ public final class MetricRegistry: Sendable {
   ///
   /// - Parameters:
   ///   - labels: the labels' values, in the order of the metric's declaration.
-  ///   - read: gives the number whenever the metrics are asked for, on the asker's thread.
+  ///   - read: answers the number when the metrics are read, on the reader's thread.
   public func show<Cell>(_ metric: Metric<Cell>, _ labels: String..., read: @escaping @Sendable () -> Double) {
     precondition(Cell.kind != "histogram", "a histogram is more than one number: \(metric.name)")
     add(metric, labels) { MetricReading(read()) }
   }
 
-  /// Makes gauges of a metric that come and go with their labels.
+  /// Makes gauges of a metric that appear and disappear with their labels.
   public func makeSet(_ metric: Metric<Gauge>) -> GaugeSet {
     let set = GaugeSet()
     add(metric) { set.readings }
     return set
   }
 
-  /// Makes counters of a metric whose labels are known at run time only.
+  /// Makes counters of a metric whose labels are known only at run time.
   public func makeSet(_ metric: Metric<Counter>) -> CounterSet {
     let set = CounterSet()
     add(metric) { set.readings }
     return set
   }
 
-  /// Shows gauges that are kept elsewhere and come and go with their labels.
+  /// Shows gauges that are kept elsewhere and appear and disappear with their labels.
   ///
-  /// - Parameter read: gives them whenever the metrics are asked for, on the asker's thread.
+  /// - Parameter read: answers them when the metrics are read, on the reader's thread.
   public func showSet(_ metric: Metric<Gauge>, read: @escaping @Sendable () -> [(labels: [String], value: Double)]) {
     add(metric) { read().map { ($0.labels, MetricReading($0.value)) } }
   }
@@ -95,19 +95,19 @@ public final class MetricRegistry: Sendable {
     }
   }
 
-  /// The sum of a metric over all its cells and labels; nil where there is no cell of it.
+  /// The sum of a metric over all its cells and labels; nil if it has no cell.
   public func sum<Cell>(of metric: Metric<Cell>) -> Double? {
     let family = families.withLock { $0[metric.name] }
     return family?.series.flatMap { $0.read() }.reduce(0) { $0 + $1.reading.value }
   }
 
-  /// The present numbers of a gauge, each with its labels' values.
+  /// The numbers of a gauge, each with its labels' values.
   public func values(of metric: Metric<Gauge>) -> [(labels: [String], value: Double)] {
     let family = families.withLock { $0[metric.name] }
     return family?.series.flatMap { $0.read() }.map { ($0.labels, $0.reading.value) } ?? []
   }
 
-  /// What Prometheus reads: its text format, version 0.0.4.
+  /// The text for Prometheus, in its text format 0.0.4.
   public var text: String {
     let families = families.withLock { $0 }
     var text = ""

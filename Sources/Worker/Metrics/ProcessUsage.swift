@@ -1,8 +1,8 @@
 import Glibc
 
-/// What the process uses of its machine, as Linux tells it in `/proc/self`. What cannot be read is `nan`, as Prometheus' own clients show it.
+/// The process' use of its machine, from Linux' `/proc/self`. An unreadable number is `nan`, as in Prometheus' own clients.
 enum ProcessUsage {
-  /// What `/proc/self/stat` says.
+  /// The numbers of `/proc/self/stat`.
   struct Reading {
     var processorSeconds = Double.nan
     var virtualBytes = Double.nan
@@ -12,10 +12,10 @@ enum ProcessUsage {
   /// The present numbers.
   static func now() -> Reading { stat().map(reading) ?? Reading() }
 
-  /// Reads the text of a `stat` of `/proc`, whose second field, the name in parentheses, may have anything in it.
+  /// Reads the text of a `stat` of `/proc`. Its second field, the name in parentheses, may contain anything.
   static func reading(of stat: String) -> Reading {
     let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ").dropFirst()
-    // The first of them is the third of proc(5).
+    // The first of these is the third of proc(5).
     func field(_ number: Int) -> Double {
       let index = fields.startIndex + number - 3
       return fields.indices.contains(index) ? Double(fields[index]) ?? .nan : .nan
@@ -35,20 +35,20 @@ enum ProcessUsage {
     }
   }
 
-  /// How many descriptors are open.
+  /// The number of open descriptors.
   static var openDescriptors: Double {
     guard let folder = opendir("/proc/self/fd") else {
-      // That there is none left is the one moment at which the number matters most.
+      // If no descriptor is left to read the number, it is the maximum. Then the number matters most.
       return errno == EMFILE ? maximumDescriptors : .nan
     }
     defer { closedir(folder) }
     var count = 0.0
     while let entry = readdir(folder) { if entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 } }
-    // One of them is the folder's.
+    // One of them is the folder's own.
     return count - 1
   }
 
-  /// How many may be open.
+  /// The limit of open descriptors.
   static var maximumDescriptors: Double {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(UInt32(RLIMIT_NOFILE.rawValue)), &limit) == 0 else { return .nan }

@@ -40,13 +40,13 @@ extension CommandLineProgram {
     """
   }
 
-  /// The first words of the commands, and what may stand there alone.
+  /// The first words of the commands, and the flags that may come first.
   var firstWords: [String] {
     var seen: Set<String> = []
     return commands.compactMap(\.words.first).filter { seen.insert($0).inserted } + Self.standaloneFlags
   }
 
-  /// A branch for each kind of value: after which flags of which commands it comes.
+  /// A branch for each kind of value: the flags of the commands that take it.
   private var bashValues: String {
     var replies: [(reply: String, places: [String])] = []
     for command in commands {
@@ -64,7 +64,7 @@ extension CommandLineProgram {
       .joined()
   }
 
-  /// A branch for each command: its flags, and its next word where that is known.
+  /// A branch for each command: its flags, and its next word if it is known.
   private var bashCommands: String {
     var branches = ""
     for first in firstWords where !Self.standaloneFlags.contains(first) {
@@ -84,13 +84,13 @@ extension CommandLineProgram {
   }
 }
 
-/// Lines of the script that say what is offered.
+/// Lines of the script that offer words.
 private enum BashReply {
   static func words(_ words: [String]) -> String {
     "mapfile -t COMPREPLY < <(compgen -W \(quoted(words.joined(separator: " "))) -- \"$current\")"
   }
 
-  /// What is offered for a setting's value; empty for nothing. Behind a comma another one of several begins.
+  /// The offer for a setting's value; empty for none. After a comma it offers a further value.
   static func value(_ setting: SettingDeclaration) -> String {
     guard setting.isRepeated, case .words(let words) = setting.completion else { return value(setting.completion) }
     return "mapfile -t COMPREPLY < <(compgen -P \"${current%\"${current##*,}\"}\" -W \(quoted(words.joined(separator: " ")))"
@@ -106,7 +106,7 @@ private enum BashReply {
     }
   }
 
-  /// Outside of a completion under way, as in a test, `compopt` fails.
+  /// Outside of a running completion, as in a test, `compopt` fails.
   private static func paths(_ kind: String) -> String {
     "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen \(kind) -- \"$current\")"
   }

@@ -1,16 +1,16 @@
-/// A subcommand, declared once: its parsing, its help and its rows in the documentation come from this.
+/// A subcommand, declared once: its parsing, help and documentation come from this.
 public struct Command: Sendable {
   /// The words that call it: `fan-out`, `topics create`.
   public let name: String
   /// What it does, in one phrase for the list of commands.
   public let summary: String
-  /// More about it, for its own help; may be empty.
+  /// Details, for its own help; may be empty.
   public let discussion: String
-  /// What it takes beside flags, in order.
+  /// Its arguments besides flags, in order.
   public let arguments: [Argument]
   /// Its settings, as its help groups them.
   public let groups: [SettingGroup]
-  /// Lines to type, each with what it does.
+  /// Example lines, each with its effect.
   public let examples: [Example]
   /// Runs it.
   public let run: @Sendable (SettingValues) async throws -> ExitCode
@@ -37,11 +37,11 @@ public struct Command: Sendable {
   var settings: [SettingDeclaration] { groups.flatMap(\.settings) }
 }
 
-/// A line to type, and what it does.
+/// A line to type, and its effect.
 public struct Example: Sendable {
   /// The line after `carillon `.
   public let line: String
-  /// What it does.
+  /// Its effect.
   public let text: String
 
   /// Makes an example from its parts.
@@ -57,7 +57,7 @@ public struct SettingGroup: Sendable {
   public let title: String
   /// The settings, in the order of the help.
   public var settings: [SettingDeclaration] { common + advanced }
-  /// Those that nearly everybody needs, which the short help shows.
+  /// The most used settings, which the short help shows.
   let common: [SettingDeclaration]
   /// The rest, which only the complete help shows.
   let advanced: [SettingDeclaration]
@@ -70,32 +70,32 @@ public struct SettingGroup: Sendable {
   }
 }
 
-/// What a command takes beside flags.
+/// An argument of a command besides its flags.
 public struct Argument: Sendable, Hashable {
-  /// How many of it.
+  /// How often it may be given.
   public enum Count: Sendable, Hashable {
-    /// Exactly one.
+    /// Exactly once.
     case one
-    /// One or none.
+    /// Once or not at all.
     case optional
-    /// At least one; only the last argument may be this.
+    /// At least once. Only the last argument may be this.
     case many
-    /// Any number, none included; only the last argument may be this.
+    /// Any number of times. Only the last argument may be this.
     case any
 
-    /// Whether there may be several.
+    /// Whether it may be given several times.
     var isRepeated: Bool { self == .many || self == .any }
-    /// Whether there may be none.
+    /// Whether it may be missing.
     var isOptional: Bool { self == .optional || self == .any }
   }
 
-  /// As it stands in the usage line: `APNS-ID`.
+  /// Its name in the usage line: `APNS-ID`.
   public let name: String
   /// What it is.
   public let text: String
-  /// How many of it.
+  /// How often it may be given.
   public let count: Count
-  /// What a shell may offer for it.
+  /// The completion that a shell offers.
   public let completion: Completion
 
   /// Declares an argument.
@@ -116,7 +116,7 @@ public struct Argument: Sendable, Hashable {
   }
 }
 
-/// The whole program: its commands, and the settings that the configuration file may have.
+/// The whole program: its commands, and the settings of the configuration file.
 public struct CommandLineProgram: Sendable {
   /// Commands under one heading of the help.
   public struct Section: Sendable {
@@ -132,7 +132,7 @@ public struct CommandLineProgram: Sendable {
     }
   }
 
-  /// What is typed.
+  /// The word to type.
   public let name: String
   /// What it is, in one sentence.
   public let summary: String
@@ -141,7 +141,7 @@ public struct CommandLineProgram: Sendable {
   /// Its commands.
   public let sections: [Section]
 
-  /// Declares a program. A key that several commands list must mean the same setting everywhere.
+  /// Declares a program. A key that several commands list must mean the same setting in all of them.
   public init(name: String, summary: String, version: String, sections: [Section]) {
     self.name = name
     self.summary = summary
@@ -160,7 +160,7 @@ public struct CommandLineProgram: Sendable {
   public var commands: [Command] { sections.flatMap(\.commands) }
 }
 
-/// What the command line asks for.
+/// The result of parsing a command line.
 public enum Invocation: Sendable {
   /// Run this command with these values.
   case run(Command, SettingValues)

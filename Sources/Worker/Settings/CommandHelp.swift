@@ -1,8 +1,8 @@
-/// How much a command's help says.
+/// The extent of a command's help.
 public enum HelpExtent: Sendable {
-  /// What it does, and the settings that nearly everybody needs.
+  /// Its effect and its most used settings.
   case short
-  /// Everything it takes, with ranges and the other names.
+  /// All its settings, with ranges and other names.
   case complete
 }
 
@@ -18,14 +18,14 @@ extension CommandLineProgram {
     text += "\nEverywhere\n"
     text += HelpText.row("  --help", at: width + 2, ["This text; after a command what the command does, and its most used flags."])
     text += HelpText.row(
-      "  --help-all", at: width + 2, ["All flags of a command with their ranges and other names; without one those of all."])
+      "  --help-all", at: width + 2, ["All flags of a command with their ranges and other names; without a command, of all commands."])
     text += HelpText.row("  --version", at: width + 2, ["The version."])
     text += "\nEach flag is also an environment variable and a key of the file given with --config: flags come first, then the\n"
     text += "environment, then the file.\n"
     return text
   }
 
-  /// The commands whose names begin with a word, such as `dead-letters`; nil where none has a second word.
+  /// The help of all commands that begin with a word, such as `dead-letters`; nil if none has a second word.
   func help(ofAllBeginningWith word: String) -> String? {
     let commands = commands.filter { $0.name.hasPrefix(word + " ") }
     guard !commands.isEmpty else { return nil }
@@ -73,8 +73,8 @@ extension CommandLineProgram {
 
   /// All settings as a Markdown table, for the documentation.
   ///
-  /// Groups keep their headings; a setting that several commands list stands once, with the commands that take it, and once more where it says
-  /// something else to some of them.
+  /// Groups keep their headings. A setting that several commands list appears once, with these commands, and again if its text differs for
+  /// some of them.
   public var settingsMarkdown: String {
     var text = ""
     var seen: Set<String> = []
@@ -106,7 +106,7 @@ extension SettingDeclaration {
   /// The flag with its value's placeholder.
   fileprivate var usage: String { isSwitch ? "--\(flag)" : "--\(flag) \(placeholder ?? "")" }
 
-  /// What is allowed, the default, and the other names.
+  /// The allowed values, the default, and the other names.
   fileprivate var facts: String {
     let allowed = isSwitch || isPassedOn || allowed == SettingKind<String>.anyText ? nil : allowed
     let standard = isSwitch ? (defaultText == "true" ? "on; --no-\(flag) turns it off" : nil) : defaultText.map { "default \($0)" }
@@ -114,7 +114,7 @@ extension SettingDeclaration {
     return [allowed, standard, absentText, names].compactMap { $0 }.joined(separator: "; ")
   }
 
-  /// What the short help adds to the text.
+  /// The default for the short help.
   fileprivate var briefFacts: String {
     if isSwitch { return defaultText == "true" ? " On; --no-\(flag) turns it off." : "" }
     return (absentText.map { " (\($0))" } ?? "") + (defaultText.map { " (default \($0))" } ?? "")
@@ -128,7 +128,7 @@ private enum HelpText {
   static let column = 30
   static let width = 110
 
-  /// A name, and beside it paragraphs that begin at a column; the name has a line of its own where it reaches into the column.
+  /// A name, and paragraphs in a column beside it. A name that reaches into the column gets its own line.
   static func row(_ name: String, at column: Int, _ paragraphs: [String]) -> String {
     var lines = paragraphs.flatMap { wrapped($0, at: column) }
     if name.count + 2 <= column, !lines.isEmpty {

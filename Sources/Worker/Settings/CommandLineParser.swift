@@ -2,15 +2,15 @@ import Glibc
 import JSON
 
 extension CommandLineProgram {
-  /// The file of settings, of every command.
+  /// The configuration file, a setting of every command.
   public static let configuration = Setting(
     "config", .file, "File of settings, one 'key = value' a line. Flags and environment variables come before it.")
 
-  /// Understands a command line.
+  /// Parses a command line.
   ///
   /// - Parameters:
-  ///   - arguments: what was typed after the program's name.
-  ///   - environment: looks up a variable; one that is empty counts as absent.
+  ///   - arguments: the words after the program's name.
+  ///   - environment: looks up a variable. An empty one counts as missing.
   public func parse(_ arguments: [String], environment: (String) -> String? = Self.processEnvironment) throws(UsageError) -> Invocation {
     guard let first = arguments.first else { throw UsageError(.unknownCommand, "which command? 'carillon --help' lists them") }
     if ["--help", "-h", "help"].contains(first) {
@@ -39,7 +39,7 @@ extension CommandLineProgram {
     }
   }
 
-  /// A variable of this process' environment.
+  /// Reads a variable of this process' environment.
   public static func processEnvironment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
   private func command(in arguments: [String]) -> (Command, [String])? {
@@ -168,7 +168,7 @@ struct CommandLine {
     Suggestion.nearest(to: String(name.drop { $0 == "-" }), in: declarations.map(\.flag) + ["help", "help-all"]).map { "--" + $0 }
   }
 
-  /// What stands behind the flag's equals sign, else the next word.
+  /// The text after the flag's equals sign, else the next word.
   private func value(
     _ attached: String?, _ rest: inout ArraySlice<String>, of name: String, _ declaration: SettingDeclaration
   ) throws(UsageError) -> String {
@@ -212,7 +212,7 @@ struct CommandLine {
   }
 }
 
-/// The configuration file's lines by setting, each known and allowed, whichever command is theirs.
+/// The lines of the configuration file by setting. Each is checked, whichever command uses it.
 struct FileSettings {
   private(set) var settings: [String: (texts: [String], source: SettingSource)] = [:]
   private(set) var passedOn: [String: [String: String]] = [:]

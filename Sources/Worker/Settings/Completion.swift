@@ -1,6 +1,6 @@
-/// What a shell may offer where somebody begins to type a value.
+/// What a shell offers while somebody types a value.
 public enum Completion: Sendable, Hashable {
-  /// Nothing: only the person knows it.
+  /// Nothing: the program does not know the values.
   case nothing
   /// One of these words.
   case words([String])
@@ -10,7 +10,7 @@ public enum Completion: Sendable, Hashable {
   case folder
 }
 
-/// A shell that completes what is typed.
+/// A shell with completion.
 public enum Shell: String, CaseIterable, Sendable {
   /// Bash 4 or newer.
   case bash
@@ -19,7 +19,7 @@ public enum Shell: String, CaseIterable, Sendable {
 }
 
 extension CommandLineProgram {
-  /// A script that teaches a shell the commands, their flags and what is known of their values.
+  /// Writes a script that completes commands, flags and known values in a shell.
   public func completionScript(for shell: Shell) -> String {
     switch shell {
     case .bash: bashCompletion
@@ -27,20 +27,20 @@ extension CommandLineProgram {
     }
   }
 
-  /// What may stand for a command as the first word.
+  /// Flags that may come first instead of a command.
   static let standaloneFlags = ["--help", "--help-all", "--version"]
 }
 
 extension Command {
-  /// The words that call it.
+  /// The words of the command's name.
   var words: [String] { name.split(separator: " ").map(String.init) }
 
-  /// Its settings and the one of every command.
+  /// The command's settings and the one of every command.
   var completedSettings: [SettingDeclaration] { settings + [CommandLineProgram.configuration.declaration] }
 }
 
 extension SettingDeclaration {
-  /// What may be typed for it: a switch that is on may also be turned off.
+  /// The flags to type for it. A switch that is on may also be turned off.
   var typedFlags: [String] { ["--\(flag)"] + (isSwitch && defaultText == "true" ? ["--no-\(flag)"] : []) }
 }
 

@@ -2,9 +2,9 @@ import JSON
 
 /// The configuration file: one `key = value` a line.
 ///
-/// A line that begins with `#` is a comment, and so is what follows a space and `#`. A value that has either at an end, or a ` #` in
-/// it, stands in double quotes; nothing is escaped within them. There are no sections: a key is written out, `fanout.window = 64`.
-/// A key stands once, unless its setting takes several values.
+/// A line that begins with `#` is a comment, and so is the text after a space and `#`. A value needs double quotes if it begins or ends
+/// with a space or contains ` #`; inside them nothing is escaped. There are no sections: write complete keys, `fanout.window = 64`. A key
+/// may appear once, unless its setting takes several values.
 struct ConfigurationFile: Sendable {
   struct Line: Sendable, Hashable {
     let number: Int
@@ -18,7 +18,7 @@ struct ConfigurationFile: Sendable {
   /// Reads the file from the disk.
   init(path: String, givenAt place: String) throws(UsageError) {
     let bytes = try InputFile(path: path, givenAt: place, limit: 1 << 20).bytes
-    // Some editors begin a file with the mark.
+    // Some editors begin a file with the byte order mark.
     guard let text = String(validating: bytes.starts(with: Self.byteOrderMark) ? bytes[3...] : bytes[...], as: UTF8.self) else {
       throw UsageError(.unreadableFile, "\(place): \(PrintedText.echo(path)) is not UTF-8")
     }
@@ -27,10 +27,10 @@ struct ConfigurationFile: Sendable {
 
   private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-  /// Reads a text; the path is for the errors.
+  /// Parses a text. The path is for errors.
   init(path: String, text: String) throws(UsageError) {
     var lines: [Line] = []
-    // A carriage return with its line feed is one character.
+    // A carriage return and its line feed are one character.
     for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: { $0 == "\n" || $0 == "\r\n" }).enumerated() {
       let line = line.trimmingSpaces
       if line.isEmpty || line.hasPrefix("#") { continue }

@@ -1,13 +1,13 @@
 import Glibc
 import JSON
 
-/// A file that a setting names, as it was read: a regular one of a bounded size.
+/// A file that a setting names, read at once: a regular file of limited size.
 ///
-/// Nothing else is read, because a FIFO or a device could hold up the start for ever.
+/// Other kinds are refused, because a FIFO or a device could block the start for ever.
 public struct InputFile: Sendable {
-  /// Its path as it was given.
+  /// Its path, as it was given.
   public let path: String
-  /// What is in it.
+  /// Its content.
   public let bytes: [UInt8]
   /// Its permissions, such as 0o600.
   public let mode: UInt32
@@ -15,13 +15,13 @@ public struct InputFile: Sendable {
   /// Reads a file.
   ///
   /// - Parameters:
-  ///   - place: where its path was given, to begin errors with: `--key-file`.
-  ///   - limit: how many bytes it may have.
+  ///   - place: where its path was given, for the beginning of errors: `--key-file`.
+  ///   - limit: the most bytes.
   init(path: String, givenAt place: String, limit: Int) throws(UsageError) {
     func unreadable(_ reason: String) -> UsageError { UsageError(.unreadableFile, "\(place): \(PrintedText.echo(path)) \(reason)") }
     func failed() -> UsageError { unreadable("cannot be read: \(String(cString: strerror(errno)))") }
 
-    // Without blocking, for the opening of a FIFO waits until somebody writes there.
+    // Without blocking: opening a FIFO would wait for a writer.
     let file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
     guard file >= 0 else { throw failed() }
     defer { close(file) }
@@ -54,12 +54,12 @@ public struct InputFile: Sendable {
 extension SettingValues {
   /// Reads the file that a setting names.
   ///
-  /// - Parameter limit: how many bytes it may have.
+  /// - Parameter limit: the most bytes.
   public func file(_ setting: Setting<String>, limit: Int) throws(UsageError) -> InputFile {
     try InputFile(path: self[setting], givenAt: name(of: setting), limit: limit)
   }
 
-  /// Reads the file that a setting names; nil when it names none.
+  /// Reads the file that a setting names; nil if it names none.
   public func file(_ setting: Setting<String?>, limit: Int) throws(UsageError) -> InputFile? {
     guard let path = self[setting] else { return nil }
     return try InputFile(path: path, givenAt: name(of: setting), limit: limit)

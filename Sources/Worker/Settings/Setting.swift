@@ -1,10 +1,10 @@
-/// A setting, declared once: its parsing, its help, its errors and its row in the documentation all come from this.
+/// A setting, declared once: its parsing, help, errors and documentation come from this.
 ///
 ///     let window = Setting("fanout.window", .integer(1...1024), default: 32, "Notifications unacknowledged at most per session.")
 ///     …
 ///     values[window]  // an Int
 ///
-/// It is given by its flag, else by its environment variable, else by its key in the configuration file, else it has its default.
+/// Its value comes from its flag, else from its environment variable, else from its key in the configuration file, else from its default.
 public struct Setting<Value: Sendable>: Sendable {
   /// The setting without its type, for lists.
   public let declaration: SettingDeclaration
@@ -14,11 +14,11 @@ public struct Setting<Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - key: the key in the configuration file, in lower case with dots and dashes. The environment variable follows from it:
   ///     `fanout.window` is `CARILLON_FANOUT_WINDOW`.
-  ///   - flag: the flag without its dashes; the key's last part, unless given.
+  ///   - flag: the flag without its dashes; by default the key's last part.
   ///   - kind: how the value is written.
-  ///   - defaultValue: the value when no source has it.
-  ///   - isSecret: whether the value must not be shown in errors, logs and listings.
-  ///   - text: what it does, in plain sentences.
+  ///   - defaultValue: the value if no source has it.
+  ///   - isSecret: whether errors, logs and listings must not show the value.
+  ///   - text: its effect, in plain sentences.
   public init(
     _ key: String, flag: String? = nil, _ kind: SettingKind<Value>, default defaultValue: Value, isSecret: Bool = false, _ text: String
   ) {
@@ -28,7 +28,7 @@ public struct Setting<Value: Sendable>: Sendable {
       text: text)
   }
 
-  /// Declares a setting that may be absent: its value is nil then.
+  /// Declares a setting that may be missing. Then its value is nil.
   public init<Wrapped>(_ key: String, flag: String? = nil, _ kind: SettingKind<Wrapped>, isSecret: Bool = false, _ text: String)
   where Value == Wrapped? {
     declaration = SettingDeclaration(
@@ -36,7 +36,7 @@ public struct Setting<Value: Sendable>: Sendable {
       text: text)
   }
 
-  /// Declares a setting without which the command cannot run.
+  /// Declares a setting that the command needs.
   public static func required(_ key: String, flag: String? = nil, _ kind: SettingKind<Value>, isSecret: Bool = false, _ text: String)
     -> Setting
   {
@@ -48,7 +48,7 @@ public struct Setting<Value: Sendable>: Sendable {
   private init(declaration: SettingDeclaration) { self.declaration = declaration }
 }
 
-/// A setting of any type, or a prefix of settings that are passed on: what a group lists.
+/// An element of a group: a setting of any type, or a prefix of settings for a library.
 public protocol DeclaredSetting: Sendable {
   /// The setting without its type.
   var declaration: SettingDeclaration { get }
@@ -56,10 +56,10 @@ public protocol DeclaredSetting: Sendable {
 
 extension Setting: DeclaredSetting {}
 
-/// A prefix whose keys are passed on as they are to a library, such as `kafka.linger.ms`.
+/// A prefix whose keys are passed unchanged to a library, such as `kafka.linger.ms`.
 ///
-/// They are given as `--kafka.linger.ms 10`, as `--kafka-property linger.ms=10`, and in the file as `kafka.linger.ms = 10`. Keys under
-/// the prefix that are declared themselves are settings like any other.
+/// Write them as `--kafka.linger.ms 10`, as `--kafka-property linger.ms=10`, or in the file as `kafka.linger.ms = 10`. A declared key under
+/// the prefix is a setting like any other.
 public struct PassedOnSettings: DeclaredSetting {
   /// The prefix without its last dot.
   public let prefix: String
@@ -90,13 +90,13 @@ public struct SettingDeclaration: Sendable {
   public let flag: String
   /// The environment variable.
   public let environment: String
-  /// What it does.
+  /// Its effect.
   public let text: String
-  /// The default as it would be written; nil when there is none.
+  /// The default as it is written; nil if there is none.
   public let defaultText: String?
-  /// What may be written, to follow "must be".
+  /// The allowed values, as the end of "must be …".
   public let allowed: String
-  /// Whether the value must not be shown.
+  /// Whether errors, logs and listings must not show the value.
   public let isSecret: Bool
   let placeholder: String?
   let isRepeated: Bool
@@ -125,14 +125,14 @@ public struct SettingDeclaration: Sendable {
     self.read = { kind.read($0) }
   }
 
-  /// Whether the flag stands alone, without a value.
+  /// Whether the flag has no value.
   var isSwitch: Bool { placeholder == nil }
-  /// Whether this is the flag of a prefix that is passed on.
+  /// Whether this is the flag of a library's prefix.
   var isPassedOn: Bool { key.hasSuffix(".*") }
 }
 
 extension SettingKind {
-  /// The same kind for a setting that may be absent.
+  /// The same kind for a setting that may be missing.
   fileprivate var optional: SettingKind<Value?> {
     let (read, write) = (self.read, self.write)
     return SettingKind<Value?>(

@@ -3,29 +3,29 @@ public import Notifications
 
 /// How a setting's value is written, read and described.
 ///
-/// A kind never says why a text is wrong, only what is allowed: that is what the person needs to type.
+/// A kind never says why a text is wrong. It says what is allowed, since that is what the person needs.
 public struct SettingKind<Value: Sendable>: Sendable {
-  /// What stands for the value in a usage line, in capitals; nil for a switch, whose flag needs no value.
+  /// The placeholder of the value in a usage line, in capitals; nil for a switch, which has no value.
   let placeholder: String?
-  /// What may be written, to follow "must be": `a whole number from 1 to 64`.
+  /// The allowed values, as the end of "must be …": `a whole number from 1 to 64`.
   let allowed: String
   /// Whether each further occurrence adds to the value instead of replacing it.
   let isRepeated: Bool
-  /// What a shell may offer for the value, or for a part of it between commas.
+  /// The completion that a shell offers for the value, or for a part of it between commas.
   let completion: Completion
-  /// Reads the texts of one source, one unless the kind is repeated; nil when one of them is not allowed.
+  /// Reads the texts of one source, which is one text unless the kind is repeated; nil if any is not allowed.
   let read: @Sendable ([String]) -> Value?
-  /// Writes a value the way it is read.
+  /// Writes a value in the form that `read` reads.
   let write: @Sendable (Value) -> String
 
-  /// Makes a kind of value that is read from one text.
+  /// Makes a kind that is read from one text.
   ///
   /// - Parameters:
-  ///   - placeholder: what stands for the value in a usage line, such as `TIME`.
-  ///   - allowed: what may be written, to follow "must be": `a time such as 2026-01-31T12:00:00Z`.
-  ///   - completion: what a shell may offer.
-  ///   - read: reads a value; nil when the text is not allowed.
-  ///   - write: writes a value the way it is read.
+  ///   - placeholder: the placeholder in a usage line, such as `TIME`.
+  ///   - allowed: the allowed values, as the end of "must be …": `a time such as 2026-01-31T12:00:00Z`.
+  ///   - completion: the completion that a shell offers.
+  ///   - read: reads a value; nil if the text is not allowed.
+  ///   - write: writes a value in the form that `read` reads.
   public init(
     placeholder: String, allowed: String, completion: Completion = .nothing, read: @escaping @Sendable (String) -> Value?,
     write: @escaping @Sendable (Value) -> String
@@ -49,7 +49,7 @@ public struct SettingKind<Value: Sendable>: Sendable {
 }
 
 extension SettingKind where Value == String {
-  /// What is allowed where nearly anything is.
+  /// The allowed values if nearly all are.
   static let anyText = "a text that is not empty"
 
   /// Any text that is not empty.
@@ -153,11 +153,11 @@ extension SettingKind where Value == [SocketAddress] {
 }
 
 extension SettingKind {
-  /// Any number of values: the flag is given several times, the file's line stands several times, or one text has commas.
+  /// Any number of values. The flag or the line of the file is repeated, or one text contains commas.
   ///
   /// - Parameters:
   ///   - element: the kind of each value.
-  ///   - splitsAtCommas: whether one text may hold several values; in the environment it is the only way to give several.
+  ///   - splitsAtCommas: whether one text may contain several values. In the environment that is the only way.
   public static func repeated<Element>(_ element: SettingKind<Element>, splitsAtCommas: Bool = true) -> SettingKind
   where Value == [Element] {
     SettingKind(

@@ -12,7 +12,7 @@ enum ByteSize {
     return exactProduct(number, found.bytes)
   }
 
-  /// In the largest unit that leaves a whole number.
+  /// Writes the largest unit that gives a whole number.
   static func text(_ bytes: Int) -> String {
     for unit in units.prefix(3) where bytes != 0 && bytes % unit.bytes == 0 { return "\(bytes / unit.bytes)\(unit.name)" }
     return "\(bytes)B"
@@ -25,7 +25,7 @@ enum DurationText {
     ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
   ]
 
-  /// `500ms`, `30s`, `5m`, `2h`, `2d`, or `0`; a number without a unit could be any of them, and is refused.
+  /// Reads `500ms`, `30s`, `5m`, `2h`, `2d`, or `0`. A number without a unit is ambiguous and refused.
   static func read(_ text: String) -> Duration? {
     guard let (number, name) = splitUnit(text) else { return nil }
     if number == 0 && name.isEmpty { return .zero }
@@ -33,7 +33,7 @@ enum DurationText {
     return exactProduct(number, unit.milliseconds).map { .milliseconds($0) }
   }
 
-  /// In the largest unit that leaves a whole number.
+  /// Writes the largest unit that gives a whole number.
   static func text(_ duration: Duration) -> String {
     let milliseconds = duration.wholeMilliseconds
     for unit in units where milliseconds != 0 && milliseconds % unit.milliseconds == 0 {
@@ -44,12 +44,12 @@ enum DurationText {
 }
 
 extension Duration {
-  /// The whole milliseconds in it.
+  /// The whole milliseconds of the duration.
   public var wholeMilliseconds: Int { Int(components.seconds) * 1000 + Int(components.attoseconds / 1_000_000_000_000_000) }
 }
 
 extension StringProtocol {
-  /// Without the spaces and tabs at both ends.
+  /// The text without spaces and tabs at both ends.
   var trimmingSpaces: SubSequence {
     let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0 == "\r" }
     guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else { return self[..<startIndex] }
@@ -57,7 +57,7 @@ extension StringProtocol {
   }
 }
 
-/// A text's leading digits as a number, and what follows them.
+/// A text's leading digits as a number, and the text after them.
 private func splitUnit(_ text: String) -> (number: Int, unit: String)? {
   let digits = text.prefix { $0.isASCII && $0.isNumber }
   guard let number = Int(digits) else { return nil }

@@ -1,26 +1,26 @@
-/// Finds what somebody who mistyped a word most likely meant.
+/// Finds the word that a mistyped one probably stands for.
 public enum Suggestion {
-  /// The word nearest to what was typed; nil when none is near enough to be worth saying.
+  /// The nearest word; nil if none is near enough.
   ///
-  /// - Parameter maximum: letters that differ at most; nil: a third of them, and one.
+  /// - Parameter maximum: the most different letters; nil: a third of the letters plus one.
   public static func nearest(to typed: String, in words: [String], atMost maximum: Int? = nil) -> String? {
     guard (1...longestWord).contains(typed.utf8.count) else { return nil }
     let allowed = maximum ?? max(1, typed.count / 3)
     let near = words.filter { $0.utf8.count <= 2 * longestWord }
     let ranked = near.map { (word: $0, distance: distance(typed, $0)) }.filter { $0.distance <= allowed }
     if let best = ranked.min(by: { ($0.distance, $0.word) < ($1.distance, $1.word) }) { return best.word }
-    // What was left off: `--coll` for `--collapse-id`, or `window` for `fanout.window`.
+    // A beginning or an end of a longer word: `--coll` for `--collapse-id`, or `window` for `fanout.window`.
     let longer = typed.count >= 3 ? Set(words).filter { $0.hasPrefix(typed) || $0.hasSuffix("." + typed) } : []
     return longer.count == 1 ? longer.first : nil
   }
 
-  /// A longer text is no mistyped word. Comparing it with each word would take long.
+  /// A longer text is not a mistyped word, and comparing it with each word would take long.
   private static let longestWord = 100
 
-  /// The suggestion as the end of an error; empty without one.
+  /// The suggestion as the end of an error; empty if there is none.
   public static func question(_ word: String?) -> String { word.map { "; did you mean '\($0)'?" } ?? "" }
 
-  /// How many letters must be changed, added, left out or swapped with their neighbour (the restricted Damerau-Levenshtein distance).
+  /// The letters to change, add, remove or swap with their neighbour (the restricted Damerau-Levenshtein distance).
   static func distance(_ first: String, _ second: String) -> Int {
     let (a, b) = (Array(first), Array(second))
     var beforeLast: [Int] = []

@@ -1,8 +1,8 @@
-/// Wrong usage or configuration: what the person gave cannot be understood as it stands.
+/// Wrong usage or configuration.
 ///
-/// A retry never helps; the command ends with ``ExitCode/wrongUsage``. The text says where the mistake stands and what is allowed there.
+/// A retry never helps. The command ends with ``ExitCode/wrongUsage``. The text says where the mistake is and what is allowed there.
 public struct UsageError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// The mistakes that can be made.
+  /// The kinds of mistakes.
   public enum Code: Sendable, Hashable {
     /// No such subcommand, or none was given.
     case unknownCommand
@@ -16,21 +16,21 @@ public struct UsageError: Error, Sendable, Hashable, CustomStringConvertible {
     case wrongValue
     /// A required setting or argument is missing.
     case missing
-    /// An argument that nothing asks for.
+    /// An argument that the command does not take.
     case unexpectedArgument
-    /// A line of the configuration file that is not of its form, or a key that stands twice.
+    /// A malformed line of the configuration file, or a repeated key.
     case malformedFile
     /// The configuration file cannot be read.
     case unreadableFile
-    /// Values that are allowed each, but not together; thrown by commands.
+    /// Values that are allowed alone, but not together; thrown by commands.
     case contradiction
   }
 
   /// The kind of mistake.
   public var code: Code
-  /// What is wrong and what to do, in one line; never a secret. What was typed stands in it as `PrintedText.echo` gives it.
+  /// What is wrong and what to do, in one line without secrets. Typed text appears as `PrintedText.echo` gives it.
   public var description: String
-  /// The command that was to run, to point at its help.
+  /// The command that was to run, so that the message can name its help.
   public var command: String?
 
   /// Makes an error from its parts.
@@ -41,7 +41,7 @@ public struct UsageError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// Where a value was given.
+/// The source of a value.
 public enum SettingSource: Sendable, Hashable, CustomStringConvertible {
   /// On the command line, by this flag as it was written.
   case flag(String)
@@ -49,10 +49,10 @@ public enum SettingSource: Sendable, Hashable, CustomStringConvertible {
   case environment(String)
   /// In the configuration file, at this line.
   case file(String, line: Int)
-  /// Nowhere: it is the default.
+  /// No source: the value is the default.
   case standard
 
-  /// As an error begins: `--window`, `CARILLON_WINDOW`, `carillon.conf:12`, `default`.
+  /// The source as the beginning of an error: `--window`, `CARILLON_WINDOW`, `carillon.conf:12`, `default`.
   public var description: String {
     switch self {
     case .flag(let flag): flag

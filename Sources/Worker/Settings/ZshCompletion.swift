@@ -29,7 +29,7 @@ extension CommandLineProgram {
     """
   }
 
-  /// The first words with what they do; one that only begins commands has no summary of its own.
+  /// The first words with their summaries. A word that only begins commands has no summary of its own.
   private var zshCommands: String {
     firstWords.filter { !Self.standaloneFlags.contains($0) }.map { first in
       let summary = commands.first { $0.name == first }?.summary ?? commands.first { $0.words[0] == first }?.summary ?? ""
@@ -37,7 +37,7 @@ extension CommandLineProgram {
     }.joined()
   }
 
-  /// Takes the second word in where it belongs to the command, and offers it where it is being typed.
+  /// Reads the second word if it belongs to the command, and offers it while it is being typed.
   private var zshSecondWords: String {
     commands.filter { $0.words.count > 1 }.map { command in
       """
@@ -61,7 +61,7 @@ extension CommandLineProgram {
         let repeats = setting.isRepeated ? "*" : ""
         let value = setting.isSwitch ? "" : "=:\(zshEscaped(setting.placeholder ?? "")):\(zshAction(setting))"
         let text = "[\(zshEscaped(firstSentence(setting.text)))]"
-        // The text stands between the flag and its value.
+        // The text comes between the flag and its value.
         return repeats + flag + (value.isEmpty ? text : "=" + text + value.dropFirst())
       }
     }
@@ -92,7 +92,7 @@ extension CommandLineProgram {
     return String(text[..<end].trimmingPrefix(" "))
   }
 
-  /// As it may stand in an `_arguments` specification.
+  /// A text for an `_arguments` specification.
   private func zshEscaped(_ text: String) -> String {
     text.map { "\\[]:".contains($0) ? "\\\($0)" : String($0) }.joined()
   }
