@@ -104,7 +104,7 @@ public actor Device {
   }
 
   /// Has the disk do a job, and tells the connection when it is done.
-  private nonisolated func perform(_ job: Journal.Job, _ file: StateFile) {
+  private nonisolated func perform(_ job: StateWriter.Job, _ file: StateFile) {
     Task(executorPreference: loop) {
       var failure: DeviceError?
       do throws(DeviceError) {

@@ -43,7 +43,7 @@ public struct JSONWriter: ~Copyable {
 
   /// Begins an object.
   public mutating func openObject() {
-    beginValue(room: 1)
+    beginValue(bytes: 1)
     put(UInt8(ascii: "{"))
     needsComma = false
   }
@@ -53,7 +53,7 @@ public struct JSONWriter: ~Copyable {
 
   /// Begins an array.
   public mutating func openArray() {
-    beginValue(room: 1)
+    beginValue(bytes: 1)
     put(UInt8(ascii: "["))
     needsComma = false
   }
@@ -64,7 +64,7 @@ public struct JSONWriter: ~Copyable {
   /// A member's name, which needs no escapes; its value is the next call.
   public mutating func key(_ name: StaticString) {
     let count = name.utf8CodeUnitCount
-    beginValue(room: count &+ 3)
+    beginValue(bytes: count &+ 3)
     put(UInt8(ascii: "\""))
     append(UnsafeRawBufferPointer(start: name.utf8Start, count: count))
     put(UInt8(ascii: "\""))
@@ -114,7 +114,7 @@ public struct JSONWriter: ~Copyable {
 
   /// An integer.
   public mutating func integer(_ value: Int64) {
-    beginValue(room: 20)
+    beginValue(bytes: 20)
     if value < 0 { put(UInt8(ascii: "-")) }
     putDigits(value.magnitude)
   }
@@ -124,7 +124,7 @@ public struct JSONWriter: ~Copyable {
 
   /// An integer without a sign.
   public mutating func integer(_ value: UInt64) {
-    beginValue(room: 20)
+    beginValue(bytes: 20)
     putDigits(value)
   }
 
@@ -143,7 +143,7 @@ public struct JSONWriter: ~Copyable {
 
   /// One value that is JSON text already, byte for byte. The caller answers for its validity: a span, or what another writer wrote.
   public mutating func raw(_ value: UnsafeRawBufferPointer) {
-    beginValue(room: value.count)
+    beginValue(bytes: value.count)
     append(value)
   }
 
@@ -163,20 +163,20 @@ public struct JSONWriter: ~Copyable {
   }
 
   @inline(__always)
-  private mutating func beginValue(room: Int) {
-    reserve(room &+ 1)
+  private mutating func beginValue(bytes: Int) {
+    reserve(bytes &+ 1)
     if needsComma { put(UInt8(ascii: ",")) }
     needsComma = true
   }
 
   @inline(__always)
-  private mutating func reserve(_ room: Int) {
-    if storage.count &- count < room { grow(by: room) }
+  private mutating func reserve(_ bytes: Int) {
+    if storage.count &- count < bytes { grow(by: bytes) }
   }
 
   @inline(never)
-  private mutating func grow(by room: Int) {
-    let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(storage.count * 2, count + room), alignment: 8)
+  private mutating func grow(by bytes: Int) {
+    let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(storage.count * 2, count + bytes), alignment: 8)
     larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[0..<count]))
     storage.deallocate()
     storage = larger
@@ -216,7 +216,7 @@ public struct JSONWriter: ~Copyable {
 
   /// Copies whole runs of what needs no escape; reserves for the usual string, which has none.
   private mutating func quote(_ value: UnsafeRawBufferPointer) {
-    beginValue(room: value.count &+ 2)
+    beginValue(bytes: value.count &+ 2)
     put(UInt8(ascii: "\""))
     var copied = 0
     var cursor = 0

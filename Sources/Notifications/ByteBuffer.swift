@@ -72,7 +72,7 @@ public struct ByteBuffer: ~Copyable {
 
   /// Appends a copy of the bytes.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) {
-    append(room: bytes.count) { $0.copyMemory(from: bytes) }
+    append(count: bytes.count) { $0.copyMemory(from: bytes) }
   }
 
   /// Appends the characters of the program's own text.
@@ -86,21 +86,21 @@ public struct ByteBuffer: ~Copyable {
     text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Appends `room` bytes, all of which `fill` has to write.
-  public mutating func append(room: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) {
-    reserve(room)
-    fill(UnsafeMutableRawBufferPointer(rebasing: storage[count..<(count &+ room)]))
-    count &+= room
+  /// Appends `count` bytes, all of which `fill` must write.
+  public mutating func append(count added: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) {
+    reserve(added)
+    fill(UnsafeMutableRawBufferPointer(rebasing: storage[count..<(count &+ added)]))
+    count &+= added
   }
 
   @inline(__always)
-  private mutating func reserve(_ room: Int) {
-    if storage.count &- count < room { grow(by: room) }
+  private mutating func reserve(_ added: Int) {
+    if storage.count &- count < added { grow(by: added) }
   }
 
   @inline(never)
-  private mutating func grow(by room: Int) {
-    let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(storage.count * 2, count + room), alignment: 8)
+  private mutating func grow(by added: Int) {
+    let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(storage.count * 2, count + added), alignment: 8)
     larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[0..<count]))
     storage.deallocate()
     storage = larger

@@ -44,7 +44,7 @@ public enum RedisAdmission: Sendable, Hashable {
 }
 
 /// What a connection is doing.
-public enum RedisState: Sendable, Hashable {
+public enum RedisConnectionState: Sendable, Hashable {
   /// It was not started.
   case idle
   /// The first connection is being made.

@@ -64,7 +64,7 @@ public final class RedisConnection {
   }
 
   /// What it is doing: for readiness.
-  public var state: RedisState {
+  public var state: RedisConnectionState {
     switch cycle.phase {
     case .idle: .idle
     case .up: .up

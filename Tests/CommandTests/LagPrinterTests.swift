@@ -20,7 +20,7 @@ import Worker
     }
     let logs = (0..<partitions).map { number in
       var log = TopicLog.Partition(log: PartitionLog(partition: TopicPartition(topics.deliveries, number), offsets: 0..<10))
-      log.lags = [LaneLag(worker: "w", lane: "l", partition: number, records: number == 0 ? 3 : 0, behind: number == 0 ? 2_500 : 0)]
+      log.lags = [FanOutLag(worker: "w", lane: "l", partition: number, records: number == 0 ? 3 : 0, behind: number == 0 ? 2_500 : 0)]
       return log
     }
     return LagReport(

@@ -190,40 +190,40 @@ import Testing
 
   @Test func nothingIsToldBeforeItIsDurable() async throws {
     let lane = JournalLane()
-    await lane.run { journal, jobs in
+    await lane.run { writer, jobs in
       var told: [String] = []
-      journal.append(.settled("a"))
-      journal.whenDurable { told.append("a") }
-      journal.flush()
-      journal.append(.settled("b"))
-      journal.whenDurable { told.append("b") }
-      journal.flush()
+      writer.append(.settled("a"))
+      writer.whenDurable { told.append("a") }
+      writer.flush()
+      writer.append(.settled("b"))
+      writer.whenDurable { told.append("b") }
+      writer.flush()
       #expect(told.isEmpty && jobs.count == 1, "one job at a time")
-      journal.finished(isDurable: true)
+      writer.finished(isDurable: true)
       #expect(told == ["a"] && jobs.count == 2)
-      journal.whenDurable { told.append("c") }
-      journal.finished(isDurable: true)
-      #expect(told == ["a", "b", "c"] && jobs.count == 2 && journal.isIdle)
-      journal.append(.settled("d"))
-      journal.whenDurable { told.append("d") }
-      journal.flush()
-      journal.finished(isDurable: false)
-      journal.whenDurable { told.append("e") }
+      writer.whenDurable { told.append("c") }
+      writer.finished(isDurable: true)
+      #expect(told == ["a", "b", "c"] && jobs.count == 2 && writer.isIdle)
+      writer.append(.settled("d"))
+      writer.whenDurable { told.append("d") }
+      writer.flush()
+      writer.finished(isDurable: false)
+      writer.whenDurable { told.append("e") }
       #expect(told == ["a", "b", "c"], "told though the disk has failed")
     }
     await lane.loop.close()
   }
 }
 
-/// A journal whose jobs are noted and done by the test.
+/// A writer whose jobs are noted and done by the test.
 private actor JournalLane {
-  nonisolated let loop = EventLoop(name: "journal")
+  nonisolated let loop = EventLoop(name: "writer")
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   final class Jobs { var count = 0 }
 
-  func run(_ body: @Sendable (Journal, Jobs) -> Void) {
+  func run(_ body: @Sendable (StateWriter, Jobs) -> Void) {
     let jobs = Jobs()
-    body(Journal(perform: { _ in jobs.count += 1 }) { [] }, jobs)
+    body(StateWriter(perform: { _ in jobs.count += 1 }) { [] }, jobs)
   }
 }

@@ -22,7 +22,7 @@ import Testing
 
   private static func judge(
     _ links: MediaLinks, _ hash: MediaHash, _ parameters: [String: String], now: Int64 = now
-  ) -> MediaLinks.Verdict {
+  ) -> MediaLinks.Judgement {
     links.judge(hash, device: parameters["device"], expires: parameters["expires"], signature: parameters["signature"], now: now)
   }
 

@@ -178,8 +178,8 @@ import Worker
     func deliveries(_ ends: Int64...) -> [PartitionLog] {
       ends.enumerated().map { PartitionLog(partition: TopicPartition(Self.topics.deliveries, Int32($0)), offsets: 0..<$1) }
     }
-    func lag(_ lane: String, _ partition: Int32, _ records: Int64, _ behind: Int64?) -> LaneLag {
-      LaneLag(worker: "w", lane: lane, partition: partition, records: records, behind: behind)
+    func lag(_ lane: String, _ partition: Int32, _ records: Int64, _ behind: Int64?) -> FanOutLag {
+      FanOutLag(worker: "w", lane: lane, partition: partition, records: records, behind: behind)
     }
     var (history, living) = (history(), [Lanes.Listing(partition: 0, name: "w/0", silentMilliseconds: 10)])
     var now = sample(at: 0, [], deliveries(5, 5, 5), lanes: living)
@@ -207,8 +207,8 @@ import Worker
   @Test func whatASilentWorkerSaidOfItsLanesIsNotTold() {
     var report = WorkerReport(name: "w", roles: ["fan-out"], version: "1", started: 0, written: 0)
     report.laneLags = [.init(lane: "fan-out-0", partition: 2, records: 3, milliseconds: nil)]
-    func lags(silent: Int64) -> [LaneLag] { LaneLag.of(Workers.Listing(name: "w", silentMilliseconds: silent, report: report)) }
-    #expect(lags(silent: 16_999) == [LaneLag(worker: "w", lane: "fan-out-0", partition: 2, records: 3, behind: nil)])
+    func lags(silent: Int64) -> [FanOutLag] { FanOutLag.of(Workers.Listing(name: "w", silentMilliseconds: silent, report: report)) }
+    #expect(lags(silent: 16_999) == [FanOutLag(worker: "w", lane: "fan-out-0", partition: 2, records: 3, behind: nil)])
     #expect(lags(silent: 17_000).isEmpty)
   }
 }

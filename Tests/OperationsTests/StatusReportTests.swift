@@ -121,13 +121,13 @@ import Worker
 
   @Test func aLaneThatStandsStillIsWrongAndTheOneThatIsTheFurthestBehindIsTold() {
     let lags = [
-      WorkerReport.LaneLag(lane: "fan-out-0", partition: 3, records: 2, milliseconds: 70_000),
-      WorkerReport.LaneLag(lane: "fan-out-1", partition: 4, records: 9, milliseconds: 60_000),
+      WorkerReport.Lag(lane: "fan-out-0", partition: 3, records: 2, milliseconds: 70_000),
+      WorkerReport.Lag(lane: "fan-out-1", partition: 4, records: 9, milliseconds: 60_000),
     ]
     let report = report { _, redis in
       redis.workers = .found([Self.worker("f", "fan-out") { $0.laneLags = lags }, Self.worker("t", "transform")])
     }
-    let still = LaneLag(worker: "f", lane: "fan-out-1", partition: 4, records: 9, behind: 60_000)
+    let still = FanOutLag(worker: "f", lane: "fan-out-1", partition: 4, records: 9, behind: 60_000)
     #expect(report.problems == [.lag(.laneStands(topic: "t.deliveries", still))], "the other one's heart beats")
     #expect(report.laneLags.count == 2 && report.worstLane?.lane == "fan-out-0")
   }

@@ -230,7 +230,7 @@ import Testing
         PublishedRequest(
           id: Self.id, source: source, target: "user:ada", application: "com.example", identifier: nil, isDerivedID: false,
           operation: "notify", end: number, broken: nil, origin: nil))
-      timeline.add(Step(name: Step.routed, time: number, topic: "r", partition: 2, offset: offset, details: []))
+      timeline.add(TimelineStep(name: TimelineStep.routed, time: number, topic: "r", partition: 2, offset: offset, details: []))
       try tell(.addressed, on: nil, at: 11, offset: offset, #","devices":\#(number)"#)
       queue(on: "d\(number)", at: 12, offset: offset + 1)
       // Of each of the requests so far it was said that it was kept.
@@ -251,7 +251,8 @@ import Testing
     timeline = Timeline(Self.id)
     publish()
     timeline.add(
-      Step(name: Step.deadLetter, time: 1, topic: "x", partition: 0, offset: 0, details: [Step.Detail("reason", "Poison")]))
+      TimelineStep(
+        name: TimelineStep.deadLetter, time: 1, topic: "x", partition: 0, offset: 0, details: [TimelineStep.Detail("reason", "Poison")]))
     #expect(explanation().state == .dead("Poison"))
   }
 

@@ -99,7 +99,7 @@ actor Client {
   }
 
   var order: [UInt64] { recorder.order }
-  var state: RedisState? { connection?.state }
+  var state: RedisConnectionState? { connection?.state }
   var epoch: UInt64 { connection?.epoch ?? 0 }
   var inFlight: Int { connection?.inFlight ?? 0 }
 

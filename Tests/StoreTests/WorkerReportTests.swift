@@ -73,7 +73,7 @@ import Testing
   @Test func lagsThatNoPartitionCanHaveAreBounded() throws {
     var report = Self.full
     report.laneLags = (0..<32 as Range<Int32>).map {
-      WorkerReport.LaneLag(lane: "fan-out-0", partition: $0, records: .max, milliseconds: .max)
+      WorkerReport.Lag(lane: "fan-out-0", partition: $0, records: .max, milliseconds: .max)
     }
     let read = try #require(WorkerReport(report.bytes))
     let (sum, isTooMuch) = read.laneLags.reduce((Int64(0), false)) { before, lag in

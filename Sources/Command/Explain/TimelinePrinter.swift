@@ -18,7 +18,7 @@ struct TimelinePrinter {
   }
 
   /// When, how long since the step above and since the publication, what, on which device, where it is written, who told it, what else.
-  func line(_ step: Step) -> String {
+  func line(_ step: TimelineStep) -> String {
     let previous = step.sincePrevious.map { ($0 < 0 ? "" : "+") + TerminalText.duration($0) } ?? ""
     var columns = [
       time(step.time) + TerminalText.aligned(previous, 12)
@@ -68,7 +68,7 @@ struct TimelinePrinter {
     }
   }
 
-  private func place(_ step: Step) -> String {
+  private func place(_ step: TimelineStep) -> String {
     let topic = step.topic.hasPrefix(prefix) ? String(step.topic.dropFirst(prefix.utf8.count)) : step.topic
     return "\(TerminalText.visible(topic))/\(step.partition)@\(step.offset)"
   }
@@ -208,7 +208,7 @@ struct TimelinePrinter {
     return .object(members)
   }
 
-  func json(_ step: Step) -> JSONValue {
+  func json(_ step: TimelineStep) -> JSONValue {
     var members: [JSONValue.Member] = [.init(key: "step", value: .string(step.name))]
     func add(_ name: String, _ value: JSONValue?) { if let value { members.append(.init(key: name, value: value)) } }
     add("time", step.time.map { .string(Timestamp.text($0)) })

@@ -111,7 +111,7 @@ enum LagJSON {
   }
 
   /// How far a fan-out lane is behind.
-  static func lag(_ lag: LaneLag) -> [JSONValue.Member] {
+  static func lag(_ lag: FanOutLag) -> [JSONValue.Member] {
     [
       member("worker", .string(lag.worker.text)), member("lane", .string(lag.lane)), member("partition", .integer(Int64(lag.partition))),
       member("records", .integer(lag.records)), member("behindMs", lag.behind.map { .integer($0) } ?? .null),

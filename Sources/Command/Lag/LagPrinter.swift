@@ -141,7 +141,7 @@ struct LagPrinter {
   }
 
   /// What lanes have not taken, and how old the oldest of it is.
-  private func lag(_ records: Int64?, _ worst: LaneLag?, isRead: Bool) -> [String] {
+  private func lag(_ records: Int64?, _ worst: FanOutLag?, isRead: Bool) -> [String] {
     guard let records, let worst else { return isRead ? ["-", "-"] : ["", ""] }
     return [String(records), worst.records == 0 ? "0" : worst.behind.map { TerminalText.duration($0) } ?? "-"]
   }

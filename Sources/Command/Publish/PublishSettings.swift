@@ -81,7 +81,7 @@ enum PublishSettings {
     set(.trigger, values[trigger])
     set(.operation, values[operation])
     draft.identifiers = values[identifiers]
-    draft.content = RequestContent(
+    draft.content = PayloadDraft(
       title: values[title], subtitle: values[subtitle], body: values[body], badge: values[badge].map(Int64.init), sound: values[sound],
       category: values[category], threadID: values[threadID], isMutable: values[isMutable],
       isContentAvailable: values[isContentAvailable], custom: values[custom])

@@ -9,7 +9,7 @@ struct RequestDraft: Sendable {
   /// Header values by header; those of the contract, but for the target.
   var headers: [Name: String] = [:]
   /// What the payload is made of, unless there is one.
-  var content = RequestContent()
+  var content = PayloadDraft()
   /// The whole payload.
   var payload: [UInt8]?
   /// What a remove takes away.
@@ -96,7 +96,7 @@ extension [Name: String] {
 }
 
 /// The parts of a payload that have flags of their own.
-struct RequestContent: Sendable, Equatable {
+struct PayloadDraft: Sendable, Equatable {
   var title: String?
   var subtitle: String?
   var body: String?
@@ -109,14 +109,14 @@ struct RequestContent: Sendable, Equatable {
   /// Members beside `aps`: their names, and their values as JSON text.
   var custom: [CustomMember] = []
 
-  var isEmpty: Bool { self == RequestContent() }
+  var isEmpty: Bool { self == PayloadDraft() }
 
   /// Whether the person or the application notices it; all else only goes with what they notice.
   var hasEffect: Bool {
     title != nil || subtitle != nil || body != nil || badge != nil || sound != nil || isContentAvailable
   }
 
-  mutating func fill(from other: RequestContent) {
+  mutating func fill(from other: PayloadDraft) {
     title = title ?? other.title
     subtitle = subtitle ?? other.subtitle
     body = body ?? other.body

@@ -88,7 +88,7 @@ struct RoleProcess: Sendable {
     let kafka = KafkaWatch(kafka: place.kafka, topics: written, logger: logger, health: health)
     let watching = Task { await kafka.run() }
     let redis = RedisWait(on: control)
-    let lanes = Lanes()
+    let lanes = ProcessLanes()
     let reporter = WorkerReporter(
       on: control, place.store, workerName, roles: [role], admin: await admin.address, health: health, metrics: metrics, logger: logger,
       settings: settings)
@@ -115,7 +115,7 @@ struct RoleProcess: Sendable {
   }
 
   /// Goes on as before, for whoever has not heard yet that it is not ready; answers for how many milliseconds.
-  private func goOn(for milliseconds: Int, _ ending: Ending, _ lanes: Lanes) async -> Int {
+  private func goOn(for milliseconds: Int, _ ending: Ending, _ lanes: ProcessLanes) async -> Int {
     guard milliseconds > 0, case .signal = ending, await lanes.count > 0 else { return 0 }
     logger.info("not ready, and goes on for a while", ["forMs": milliseconds])
     try? await Task.sleep(for: .milliseconds(milliseconds))
@@ -128,7 +128,7 @@ struct RoleProcess: Sendable {
   }
 
   private func start(
-    _ place: ClusterPlace, _ listen: Setting<SocketAddress>?, _ redis: RedisWait, _ lanes: Lanes, _ reporter: WorkerReporter,
+    _ place: ClusterPlace, _ listen: Setting<SocketAddress>?, _ redis: RedisWait, _ lanes: ProcessLanes, _ reporter: WorkerReporter,
     _ adminURL: String,
     _ makeHost: @escaping @Sendable (RoleProcess, Int, SocketAddress?) -> LaneHost
   ) async throws {

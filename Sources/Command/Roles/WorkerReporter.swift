@@ -131,11 +131,11 @@ actor WorkerReporter {
   }
 
   /// How far the lanes are behind in `deliveries`: those first that are the furthest.
-  private var laneLags: [WorkerReport.LaneLag] {
+  private var laneLags: [WorkerReport.Lag] {
     let seconds = Dictionary(metrics.values(of: MetricNames.fanOutLagSeconds).map { ($0.labels, $0.value) }) { $1 }
     let lags = metrics.values(of: MetricNames.fanOutLagRecords).compactMap { labels, records in
       Int32(labels[1]).map { partition in
-        WorkerReport.LaneLag(
+        WorkerReport.Lag(
           lane: labels[0].replacing("_", with: "-"), partition: partition, records: Int64(records),
           milliseconds: seconds[labels].map { Int64($0 * 1000) })
       }

@@ -51,14 +51,14 @@ enum TopicsCommand {
 /// A topic after `topics create`, and what it is not as wanted.
 struct TopicState: Sendable {
   /// Whether it was there.
-  enum Presence: Sendable {
+  enum Existence: Sendable {
     case existed, created
     /// It is not there, and a dry run leaves it so.
     case missing
   }
 
   let name: String
-  let presence: Presence
+  let existence: Existence
   let partitions: Int
   let replicas: Int
   let differences: [String]
@@ -81,14 +81,14 @@ struct TopicState: Sendable {
       guard let description = now[topic.name] else {
         states.append(
           TopicState(
-            name: topic.name, presence: .missing, partitions: Int(topic.partitions), replicas: max(0, Int(topic.replication)),
+            name: topic.name, existence: .missing, partitions: Int(topic.partitions), replicas: max(0, Int(topic.replication)),
             differences: [], isUnchecked: true))
         continue
       }
       let settings = isEmbedded ? nil : try await Self.settings(of: topic.name, admin, until: end)
       states.append(
         TopicState(
-          name: topic.name, presence: before[topic.name] == nil ? .created : .existed, partitions: description.partitions.count,
+          name: topic.name, existence: before[topic.name] == nil ? .created : .existed, partitions: description.partitions.count,
           replicas: description.partitions.map(\.replicas).min() ?? 0, differences: differences(topic, topics, description, settings),
           isUnchecked: settings == nil))
     }
@@ -126,7 +126,7 @@ struct TopicState: Sendable {
     let name = name + String(repeating: " ", count: max(0, width - name.count))
     let facts = TerminalText.count(partitions, "partition") + (replicas > 0 ? ", \(replicas) \(replicas == 1 ? "copy" : "copies")" : "")
     let word =
-      switch presence {
+      switch existence {
       case .existed: "exists "
       case .created: "created"
       case .missing: "would be created"
@@ -137,8 +137,8 @@ struct TopicState: Sendable {
 
   func writeJSON() {
     let line = JSONValue.object([
-      .init(key: "topic", value: .string(name)), .init(key: "created", value: .bool(presence == .created)),
-      .init(key: "missing", value: .bool(presence == .missing)),
+      .init(key: "topic", value: .string(name)), .init(key: "created", value: .bool(existence == .created)),
+      .init(key: "missing", value: .bool(existence == .missing)),
       .init(key: "partitions", value: .integer(Int64(partitions))), .init(key: "replication", value: .integer(Int64(replicas))),
       .init(key: "differences", value: .array(differences.map { .string($0) })),
     ])

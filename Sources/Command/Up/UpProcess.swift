@@ -186,7 +186,7 @@ struct UpProcess: Sendable {
 
 /// What runs already, to be ended in order.
 private actor UpParts {
-  nonisolated let lanes = Lanes()
+  nonisolated let lanes = ProcessLanes()
   private var broker: EmbeddedBroker?
   private var port: EmbeddedBrokerPort?
   private var redis: PrivateServer?

@@ -52,7 +52,7 @@ final class DeviceConnection {
   private var whenEnded: [() -> Void] = []
 
   init(
-    _ configuration: DeviceConfiguration, on loop: EventLoop, perform: ((Journal.Job) -> Void)?, connect: @escaping () -> Void,
+    _ configuration: DeviceConfiguration, on loop: EventLoop, perform: ((StateWriter.Job) -> Void)?, connect: @escaping () -> Void,
     tell: @escaping (DeviceEvent) -> Void
   ) {
     self.loop = loop
@@ -107,8 +107,8 @@ final class DeviceConnection {
 
   private func endIfDone() {
     guard isStopping, case .idle = phase else { return }
-    memory.journal.flush()
-    guard memory.journal.isIdle else { return }
+    memory.writer.flush()
+    guard memory.writer.isIdle else { return }
     for timer in [turnTimer, connectTimer, deadlineTimer] { timer?.close() }
     tell = nil
     let waiting = whenEnded
@@ -116,9 +116,9 @@ final class DeviceConnection {
     for body in waiting { body() }
   }
 
-  /// The disk is done with a job of the journal.
+  /// The disk has finished a job of the state writer.
   func diskFinished(_ failure: DeviceError?) {
-    memory.journal.finished(isDurable: failure == nil)
+    memory.writer.finished(isDurable: failure == nil)
     if let failure {
       // What cannot be remembered must not be acknowledged.
       tell?(.failed(failure))
@@ -259,7 +259,7 @@ final class DeviceConnection {
 
   private func taken() {
     scheduleTurn()
-    if memory.journal.isFull, case .open(let connection, _, _) = phase {
+    if memory.writer.isFull, case .open(let connection, _, _) = phase {
       leave(connection, .tryAgainLater, "the device's disk is too slow")
     }
   }
@@ -302,7 +302,7 @@ final class DeviceConnection {
 
   private func turnEnded() {
     isTurnScheduled = false
-    memory.journal.flush()
+    memory.writer.flush()
     sendAcknowledgements()
     endIfDone()
   }

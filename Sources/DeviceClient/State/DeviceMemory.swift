@@ -1,20 +1,20 @@
 internal import JSON
 internal import Notifications
 
-/// What a device must know again after any end: notifications and responses, each change of which goes to the journal. Loop-confined.
+/// What a device must know again after any end: notifications and responses, each change of which goes to the writer. Loop-confined.
 final class DeviceMemory {
   private let owner: StateRecord
   var store: NotificationStore
   var outbox = ResponseOutbox()
-  private(set) var journal = Journal(perform: nil) { [] }
+  private(set) var writer = StateWriter(perform: nil) { [] }
 
   /// - Parameter perform: starts a job on the disk; nil when nothing is to outlive the device.
-  init(_ configuration: DeviceConfiguration, perform: ((Journal.Job) -> Void)?) {
+  init(_ configuration: DeviceConfiguration, perform: ((StateWriter.Job) -> Void)?) {
     owner = .owner(device: configuration.hello.device.text, application: configuration.hello.application)
     store = NotificationStore(
       authorization: configuration.hello.authorization ?? Authorization(status: .authorized), limits: configuration.limits,
       extensions: configuration.extensions, locale: configuration.hello.locale)
-    journal = Journal(perform: perform) { [weak self] in self?.snapshot() ?? [] }
+    writer = StateWriter(perform: perform) { [weak self] in self?.snapshot() ?? [] }
   }
 
   /// Takes what the state file remembers.
@@ -36,7 +36,7 @@ final class DeviceMemory {
       case .listed(let frame, let at, let isPending): store.restore(frame, at: at, isPending: isPending)
       }
     }
-    if records.isEmpty { journal.append(owner) }
+    if records.isEmpty { writer.append(owner) }
   }
 
   private func snapshot() -> [StateRecord] {
@@ -60,26 +60,26 @@ final class DeviceMemory {
     case .silent(let notification): (event, acknowledgement) = (.silent(notification), .taken(frame.delivery))
     case .held(let notification): (event, acknowledgement) = (.held(notification), .taken(frame.delivery))
     case .dropped(let reason):
-      if reason == .expired { journal.append(.noted(identifier: frame.identifier, revision: frame.revision, at: now)) }
+      if reason == .expired { writer.append(.noted(identifier: frame.identifier, revision: frame.revision, at: now)) }
       // What it is a repeat of may be on its way to the disk still.
-      journal.whenDurable {
+      writer.whenDurable {
         body(
           .dropped(delivery: frame.delivery, id: frame.id, identifiers: [frame.identifier], reason), .dropped(frame.delivery, reason))
       }
       return
     }
-    journal.append(.took(frame, at: now))
-    journal.whenDurable { body(event, acknowledgement) }
+    writer.append(.took(frame, at: now))
+    writer.whenDurable { body(event, acknowledgement) }
   }
 
   /// Takes identifiers away; `body` gets what is to be told and acknowledged when it is remembered.
   func remove(_ frame: RemoveFrame, now: Int64, _ body: @escaping (DeviceEvent, Acknowledgement) -> Void) {
     switch store.remove(frame.identifiers, revision: frame.revision, now: now) {
     case .removed(let notifications):
-      journal.append(.removed(frame.identifiers, revision: frame.revision, at: now))
-      journal.whenDurable { body(.removed(identifiers: frame.identifiers, notifications), .taken(frame.delivery)) }
+      writer.append(.removed(frame.identifiers, revision: frame.revision, at: now))
+      writer.whenDurable { body(.removed(identifiers: frame.identifiers, notifications), .taken(frame.delivery)) }
     case .dropped(let reason):
-      journal.whenDurable {
+      writer.whenDurable {
         body(.dropped(delivery: frame.delivery, id: nil, identifiers: frame.identifiers, reason), .dropped(frame.delivery, reason))
       }
     }
@@ -88,7 +88,7 @@ final class DeviceMemory {
   /// The cluster has answered a response; false for one that does not wait.
   func settle(_ id: String) -> Bool {
     guard outbox.settle(id) != nil else { return false }
-    journal.append(.settled(id))
+    writer.append(.settled(id))
     return true
   }
 
@@ -100,20 +100,20 @@ final class DeviceMemory {
       throw DeviceError(
         .tooManyWaiting, "\(outbox.waiting.count) responses wait for the cluster's answer already: try again when it has come")
     }
-    journal.append(.response(response))
+    writer.append(.response(response))
   }
 
   /// Takes notifications off the list, and answers those that were in it.
   func clear(_ identifiers: [Name]) -> [DeliveredNotification] {
     let cleared = store.clear(identifiers)
-    if !cleared.isEmpty { journal.append(.cleared(cleared.map(\.identifier))) }
+    if !cleared.isEmpty { writer.append(.cleared(cleared.map(\.identifier))) }
     return cleared
   }
 
   /// A waiting notification's place was reached; false when none of this identifier waits.
   func fire(_ identifier: Name, now: Int64, _ body: @escaping (DeviceEvent) -> Void) -> Bool {
     guard let outcome = store.fire(identifier, now: now) else { return false }
-    journal.append(.fired(identifier, at: now))
+    writer.append(.fired(identifier, at: now))
     let event: DeviceEvent =
       switch outcome {
       case .shown(let notification): .shown(notification)
@@ -121,7 +121,7 @@ final class DeviceMemory {
       case .silent(let notification), .held(let notification): .silent(notification)
       case .dropped(let reason): .dropped(delivery: nil, id: nil, identifiers: [identifier], reason)
       }
-    journal.whenDurable { body(event) }
+    writer.whenDurable { body(event) }
     return true
   }
 }

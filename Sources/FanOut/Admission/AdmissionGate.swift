@@ -5,7 +5,7 @@
 /// Refused devices get retry times one after another at the same rate, so they do not all retry together.
 struct AdmissionGate {
   /// The answer to a hello.
-  enum Verdict: Equatable {
+  enum Decision: Equatable {
     /// It is processed now; `ended` must follow.
     case enter
     /// It waits; `next` or `overdue` returns it later.
@@ -69,7 +69,7 @@ struct AdmissionGate {
   /// Takes a new hello.
   ///
   /// - Parameter now: milliseconds of a monotonic clock.
-  mutating func arrived(_ generation: UInt64, now: UInt64) -> Verdict {
+  mutating func arrived(_ generation: UInt64, now: UInt64) -> Decision {
     fill(now)
     if waitingCount == 0, inFlight < maximumInFlight, tokens >= 1 {
       begin()

@@ -48,7 +48,7 @@ final class MediaLinks {
   }
 
   /// What a link is worth.
-  enum Verdict: Equatable {
+  enum Judgement: Equatable {
     /// It is good for so many seconds.
     case good(seconds: Int64)
     case expired
@@ -57,7 +57,7 @@ final class MediaLinks {
   }
 
   /// Judges a link by its parts, as they stand in it.
-  func judge(_ hash: MediaHash, device: String?, expires: String?, signature: String?, now: Int64) -> Verdict {
+  func judge(_ hash: MediaHash, device: String?, expires: String?, signature: String?, now: Int64) -> Judgement {
     guard let device, let expires, let signature, device.utf8.count <= 16, expires.utf8.count <= 20, signature.utf8.count <= 64,
       let end = Int64(expires), let tag = Base64.decode(url: signature), tag.count == Self.tagBytes
     else { return .wrong }

@@ -114,7 +114,7 @@ final class CurlTransfer {
       whenHopeless?()
       return CURL_SOCKET_BAD
     }
-    if case .refused(let kind) = configuration.addresses.verdict(on: peer) {
+    if case .refused(let kind) = configuration.addresses.decision(on: peer) {
       fail(.addressRefused, "\(url.host) has the address \(peer), which must not be connected to (\(kind))")
       whenHopeless?()
       return CURL_SOCKET_BAD

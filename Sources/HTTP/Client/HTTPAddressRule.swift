@@ -4,7 +4,7 @@
 /// when somebody checked it. The tables are IANA's registries of special-purpose addresses (RFC 6890), and what clouds add to them.
 public struct HTTPAddressRule: Sendable, Hashable {
   /// What the rule says of an address.
-  public enum Verdict: Sendable, Hashable {
+  public enum Decision: Sendable, Hashable {
     /// It may be connected to.
     case admitted
     /// It may not: what kind of address it is, for an error message.
@@ -57,12 +57,12 @@ public struct HTTPAddressRule: Sendable, Hashable {
   /// Says whether an address may be connected to.
   ///
   /// An IPv6 address that has an IPv4 address in it, to which something on the way would connect in turn, is judged by that one.
-  public func verdict(on address: IPAddress) -> Verdict {
+  public func decision(on address: IPAddress) -> Decision {
     if admitted.contains(where: { $0.contains(address) }) { return .admitted }
     let inner = Self.embedded(in: address)
     if !inner.isEmpty {
       for address in inner {
-        if case .refused(let kind) = verdict(on: address) { return .refused("\(kind), \(address) inside") }
+        if case .refused(let kind) = decision(on: address) { return .refused("\(kind), \(address) inside") }
       }
       return .admitted
     }
@@ -79,7 +79,7 @@ public struct HTTPAddressRule: Sendable, Hashable {
     let addresses = IPAddress(host).map { [$0] } ?? (isLocal ? Self.localhost : [])
     var refusal: String?
     for address in addresses {
-      guard case .refused(let kind) = verdict(on: address) else { return nil }
+      guard case .refused(let kind) = decision(on: address) else { return nil }
       refusal = kind
     }
     return refusal

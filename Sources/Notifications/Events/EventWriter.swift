@@ -98,7 +98,7 @@ public struct EventWriter: ~Copyable {
     }
     let subject = event.id?.hash64 ?? StableHash.hash(event.device)
     let happening = hashed.withUnsafeBytes { StableHash.hash($0, seed: subject) }
-    texts.append(room: 32) {
+    texts.append(count: 32) {
       Hexadecimal.write(subject, to: $0, at: 0)
       Hexadecimal.write(happening, to: $0, at: 16)
     }

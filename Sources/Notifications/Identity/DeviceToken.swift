@@ -34,7 +34,7 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
 
   /// Appends a valid token, two digits to a byte.
   public static func append(packed digits: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
-    buffer.append(room: digits.count / 2) { output in
+    buffer.append(count: digits.count / 2) { output in
       for index in output.indices {
         output[index] = Hexadecimal.validValue(digits[2 * index]) << 4 | Hexadecimal.validValue(digits[2 * index + 1])
       }
@@ -54,7 +54,7 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
 
   /// Appends a valid token in lower case.
   public static func append(_ bytes: UnsafeRawBufferPointer, to buffer: inout ByteBuffer) {
-    buffer.append(room: bytes.count) { normalise(bytes, into: $0) }
+    buffer.append(count: bytes.count) { normalise(bytes, into: $0) }
   }
 
   /// The stable hash of a valid token, the same for both cases.

@@ -95,7 +95,7 @@ public struct NotificationID: Hashable, Sendable, Comparable, CustomStringConver
 
   /// Appends the 36 characters.
   public func appendText(to buffer: inout ByteBuffer) {
-    buffer.append(room: Self.textCount) { write(text: $0) }
+    buffer.append(count: Self.textCount) { write(text: $0) }
   }
 
   /// The sixteen bytes, valid during the call.

@@ -25,8 +25,8 @@ extension ApplicationLedger {
   ///
   /// A cluster may have millions of requests in an hour. So no more are read than in five seconds, and what was looked at is told.
   public func lookForRequests(of application: Name, now: Int64) async throws -> ApplicationSighting {
-    let found = Found()
-    found.sighting.others = Set(try await read().map(\.application).filter { $0 != application })
+    let found = Gathered(ApplicationSighting())
+    found.value.others = Set(try await read().map(\.application).filter { $0 != application })
     let (rules, since, end) = (RequestRules(topics: topics), now - Self.hour, SteadyClock.milliseconds() + Self.maximumMilliseconds)
     let topic = topics.requests
     let all = try await Admin.with(kafka) { try await $0.stretches(of: topic, TimeRange(from: since)) }
@@ -36,24 +36,22 @@ extension ApplicationLedger {
         stretch.partition, max(offsets.lowerBound, offsets.upperBound - Self.maximumOfPartition), offsets.upperBound)
     }
     var rounds = Backwards(stretches, first: 1_000)
-    let isEnough = { found.sighting.isSeen || SteadyClock.milliseconds() >= end }
+    let isEnough = { found.value.isSeen || SteadyClock.milliseconds() >= end }
     while !isEnough(), let round = rounds.next() {
       try await TopicReader(on: loop, kafka).read(round, "requests", in: nil, until: isEnough) { record in
         // The embedded broker finds nothing by its time, so older ones are among them.
         guard record.timestamp >= since else { return }
-        found.sighting.requests += 1
+        found.value.requests += 1
         guard let name = PublishedRequest(record, rules).application else { return }
         if name == application {
-          found.sighting.isSeen = true
-        } else if found.sighting.others.count < Self.maximumOthers {
-          found.sighting.others.insert(name)
+          found.value.isSeen = true
+        } else if found.value.others.count < Self.maximumOthers {
+          found.value.others.insert(name)
         }
       }
     }
     let isWhole = rounds.isEmpty && !isEnough() && zip(all, stretches).allSatisfy { $0.offsets.count == $1.offsets.count }
-    found.sighting.since = isWhole ? since : nil
-    return found.sighting
+    found.value.since = isWhole ? since : nil
+    return found.value
   }
-
-  private final class Found { var sighting = ApplicationSighting() }
 }

@@ -281,7 +281,7 @@ final class AuditRun {
         guard let event = try? Event(headers: record.texts, value: record.value ?? .nothing) else { return }
         timeline.add(event, topic: rules.topics.events, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
       default:
-        if let letter = DeadLetter(headers: record.texts) { timeline.add(Step(letter, record)) }
+        if let letter = DeadLetter(headers: record.texts) { timeline.add(TimelineStep(letter, record)) }
       }
     }
   }

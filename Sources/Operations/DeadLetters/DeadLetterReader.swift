@@ -74,7 +74,7 @@ public actor DeadLetterReader {
   /// - Parameter onLetter: gets each of those that are asked for, as it is read.
   public func survey(_ filter: LetterFilter, onLetter: @escaping @Sendable (LetterSummary) -> Void) async throws -> LetterSurvey {
     try await withReading(filter) { reading, _, _ in
-      let found = Found(LetterSurvey())
+      let found = Gathered(LetterSurvey())
       try await reading.read { letter in
         found.value.all.take(letter.facts, letter.standing, times: letter.times)
         guard filter.matches(letter.facts, letter.standing) else { return }
@@ -93,8 +93,8 @@ public actor DeadLetterReader {
   ///   - withValues: whether their values are wanted: they may be private.
   public func show(_ filter: LetterFilter, limit: Int, withValues: Bool) async throws -> LetterPage {
     try await withReading(filter) { reading, reader, admin in
-      let found = Found(LetterPage())
-      let places = Found([RecordPlace: Int]())
+      let found = Gathered(LetterPage())
+      let places = Gathered([RecordPlace: Int]())
       reading.onState = { state in
         if let index = places.value[state.letter] { found.value.letters[index].states.append(state) }
       }
@@ -126,11 +126,6 @@ public actor DeadLetterReader {
       }
       return found.value
     }
-  }
-
-  private final class Found<Value> {
-    var value: Value
-    init(_ value: Value) { self.value = value }
   }
 
   private func withReading<R>(_ filter: LetterFilter, _ body: (LetterReading, TopicReader, Admin) async throws -> R) async throws -> R {

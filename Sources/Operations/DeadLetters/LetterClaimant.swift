@@ -118,15 +118,10 @@ final class LetterClaimant {
       first = stretches.first { $0.partition == partition }?.offsets.lowerBound ?? 0
     }
     let end = max(try await admin.ends(of: [partition])[partition]?.upperBound ?? 0, offset.map { $0 + 1 } ?? 0)
-    let found = Found(claims)
+    let found = Gathered(claims)
     try await reader.read([TopicStretch(partition, first, end)], "who works on dead letters") { record in
-      if let claim = LetterClaim(headers: record.texts) { found.claims.take(claim, at: record.offset) }
+      if let claim = LetterClaim(headers: record.texts) { found.value.take(claim, at: record.offset) }
     }
-    (claims, position) = (found.claims, max(first, end))
-  }
-
-  private final class Found {
-    var claims: LetterClaims
-    init(_ claims: LetterClaims) { self.claims = claims }
+    (claims, position) = (found.value, max(first, end))
   }
 }

@@ -193,7 +193,7 @@ public actor OutcomeWatch {
         }
         if topic == rules.topics.deliveries {
           guard let id = record.value.flatMap({ DeliveryRecord($0) })?.entry?.id else { return }
-          for place in found.places[id] ?? [] { found.followed[place]?.timeline.add(Step(routed: record)) }
+          for place in found.places[id] ?? [] { found.followed[place]?.timeline.add(TimelineStep(routed: record)) }
           return
         }
         guard let id = record.header(EventHeader.subject.rawValue).flatMap(NotificationID.init(text:)), let places = found.places[id],
@@ -220,7 +220,7 @@ extension Explanation {
       // What is said to come for a person's other devices has not come yet.
       let isForPerson = requests.contains { $0.target.starts(with: "user:") }
       guard open == waiting.count, !isForPerson || steps.contains(where: { $0.type == .addressed }) else { return .unjudged }
-      let connected = Set(steps.filter { $0.name == Step.routed }.compactMap { $0.device.map { Name($0) } })
+      let connected = Set(steps.filter { $0.name == TimelineStep.routed }.compactMap { $0.device.map { Name($0) } })
       let unanswered = waiting.count { connected.contains(Name($0.device)) }
       return unanswered > 0 ? .unanswered(devices: unanswered) : .waits(devices: waiting.count)
     }

@@ -7,7 +7,7 @@ public struct Explanation: Sendable, Equatable {
   /// The records with this id in the requests topic: more than one when it was published again.
   public var requests: [PublishedRequest] = []
   /// What happened, in the order of time.
-  public var steps: [Step] = []
+  public var steps: [TimelineStep] = []
   /// How it stands with each device that is known, in the order in which they came up.
   public var devices: [DeviceOutcome] = []
   /// How it stands with the request as a whole.
@@ -48,7 +48,7 @@ public struct PublishedRequest: Sendable, Equatable {
 }
 
 /// One thing that happened.
-public struct Step: Sendable, Equatable {
+public struct TimelineStep: Sendable, Equatable {
   /// What: `published`, `routed`, `dead letter`, `redriven` or `discarded` as a dead letter was, the type of an event; `queued`, `scheduled`, `left out` or `extensions` as the journal says; or `replaced`
   /// where only the journal says of a newer revision that it took its place.
   public var name: String

@@ -6,7 +6,7 @@ import Notifications
 struct JournalSteps {
   /// A step, and which request it is of.
   struct Judged {
-    let step: Step
+    let step: TimelineStep
     let id: NotificationID
     let request: SourcePosition
     let identifier: Name?
@@ -43,16 +43,16 @@ struct JournalSteps {
           // It can be read here, and could not where it was to be judged.
           guard position.offset >= entry.offset, position.offset - entry.offset < count else { continue }
           self.requests.insert(position)
-          let step = Step(
-            name: Step.unreadable, time: entry.timestamp, topic: place.topic, partition: place.position.partition,
+          let step = TimelineStep(
+            name: TimelineStep.unreadable, time: entry.timestamp, topic: place.topic, partition: place.position.partition,
             offset: place.position.offset, worker: journal.worker)
           steps.append(Judged(step: step, id: request.id, request: position, identifier: nil, revision: nil))
           continue
         }
         guard entry.offset == position.offset, Timestamp.bounded(entry.timestamp) == Timestamp.bounded(position.timestamp) else { continue }
         self.requests.insert(position)
-        func step(_ name: String, _ device: String?, _ details: [Step.Detail]) -> Step {
-          Step(
+        func step(_ name: String, _ device: String?, _ details: [TimelineStep.Detail]) -> TimelineStep {
+          TimelineStep(
             name: name, time: max(journal.judgedAt, entry.timestamp), topic: place.topic, partition: place.position.partition,
             offset: place.position.offset, device: device, worker: journal.worker, details: details)
         }
@@ -66,7 +66,7 @@ struct JournalSteps {
         case .request(let judgement): add(judgement, judgement.verdict == .applied ? nil : request.device)
         case .page(let page): for device in page.devices { add(device.judgement, device.token.text) }
         case .extensions(let passed):
-          let step = step(Step.extensions, nil, passed.map(Step.Detail.init))
+          let step = step(TimelineStep.extensions, nil, passed.map(TimelineStep.Detail.init))
           steps.append(Judged(step: step, id: request.id, request: position, identifier: nil, revision: nil))
         case .unreadable: break
         }
@@ -85,27 +85,27 @@ struct JournalSteps {
   /// The step of a verdict that no event tells.
   private static func name(_ verdict: JournalVerdict) -> String? {
     switch verdict {
-    case .kept: Step.queued
-    case .scheduled: Step.scheduled
-    case .wrongUser: Step.leftOut
-    case .applied: Step.applied
+    case .kept: TimelineStep.queued
+    case .scheduled: TimelineStep.scheduled
+    case .wrongUser: TimelineStep.leftOut
+    case .applied: TimelineStep.applied
     case .expired, .stale, .duplicate, .unregistered, .wrongApplication, .filtered, .rejected, .deadLettered, .unreadable: nil
     }
   }
 
-  private static func details(_ judgement: JournalJudgement, of request: PublishedRequest) -> [Step.Detail] {
-    var details: [Step.Detail] = []
-    if judgement.verdict == .wrongUser { details.append(Step.Detail("reason", "the device is not the person's")) }
+  private static func details(_ judgement: JournalJudgement, of request: PublishedRequest) -> [TimelineStep.Detail] {
+    var details: [TimelineStep.Detail] = []
+    if judgement.verdict == .wrongUser { details.append(TimelineStep.Detail("reason", "the device is not the person's")) }
     // The same as the record's own unless it was raised, or is that of an earlier record.
     if judgement.revision.timestamp != UInt64(clamping: request.source.position.timestamp) || request.origin != nil {
-      details.append(Step.Detail("revision", judgement.revision.description))
+      details.append(TimelineStep.Detail("revision", judgement.revision.description))
     }
-    if let other = judgement.other { details.append(Step.Detail("superseded", other.id.description)) }
+    if let other = judgement.other { details.append(TimelineStep.Detail("superseded", other.id.description)) }
     return details
   }
 }
 
-extension Step.Detail {
+extension TimelineStep.Detail {
   /// What became of the request at a service extension.
   fileprivate init(_ passed: JournalEntry.PassedExtension) {
     self.init(passed.name, "\(passed.state.word), \(ReadableText.duration(milliseconds: Int64(passed.milliseconds)))")

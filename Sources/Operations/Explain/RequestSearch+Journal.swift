@@ -36,7 +36,7 @@ extension RequestSearch {
     let position: SourcePosition
     let device: String?
     let judgement: JournalJudgement
-    let step: Step
+    let step: TimelineStep
   }
 
   /// The newer revisions of what waits for a device: the oldest of them took its place, though a worker that was killed had no time to say so.
@@ -49,14 +49,14 @@ extension RequestSearch {
     let places = try await admin.places(of: unread, in: rules.topics.requests)
     try await reader.read(at: places, "requests") { [self] record in requests.append(PublishedRequest(record, rules)) }
     for (id, former) in waiting {
-      let newer = successors.compactMap { successor -> (revision: Revision, step: Step)? in
+      let newer = successors.compactMap { successor -> (revision: Revision, step: TimelineStep)? in
         guard let request = requests.first(where: { $0.source.position == successor.position }), request.id != id,
           (successor.device ?? request.device) == former.device, former.revision < successor.judgement.revision,
           successor.judgement.other?.id == id || request.identifier == former.identifier
         else { return nil }
         var step = successor.step
         step.device = former.device
-        step.details = [Step.Detail("by", request.id.description)]
+        step.details = [TimelineStep.Detail("by", request.id.description)]
         return (successor.judgement.revision, step)
       }
       if let oldest = newer.min(by: { $0.revision < $1.revision }) { timelines[id]?.add(oldest.step) }
@@ -93,8 +93,9 @@ extension RequestSearch {
         let position = SourcePosition(partition: record.partition, offset: entry.offset, timestamp: entry.timestamp)
         func take(_ judgement: JournalJudgement, _ device: String?) {
           guard judgement.verdict == .kept, judgement.other.map({ ids.contains($0.id) }) == true || known.contains(position) else { return }
-          let step = Step(
-            name: Step.replaced, time: max(journal.judgedAt, entry.timestamp), topic: rules.topics.journal, partition: record.partition,
+          let step = TimelineStep(
+            name: TimelineStep.replaced, time: max(journal.judgedAt, entry.timestamp), topic: rules.topics.journal,
+            partition: record.partition,
             offset: record.offset, worker: journal.worker)
           successors.append(Successor(position: position, device: device, judgement: judgement, step: step))
         }

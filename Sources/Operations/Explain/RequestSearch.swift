@@ -230,11 +230,11 @@ final class RequestSearch {
     try await reader.read(stretches, "dead letters") { [self] record in
       let headers = record.texts
       guard let letter = DeadLetter(headers: headers) else {
-        if let state = LetterState(headers: headers), let id = state.id, open[id] != nil { timelines[id]?.add(Step(state, record)) }
+        if let state = LetterState(headers: headers), let id = state.id, open[id] != nil { timelines[id]?.add(TimelineStep(state, record)) }
         return
       }
       let id = givenID(record) ?? derivedID(record, letter)
-      if open[id] != nil { timelines[id]?.add(Step(letter, record)) }
+      if open[id] != nil { timelines[id]?.add(TimelineStep(letter, record)) }
     }
   }
 
@@ -269,7 +269,7 @@ final class RequestSearch {
     let range = TimeRange(from: published - Self.routes.before, to: published + Self.routes.after)
     try await reader.read(try await admin.stretches(of: topic, range), "deliveries") { [self] record in
       guard let id = record.value.flatMap({ DeliveryRecord($0) })?.entry?.id else { return }
-      timelines[id]?.add(Step(routed: record))
+      timelines[id]?.add(TimelineStep(routed: record))
     }
   }
 

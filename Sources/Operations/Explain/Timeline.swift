@@ -4,7 +4,7 @@ public import Notifications
 /// Puts together what was found about a request: records in any order in, an explanation out. A value.
 public struct Timeline: Sendable {
   private struct Entry {
-    var step: Step
+    var step: TimelineStep
     var eventID: String?
     var source: SourceCoordinates?
     var identifier: Name?
@@ -59,7 +59,7 @@ public struct Timeline: Sendable {
   public mutating func add(_ request: PublishedRequest) {
     let position = request.source.position
     if request.id == id, !requests.contains(request) { requests.append(request) }
-    let step = Step(
+    let step = TimelineStep(
       name: "published", time: position.timestamp, topic: request.source.topic, partition: position.partition, offset: position.offset,
       details: other(request.id) + request.details)
     add(Entry(step: step))
@@ -67,7 +67,7 @@ public struct Timeline: Sendable {
 
   /// An event, and where it lies.
   public mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
-    let step = Step(
+    let step = TimelineStep(
       name: event.type?.name ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
       device: event.device, worker: event.worker, details: other(event.id) + event.details, type: event.type)
     add(Entry(step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision))
@@ -77,7 +77,8 @@ public struct Timeline: Sendable {
   mutating func add(_ judgements: JournalSteps) {
     for judgement in judgements.steps where judgement.id == id {
       // What a person's devices get may differ by their languages: then a request has passed its extensions in several ways.
-      let way = judgement.step.name == Step.extensions ? judgement.step.details.map(\.value).joined(separator: " ") : judgement.step.device
+      let way =
+        judgement.step.name == TimelineStep.extensions ? judgement.step.details.map(\.value).joined(separator: " ") : judgement.step.device
       let place = Place(
         topic: judgement.step.topic, partition: judgement.step.partition, offset: judgement.step.offset, entry: judgement.request.offset,
         device: way.map { Name($0) })
@@ -88,11 +89,11 @@ public struct Timeline: Sendable {
   }
 
   /// A record of another topic: a delivery, a dead letter.
-  public mutating func add(_ step: Step) { add(Entry(step: step)) }
+  public mutating func add(_ step: TimelineStep) { add(Entry(step: step)) }
 
   /// What belongs to another request says so.
-  private func other(_ other: NotificationID?) -> [Step.Detail] {
-    other.map { $0 == id ? [] : [Step.Detail("apnsId", $0.description)] } ?? []
+  private func other(_ other: NotificationID?) -> [TimelineStep.Detail] {
+    other.map { $0 == id ? [] : [TimelineStep.Detail("apnsId", $0.description)] } ?? []
   }
 
   /// For which applications its target has devices.
@@ -126,7 +127,7 @@ public struct Timeline: Sendable {
   var waiting: [Waiting] {
     let open = Set(devices(steps(), end: nil, now: 0).filter { $0.state == .queued }.map(\.device))
     var newest: [Name: Waiting] = [:]
-    for entry in entries where entry.step.name == Step.queued {
+    for entry in entries where entry.step.name == TimelineStep.queued {
       guard let device = entry.step.device, open.contains(device), let identifier = entry.identifier, identifier != Name(id.description),
         let revision = entry.revision, let time = entry.step.time, newest[Name(device)].map({ $0.revision < revision }) ?? true
       else { continue }
@@ -169,7 +170,7 @@ public struct Timeline: Sendable {
     return explanation
   }
 
-  private func steps() -> [Step] {
+  private func steps() -> [TimelineStep] {
     // A step is later than what it follows from, even within the same millisecond.
     let ordered = entries.enumerated().sorted { one, other in
       let (a, b) = (one.element.step, other.element.step)
@@ -193,7 +194,7 @@ public struct Timeline: Sendable {
     }
   }
 
-  private func devices(_ steps: [Step], end: Int64?, now: Int64) -> [DeviceOutcome] {
+  private func devices(_ steps: [TimelineStep], end: Int64?, now: Int64) -> [DeviceOutcome] {
     var outcomes: [DeviceOutcome] = []
     var places: [Name: Int] = [:]
     for step in steps where step.isOutcome {
@@ -228,20 +229,22 @@ public struct Timeline: Sendable {
     if let step = explanation.steps.last(where: { $0.type == .rejected }) { return .rejected(step.detail("reason") ?? "no reason given") }
     if explanation.steps.contains(where: { $0.type == .unregistered }) { return .unregistered }
     if let filtered { return .filtered([filtered.detail("reason"), filtered.detail("detail")].compactMap { $0 }.joined(separator: ": ")) }
-    if let step = explanation.steps.last(where: { $0.name == Step.deadLetter }) { return .dead(step.detail("reason") ?? "no reason given") }
-    if explanation.steps.contains(where: { $0.name == Step.unreadable }) { return .dead(DeadLetter.unreadable) }
+    if let step = explanation.steps.last(where: { $0.name == TimelineStep.deadLetter }) {
+      return .dead(step.detail("reason") ?? "no reason given")
+    }
+    if explanation.steps.contains(where: { $0.name == TimelineStep.unreadable }) { return .dead(DeadLetter.unreadable) }
     // Its first record is gone, and what became of it, too.
     let isFirstGone = requests.allSatisfy { $0.origin != nil }
-    return isFirstGone && explanation.steps.contains { $0.name == Step.applied } ? .ended : .unprocessed
+    return isFirstGone && explanation.steps.contains { $0.name == TimelineStep.applied } ? .ended : .unprocessed
   }
 }
 
 extension DeviceOutcome.State {
-  init?(_ step: Step) {
+  init?(_ step: TimelineStep) {
     switch step.name {
-    case Step.queued, Step.scheduled: self = .queued
-    case Step.replaced: self = .collapsed
-    case Step.leftOut: self = .leftOut
+    case TimelineStep.queued, TimelineStep.scheduled: self = .queued
+    case TimelineStep.replaced: self = .collapsed
+    case TimelineStep.leftOut: self = .leftOut
     default: self.init(step.type)
     }
   }
@@ -275,7 +278,7 @@ extension DeviceOutcome.State {
   }
 }
 
-extension Step {
+extension TimelineStep {
   static let deadLetter = "dead letter"
   static let routed = "routed"
   static let replaced = "replaced"
@@ -328,9 +331,9 @@ extension Step {
 }
 
 extension PublishedRequest {
-  var details: [Step.Detail] {
-    var details = [Step.Detail("target", target.text)]
-    func add(_ name: String, _ value: String?) { if let value { details.append(Step.Detail(name, value)) } }
+  var details: [TimelineStep.Detail] {
+    var details = [TimelineStep.Detail("target", target.text)]
+    func add(_ name: String, _ value: String?) { if let value { details.append(TimelineStep.Detail(name, value)) } }
     add("application", application?.text)
     add("identifier", identifier?.text)
     if operation != "notify" { add("operation", operation) }
@@ -344,9 +347,9 @@ extension PublishedRequest {
 }
 
 extension Event {
-  var details: [Step.Detail] {
-    var details: [Step.Detail] = []
-    func add(_ name: String, _ value: String?) { if let value { details.append(Step.Detail(name, value)) } }
+  var details: [TimelineStep.Detail] {
+    var details: [TimelineStep.Detail] = []
+    func add(_ name: String, _ value: String?) { if let value { details.append(TimelineStep.Detail(name, value)) } }
     add("devices", devices.map(String.init))
     add("by", by?.description)
     add("reason", reason)
@@ -361,6 +364,6 @@ extension Event {
   }
 }
 
-extension Step.Detail {
+extension TimelineStep.Detail {
   init(_ name: String, _ value: String) { self.init(name: name, value: value) }
 }

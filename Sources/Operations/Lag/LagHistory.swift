@@ -57,7 +57,7 @@ public struct LagHistory: Sendable {
       }
       if !partitions.isEmpty { report.logs.append(TopicLog(topic: topic, partitions: partitions)) }
     }
-    let still = lanes.map { LaneLag.still(last.laneLags, living: $0, lifetimeMilliseconds: laneLifetime) } ?? []
+    let still = lanes.map { FanOutLag.still(last.laneLags, living: $0, lifetimeMilliseconds: laneLifetime) } ?? []
     report.problems = Self.problems(report, deliveries: topics.deliveries, still)
     report.problems += last.openTransactions.filter { last.time - $0.since >= Self.transactionMilliseconds }.map { .openTransaction($0) }
     let requests = last.lags.map(\.partition).filter { $0.topic == topics.requests }.map(\.partition)
@@ -125,7 +125,7 @@ public struct LagHistory: Sendable {
 
   // MARK: What is wrong
 
-  private static func problems(_ report: LagReport, deliveries: String, _ still: [LaneLag]) -> [LagProblem] {
+  private static func problems(_ report: LagReport, deliveries: String, _ still: [FanOutLag]) -> [LagProblem] {
     var problems: [LagProblem] = []
     for topic in report.topics {
       let ownerless = topic.ownerless

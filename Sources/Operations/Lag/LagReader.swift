@@ -64,7 +64,7 @@ public actor LagReader {
         gaps.append(.ownersUnknown("\(error)"))
       }
     }
-    var lanes: (living: [Lanes.Listing], lags: [LaneLag])?
+    var lanes: (living: [Lanes.Listing], lags: [FanOutLag])?
     do throws(LaneGap) { lanes = try await self.lanes() } catch { gaps.append(error.gap) }
     var sample = LagSample(
       time: WallClock.milliseconds(), moment: SteadyClock.milliseconds(), lags: lags, logs: logs, members: members, lanes: lanes?.living)
@@ -157,15 +157,15 @@ public actor LagReader {
 
   private struct LaneGap: Error { let gap: LagGap }
 
-  private func lanes() async throws(LaneGap) -> (living: [Lanes.Listing], lags: [LaneLag]) {
+  private func lanes() async throws(LaneGap) -> (living: [Lanes.Listing], lags: [FanOutLag]) {
     guard let store else { throw LaneGap(gap: .redisNotGiven) }
     let shards = shards ?? Shards(on: loop, store, clientName: "carillon-lag")
     if self.shards == nil { shards.start() }
     self.shards = shards
-    let lanes: (living: [Lanes.Listing], lags: [LaneLag])
+    let lanes: (living: [Lanes.Listing], lags: [FanOutLag])
     do {
       try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-      lanes = (try await Lanes(shards).list(), try await Workers(shards).list().flatMap { LaneLag.of($0) })
+      lanes = (try await Lanes(shards).list(), try await Workers(shards).list().flatMap { FanOutLag.of($0) })
     } catch {
       throw LaneGap(gap: .redisAway("\(error)"))
     }

@@ -133,10 +133,10 @@ public struct TopicLog: Sendable {
     /// The names of the living lanes that read it; nil where that cannot be told, or where lanes do not read this topic.
     public var readers: [Name]?
     /// How far lanes are behind in it; none where no worker tells, or where lanes do not read this topic.
-    public var lags: [LaneLag] = []
+    public var lags: [FanOutLag] = []
 
     /// The lane that is the furthest behind.
-    public var worst: LaneLag? { lags.max { $0.rank < $1.rank } }
+    public var worst: FanOutLag? { lags.max { $0.rank < $1.rank } }
   }
 
   /// The topic.
@@ -156,7 +156,7 @@ public struct TopicLog: Sendable {
     return lags.isEmpty ? nil : lags.reduce(0) { $0 + $1.records }
   }
   /// The lane that is the furthest behind; nil where no worker tells.
-  public var worst: LaneLag? { partitions.compactMap(\.worst).max { $0.rank < $1.rank } }
+  public var worst: FanOutLag? { partitions.compactMap(\.worst).max { $0.rank < $1.rank } }
 }
 
 /// What is wrong: each makes the answer no.
@@ -172,7 +172,7 @@ public enum LagProblem: Sendable, Hashable {
   /// No fan-out lane lives: no device can be connected.
   case noLane
   /// A fan-out lane takes nothing of its partition of this topic any more, though its process runs.
-  case laneStands(topic: String, LaneLag)
+  case laneStands(topic: String, FanOutLag)
   /// Partitions of the requests wait, since the journal has no partition of their number.
   case unjournaled(topic: String, partitions: [Int32], journal: String, count: Int)
   /// Records come to partitions of deliveries that no lane reads.

@@ -51,7 +51,7 @@ public struct LagSample: Sendable {
   /// How many partitions the journal has; nil where it is missing.
   public var journalPartitions: Int?
   /// How far those are behind whose workers tell.
-  public var laneLags: [LaneLag] = []
+  public var laneLags: [FanOutLag] = []
   /// Transactions that are open.
   public var openTransactions: [OpenTransaction] = []
   /// What could not be found out, and why.

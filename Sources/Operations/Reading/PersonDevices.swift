@@ -17,11 +17,11 @@ public struct PersonDevices: Sendable {
 
   /// Reads the registry from its beginning to where it ends now.
   public mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
-    let found = Found(self)
+    let found = Gathered(self)
     try await reader.read(try await admin.stretches(of: topic), "devices", isCompacted: true) { record in
-      if let key = record.key { found.devices.take(Name(key), registration: record.value) }
+      if let key = record.key { found.value.take(Name(key), registration: record.value) }
     }
-    self = found.devices
+    self = found.value
   }
 
   /// Takes what a device says of itself; without a registration it is gone.
@@ -41,10 +41,5 @@ public struct PersonDevices: Sendable {
     }
     try scanner.finish()
     return isOfUser && isOfApplication
-  }
-
-  private final class Found {
-    var devices: PersonDevices
-    init(_ devices: PersonDevices) { self.devices = devices }
   }
 }

@@ -21,9 +21,9 @@ public actor StatusReader {
   private var shards: Shards?
 
   /// What a look has begun that takes longer than one may: the next waits for it, instead of asking the same again.
-  private var lagLook: Task<Found<LagReport>, Never>?
-  private var settingsLook: Task<Found<TopicSettings>, Never>?
-  private var stoppedLook: Task<Found<[ApplicationLedger.Entry]>, Never>?
+  private var lagLook: Task<Known<LagReport>, Never>?
+  private var settingsLook: Task<Known<TopicSettings>, Never>?
+  private var stoppedLook: Task<Known<[ApplicationLedger.Entry]>, Never>?
 
   /// What the settings of the topics say, by topic.
   private struct TopicSettings {
@@ -79,7 +79,7 @@ public actor StatusReader {
 
   // MARK: Kafka
 
-  private func kafkaState() async -> Found<KafkaState> {
+  private func kafkaState() async -> Known<KafkaState> {
     let (end, moment) = (
       ContinuousClock.now + .milliseconds(Self.lookMilliseconds), SteadyClock.milliseconds() + Int64(Self.lookMilliseconds)
     )
@@ -102,7 +102,7 @@ public actor StatusReader {
   }
 
   /// How far the group is behind.
-  private func lag(by end: ContinuousClock.Instant, _ moment: Int64) async -> Found<LagReport> {
+  private func lag(by end: ContinuousClock.Instant, _ moment: Int64) async -> Known<LagReport> {
     let look = lagLook ?? Task { await lag(by: moment) }
     lagLook = look
     let found = await look.value(by: end)
@@ -110,7 +110,7 @@ public actor StatusReader {
     return found ?? Self.tooSlow()
   }
 
-  private func lag(by moment: Int64) async -> Found<LagReport> {
+  private func lag(by moment: Int64) async -> Known<LagReport> {
     do throws(KafkaError) {
       var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 0)
       history.take(try await lag.sample(by: moment))
@@ -121,7 +121,7 @@ public actor StatusReader {
   }
 
   /// The applications that are stopped.
-  private func stopped(in cluster: ClusterDescription, by end: ContinuousClock.Instant) async -> Found<[ApplicationLedger.Entry]> {
+  private func stopped(in cluster: ClusterDescription, by end: ContinuousClock.Instant) async -> Known<[ApplicationLedger.Entry]> {
     guard cluster.topics[topics.applications] != nil else { return .found([]) }
     let look = stoppedLook ?? Task { await stopped() }
     stoppedLook = look
@@ -130,7 +130,7 @@ public actor StatusReader {
     return found ?? Self.tooSlow()
   }
 
-  private func stopped() async -> Found<[ApplicationLedger.Entry]> {
+  private func stopped() async -> Known<[ApplicationLedger.Entry]> {
     let ledger = ApplicationLedger(
       on: loop, kafka, topics, silenceMilliseconds: Self.lookMilliseconds, onProgress: { _ in }, onRefused: { _, _ in })
     do {
@@ -143,7 +143,7 @@ public actor StatusReader {
   /// What the topics' settings say.
   private func settings(
     of cluster: ClusterDescription, by end: ContinuousClock.Instant, _ moment: Int64
-  ) async -> Found<TopicSettings> {
+  ) async -> Known<TopicSettings> {
     guard !cluster.isEmbedded else { return .found(TopicSettings()) }
     let look = settingsLook ?? Task { await settings(of: topics.all.filter { cluster.topics[$0] != nil }, by: moment) }
     settingsLook = look
@@ -152,7 +152,7 @@ public actor StatusReader {
     return found ?? Self.tooSlow()
   }
 
-  private func settings(of names: [String], by moment: Int64) async -> Found<TopicSettings> {
+  private func settings(of names: [String], by moment: Int64) async -> Known<TopicSettings> {
     var found = TopicSettings()
     do throws(KafkaError) {
       for topic in names {
@@ -167,13 +167,13 @@ public actor StatusReader {
     }
   }
 
-  private static func tooSlow<Value>() -> Found<Value> {
+  private static func tooSlow<Value>() -> Known<Value> {
     .unknown("Kafka has not told it within \(ReadableText.duration(milliseconds: Int64(lookMilliseconds)))")
   }
 
   // MARK: Redis
 
-  private func redisState() async -> Found<RedisState> {
+  private func redisState() async -> Known<RedisState> {
     let shards = shards ?? Shards(on: loop, store, clientName: "carillon-status")
     if self.shards == nil { shards.start() }
     self.shards = shards
@@ -194,12 +194,12 @@ public actor StatusReader {
     return .found(state)
   }
 
-  private func found<Value: Sendable>(_ read: () async throws -> Value) async -> Found<Value> {
+  private func found<Value: Sendable>(_ read: () async throws -> Value) async -> Known<Value> {
     do { return .found(try await read()) } catch { return .unknown("\(error)") }
   }
 
   /// Looks at devices and mailboxes, one after the other and no faster than allowed, until all are counted or the time is over.
-  private func survey(_ shards: Shards) async throws -> Found<PopulationEstimate> {
+  private func survey(_ shards: Shards) async throws -> Known<PopulationEstimate> {
     let population = Population(shards)
     var pace = CommandPace(perSecond: Self.commandsPerSecond, largest: Self.largestStep)
     let start = SteadyClock.milliseconds()

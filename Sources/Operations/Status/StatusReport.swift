@@ -18,7 +18,7 @@ public struct StatusReport: Sendable {
   /// The living fan-out lanes; nil where nothing can be read of them.
   public var lanes: [Lanes.Listing]?
   /// How far fan-out lanes are behind, as their workers say.
-  public var laneLags: [LaneLag]
+  public var laneLags: [FanOutLag]
   /// What is wrong: each makes the answer no.
   public var problems: [StatusProblem]
   /// What is to be known, and is not wrong.
@@ -36,12 +36,12 @@ public struct StatusReport: Sendable {
     (self.buckets, self.cluster) = (buckets, cluster)
     workers = sample.redis.value?.workers.value?.map { WorkerState($0) } ?? []
     lanes = sample.redis.value?.lanes.value?.filter { $0.silentMilliseconds < Int64(laneLifetimeMilliseconds) }
-    laneLags = sample.redis.value?.workers.value?.flatMap { LaneLag.of($0) } ?? []
+    laneLags = sample.redis.value?.workers.value?.flatMap { FanOutLag.of($0) } ?? []
     (problems, notes) = ([], [])
     judgeKafka()
     judgeRedis()
     judgeWorkers()
-    let still = lanes.map { LaneLag.still(laneLags, living: $0, lifetimeMilliseconds: Int64(laneLifetimeMilliseconds)) } ?? []
+    let still = lanes.map { FanOutLag.still(laneLags, living: $0, lifetimeMilliseconds: Int64(laneLifetimeMilliseconds)) } ?? []
     problems += still.map { .lag(.laneStands(topic: topics.deliveries, $0)) }
   }
 
@@ -49,7 +49,7 @@ public struct StatusReport: Sendable {
   public var isAway: Bool { sample.kafka.value == nil && sample.redis.value == nil }
 
   /// The fan-out lane that is the furthest behind; nil where no worker tells.
-  public var worstLane: LaneLag? { laneLags.max { $0.rank < $1.rank } }
+  public var worstLane: FanOutLag? { laneLags.max { $0.rank < $1.rank } }
 
   /// Partitions of `deliveries` that the living lanes of a worker read.
   public func partitions(of worker: WorkerState) -> [Int32] {

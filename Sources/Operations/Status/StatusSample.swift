@@ -6,18 +6,18 @@ public struct StatusSample: Sendable {
   /// When it was taken, in milliseconds since 1970.
   public var time: Int64
   /// Kafka, or why nothing is known of it.
-  public var kafka: Found<KafkaState>
+  public var kafka: Known<KafkaState>
   /// Redis, or why nothing is known of it.
-  public var redis: Found<RedisState>
+  public var redis: Known<RedisState>
 
   /// A sample of its parts.
-  public init(time: Int64, kafka: Found<KafkaState>, redis: Found<RedisState>) {
+  public init(time: Int64, kafka: Known<KafkaState>, redis: Known<RedisState>) {
     (self.time, self.kafka, self.redis) = (time, kafka, redis)
   }
 }
 
 /// What was found out, or why it could not be.
-public enum Found<Value: Sendable>: Sendable {
+public enum Known<Value: Sendable>: Sendable {
   /// It was.
   case found(Value)
   /// It was not.
@@ -40,12 +40,12 @@ public struct KafkaState: Sendable {
   /// Why the settings are not known; nil where they are, and on an embedded broker, which has none.
   public var settingsUnknown: String?
   /// The applications that are stopped, or why that is not known.
-  public var stopped: Found<[ApplicationLedger.Entry]> = .found([])
+  public var stopped: Known<[ApplicationLedger.Entry]> = .found([])
   /// The group, and how far it is behind.
-  public var lag: Found<LagReport>
+  public var lag: Known<LagReport>
 
   /// A Kafka of its parts.
-  public init(cluster: ClusterDescription, lag: Found<LagReport>) { (self.cluster, self.lag) = (cluster, lag) }
+  public init(cluster: ClusterDescription, lag: Known<LagReport>) { (self.cluster, self.lag) = (cluster, lag) }
 }
 
 /// What Redis is and has.
@@ -53,18 +53,18 @@ public struct RedisState: Sendable {
   /// What it says of itself.
   public var server: ServerState
   /// Whose it is, with nil where no cluster has used it yet; or why that cannot be read.
-  public var identity: Found<ClusterIdentity?>
+  public var identity: Known<ClusterIdentity?>
   /// The workers' reports, or why they cannot be read.
-  public var workers: Found<[Workers.Listing]>
+  public var workers: Known<[Workers.Listing]>
   /// The fan-out lanes, those included that are silent, or why they cannot be read.
-  public var lanes: Found<[Lanes.Listing]>
+  public var lanes: Known<[Lanes.Listing]>
   /// Devices and notifications; nil where they were not looked for.
-  public var population: Found<PopulationEstimate>?
+  public var population: Known<PopulationEstimate>?
 
   /// A Redis of its parts.
   public init(
-    server: ServerState, identity: Found<ClusterIdentity?>, workers: Found<[Workers.Listing]>, lanes: Found<[Lanes.Listing]>,
-    population: Found<PopulationEstimate>?
+    server: ServerState, identity: Known<ClusterIdentity?>, workers: Known<[Workers.Listing]>, lanes: Known<[Lanes.Listing]>,
+    population: Known<PopulationEstimate>?
   ) {
     (self.server, self.identity, self.workers) = (server, identity, workers)
     (self.lanes, self.population) = (lanes, population)

@@ -24,7 +24,7 @@ public struct WorkerReport: Sendable, Hashable {
   }
 
   /// How far a fan-out lane is behind in its partition of `deliveries`.
-  public struct LaneLag: Sendable, Hashable {
+  public struct Lag: Sendable, Hashable {
     /// The lane's name in the worker: `fan-out-0`.
     public var lane: String
     /// The partition.
@@ -65,7 +65,7 @@ public struct WorkerReport: Sendable, Hashable {
   /// Partitions that it owns in the consumer group; nil if it is not in the group.
   public var partitions: Int?
   /// How far its lanes are behind in `deliveries`. If there are many, the report lists those furthest behind.
-  public var laneLags: [LaneLag] = []
+  public var laneLags: [Lag] = []
   /// How far its machine's clock is ahead of that of Redis, in milliseconds; nil before the first comparison.
   public var clockAhead: Int64?
   /// The settings that all workers share: key to value in words.
@@ -168,7 +168,7 @@ extension WorkerReport {
     connections = Self.count(json["connections"])
     partitions = Self.count(json["partitions"])
     clockAhead = json["clockAheadMs"]?.integerValue.map { min(max($0, -Timestamp.latest), Timestamp.latest) }
-    laneLags = (json["lags"]?.elements ?? []).prefix(Self.maximumLanes).compactMap { LaneLag($0) }
+    laneLags = (json["lags"]?.elements ?? []).prefix(Self.maximumLanes).compactMap { Lag($0) }
     for member in (json["settings"]?.members ?? []).prefix(Self.maximumSettings) {
       if let value = Self.text(member.value, Self.shortText) { settings[Self.cut(member.key, Self.shortText)] = value }
     }
@@ -195,7 +195,7 @@ extension WorkerReport {
   }
 }
 
-extension WorkerReport.LaneLag {
+extension WorkerReport.Lag {
   fileprivate init?(_ json: JSONValue) {
     guard let lane = WorkerReport.text(json["lane"], WorkerReport.shortText), let partition = WorkerReport.count(json["partition"]),
       let records = json["records"]?.integerValue
@@ -206,7 +206,7 @@ extension WorkerReport.LaneLag {
   }
 }
 
-extension WorkerReport.LaneLag {
+extension WorkerReport.Lag {
   /// No partition has more. A sum over all lanes stays within 64 bits.
   fileprivate static var maximumRecords: Int64 { 1 << 50 }
 }

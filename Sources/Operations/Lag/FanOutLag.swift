@@ -2,7 +2,7 @@ public import Notifications
 public import Store
 
 /// How far a fan-out lane is behind in its partition of `deliveries`, as its worker said a few seconds ago at most.
-public struct LaneLag: Sendable, Hashable {
+public struct FanOutLag: Sendable, Hashable {
   /// The worker's name.
   public var worker: Name
   /// What the worker calls the lane.
@@ -20,17 +20,17 @@ public struct LaneLag: Sendable, Hashable {
   }
 
   /// What a worker says of its lanes; nothing where it is silent, for that is long ago.
-  public static func of(_ worker: Workers.Listing) -> [LaneLag] {
+  public static func of(_ worker: Workers.Listing) -> [FanOutLag] {
     guard !worker.isSilent, let report = worker.report else { return [] }
     return report.laneLags.map {
-      LaneLag(worker: worker.name, lane: $0.lane, partition: $0.partition, records: $0.records, behind: $0.milliseconds)
+      FanOutLag(worker: worker.name, lane: $0.lane, partition: $0.partition, records: $0.records, behind: $0.milliseconds)
     }
   }
 
   /// Those that stand still: they have not taken what came long ago, and their heartbeat has stopped, though their process reports itself.
   ///
   /// - Parameter lifetimeMilliseconds: how long a silent lane counts as alive.
-  static func still(_ lags: [LaneLag], living: [Lanes.Listing], lifetimeMilliseconds: Int64) -> [LaneLag] {
+  static func still(_ lags: [FanOutLag], living: [Lanes.Listing], lifetimeMilliseconds: Int64) -> [FanOutLag] {
     let read = Set(living.map(\.partition))
     return lags.filter { $0.records > 0 && $0.behind ?? 0 >= lifetimeMilliseconds && !read.contains($0.partition) }
   }

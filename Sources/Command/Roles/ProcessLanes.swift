@@ -1,7 +1,7 @@
 import Worker
 
 /// The lanes of a process.
-actor Lanes {
+actor ProcessLanes {
   private var hosts: [LaneHost] = []
   private var isStopping = false
 

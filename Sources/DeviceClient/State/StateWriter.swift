@@ -4,7 +4,7 @@ internal import EventLoop
 ///
 /// Records that come while the disk is at work go out together after it. Without a file everything is durable at once: as durable as the
 /// device itself.
-final class Journal {
+final class StateWriter {
   /// What the owner has the disk do; it calls `finished` on the loop when that is done.
   enum Job: Sendable {
     case append([UInt8])

@@ -1,0 +1,6 @@
+/// The value that the callbacks of one reading change. Loop-confined.
+final class Gathered<Value> {
+  var value: Value
+
+  init(_ value: Value) { self.value = value }
+}
