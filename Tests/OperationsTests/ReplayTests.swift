@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("", "no file of a replay"), ("[]", "no file of a replay"), ("{}", "no file of a replay"),
+    ("", "not the file of a replay"), ("[]", "not the file of a replay"), ("{}", "not the file of a replay"),
     (#"{"carillonReplay":3}"#, "another version"), (#"{"carillonReplay":1}"#, "'run'"),
     (#"{"carillonReplay":1,"run":"../x","cluster":"","brokers":"","topic":"","destination":""}"#, "'run'"),
     (#"{"carillonReplay":1,"run":"a","cluster":"","brokers":"","topic":"","destination":"","filter":[]}"#, "'filter'"),

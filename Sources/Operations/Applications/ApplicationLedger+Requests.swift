@@ -3,27 +3,27 @@ import Kafka
 public import Notifications
 import Worker
 
-/// Whether requests of an application came lately.
+/// Whether an application has recent requests.
 public struct ApplicationSighting: Sendable, Equatable {
   /// Whether one was found.
   public var isSeen = false
-  /// Requests that were looked at, the newest first.
+  /// The number of requests that were read, the newest first.
   public var requests = 0
-  /// From when on all requests were looked at, in milliseconds since 1970; nil where they are too many for the time that there is.
+  /// The time from which all requests were read, in milliseconds since 1970; nil if time ran out.
   public var since: Int64?
-  /// Other applications: those of the requests that were looked at, and those that were stopped before.
+  /// Other applications: those of the requests that were read, and those that were stopped before.
   public var others: Set<Name> = []
 }
 
 extension ApplicationLedger {
-  /// How far back it looks, how long it may take, in milliseconds, and how many requests it reads of a partition at most.
+  /// The limits: how far back and how long it searches, in milliseconds, and the most requests of a partition.
   private static let (hour, maximumMilliseconds, maximumOfPartition): (Int64, Int64, Int64) = (3_600_000, 5_000, 100_000)
-  /// Other applications that are remembered at most.
+  /// The most other applications that are remembered.
   private static let maximumOthers = 1_000
 
-  /// Looks for requests of an application in the last hour, the newest first, until one is found.
+  /// Looks for a request of an application in the last hour, the newest first.
   ///
-  /// A cluster may have millions of requests in an hour. So no more are read than in five seconds, and what was looked at is told.
+  /// A cluster may have millions of requests in an hour. So it reads for at most five seconds, and the answer says what was read.
   public func lookForRequests(of application: Name, now: Int64) async throws -> ApplicationSighting {
     let found = Gathered(ApplicationSighting())
     found.value.others = Set(try await read().map(\.application).filter { $0 != application })
@@ -39,7 +39,7 @@ extension ApplicationLedger {
     let isEnough = { found.value.isSeen || SteadyClock.milliseconds() >= end }
     while !isEnough(), let round = rounds.next() {
       try await TopicReader(on: loop, kafka).read(round, "requests", in: nil, until: isEnough) { record in
-        // The embedded broker finds nothing by its time, so older ones are among them.
+        // The embedded broker does not find offsets by time, so there are older requests among these.
         guard record.timestamp >= since else { return }
         found.value.requests += 1
         guard let name = PublishedRequest(record, rules).application else { return }

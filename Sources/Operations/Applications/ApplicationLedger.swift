@@ -3,27 +3,27 @@ public import Kafka
 public import Notifications
 public import Worker
 
-/// The stops of all applications, as a person reads and changes them: an actor on a loop.
+/// Reads and changes the stops of all applications: an actor on a loop.
 public actor ApplicationLedger {
-  /// An application that is stopped, or was.
+  /// An application that is stopped, or was stopped before.
   public struct Entry: Sendable, Equatable {
     /// The application.
     public var application: Name
-    /// Its stops, as the newest record of it says.
+    /// Its stops by its newest record.
     public var stops: ApplicationStops
   }
 
-  /// What a change has come to.
+  /// The result of a change.
   public struct Outcome: Sendable, Equatable {
-    /// The stops, as the newest record says.
+    /// The stops by the newest record.
     public var stops: ApplicationStops
-    /// Whether something was, or would be, written.
+    /// Whether a record was written, or would be in a dry run.
     public var isChanged: Bool
-    /// Somebody else has written at the same time.
+    /// Whether somebody else wrote at the same time.
     public var isContested = false
   }
 
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -34,12 +34,12 @@ public actor ApplicationLedger {
   private let onProgress: @Sendable (ReadingProgress) -> Void
   private let onRefused: @Sendable (SourceCoordinates, String) -> Void
 
-  /// What the records of one application have come to.
+  /// What the records of one application say.
   private struct Known {
     var stops = ApplicationStops()
-    /// Where its newest record lies.
+    /// The place of its newest record.
     var newest: SourcePosition?
-    /// Its newest records, those of the last moments: oldest first.
+    /// The places of its records of the last moments, oldest first.
     var places: [SourcePosition] = []
   }
 
@@ -72,12 +72,12 @@ public actor ApplicationLedger {
     }
   }
 
-  /// A ledger of a cluster.
+  /// Makes a ledger of a cluster.
   ///
   /// - Parameters:
-  ///   - silenceMilliseconds: how long Kafka may give nothing, though there is more, before reading fails.
-  ///   - onProgress: told while much is read.
-  ///   - onRefused: told of what counts for nothing: where it lies, and why.
+  ///   - silenceMilliseconds: how long Kafka may send nothing before reading fails, though there is more to read.
+  ///   - onProgress: called during long reads.
+  ///   - onRefused: called with the place of each ignored record, and why it is ignored.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, silenceMilliseconds: Int = 60_000,
     onProgress: @escaping @Sendable (ReadingProgress) -> Void, onRefused: @escaping @Sendable (SourceCoordinates, String) -> Void
@@ -88,7 +88,7 @@ public actor ApplicationLedger {
 
   // MARK: Reading
 
-  /// All applications that are stopped, or were, by their names.
+  /// Reads all applications that are stopped or were, by their names.
   public func read() async throws -> [Entry] {
     try await readAll().all.map { Entry(application: $0.key, stops: $0.value.stops) }
       .filter { !$0.stops.stops.isEmpty }.sorted { $0.application < $1.application }
@@ -108,11 +108,11 @@ public actor ApplicationLedger {
 
   // MARK: Changing
 
-  /// Stops an application or starts it again, and reads back what came of it.
+  /// Stops or starts an application, and reads the result back.
   ///
   /// - Parameters:
-  ///   - oldest: stops that ended before this time, in milliseconds since 1970, are forgotten.
-  ///   - isDryRun: nothing is written.
+  ///   - oldest: stops that ended before this time, in milliseconds since 1970, are dropped.
+  ///   - isDryRun: whether nothing is written.
   public func change(
     _ application: Name, _ change: ApplicationStops.Change, forgettingBefore oldest: Int64, isDryRun: Bool = false
   ) async throws -> Outcome {

@@ -1,106 +1,106 @@
 import Notifications
 
-/// One thing that the topics say, in a fixed form: what waits in a spill file, and what the judges read.
+/// One statement of a record in a fixed form. It is the element of spill files and the input of the judges.
 ///
-/// Texts are there by their hashes; where the record lies is kept, so that whoever needs the texts can read it again. Its bytes are
-/// written and read by one process, so they are those of memory.
+/// Texts are replaced by their hashes. The record's place is kept, so the texts can be read again. One process writes and reads the bytes,
+/// so they are those of memory.
 struct AuditFact: Sendable, Hashable {
   enum Kind: UInt8, Sendable {
-    // Of these there is the record of a request, and what only says something about one without a device.
+    // A request's record, and statements about a request without a device.
     case request, deadLetter, addressed, rejected
-    // What the journal says: it is in the device's mailbox; it was judged otherwise; some of a person's devices, and how many there are.
+    // The journal: the entry is in the device's mailbox; another verdict; some of a person's devices, and their count.
     case kept, judged, page, closing
-    /// The journal says of a record that comes again that it was applied before.
+    /// The journal says that a record published again had been applied before.
     case applied
-    // Answers and endings.
+    // Answers and endings of a device.
     case delivered, updated, removed, response, dismissed
     case duplicate, collapsed, filtered, expired, evicted, unregistered, canceled
-    // About a device.
+    // Statements about a device.
     case registered, unregisteredDevice
-    /// What is told of a request at one stage, and is judged with all of its device later: it was kept, and no ending is known.
+    /// A request at a device that was kept and has no known ending yet. The judge of devices decides on it.
     case open
-    /// A request that named the device was rejected since it was registered for another application.
+    /// A request for the device was rejected, because the device was registered for another application.
     case refused
   }
 
   struct Flags: OptionSet, Sendable, Hashable {
     let rawValue: UInt8
-    /// A request for all devices of a person.
+    /// The request is for all devices of a person.
     static let isForUser = Flags(rawValue: 1)
-    /// A request that breaks a rule as far as this program can tell: its target is not known.
+    /// The request breaks a rule, as far as this program can tell. Its target is unknown.
     static let isBroken = Flags(rawValue: 2)
-    /// A request that removes.
+    /// The request removes a notification.
     static let isRemoval = Flags(rawValue: 4)
-    /// A record that came again as new work.
+    /// The record was redriven.
     static let isRedrive = Flags(rawValue: 8)
-    /// A delivery that the device has not taken again, since it had it.
+    /// The device dropped the delivery, because it had taken it before.
     static let isKnown = Flags(rawValue: 16)
-    /// A rejection since the device is registered for another application.
+    /// The rejection says that the device is registered for another application.
     static let isForOtherApplication = Flags(rawValue: 32)
-    /// A rejection of what could not be processed, whatever was done of it before.
+    /// The rejection is of a record that could not be processed, whatever was done with it before.
     static let isOfPoison = isKnown
-    /// A request that is in its device's mailbox, as the journal says.
+    /// The journal says that the request is in its device's mailbox.
     static let isKept = isKnown
-    /// The event names what took the notification's place.
+    /// The event names the successor of the notification.
     static let namesSuccessor = Flags(rawValue: 64)
-    /// The request came from the audited topic first.
+    /// The request's first record is in the audited topic.
     static let isOfTopic = Flags(rawValue: 128)
   }
 
-  /// The apns-id; of no meaning for a fact about a device, which its kind tells.
+  /// The apns-id; meaningless for a statement about a device.
   var id = NotificationID(high: 0, low: 0)
-  /// Where the request came from first.
+  /// The offset of the request's first record.
   var sourceOffset: Int64 = -1
-  /// The hash of the device's token; 0: none.
+  /// The hash of the device's token; 0 for none.
   var device: UInt64 = 0
-  /// The hash of the identifier; 0: none.
+  /// The hash of the identifier; 0 for none.
   var identifier: UInt64 = 0
-  /// The revision's timestamp, in milliseconds since 1970: the source's, or later. Partition and offset are the source's. Of a page, which
-  /// of its journal record's entries it is.
+  /// The revision's timestamp in milliseconds since 1970: the source's, or later. Partition and offset are the source's. For a page, its
+  /// index among the entries of its journal record.
   var revision: UInt64 = 0
-  /// When it was told, or published: milliseconds since 1970.
+  /// The time of the statement or of the publication: milliseconds since 1970.
   var time: Int64 = 0
-  /// The event's id; for events that tell the same happening it is the same. Of a page and a closing the XOR of the devices' hashes. Of a
-  /// request one more than the offset of the journal's record that tells how it was judged; 0: none was met.
+  /// The event's id, which is the same for a repeated event. For a page and a closing, the XOR of the devices' hashes. For a request, one
+  /// more than the offset of its journal record; 0 if there is none.
   var statement: UInt64 = 0
-  /// A request's end in milliseconds since 1970; for how many devices it is; the hash of a response's id. Of what the journal says of a
-  /// request, the offset of that request's record. Of what a device has, when it was kept for it; 0: not known. Of an expiration, when the
-  /// broker wrote its event, by the broker's clock; 0: not known.
+  /// The meaning depends on the kind. For a request: its end in milliseconds since 1970, or the number of its devices. For a response: the
+  /// hash of its id. For a journal entry: the offset of the request's record. For an answer of a device: when the entry was kept, 0 if
+  /// unknown. For an expiration: when the broker wrote its event, by the broker's clock, 0 if unknown.
   var number: Int64 = 0
-  /// Where the record lies.
+  /// The record's offset.
   var offset: Int64 = -1
   /// The record's partition.
   var partition: Int32 = -1
   /// The source's partition.
   var sourcePartition: Int32 = -1
-  /// The hash of the worker's name. Of a request, how long after its publication it was judged, in milliseconds.
+  /// The hash of the worker's name. For a request: how long after its publication it was judged, in milliseconds.
   var worker: UInt32 = 0
-  /// The incarnation of the requests topic that the source was written to, as far as is known.
+  /// The incarnation of the requests topic at the source, if known.
   var incarnation: UInt16 = 0
-  /// What it is.
+  /// The kind of statement.
   var kind: Kind
-  /// What else it is.
+  /// Further properties.
   var flags: Flags = []
 
   init(_ kind: Kind) { self.kind = kind }
 
   var isShow: Bool { kind == .delivered || kind == .updated }
-  /// The device has acknowledged it.
+  /// Whether the device has acknowledged it.
   var isTaken: Bool { isShow || kind == .removed }
-  /// The device has said that it shows it now.
+  /// Whether the device shows it from then on.
   var isNewShow: Bool { isShow && !flags.contains(.isKnown) }
 
-  /// The revision as a whole.
+  /// The complete revision.
   var order: Revision {
     Revision(timestamp: revision, partition: log, offset: UInt64(clamping: sourceOffset))
   }
 
-  /// The partition of one incarnation: only within it offsets say what is newer.
+  /// The partition of one incarnation. Offsets are comparable only within it.
   var log: UInt32 { UInt32(incarnation) << 16 | UInt32(truncatingIfNeeded: sourcePartition) & 0xFFFF }
 }
 
 extension AuditFact {
-  /// Takes over, for a request, what the journal says of it.
+  /// Takes the journal's statement on a request.
   mutating func journal(_ entry: AuditFact) {
     statement = UInt64(clamping: entry.offset) + 1
     incarnation = entry.incarnation
@@ -110,7 +110,7 @@ extension AuditFact {
     revision = entry.revision
   }
 
-  /// What a request's fact says of the journal, as a fact of its own.
+  /// The journal's statement in a request's fact, as a fact of its own.
   var entry: AuditFact {
     var entry = AuditFact(flags.contains(.isKept) ? .kept : .judged)
     entry.time = time.addingReportingOverflow(Int64(worker)).partialValue
@@ -121,7 +121,7 @@ extension AuditFact {
     return entry.told(of: self)
   }
 
-  /// An entry of the journal, when it is known of which request it is.
+  /// An entry of the journal, completed by its request.
   func told(of request: AuditFact) -> AuditFact {
     var fact = self
     fact.id = request.id
@@ -138,7 +138,7 @@ extension AuditFact {
 }
 
 extension AuditFact.Kind {
-  /// Whether the journal says it.
+  /// Whether it is a statement of the journal.
   var isOfJournal: Bool { self == .kept || self == .judged || self == .page || self == .closing || self == .applied }
 
   init?(_ type: EventType) {
@@ -163,7 +163,7 @@ extension AuditFact.Kind {
     }
   }
 
-  /// Whether all facts of a device are needed to judge it.
+  /// Whether judging it needs all facts of the device.
   var isJudgedByDevice: Bool {
     switch self {
     case .kept, .delivered, .updated, .removed, .collapsed, .expired, .unregistered, .response, .dismissed, .registered,

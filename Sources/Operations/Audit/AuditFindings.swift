@@ -1,4 +1,4 @@
-/// What an audit has found: counts, and the first violations in full.
+/// The findings of an audit: counts, and the first violations in full.
 public struct AuditFindings: Sendable, Equatable {
   /// How a request can end on a device.
   public enum Outcome: String, Sendable, CaseIterable {
@@ -6,82 +6,82 @@ public struct AuditFindings: Sendable, Equatable {
     case delivered
     /// The device has it in place of an older one.
     case updated
-    /// What it was to remove is removed.
+    /// The device has removed the notifications that it names.
     case removed
-    /// A newer one took its place.
+    /// A newer one replaced it.
     case collapsed
-    /// It came too late.
+    /// It expired.
     case expired
     /// The mailbox was full.
     case evicted
-    /// It was not wanted.
+    /// It was filtered out.
     case filtered
     /// The device had the same apns-id.
     case duplicate
-    /// Nobody is registered.
+    /// The device is not registered.
     case unregistered
-    /// It was called back.
+    /// It was withdrawn.
     case canceled
     /// It breaks a rule.
     case rejected
     /// It could not be processed.
     case dead
-    /// It came again by a replay, and was published and applied before what is audited.
+    /// A replay published it again. Its first record was applied before the audited range.
     case replayed
-    /// It waits for its device.
+    /// It is in the device's mailbox.
     case pending
-    /// It is too young to be judged.
+    /// It is too young to judge.
     case inFlight
-    /// It has none.
+    /// It has no outcome.
     case lost
   }
 
   /// Records of the requests topic.
   public var records = 0
-  /// Requests that are older than the events or the journal that is left, so that nothing can be said of them.
+  /// Requests older than the remaining events or journal, so nothing can be said of them.
   public var untold = 0
-  /// Requests: records of one request that came again are one.
+  /// Requests; several records of one request count once.
   public var requests = 0
   /// Records of the journal.
   public var journal = 0
-  /// Entries of the journal that came so much before or after their requests that these were read once more.
+  /// Entries of the journal that came so far from their requests that these were read once more.
   public var late = 0
   /// Records of the events topic.
   public var events = 0
-  /// Records of the events topic that are no events, of the journal that cannot be read, and offsets of batches that cannot be read.
+  /// Unreadable records of the events and the journal, and unreadable offsets of requests.
   public var unreadable = 0
   /// Records of the dead letters.
   public var deadLetters = 0
-  /// How requests ended: each of them once for each of its devices.
+  /// The outcomes of requests, one for each of their devices.
   public private(set) var outcomes: [Outcome: Int] = [:]
-  /// Events that tell what was told before, by the same id.
+  /// Events with an id that was seen before.
   public var repeats = 0
-  /// Deliveries that a device dropped since it had them.
+  /// Deliveries that a device dropped because it had them.
   public var known = 0
-  /// Stale ones that a device dropped.
+  /// Stale deliveries that a device dropped.
   public var staleDropped = 0
-  /// Acknowledged after their end, by less than an acknowledgement may be under way.
+  /// Acknowledgements after the end of their requests, by less than an acknowledgement may take.
   public var acknowledgedLate = 0
-  /// Endings that no event tells, by what else happened.
+  /// Endings without an event, derived from other events.
   public var derived = 0
-  /// How many violations of each kind.
+  /// The number of violations of each kind.
   public private(set) var counts: [Violation.Kind: Int] = [:]
-  /// The first of them.
+  /// The first violations.
   public private(set) var violations: [Violation] = []
-  /// How many are kept.
+  /// The most violations that are kept.
   public let limit: Int
 
-  /// Findings without anything found.
+  /// Makes findings without any count.
   public init(limit: Int = 20) { self.limit = limit }
 
-  /// How many violations there are.
+  /// The number of violations.
   public var violationCount: Int { counts.values.reduce(0, +) }
 
   mutating func count(_ outcome: Outcome, _ count: Int = 1) {
     if count > 0 { outcomes[outcome, default: 0] += count }
   }
 
-  /// Notes a violation; it is only made when there is room for it.
+  /// Counts a violation, and keeps it unless the limit is reached.
   mutating func add(_ kind: Violation.Kind, _ make: @autoclosure () -> Violation) {
     counts[kind, default: 0] += 1
     if violations.count < limit { violations.append(make()) }

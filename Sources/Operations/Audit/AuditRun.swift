@@ -3,43 +3,43 @@ import Kafka
 import Notifications
 import Worker
 
-/// One audit: what is read, where it is put, how it is judged. Loop-confined.
+/// One audit: reads the topics, stores the facts, and judges them. Loop-confined.
 ///
-/// A partition of requests is read beside its journal, so that a request and its verdict are put aside as one fact.
+/// It reads a partition of requests beside its journal, so a request and its verdict become one fact.
 final class AuditRun {
   private(set) var findings: AuditFindings
   private(set) var spilled: Int64 = 0
   private let settings: AuditSettings
   private let rules: RequestRules
   private var auditRules: AuditRules
-  /// From the first request of the time to the first one after it, by partition.
+  /// The audited requests, by partition: from the first in the range to the first after it.
   private var audited: [Int32: AuditRules.Requests] = [:]
-  /// The first records of partitions of events and of the journal whose beginning is gone.
+  /// The first records of events and journal partitions whose beginning was deleted.
   private var oldest: [(partition: TopicPartition, offset: Int64)] = []
-  /// Of requests from before then events may be gone, or what the journal said.
+  /// Events and journal of older requests may have been deleted.
   private var toldSince = Int64.min
   private let requests: [TopicStretch]
   private let journal: [TopicStretch]
-  /// The events that are read: those that were there when it began.
+  /// The events that existed when the audit began.
   let events: [TopicStretch]
   private let deadLetters: [TopicStretch]
   private var partitions: [Int32: AuditedPartition] = [:]
-  /// By the reader's numbers of partitions, whether they are the journal's.
+  /// Whether a partition is the journal's, by the reader's numbers.
   private var isJournal: [Bool?] = []
   private var late: LateEntries
   private var byRequest: Spill<AuditFact>
   private var byDevice: Spill<AuditFact>
-  /// What went wrong while records were taken.
+  /// The first error while records were taken.
   private var failure: SpillError?
 
-  /// Notes where everything lies: the requests first, so that what is told of them lies within what is read.
+  /// Notes where all topics end. The requests come first, so that every later statement on them is read.
   init(_ rules: RequestRules, _ settings: AuditSettings, _ admin: Admin) async throws(KafkaError) {
     self.rules = rules
     self.settings = settings
     let now = WallClock.milliseconds()
     let range = settings.published
     requests = try await admin.stretches(of: rules.topics.requests, range)
-    // What happens to a request may happen long after it.
+    // The consequences of a request may come long after it.
     let after = TimeRange(from: range.from.map { $0 - settings.clockSlack })
     journal = try await admin.stretches(of: rules.topics.journal, after)
     events = try await admin.stretches(of: rules.topics.events, after)
@@ -63,13 +63,13 @@ final class AuditRun {
     }
   }
 
-  /// Entries of the journal that wait in memory for their requests, of all partitions together and of each; some 120 bytes each.
+  /// The most journal entries that wait for their requests in memory, in all and for each partition; some 120 bytes each.
   private static let (notesInMemory, longestReach, shortestReach) = (1 << 18, 1 << 16, 1 << 12)
 
-  /// Finds out since when all that was told is still there.
+  /// Finds the time since when no event and no journal record was deleted.
   private func findOldest(_ stretches: [TopicStretch], _ now: Int64, _ admin: Admin) async throws(KafkaError) {
     let kept = try await admin.ends(of: stretches.map(\.partition))
-    // Of a partition that is empty by now only the retention says how old its last record may have been.
+    // For an empty partition only the retention says how old its last record may have been.
     if kept.values.contains(where: { $0.isEmpty && $0.lowerBound > 0 }), let topic = stretches.first?.partition.topic,
       let retention = try? await admin.settings(ofTopic: topic)["retention.ms"].flatMap({ Int64($0) }), retention >= 0
     {
@@ -107,7 +107,7 @@ final class AuditRun {
     }
     partitions = [:]
     for stretch in requests {
-      // What is published meanwhile does not belong to it.
+      // Later requests are not audited.
       guard let offsets = audited[stretch.partition.partition]?.offsets else { continue }
       audited[stretch.partition.partition]?.offsets = offsets.clamped(to: stretch.offsets)
     }
@@ -124,7 +124,7 @@ final class AuditRun {
       }
     }
     try await reader.read(deadLetters, "dead letters") { [self] record in
-      // What was done with letters is written there, too.
+      // The letters' topic also has the states of letters.
       guard let fact = facts.deadLetter(record) else { return }
       findings.deadLetters += 1
       put(fact)
@@ -133,7 +133,7 @@ final class AuditRun {
     try await readLate(reader, facts)
   }
 
-  /// Reads the requests once more that entries of the journal tell of, which had gone when those came, or had not come.
+  /// Reads requests once more that had passed, or had not arrived, when their journal entries came.
   private func readLate(_ reader: TopicReader, _ facts: FactReader) async throws {
     guard late.count > 0 else { return }
     findings.late = late.count
@@ -148,8 +148,7 @@ final class AuditRun {
     if let failure { throw failure }
   }
 
-  /// Whether a request lies between the first one of the time and the first one after it: as Kafka finds them, and the embedded broker
-  /// does not.
+  /// Whether a request is in the audited range. Kafka finds the range by time; the embedded broker does not.
   private func isAudited(_ record: RecordView) -> Bool {
     let range = settings.published
     let isAfter = range.to.map { record.timestamp >= $0 } ?? false
@@ -180,7 +179,7 @@ final class AuditRun {
     }
   }
 
-  /// What is told of a device alone waits for what is left of its requests.
+  /// Stores a fact. Statements on a device alone wait for the judge of devices.
   private func put(_ fact: AuditFact) {
     guard failure == nil else { return }
     do throws(SpillError) {
@@ -204,11 +203,11 @@ final class AuditRun {
 
   // MARK: Judging
 
-  /// Judges what was read, part by part.
+  /// Judges all facts, one part at a time.
   ///
   /// - Parameters:
-  ///   - onLost: told of the first record of each request without an outcome.
-  ///   - onWaiting: told of each request that waits for its device, once for each of its devices.
+  ///   - onLost: called with the first record of each request without an outcome.
+  ///   - onWaiting: called for each request that is in a mailbox, once for each device.
   func judge(
     _ onProgress: (ReadingProgress) -> Void, onLost: ((AuditFact) -> Void)? = nil, onWaiting: ((AuditFact) -> Void)? = nil
   ) throws(SpillError) {
@@ -240,9 +239,9 @@ final class AuditRun {
     }
   }
 
-  // MARK: What is told of a violation
+  // MARK: The records of a violation
 
-  /// Reads the records that have to do with it.
+  /// Reads the records of a violation.
   func timeline(of violation: Violation, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) -> Explanation {
     let topics = rules.topics
     var places: [(partition: TopicPartition, offset: Int64)] = []
@@ -260,10 +259,10 @@ final class AuditRun {
     let rules = rules
     let entries = places.filter { $0.partition.topic == topics.journal }
     try await reader.read(at: places.filter { $0.partition.topic != topics.journal }, "violations") { collected.take($0, rules) }
-    // Its request may not be among them, but is where they say.
+    // The request may not be among these records, but they name its place.
     let sources = try await admin.places(of: collected.timeline.unreadSources(in: topics.requests), in: topics.requests)
     try await reader.read(at: sources, "violations") { collected.take($0, rules) }
-    // What the journal says is known by where the requests lie.
+    // The journal identifies requests by their place.
     try await reader.read(at: entries, "violations") { collected.take($0, rules) }
     return collected.timeline.explanation(now: auditRules.now)
   }

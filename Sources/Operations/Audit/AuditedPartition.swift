@@ -1,10 +1,10 @@
 import Kafka
 import Notifications
 
-/// A partition of requests and its journal, as they are read side by side. Loop-confined.
+/// A partition of requests and its journal, read side by side. Loop-confined.
 ///
-/// A fetch brings a few hundred requests, or what the journal says of fifty thousand: so records of the journal wait as they are, in some two
-/// bytes for a request, until the requests have come near to what they tell of.
+/// A fetch brings a few hundred requests, or journal entries of fifty thousand. So journal records wait undecoded, in about two bytes for a
+/// request, until the requests come near.
 final class AuditedPartition {
   private struct Unread {
     let journal: JournalRecord
@@ -13,7 +13,7 @@ final class AuditedPartition {
   }
 
   private let partition: Int32
-  /// The requests that may be audited.
+  /// The offsets that may be audited.
   private let offsets: Range<Int64>
   private var join: JournalJoin
   private var unread: [Unread] = []
@@ -22,20 +22,20 @@ final class AuditedPartition {
   private var hasJournal = true
   private var isWaiting = false
   private let out: (JournalJoin.Outcome) -> Void
-  /// The greatest incarnation of the topic that the journal tells of.
+  /// The greatest incarnation that the journal names.
   private(set) var incarnation: UInt16 = 0
-  /// Offsets that workers could not read, as the journal says.
+  /// Offsets that workers could not read, by the journal.
   private(set) var stretches: [(offsets: Range<Int64>, incarnation: UInt16)] = []
-  /// Records of the journal that cannot be read.
+  /// Unreadable records of the journal.
   private(set) var unreadable = 0
 
-  /// What waits of a partition's journal before it is not read on, and as it is read on again, in bytes.
+  /// The bytes of waiting journal at which its reading stops, and at which it continues.
   private static let (high, low) = (256 << 10, 64 << 10)
 
   /// - Parameters:
-  ///   - requests: the stretch of the requests that is read.
+  ///   - requests: the requests to read.
   ///   - reach: see ``JournalJoin``.
-  ///   - out: takes what comes out.
+  ///   - out: gets the results.
   init(_ requests: TopicStretch, reach: Int, _ out: @escaping (JournalJoin.Outcome) -> Void) {
     partition = requests.partition.partition
     offsets = requests.offsets
@@ -43,7 +43,7 @@ final class AuditedPartition {
     self.out = out
   }
 
-  /// Takes the next record of `requests`; nil for one that is not audited.
+  /// Takes the next record of `requests`; nil if it is not audited.
   func take(_ request: AuditFact?, at offset: Int64) {
     join.take(request, at: offset, out)
     if next < unread.count { readJournal() }
@@ -57,22 +57,22 @@ final class AuditedPartition {
     readJournal()
   }
 
-  /// No more requests come.
+  /// Notes that no more requests come.
   func endRequests() {
     join.endRequests(out)
     readJournal()
   }
 
-  /// No more of the journal comes.
+  /// Notes that no more journal records come.
   func endJournal() {
     hasJournal = false
     readJournal()
   }
 
-  /// Whether the requests wait for the journal.
+  /// Whether the requests must wait for the journal.
   var requestsWait: Bool { join.requestsWait() }
 
-  /// Whether the journal waits for the requests.
+  /// Whether the journal must wait for the requests.
   var journalWaits: Bool {
     isWaiting = bytes >= (isWaiting ? Self.low : Self.high)
     return isWaiting

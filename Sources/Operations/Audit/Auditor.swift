@@ -1,9 +1,9 @@
 public import EventLoop
 public import Kafka
 
-/// What an audit is asked.
+/// The question of an audit.
 public struct AuditSettings: Sendable {
-  /// When the requests were published; without a first moment all that are there, without a last one up to now.
+  /// The time of publication. Without a first moment it begins with the oldest request; without a last one it ends now.
   public var published = TimeRange()
   /// See ``AuditRules/grace``.
   public var grace: Int64 = 30_000
@@ -13,33 +13,33 @@ public struct AuditSettings: Sendable {
   public var takeover: Int64 = 180_000
   /// See ``AuditRules/forbidsPending``.
   public var forbidsPending = false
-  /// Violations that are told in full.
+  /// The most violations with a timeline.
   public var limit = 20
-  /// Where facts are put that do not fit into memory.
+  /// The folder for facts that do not fit into memory.
   public var spillFolder = "/tmp"
 
   /// The defaults of the command line.
   public init() {}
 }
 
-/// What came out of an audit.
+/// The result of an audit.
 public struct AuditReport: Sendable {
   /// Counts and violations.
   public var findings: AuditFindings
-  /// For each violation what its records say, in their order.
+  /// The timeline of each violation.
   public var timelines: [Explanation]
-  /// Bytes that were put aside on disk.
+  /// Bytes that were spilled to disk.
   public var spilled: Int64
   /// Records of requests, the journal and events that the embedded broker has dropped; 0 on any other cluster.
   public var forgotten: Int64
 }
 
-/// Reads a range of requests and all that was told of them, and judges them: an actor on a loop.
+/// Reads requests and all statements on them, and judges them: an actor on a loop.
 ///
-/// Facts of a fixed size are spread by apns-id, and again by device, over parts that fit into memory each; so memory does not grow with
-/// the range, but for a single person or device of which more is told than fits.
+/// Facts have a fixed size. They are spread by apns-id, and again by device, over parts that each fit into memory. So memory does not grow
+/// with the range, unless one person or device has too many facts.
 public actor Auditor {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -48,9 +48,9 @@ public actor Auditor {
   private let settings: AuditSettings
   private let onProgress: @Sendable (ReadingProgress) -> Void
 
-  /// Makes one for a cluster.
+  /// Makes an auditor of a cluster.
   ///
-  /// - Parameter onProgress: told once a second while topics are read, and between the parts that are judged.
+  /// - Parameter onProgress: called once a second while topics are read, and between judged parts.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ settings: AuditSettings,
     onProgress: @escaping @Sendable (ReadingProgress) -> Void
@@ -62,7 +62,7 @@ public actor Auditor {
     self.onProgress = onProgress
   }
 
-  /// Reads, judges, and reads again what is to be told of the violations.
+  /// Reads and judges, then reads the records of the violations again.
   public func audit() async throws -> AuditReport {
     try await Admin.with(kafka) { try await audit($0) }
   }

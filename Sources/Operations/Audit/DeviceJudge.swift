@@ -1,21 +1,24 @@
 import EventLoop
 import Notifications
 
-/// Judges devices, each by all that is told of it: order, endings that no event tells, registrations, responses. A value.
+/// Judges each device by all its facts: order, derived endings, registrations, responses. A value.
 ///
-/// What is not told is derived so: a newer revision of the identifier that entered the mailbox means collapsed; else an end that has
-/// passed means expired; else it is pending. It was *overlooked*, which is a loss, when the device acknowledged later ones at two moments
-/// that lie further apart than a takeover takes, both while it waited: mailboxes are read from the oldest on, and every session looks
-/// into its mailbox at its start and from time to time, so it would have been among the first at the latter of the two. It was *overwritten*,
-/// which is a loss as well, when another request entered the mailbox later at the same revision.
+/// A missing ending is derived. If a newer revision of the identifier entered the mailbox, it is collapsed. Otherwise it is expired after
+/// its end, and pending before.
+///
+/// It is *overlooked*, which is a loss, if the device acknowledged later requests at two moments while it waited, and they lie further
+/// apart than a takeover takes. Mailboxes are read from the oldest entry on, and every session reads its mailbox at its start and from time
+/// to time. So it would have been among the first at the second moment.
+///
+/// It is *overwritten*, which is a loss too, if another request entered the mailbox later at the same revision.
 struct DeviceJudge {
   let rules: AuditRules
-  /// Told of each request that still is to be in its device's mailbox, an overlooked one too.
+  /// Called for each request that must still be in its device's mailbox, including overlooked ones.
   var onWaiting: ((AuditFact) -> Void)?
 
   init(rules: AuditRules, onWaiting: ((AuditFact) -> Void)? = nil) { (self.rules, self.onWaiting) = (rules, onWaiting) }
 
-  /// Judges all of these facts, which it puts in order: all those of a device must be among them.
+  /// Judges these facts, which it sorts. They must contain all facts of each device.
   func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
     facts.sort(by: Self.precedes)
     var start = 0
@@ -93,7 +96,7 @@ struct DeviceJudge {
     if shows > 1 { judgeShows(facts.filter(\.isNewShow), &findings) }
   }
 
-  /// The newest revision that entered the mailbox: within a partition the offset decides, else the revision.
+  /// The newest revision in the mailbox. Within a partition the offset decides, else the revision.
   private struct Newest {
     private var order: Revision?
     private var offsets: [UInt32: Int64] = [:]
@@ -109,7 +112,7 @@ struct DeviceJudge {
     }
   }
 
-  /// Who acknowledges may be late by a takeover; so much later than a newer one it was shown later too.
+  /// An acknowledgement may be late by a takeover. If it is later than that, the notification was shown later too.
   private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
     var newest: AuditFact?
     var next = 0
@@ -151,7 +154,7 @@ struct DeviceJudge {
     }
   }
 
-  /// What entered the mailbox from a place that several requests name: all of them but one have an origin that is not their own.
+  /// The entries whose place several requests name. All but one of them have a foreign origin.
   private struct Contests {
     private struct Place: Hashable {
       let log: UInt32
@@ -161,7 +164,7 @@ struct DeviceJudge {
     }
 
     private var entries: [Place: [AuditFact]] = [:]
-    /// What lost its place to another request, and says so.
+    /// The requests whose events say that they lost their place.
     private var collapsed: [Place: Set<NotificationID>] = [:]
 
     init(_ facts: ArraySlice<AuditFact>) {
@@ -188,14 +191,14 @@ struct DeviceJudge {
       }
     }
 
-    /// Whether another request entered the mailbox from the place of this one.
+    /// Whether another request entered the mailbox from the same place.
     func hasOther(than fact: AuditFact) -> Bool { entries[Place(fact)]?.contains { $0.id != fact.id } ?? false }
   }
 
-  /// What the device has acknowledged, in the order of time.
+  /// The device's acknowledgements, in the order of time.
   private struct Taken {
     private let facts: [AuditFact]
-    /// Looked at to find one with a later revision: they nearly always are.
+    /// How many are tried to find a later revision, which nearly always succeeds.
     private static let steps = 64
 
     init(_ facts: ArraySlice<AuditFact>) {
@@ -216,7 +219,7 @@ struct DeviceJudge {
 
   // MARK: Registrations
 
-  /// A device that got something before and after it was declared unknown, and that did not register again between, was known all the time.
+  /// Checks "unregistered": a device with deliveries before and after it was registered, unless it registered again in between.
   private func judgeRegistrations(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let changes = Moments(facts.compactMap { $0.kind == .registered || $0.kind == .unregisteredDevice ? $0.time : nil })
     let kept = Moments(facts.compactMap { $0.kind == .kept || $0.kind == .open ? $0.time : $0.isTaken && $0.number != 0 ? $0.number : nil })
@@ -251,7 +254,7 @@ struct DeviceJudge {
 
   // MARK: Responses
 
-  /// A response has one event, told any number of times.
+  /// A response has one event, which may be repeated.
   private func judgeResponses(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let responses = facts.filter { ($0.kind == .response || $0.kind == .dismissed) && $0.number != 0 }
       .sorted { ($0.number, $0.time, $0.offset) < ($1.number, $1.time, $1.offset) }
@@ -270,10 +273,10 @@ struct DeviceJudge {
 }
 
 extension AuditFact {
-  /// It was in the mailbox.
+  /// Whether it was in the mailbox.
   fileprivate var isEntry: Bool { kind == .kept || kind == .open || isTaken }
 
-  /// When it entered the mailbox, as far as is known.
+  /// When it entered the mailbox, if known.
   fileprivate var entered: Int64 { isTaken && number != 0 ? number : time }
 
   /// Within a partition the offset decides, else the revision.
@@ -283,7 +286,7 @@ extension AuditFact {
 }
 
 extension Array {
-  /// The place of the first element that does not belong to the beginning, all of which passes `isBefore`.
+  /// The index of the first element for which `isBefore` is false. All elements before it must pass.
   fileprivate func place(_ isBefore: (Element) -> Bool) -> Int {
     var (low, high) = (0, count)
     while low < high {

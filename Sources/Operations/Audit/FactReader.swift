@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Reads facts out of records.
+/// Reads facts from records.
 struct FactReader {
   private let rules: RequestRules
   private let requestsTopic: [UInt8]
@@ -16,7 +16,7 @@ struct FactReader {
 
   // MARK: Requests
 
-  /// A record of the requests topic.
+  /// Reads a record of the requests topic.
   func request(_ record: RecordView) -> AuditFact {
     var fact = rules.withRecord(record) { request($0, AuditFact(.request)) }
     (fact.partition, fact.offset, fact.time) = (record.partition, record.offset, Timestamp.bounded(record.timestamp))
@@ -24,7 +24,7 @@ struct FactReader {
     return fact
   }
 
-  /// A record of the dead letters; nil when its headers do not say where it comes from.
+  /// Reads a record of the dead letters; nil if its headers do not name its source.
   func deadLetter(_ record: RecordView) -> AuditFact? {
     guard let letter = DeadLetter(headers: record.texts) else { return nil }
     var fact = rules.withRecord(record, from: letter.source) { request($0, AuditFact(.deadLetter)) }
@@ -57,16 +57,16 @@ struct FactReader {
 
   // MARK: Events
 
-  /// What a record of the events topic is.
+  /// The result for a record of the events topic.
   enum EventReading {
     case fact(AuditFact)
-    /// An event that has nothing to do with it.
+    /// An event that the audit does not need.
     case other
-    /// No event.
+    /// Not an event.
     case unreadable
   }
 
-  /// A record of the events topic.
+  /// Reads a record of the events topic.
   func event(_ record: RecordView) -> EventReading {
     var type: EventType?
     var hasType = false
@@ -74,7 +74,7 @@ struct FactReader {
     var subject: UnsafeRawBufferPointer?
     record.forEachHeader { name, value in
       guard let value else { return }
-      // `ce_type`, `ce_time`, `ce_id`, `ce_subject`: told apart by few characters.
+      // `ce_type`, `ce_time`, `ce_id`, `ce_subject`: a few characters distinguish them.
       guard name[0] == 0x63, name[1] == 0x65, name[2] == 0x5F else { return }
       switch String(cString: name + 3) {
       case "type":
@@ -97,7 +97,7 @@ struct FactReader {
       fact.device = max(1, StableHash.hash(subject))
       return .fact(fact)
     }
-    // Any id is one, also that of zeros.
+    // Any id is valid, even zeros.
     guard let id = NotificationID(text: subject), fact.sourceOffset >= 0 else { return .unreadable }
     fact.id = id
     if fact.identifier == 0 { fact.identifier = hash(identifier: subject) }
@@ -154,7 +154,7 @@ struct FactReader {
     }
   }
 
-  /// A removal may name an apns-id in either case.
+  /// The hash of an identifier. A removal may write an apns-id in either case.
   private func hash(identifier: UnsafeRawBufferPointer) -> UInt64 {
     NotificationID.withCanonical(identifier) { max(1, StableHash.hash($0)) }
   }

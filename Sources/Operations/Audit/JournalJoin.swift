@@ -1,23 +1,23 @@
 import Notifications
 
-/// Joins the requests of one partition with what the journal says of them, both as they are read side by side. A value.
+/// Joins the requests of one partition with their journal entries, both read side by side. A value.
 ///
-/// A request and its entry become one fact. Who comes first waits for the other in a ring; a request that has waited for as long as the ring
-/// reaches goes on without, and an entry whose request has gone is *late*. Each request comes out once, each entry at most once.
+/// A request and its entry become one fact. The one that comes first waits for the other in a ring. A request that leaves the ring goes on
+/// alone, and an entry whose request has left is *late*. Each request is emitted once, each entry at most once.
 struct JournalJoin {
-  /// What comes out.
+  /// A result.
   enum Outcome {
-    /// A request with what the journal says of it, or without; and what it says of a person's devices.
+    /// A request with its journal entry or without; also the entry's statements on a person's devices.
     case fact(AuditFact)
-    /// An entry that has come before or after its request, by more than the ring reaches, or once more.
+    /// An entry too far before or after its request, or a repeated one.
     case late(JournalNote)
   }
 
   private var requests: OffsetRing<AuditFact>
   private var notes: OffsetRing<JournalNote>
-  /// How far the requests may be ahead when they go on after a wait, and when they begin to wait; the journal waits at the lower.
+  /// The lead of the requests at which they continue, and at which they wait. The journal waits at the lower one.
   private let marks: (low: Int64, high: Int64)
-  /// Behind the last request that was taken, and behind the greatest offset that an entry was for.
+  /// The offset after the last request, and after the greatest offset of an entry.
   private var nextRequest: Int64
   private var nextNote: Int64
   /// The earliest time of a request so far.
@@ -27,8 +27,8 @@ struct JournalJoin {
   private var requestsWaited = false
 
   /// - Parameters:
-  ///   - start: where reading of the requests begins.
-  ///   - reach: slots of the rings, a power of two: 100 bytes each.
+  ///   - start: the first offset of the requests to read.
+  ///   - reach: slots of the rings, a power of two; 100 bytes each.
   init(from start: Int64, reach: Int) {
     requests = OffsetRing(maximum: max(1, reach / 2))
     notes = OffsetRing(maximum: reach)
@@ -38,7 +38,7 @@ struct JournalJoin {
 
   // MARK: In
 
-  /// Takes the next record of `requests`; nil for one that is not audited.
+  /// Takes the next record of `requests`; nil if it is not audited.
   mutating func take(_ request: AuditFact?, at offset: Int64, _ out: (Outcome) -> Void) {
     nextRequest = offset + 1
     let note = notes.take(offset)
@@ -57,7 +57,7 @@ struct JournalJoin {
   /// Takes the next entry of the journal.
   mutating func take(_ note: JournalNote, _ out: (Outcome) -> Void) {
     let offset = note.fact.sourceOffset
-    // What is told of a former topic says nothing of how far the journal has come.
+    // Entries of a former topic do not show how far the journal has come.
     if since == .max || note.timestamp >= since { nextNote = max(nextNote, offset + 1) }
     if let request = requests.take(offset) {
       if request.time == note.timestamp { return Self.join(request, note, out) }
@@ -69,31 +69,31 @@ struct JournalJoin {
     }
   }
 
-  /// No more requests come.
+  /// Notes that no more requests come.
   mutating func endRequests(_ out: (Outcome) -> Void) {
     hasRequests = false
     notes.takeAll { out(.late($0)) }
   }
 
-  /// No more entries come.
+  /// Notes that no more entries come.
   mutating func endNotes(_ out: (Outcome) -> Void) {
     hasNotes = false
     requests.takeAll { out(.fact($0)) }
   }
 
-  // MARK: In step
+  // MARK: Waiting
 
-  /// Whether the requests are so far ahead that they wait for the journal.
+  /// Whether the requests are so far ahead that they must wait for the journal.
   mutating func requestsWait() -> Bool {
     let ahead = nextRequest - nextNote
     requestsWaited = hasNotes && ahead >= (requestsWaited ? marks.low : marks.high)
     return requestsWaited
   }
 
-  /// Whether the journal is so far ahead that it waits for the requests.
+  /// Whether the journal is so far ahead that it must wait for the requests.
   var notesWait: Bool { hasRequests && nextNote - nextRequest >= marks.low }
 
-  // MARK: Together
+  // MARK: Joining
 
   private static func join(_ request: AuditFact, _ note: JournalNote, _ out: (Outcome) -> Void) {
     var request = request

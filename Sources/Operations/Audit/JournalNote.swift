@@ -1,24 +1,25 @@
 import Notifications
 
-/// What the journal says of one record of `requests`, before it is known whose request that is.
+/// A journal entry on one record of `requests`, before that record is known.
 struct JournalNote: Sendable {
-  /// The timestamp of the record that it tells of.
+  /// The timestamp of the record.
   var timestamp: Int64
-  /// ``AuditFact/Kind/kept``, ``AuditFact/Kind/judged``, ``AuditFact/Kind/applied`` or ``AuditFact/Kind/page``; its source is the record that it tells of.
+  /// ``AuditFact/Kind/kept``, ``AuditFact/Kind/judged``, ``AuditFact/Kind/applied`` or ``AuditFact/Kind/page``; its source is the record
+  /// that it tells of.
   var fact: AuditFact
-  /// What a page says further: each device that keeps the request, and the closing.
+  /// Further facts of a page: each device that keeps the request, and the closing.
   var more: [AuditFact] = []
 }
 
 extension JournalNote {
-  /// An entry of a record of the journal, which lies at this offset.
+  /// Reads an entry of a journal record at this offset.
   ///
   /// - Parameter worker: the hash of the worker's name.
-  /// - Returns: nil for an entry that is no verdict: that the request has passed extensions.
+  /// - Returns: nil if the entry is not a verdict, but says that the request has passed extensions.
   init?(_ entry: JournalEntry, of journal: JournalRecord, worker: UInt32, _ partition: Int32, _ offset: Int64) {
     timestamp = Timestamp.bounded(entry.timestamp)
     fact = AuditFact(.judged)
-    // The time is that of the record's first entry: of a later one it may lie before its request.
+    // The time is that of the journal record's first entry, so it may lie before a later entry's request.
     (fact.partition, fact.offset, fact.time) = (partition, offset, max(timestamp, Timestamp.bounded(journal.judgedAt)))
     (fact.sourcePartition, fact.sourceOffset) = (partition, entry.offset)
     fact.worker = worker
@@ -44,7 +45,7 @@ extension JournalNote {
       (kept.kind, kept.device, kept.revision) = (.kept, max(1, hash), device.judgement.revision.timestamp)
       more.append(kept)
     }
-    // One page that has all devices needs no counting.
+    // A single page with all devices needs no count.
     guard page.closing != sum else { return }
     if let closing = page.closing { more.append(fact.summing(closing, as: .closing)) }
     fact = fact.summing(sum, as: .page)

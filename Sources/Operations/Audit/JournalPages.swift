@@ -1,38 +1,38 @@
-/// What the journal says of a person's devices: whether there are pages that fit their sum, and since when. A value.
+/// The journal's pages on a person's devices: whether some are complete, and since when. A value.
 ///
-/// A crash between two pages leaves pages without a sum; the request is judged again then, and the later pages tell. Pages may lie behind their
-/// sum: a record that Kafka refused is sent again behind others.
+/// A crash between two pages leaves pages without a closing. The request is judged again then, and the later pages count. Pages may come
+/// after their closing, since a refused journal record is sent again after others.
 struct JournalPages {
-  /// All devices are told.
+  /// Whether some pages are complete.
   private(set) var isComplete = false
-  /// Where the journal's record of the first of the last complete pages lies.
+  /// The offset of the first journal record of the last complete pages.
   private var start: Int64 = .min
 
-  /// Finds the last complete pages among what is told of a request.
+  /// Finds the last complete pages among the facts of a request.
   init(_ facts: ArraySlice<AuditFact>) {
-    // One page that has all devices.
+    // A single page with all devices.
     if let last = facts.filter({ $0.kind == .judged }).max(by: { $0.offset < $1.offset }) { (isComplete, start) = (true, last.offset) }
     guard facts.contains(where: { $0.kind == .closing }) else { return }
     let pages = facts.filter { $0.kind == .page }.sorted(by: Self.precedes)
     for closing in facts where closing.kind == .closing {
       let ofWorker = pages.filter { $0.worker == closing.worker }
       let before = ofWorker.filter { Self.precedes($0, closing) }
-      // Those behind it have the same time or an earlier one.
+      // Pages after the closing have the same time or an earlier one.
       let first = Self.first(of: before, for: closing) ?? Self.first(of: ofWorker.filter { $0.time <= closing.time }, for: closing)
       if let first { (isComplete, start) = (true, max(start, first)) }
     }
   }
 
-  /// Whether a device is not the person's any more by the last complete pages, on which it would stand once more.
+  /// Whether a device is missing on later complete pages, because it is not the person's any more.
   func supersedes(_ fact: AuditFact) -> Bool { isComplete && fact.offset < start }
 
-  /// In the order in which they were written.
+  /// Compares by the order of writing.
   private static func precedes(_ a: AuditFact, _ b: AuditFact) -> Bool {
     if a.offset != b.offset { return a.offset < b.offset }
     return a.revision != b.revision ? a.revision < b.revision : a.kind == .page && b.kind == .closing
   }
 
-  /// Where the last pages begin that together have as many devices as the closing says, and the same ones.
+  /// The beginning of the last pages that have the closing's number of devices and its checksum.
   private static func first(of pages: [AuditFact], for closing: AuditFact) -> Int64? {
     var (count, checksum): (Int64, UInt64) = (0, 0)
     var first = closing.offset

@@ -1,11 +1,11 @@
 import Kafka
 import Notifications
 
-/// Entries of the journal that met no request where both were read side by side: a lane had rewound, a record had waited for hours.
+/// Journal entries that met no request, because a lane had rewound or a record had waited for hours.
 ///
-/// They are spilled by the places of their requests. When all is read those requests are read once more, and joined with them.
+/// They are spilled by the places of their requests. At the end those requests are read once more and joined with them.
 struct LateEntries: ~Copyable {
-  /// A fact, and the timestamp of the record of `requests` that it comes from or tells of.
+  /// A fact, and the timestamp of its record of `requests`.
   struct Placed: Sendable, Hashable {
     var timestamp: Int64
     var fact: AuditFact
@@ -13,26 +13,26 @@ struct LateEntries: ~Copyable {
     fileprivate var offset: Int64 { fact.kind == .request ? fact.offset : fact.sourceOffset }
   }
 
-  /// Which of so many consecutive records are wanted.
+  /// The wanted records among consecutive ones.
   fileprivate struct Block {
     var wanted: [UInt64] = Array(repeating: 0, count: Self.length / 64)
-    /// The newest record that an entry tells of.
+    /// The newest wanted record.
     var newest = Int64.min
     static let length = 1024
   }
 
   private var spill: Spill<Placed>
   private var blocks: [Int32: [Int64: Block]] = [:]
-  /// How many there are.
+  /// The number of late entries.
   private(set) var count = 0
 
-  /// - Parameter expected: records that are read, of which a few are late.
+  /// - Parameter expected: the number of records to read, of which a few are late.
   init(expecting expected: Int64, in folder: String) { spill = Spill(expecting: expected / 8, in: folder) }
 
   /// Bytes on disk.
   var bytesOnDisk: Int64 { spill.bytesOnDisk }
 
-  // MARK: What is late
+  // MARK: Late entries
 
   /// Takes an entry.
   mutating func add(_ note: JournalNote) throws(SpillError) {
@@ -57,8 +57,8 @@ struct LateEntries: ~Copyable {
     return blocks[partition]?[number]?.wants(Int(place)) == true
   }
 
-  /// The requests that are to be read once more, in rounds with one stretch of a partition each. Entries for records that are older than all
-  /// audited ones of their partition tell of a former topic.
+  /// The requests to read once more, in rounds with one stretch of each partition. Entries on records that are older than all audited ones
+  /// of their partition are of a former topic.
   func rounds(of topic: String, _ audited: [Int32: AuditRules.Requests]) -> [[TopicStretch]] {
     var rounds: [[TopicStretch]] = []
     for (partition, blocks) in blocks {
@@ -81,12 +81,12 @@ struct LateEntries: ~Copyable {
     return rounds
   }
 
-  /// Reading over so many records costs less than another round.
+  /// Reading so many records in between costs less than another round.
   private static let nearby: Int64 = 50_000
 
-  // MARK: Joined
+  // MARK: Joining
 
-  /// Calls `body` with what the entries say, each of the request that lies at its place; what finds none counts for nothing.
+  /// Calls `body` with the entries' facts, each with the request at its place. Entries without a request do not count.
   mutating func join(_ body: (AuditFact) -> Void) throws(SpillError) {
     for part in 0..<spill.parts {
       var facts = try spill.take(part)
@@ -104,7 +104,7 @@ struct LateEntries: ~Copyable {
     }
   }
 
-  /// By place, the request before what is told of it.
+  /// By place, the request before its entries.
   private static func precedes(_ a: Placed, _ b: Placed) -> Bool {
     let (partitionA, partitionB) = (a.partition, b.partition)
     if partitionA != partitionB { return partitionA < partitionB }

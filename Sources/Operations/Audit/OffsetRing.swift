@@ -1,13 +1,13 @@
-/// Elements by offset, of which only those within a bounded stretch lie in memory. A value.
+/// Elements by offset within a bounded stretch. A value.
 ///
-/// It grows until it has its maximum of slots; from then on one that comes takes the slot of the one that lies a whole ring away.
+/// It grows to its maximum of slots. From then on a new element takes the slot of the one that is a whole ring away.
 struct OffsetRing<Element> {
   private var slots: [(offset: Int64, element: Element)?]
   private let maximum: Int
-  /// How many elements it has.
+  /// The number of elements.
   private(set) var count = 0
 
-  /// - Parameter maximum: slots at most, a power of two.
+  /// - Parameter maximum: the most slots, a power of two.
   init(maximum: Int) {
     precondition(maximum > 0 && maximum & (maximum - 1) == 0, "a ring's length is a power of two")
     self.maximum = maximum
@@ -16,10 +16,10 @@ struct OffsetRing<Element> {
 
   private func slot(_ offset: Int64) -> Int { Int(truncatingIfNeeded: offset) & (slots.count - 1) }
 
-  /// Whether there is an element of this offset.
+  /// Whether the offset has an element.
   func contains(_ offset: Int64) -> Bool { slots[slot(offset)]?.offset == offset }
 
-  /// Puts an element to its offset, at which there must be none; answers the one that there is no room for, which may be the same.
+  /// Stores an element at a free offset. Answers the element that must leave, which may be this one.
   mutating func put(_ element: Element, at offset: Int64) -> (offset: Int64, element: Element)? {
     while let other = slots[slot(offset)], slots.count < maximum {
       precondition(other.offset != offset, "an offset has one element")
@@ -27,14 +27,14 @@ struct OffsetRing<Element> {
     }
     let place = slot(offset)
     let other = slots[place]
-    // The later one is the likelier to find its partner.
+    // The later one is more likely to find its partner.
     if let other, other.offset > offset { return (offset, element) }
     slots[place] = (offset, element)
     if other == nil { count += 1 }
     return other
   }
 
-  /// Takes the element of an offset out.
+  /// Removes the element of an offset.
   mutating func take(_ offset: Int64) -> Element? {
     let place = slot(offset)
     guard let slot = slots[place], slot.offset == offset else { return nil }
@@ -43,7 +43,7 @@ struct OffsetRing<Element> {
     return slot.element
   }
 
-  /// Takes all elements out.
+  /// Removes all elements.
   mutating func takeAll(_ body: (Element) -> Void) {
     guard count > 0 else { return }
     for place in slots.indices {

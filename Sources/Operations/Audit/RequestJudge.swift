@@ -1,30 +1,29 @@
 import EventLoop
 import Notifications
 
-/// Judges requests, each by all that is told of its apns-id. A value: facts in, findings and what is left for the devices' judge out.
+/// Judges each request by all facts of its apns-id, and hands the rest to the judge of devices. A value.
 ///
-/// A *request* is an apns-id and the place that its record came from first; a record that comes again (a replay) is the same one. On
-/// each device it may end once, and these go together:
+/// A *request* is an apns-id and the place of its first record. A record that is published again (a replay) is the same request. It has one
+/// outcome on each device. Some statements may come together:
 ///
-/// - What a device says it shows outweighs every ending: the race between a delivery and its replacement, expiration, eviction or
-///   withdrawal is nobody's fault.
-/// - Endings that mean "not shown" go together with each other and with a mailbox that kept it, and so does `duplicate`: after a loss of
-///   Redis the other record may have been judged first.
-/// - `rejected` goes with nothing, unless the record was mended and redriven, or could not be processed to its end, or the rejection was
-///   of a device whose registration has changed since, which the devices' judge looks into. One that names its device is an ending there: the
-///   notification was damaged while it waited.
-/// - The journal says of each of its records how it was judged; of a person's devices all, on pages that fit their sum. Where a record came
-///   again all that is said counts, but what is said of a device before the last complete pages, on which it is not any more.
+/// - A device's acknowledgement overrides every ending. A delivery may race with its replacement, expiration, eviction or withdrawal.
+/// - Endings that mean "not shown" agree with each other and with a mailbox that kept the entry. So does `duplicate`: after a loss of Redis
+///   the other record may have been judged first.
+/// - `rejected` agrees with nothing else, with three exceptions. The record was edited and redriven. It could not be processed completely.
+///   Or the rejection was of a device whose registration has changed since; then the judge of devices decides. A rejection that names its
+///   device is an ending there: the notification was damaged while it waited.
+/// - The journal has a verdict for each record, and for a person's devices complete pages. If a record came again, all statements count,
+///   except those on a device that is missing on the last complete pages.
 struct RequestJudge {
   let rules: AuditRules
-  /// Told of the first record of each request that has no outcome at all.
+  /// Called with the first record of each request without any outcome.
   var onLost: ((AuditFact) -> Void)?
 
   init(rules: AuditRules, onLost: ((AuditFact) -> Void)? = nil) { (self.rules, self.onLost) = (rules, onLost) }
 
-  /// Judges all of these facts, which it puts in order: all those of an id must be among them.
+  /// Judges these facts, which it sorts. They must contain all facts of each id.
   ///
-  /// - Parameter handOn: takes what is to be judged with all of its device.
+  /// - Parameter handOn: gets the facts for the judge of devices.
   func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings, handOn: (AuditFact) -> Void) {
     unfold(&facts)
     facts.sort(by: Self.precedes)
@@ -37,7 +36,7 @@ struct RequestJudge {
     }
   }
 
-  /// Makes facts of their own of what the journal says of requests, and drops what it says of a former incarnation of the topic.
+  /// Makes separate facts of the journal's statements, and drops those of a former incarnation of the topic.
   private func unfold(_ facts: inout [AuditFact]) {
     var hasFormer = false
     for index in facts.indices {
@@ -89,7 +88,7 @@ struct RequestJudge {
     while events < facts.endIndex, facts[events].kind == .request { events += 1 }
     let records = facts[..<events]
     guard let first = records.first else {
-      // It was published before or after the range, or by nobody.
+      // It was published before or after the range, or never.
       for fact in facts where fact.device != 0 && fact.kind.isJudgedByDevice { handOn(fact) }
       if let event = facts.first(where: { rules.isAudited($0) && $0.kind != .deadLetter }) {
         findings.add(.unknownRequest, Violation(.unknownRequest, event.id, "no such record at \(event.sourceText)", facts))
@@ -124,7 +123,7 @@ struct RequestJudge {
     if judgeRest(request, devices: devices, &findings) { judgeJournal(request, records, facts[events...], &findings) }
   }
 
-  /// Each record of a request that has its outcomes must have its entry: its offset was not to be committed before.
+  /// Each record with outcomes must have a journal entry. Its offset must not be committed before.
   private func judgeJournal(
     _ request: Request, _ records: ArraySlice<AuditFact>, _ events: ArraySlice<AuditFact>, _ findings: inout AuditFindings
   ) {
@@ -139,9 +138,9 @@ struct RequestJudge {
     }
   }
 
-  /// Judges a request as to the devices of which nothing is told; false where it is not known to have ended.
+  /// Judges a request on devices without any statement; false if its end is unknown.
   private func judgeRest(_ request: Request, devices: Int, _ findings: inout AuditFindings) -> Bool {
-    // How many devices have no outcome of their own.
+    // The number of devices without an outcome.
     var missing = 1
     if request.isForUser, let addressed = request.addressed {
       missing = addressed == 0 && request.unregistered == nil ? 1 : max(0, Int(clamping: addressed) - devices)
@@ -151,20 +150,20 @@ struct RequestJudge {
     if let rejection = request.rejection {
       let isOfSome = rejection.flags.contains(.isForOtherApplication) && (devices > 0 || request.addressed != nil)
       findings.count(.rejected, isOfSome ? missing : devices == 0 ? 1 : 0)
-      // Of a person's devices some may be registered for another application; how many, is not told.
+      // Some of a person's devices may be registered for another application; their number is unknown.
       if !isOfSome || request.addressed != nil || !request.isForUser { return true }
     }
     if request.unregistered != nil, devices == 0, missing == 0 { findings.count(.unregistered) }
     guard missing > 0 else { return true }
     if request.isFiltered {
-      // Its application was stopped: no device was looked for.
+      // Its application was stopped, so no device was looked up.
       findings.count(.filtered, missing)
       return true
     } else if request.isDead, devices == 0 {
       findings.count(.dead)
       return true
     } else if request.isApplied, !request.hasFirst, !request.isRedriven {
-      // What became of it was told before what is audited.
+      // Its outcomes came before the audited range.
       findings.count(.replayed)
       return true
     } else if request.isYoung {
@@ -174,16 +173,16 @@ struct RequestJudge {
       if let record = request.facts.first, rules.isAudited(record) { onLost?(record) }
       let detail =
         request.addressed.map { "no outcome of \(missing) of \(ReadableText.count($0, "device"))" }
-        ?? (devices == 0 ? "" : "it is not said for how many devices it is")
+        ?? (devices == 0 ? "" : "the number of its devices is unknown")
       findings.add(.lost, Violation(.lost, request.id, detail, request.facts))
     }
     return false
   }
 
-  /// A request, and what is told of it as a whole.
+  /// A request, and the statements on it without a device.
   private struct Request {
     let id: NotificationID
-    /// All that is told of it, and of all requests of its id.
+    /// All facts of its id.
     let facts: ArraySlice<AuditFact>
     let all: ArraySlice<AuditFact>
     let device: UInt64
@@ -193,19 +192,19 @@ struct RequestJudge {
     let isYoung: Bool
     var isRedriven = false
     var end: Int64
-    /// How many devices it is said to be for, at most.
+    /// The greatest number of devices that an event names.
     var addressed: Int64?
     var rejection: AuditFact?
-    /// When it was last said to be for nobody.
+    /// The last time at which an event said that it has no recipient.
     var unregistered: Int64?
     var isDead = false
-    /// It was filtered before its devices were looked for.
+    /// Whether it was filtered before its devices were looked up.
     var isFiltered = false
-    /// A record of it came again when it was applied already.
+    /// Whether one of its records was published again after it was applied.
     var isApplied = false
-    /// The record that it was published by is among those that are audited.
+    /// Whether its first record is audited.
     var hasFirst = false
-    /// What the journal says of a person's devices.
+    /// The journal's pages on a person's devices.
     var journal = JournalPages([])
 
     init(_ record: AuditFact, _ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, isYoung: Bool) {
@@ -219,7 +218,7 @@ struct RequestJudge {
       self.isYoung = isYoung
     }
 
-    /// Takes what is told of no device of its own.
+    /// Takes a statement without a device.
     mutating func take(_ fact: AuditFact) {
       switch fact.kind {
       case .addressed: addressed = max(addressed ?? 0, fact.number)
@@ -233,7 +232,7 @@ struct RequestJudge {
     }
   }
 
-  /// Events that tell what another of them told.
+  /// The number of repeated events.
   private func repeats(_ run: ArraySlice<AuditFact>) -> Int {
     guard run.count > 1 else { return 0 }
     let events = run.lazy.filter { $0.kind != .deadLetter && !$0.kind.isOfJournal }
@@ -272,13 +271,13 @@ struct RequestJudge {
     if let outcome {
       findings.count(outcome)
     } else if lastKept != nil, endedAsAnother(run, request) {
-      // Redis had lost that it is a duplicate, and has been told again.
+      // Redis had lost that it is a duplicate, and knows it again.
       findings.count(.duplicate)
     } else if let lastKept, let unregistered = request.unregistered, lastKept.time <= unregistered {
-      // Redis had lost it, and when it was told again the person had no device any more.
+      // Redis had lost it, and when it was judged again the person had no device any more.
       findings.count(.unregistered)
     } else if var open = kept {
-      // Its ending, if it has one, is to be seen in what else happened to the device.
+      // Its ending, if any, follows from the other facts of the device.
       open.kind = .open
       open.number = request.end
       kept = open
@@ -288,7 +287,7 @@ struct RequestJudge {
     if outcome == .duplicate { judgeDuplicate(run, request, &findings) }
   }
 
-  /// Hands on what its device is judged by. That it was kept once is told by what the device has, where it has it.
+  /// Hands on the facts for the judge of devices. If the device has the notification, that fact also says when it was kept.
   private func handOnAll(_ run: ArraySlice<AuditFact>, kept: AuditFact?, _ handOn: (AuditFact) -> Void) {
     var left = kept
     for fact in run where fact.kind.isJudgedByDevice {
@@ -307,7 +306,7 @@ struct RequestJudge {
     if kinds.contains(.updated) { return .updated }
     if kinds.contains(.delivered) { return .delivered }
     if kinds.contains(.removed) { return .removed }
-    // Who has answered has seen it; the acknowledgement may be lost with its session.
+    // A response shows that the person has seen it. The acknowledgement may have been lost with its session.
     if kinds.contains(.response) || kinds.contains(.dismissed) { return .delivered }
     if kinds.contains(.expired) { return .expired }
     if kinds.contains(.evicted) { return .evicted }
@@ -319,14 +318,14 @@ struct RequestJudge {
     return kinds.contains(.duplicate) && !kinds.contains(.kept) ? .duplicate : nil
   }
 
-  /// What is told of a request must fit its end.
+  /// Checks the statements on a request against its end.
   private func judgeEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard !request.isBroken, !request.isRemoval else { return }
     let wasShown = run.contains(where: \.isShow)
     for fact in run {
       let late = fact.time.subtractingReportingOverflow(request.end).partialValue
       if fact.isNewShow, request.end < fact.time, late > rules.clockSlack {
-        // The time is that of the acknowledgement: it may have been under way.
+        // The time is that of the acknowledgement, which may have taken a while.
         if late > rules.certainlyLater {
           findings.add(
             .shownLate,
@@ -340,9 +339,10 @@ struct RequestJudge {
     }
   }
 
-  /// No request expires before its end by any clock: by the worker's, by the broker's that wrote the event, and by that of this machine.
+  /// Checks that no request expires before its end by any clock. The clocks are the worker's, that of the broker that wrote the event, and
+  /// this machine's.
   ///
-  /// A worker whose clock is ahead declares requests expired too early, and writes a time into its events that hides it.
+  /// A worker with a fast clock declares requests expired too early, and the time in its events hides that.
   private func judgeExpiration(_ fact: AuditFact, _ request: Request, _ findings: inout AuditFindings) {
     let times = [
       (fact.time, "by the worker's clock"), (fact.number > 0 ? fact.number : .max, "by the broker's clock"),
@@ -355,14 +355,14 @@ struct RequestJudge {
         .expiredEarly, fact.id, "\(ReadableText.duration(milliseconds: request.end - first.0)) before its end \(first.1)", request.facts))
   }
 
-  /// Whether the device has, or had to do with, another request of the same id.
+  /// Whether the device has an outcome of another request of the same id.
   private func endedAsAnother(_ run: ArraySlice<AuditFact>, _ request: Request) -> Bool {
     others(run, request).contains {
       [.delivered, .updated, .response, .dismissed, .collapsed, .expired, .evicted, .filtered].contains($0.kind)
     }
   }
 
-  /// What was told on the same device of other records of the same id.
+  /// The facts of the device on other records of the same id.
   private func others(_ run: ArraySlice<AuditFact>, _ request: Request) -> some Sequence<AuditFact> {
     request.all.lazy.filter { other in
       guard let one = run.first else { return false }
@@ -370,7 +370,7 @@ struct RequestJudge {
     }
   }
 
-  /// Somewhere there must be the one that it is a duplicate of.
+  /// Checks that a duplicate has another record of its id.
   private func judgeDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard rules.beginsAtBeginning, !request.isYoung, let duplicate = run.first else { return }
     let hasOther = others(run, request).contains { ![.duplicate, .request, .judged, .applied].contains($0.kind) }
@@ -379,7 +379,7 @@ struct RequestJudge {
 
   // MARK: An id on a device
 
-  /// A device says once that it shows an id: again by the same worker it is a repeat of the same event, by another one it is shown again.
+  /// A device shows an id once. A second event of the same worker is a repeat, one of another worker is a second show.
   private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
     let shows = shows.sorted { ($0.device, $0.time, $0.offset) < ($1.device, $1.time, $1.offset) }
     var start = 0

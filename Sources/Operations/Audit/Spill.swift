@@ -1,6 +1,6 @@
 import Glibc
 
-/// Why what is too much for memory cannot be put aside.
+/// Why facts cannot be spilled to disk.
 public struct SpillError: Error, CustomStringConvertible {
   /// The system's error number.
   public let code: Int32
@@ -9,21 +9,21 @@ public struct SpillError: Error, CustomStringConvertible {
 
   init(_ what: String, _ folder: String) {
     code = errno
-    description = "\(what) in \(folder): \(String(cString: strerror(code))); give a folder with more room by --spill, or a shorter range"
+    description = "\(what) in \(folder): \(String(cString: strerror(code))); give a folder with more space by --spill, or a shorter range"
   }
 }
 
-/// Facts in parts, by a hash: what does not fit into its part's little memory goes to one file, which has no name from its first moment on,
-/// so that nothing is left however the process ends. Then each part is taken out again by itself.
+/// Facts in parts by a hash. Facts that do not fit into their part's memory go to one file.
 ///
-/// The bytes of a fact are those of memory, so it must be made of numbers alone.
+/// The file has no name from its first moment on, so nothing is left behind however the process ends. Each part is taken out alone. The
+/// bytes of a fact are those of memory, so it must consist of numbers.
 struct Spill<Fact>: ~Copyable {
   private struct Extent {
     let offset: Int64
     let count: Int
   }
 
-  /// How many parts there are.
+  /// The number of parts.
   let parts: Int
   private let folder: String
   private let chunk: Int
@@ -32,12 +32,12 @@ struct Spill<Fact>: ~Copyable {
   private var descriptor: Int32 = -1
   private var size: Int64 = 0
 
-  /// What waits in memory at most, in bytes.
+  /// The most bytes in memory.
   private static var memory: Int { 16 << 20 }
-  /// What one part should have, in bytes: it is taken out as a whole.
+  /// The intended bytes of one part, which is taken out at once.
   private static var part: Int { 8 << 20 }
 
-  /// Makes parts for about so many facts.
+  /// Makes parts for about this many facts.
   init(expecting count: Int64, in folder: String) {
     self.folder = folder
     var parts = 16
@@ -50,10 +50,10 @@ struct Spill<Fact>: ~Copyable {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// How many bytes went to the file.
+  /// The bytes of the file.
   var bytesOnDisk: Int64 { size }
 
-  /// Puts a fact into the part of a hash.
+  /// Adds a fact to the part of a hash.
   mutating func add(_ fact: Fact, hash: UInt64) throws(SpillError) {
     // The upper half of a product has the mixed bits.
     let part = Int((hash &* 0x9E37_79B9_7F4A_7C15) >> 32) & (parts - 1)
@@ -86,7 +86,7 @@ struct Spill<Fact>: ~Copyable {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
   }
 
-  /// Takes a part out; it is empty afterwards.
+  /// Takes a part out, which is empty afterwards.
   mutating func take(_ part: Int) throws(SpillError) -> [Fact] {
     let stored = extents[part]
     var rest: [Fact] = []

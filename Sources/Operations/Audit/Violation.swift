@@ -1,52 +1,52 @@
 public import Notifications
 
-/// Something that must not have happened.
+/// A broken guarantee.
 public struct Violation: Sendable, Hashable {
-  /// The kinds that there are, by the words of the JSON.
+  /// The kinds of violations, by the words of the JSON.
   public enum Kind: String, Sendable, CaseIterable {
     /// A request, or a device of its recipients, has no outcome.
     case lost
-    /// It has an outcome, and the journal does not say how it was judged: its offset was committed too early.
+    /// It has an outcome but no journal entry: its offset was committed too early.
     case unjournaled
-    /// The device was served afterwards, for longer than a takeover takes, and never got it.
+    /// The device acknowledged later requests for longer than a takeover takes, and never this one.
     case overlooked
-    /// Another request, whose origin names its place, took that place in the mailbox: nothing brings it to its device.
+    /// Another request with a foreign origin replaced it in the mailbox, so it never reaches its device.
     case overwritten
-    /// It waits for its device, and was said not to.
+    /// It is in its device's mailbox, which the caller forbids.
     case pending
     /// Outcomes that exclude each other.
     case contradiction
-    /// Told of a device that the request does not name.
+    /// An event of a device that the request does not name.
     case wrongDevice
     /// An event about a request that is not in the topic.
     case unknownRequest
     /// The same apns-id twice on the screen of one device.
     case shownTwice
-    /// Acknowledged so long after its end that it was shown after it.
+    /// It was acknowledged so long after its end that it was shown after it.
     case shownLate
-    /// Declared expired before its end.
+    /// It was declared expired before its end.
     case expiredEarly
-    /// A revision came after a newer one of the same identifier.
+    /// A revision was shown after a newer one of the same identifier.
     case stale
-    /// Declared collapsed, though nothing newer is there.
+    /// It was declared collapsed, but there is nothing newer.
     case collapsedByNothing
-    /// Declared a duplicate, though there is no other.
+    /// It was declared a duplicate, but there is no other record.
     case duplicateOfNothing
-    /// Declared unregistered, though the device was registered before and afterwards.
+    /// It was declared unregistered, but the device was registered before and afterwards.
     case wronglyUnregistered
-    /// The same response of the person twice, as two.
+    /// The same response of the person has two events.
     case responseTwice
 
-    /// What it means, as a sentence.
+    /// The kind as a sentence.
     public var sentence: String {
       switch self {
       case .lost: "the request has no outcome"
       case .unjournaled: "the journal does not say how the request was judged"
-      case .overlooked: "the device was given newer ones, and never this one"
+      case .overlooked: "the device got newer ones and never this one"
       case .overwritten: "another request took its place in the mailbox"
       case .pending: "it still waits for its device"
       case .contradiction: "its outcomes exclude each other"
-      case .wrongDevice: "it came to a device that it does not name"
+      case .wrongDevice: "it reached a device that it does not name"
       case .unknownRequest: "the event names a request that is not there"
       case .shownTwice: "the device showed it twice"
       case .shownLate: "it was shown after its end"
@@ -60,7 +60,7 @@ public struct Violation: Sendable, Hashable {
     }
   }
 
-  /// A record that has to do with it.
+  /// A record of the violation.
   public struct Place: Sendable, Hashable {
     /// The topics that records are read from.
     public enum Topic: Sendable, Hashable {
@@ -86,12 +86,12 @@ public struct Violation: Sendable, Hashable {
   public var kind: Kind
   /// The request.
   public var id: NotificationID
-  /// What was found, in words.
+  /// The finding in words.
   public var detail: String
-  /// The records that say so.
+  /// The records that prove it.
   public var places: [Place]
 
-  /// Records at most that are named for one violation.
+  /// The most records of one violation.
   static let maximumPlaces = 64
 
   init(_ kind: Kind, _ id: NotificationID, _ detail: String = "", _ facts: some Sequence<AuditFact>) {
@@ -115,7 +115,7 @@ extension AuditFact {
     switch kind {
     case .request: .requests
     case .deadLetter: .deadLetters
-    // What is open or was kept for its device is known by the journal, unless a device told it.
+    // The journal proves an entry that was kept, unless a device reported it.
     case .kept, .judged, .page, .closing, .applied, .open: .journal
     default: .events
     }

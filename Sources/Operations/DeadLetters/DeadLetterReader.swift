@@ -3,53 +3,53 @@ public import Kafka
 public import Notifications
 import Worker
 
-/// A letter as a list shows it.
+/// A letter in a list.
 public struct LetterSummary: Sendable {
-  /// What it says of itself.
+  /// What the letter says.
   public var facts: LetterFacts
-  /// How it stands with it.
+  /// Whether it is pending, redriven or discarded.
   public var standing: LetterStanding
-  /// How often its request has come for its reason.
+  /// How often its request was dead-lettered for its reason.
   public var times: Int
 }
 
-/// What a list has found.
+/// The result of a list.
 public struct LetterSurvey: Sendable {
-  /// The letters that were asked for.
+  /// The letters that match the filter.
   public internal(set) var wanted = LetterGroups()
-  /// All that were read.
+  /// All letters.
   public internal(set) var all = LetterGroups()
-  /// Whether it is not known of each letter how often it came.
+  /// Whether too many letters came again to know the number of each.
   public internal(set) var hasTooManyRecurrences = false
 }
 
-/// A letter as it is shown in full.
+/// A letter in full.
 public struct LetterDetails: Sendable {
-  /// What it says of itself, how it stands with it, and how often it came.
+  /// The letter's summary.
   public var summary: LetterSummary
-  /// What was done with it, in that order.
+  /// What was done with it, in order.
   public var states: [LetterState]
-  /// Its key and headers, those that only a letter has left out, and its value where that was asked for.
+  /// Its key and headers without those of letters, and its value if the caller wants it.
   public var record: StoredRecord
-  /// How many bytes its value has; nil where it has none, or where the value is not in the letter.
+  /// The size of its value; nil if it has none, or if the value is not in the letter.
   public var valueBytes: Int?
-  /// Whether the letter has no value and its source has none any more either; only told where the value was asked for.
+  /// Whether neither the letter nor its source has the value any more; set only if the caller wants values.
   public var isGone = false
 }
 
 /// Letters in full.
 public struct LetterPage: Sendable {
-  /// The letters, as many as were asked for.
+  /// The letters, up to the limit.
   public internal(set) var letters: [LetterDetails] = []
-  /// How many more there are that were asked for.
+  /// How many more letters match the filter.
   public internal(set) var further = 0
-  /// How many there are at all.
+  /// The number of all letters.
   public internal(set) var all = 0
 }
 
 /// Lists and shows dead letters: an actor on a loop.
 public actor DeadLetterReader {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -57,9 +57,9 @@ public actor DeadLetterReader {
   private let rules: RequestRules
   private let onProgress: @Sendable (ReadingProgress) -> Void
 
-  /// Makes one for a cluster.
+  /// Makes a reader of a cluster.
   ///
-  /// - Parameter onProgress: told once a second while a topic is read.
+  /// - Parameter onProgress: called once a second while a topic is read.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, onProgress: @escaping @Sendable (ReadingProgress) -> Void
   ) {
@@ -71,7 +71,7 @@ public actor DeadLetterReader {
 
   /// Counts the letters by reason and application.
   ///
-  /// - Parameter onLetter: gets each of those that are asked for, as it is read.
+  /// - Parameter onLetter: gets each matching letter as it is read.
   public func survey(_ filter: LetterFilter, onLetter: @escaping @Sendable (LetterSummary) -> Void) async throws -> LetterSurvey {
     try await withReading(filter) { reading, _, _ in
       let found = Gathered(LetterSurvey())
@@ -89,8 +89,8 @@ public actor DeadLetterReader {
   /// Reads letters in full.
   ///
   /// - Parameters:
-  ///   - limit: how many at most; of so many the records are kept in memory.
-  ///   - withValues: whether their values are wanted: they may be private.
+  ///   - limit: the most letters. Their records are kept in memory.
+  ///   - withValues: whether to read their values, which may be private.
   public func show(_ filter: LetterFilter, limit: Int, withValues: Bool) async throws -> LetterPage {
     try await withReading(filter) { reading, reader, admin in
       let found = Gathered(LetterPage())
@@ -137,9 +137,9 @@ public actor DeadLetterReader {
   }
 }
 
-/// The records of letters that had no room for them, read where they lie.
+/// Reads the source records of letters that are too small to contain them.
 enum LetterSources {
-  /// Reads them; what is gone is left out, and so is what another record has the place of by now.
+  /// Reads the records. Missing ones, and those whose place another record has by now, are left out.
   static func read(_ letters: [LetterFacts], _ requests: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError)
     -> [RecordPlace: StoredRecord]
   {

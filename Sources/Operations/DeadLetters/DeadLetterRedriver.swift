@@ -4,11 +4,11 @@ public import Notifications
 
 /// Redrives and discards dead letters: an actor on a loop.
 ///
-/// Letters are taken in rounds of bounded size, so memory stays the same however many there are; what is written is in Kafka at the end
-/// of each round, with its state. Ended at any moment, the same order goes on where it was. One order is carried out at a time: the next one
-/// waits, and passes over what was done meanwhile.
+/// It takes letters in rounds of bounded size, so memory does not grow with them. At the end of each round Kafka has all its records and
+/// states. After an interruption the same order continues. Only one order runs at a time: the next one waits, and skips letters that were
+/// handled meanwhile.
 public actor DeadLetterRedriver {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -16,12 +16,12 @@ public actor DeadLetterRedriver {
   private let run: RedriveRun
   private let onProgress: @Sendable (ReadingProgress) -> Void
 
-  /// Makes one for a cluster.
+  /// Makes a redriver of a cluster.
   ///
   /// - Parameters:
-  ///   - onProgress: told once a second while a topic is read.
-  ///   - onResult: told of each letter that was asked for, when it is done; not of those that were handled before.
-  ///   - onWaiting: told of another run that this one waits for, as long as it does.
+  ///   - onProgress: called once a second while a topic is read.
+  ///   - onResult: called for each matching letter when it is done. Letters that were handled before are skipped.
+  ///   - onWaiting: called while this run waits for another one.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ order: LetterOrder,
     onProgress: @escaping @Sendable (ReadingProgress) -> Void, onResult: @escaping @Sendable (LetterResult) -> Void,
@@ -33,10 +33,10 @@ public actor DeadLetterRedriver {
     run = RedriveRun(rules, order, onResult, onWaiting: onWaiting)
   }
 
-  /// Ends it after what is under way.
+  /// Stops after the work in progress.
   public func stop() { run.stop() }
 
-  /// Carries the order out, once.
+  /// Executes the order. Call it once.
   public func carryOut() async throws -> RedriveReport {
     let reader = TopicReader(on: loop, kafka)
     reader.onProgress = onProgress

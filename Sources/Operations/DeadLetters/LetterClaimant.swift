@@ -2,24 +2,24 @@ import EventLoop
 import Kafka
 import Notifications
 
-/// Another run has the letters by now, since this one was silent for too long.
+/// Another run has claimed the letters, because this one was silent for too long.
 public struct LetterClaimLost: Error, Sendable, CustomStringConvertible {
-  /// Who runs it.
+  /// The person who runs it.
   public var by: String
 
-  /// What has happened.
-  public var description: String { "\(by) has taken the dead letters over, since this run had said nothing for too long" }
+  /// The error in words.
+  public var description: String { "\(by) has claimed the dead letters, because this run was silent for too long" }
 }
 
 /// Claims the dead letters for one run at a time. Loop-confined.
 ///
-/// Without it two runs would both write what is pending, and say so. It lies in Kafka beside what was done with the letters. A run that was
-/// killed says nothing any more, and the next one takes the letters over after `silence` of its own clock. A run that only stood still may
-/// write a round of letters beside its successor; the cluster judges what was written twice as a repeat.
+/// Without it two runs would both write the pending letters. Claims lie in Kafka beside the letters' states. A killed run is silent, and
+/// the next run claims the letters after `silence` of its own clock. A run that only stood still may write one round beside its successor.
+/// The cluster judges the second copies as repeats.
 final class LetterClaimant {
-  /// Told of the run that this one waits for.
+  /// Called with the run that this one waits for.
   var onWaiting: ((LetterClaim) -> Void)?
-  /// Whether to wait no longer.
+  /// Whether to stop waiting.
   var isStopped: () -> Bool = { false }
 
   private let loop: EventLoop
@@ -32,16 +32,16 @@ final class LetterClaimant {
   private let by: String
   private let silence: Int64
   private var claims = LetterClaims()
-  /// The next offset to be read; nil before the first look.
+  /// The next offset to read; nil before the first look.
   private var position: Int64?
   private let timer: Timer
 
-  /// How far back claims are looked for, and how often a run says that it is at work and others look for that, in milliseconds.
+  /// In milliseconds: how far back claims are read, and the intervals of renewals and of looks by others.
   private static let (windowMilliseconds, renewalMilliseconds, lookMilliseconds): (Int64, Int, Int) = (60 * 60 * 1000, 3_000, 500)
-  /// Of a claim that is so old nobody waits for a sign of life: two machines' clocks are not that far apart.
+  /// Nobody waits for the renewal of an older claim. The clocks of two machines do not differ that much.
   private static let oldMilliseconds: Int64 = 5 * 60 * 1000
 
-  /// - Parameter silence: how long a run may say nothing before the next one takes the letters over, in milliseconds.
+  /// - Parameter silence: how long a run may be silent before the next one claims the letters, in milliseconds.
   init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, by: String, silence: Int64, _ admin: Admin, _ reader: TopicReader
   ) throws(KafkaError) {
@@ -54,7 +54,7 @@ final class LetterClaimant {
     timer.handler = { [unowned self] in renew() }
   }
 
-  /// Waits until this run has the letters; false where it was stopped before.
+  /// Waits until this run has the letters; false if it was stopped before.
   func claim() async throws(KafkaError) -> Bool {
     var (waitsFor, since): (Int64?, Int64) = (nil, SteadyClock.milliseconds())
     while !isStopped() {
@@ -75,21 +75,21 @@ final class LetterClaimant {
     return false
   }
 
-  /// Makes sure that this run still has the letters.
+  /// Checks that this run still has the letters.
   func check() async throws {
     try await look(through: try await say(.goesOn))
     if let holder = claims.holder, holder.run == run { return }
     throw LetterClaimLost(by: claims.holder?.by ?? "another run")
   }
 
-  /// Leaves the letters to the next run, and ends.
+  /// Releases the letters for the next run, and closes.
   func close() async {
     timer.close()
     if claims.holder?.run == run { _ = try? await say(.ends) }
     await producer.close(withinMilliseconds: 1_000)
   }
 
-  /// Says that the run is at work; `check` finds out whether that counts.
+  /// Renews the claim. `check` finds out whether it counts.
   private func renew() {
     fill(.goesOn)
     _ = producer.produce(topic, partition: LetterClaim.partition, key: nil, value: nil, headers: headers, opaque: 0)
@@ -106,7 +106,7 @@ final class LetterClaimant {
     return try await producer.send(topic, partition: LetterClaim.partition, key: nil, value: nil, headers: headers).offset
   }
 
-  /// Reads the claims that were written since, at least up to this offset.
+  /// Reads the claims that were written since the last look, at least up to this offset.
   private func look(through offset: Int64? = nil) async throws(KafkaError) {
     let partition = TopicPartition(topic.name, LetterClaim.partition)
     let first: Int64

@@ -1,35 +1,35 @@
 import Kafka
 public import Notifications
 
-/// What a dead letter says of itself, without its record.
+/// The headers of a dead letter as values, without its record.
 public struct LetterFacts: Sendable, Equatable {
-  /// Where the letter lies in the dead letters.
+  /// The letter's place in the dead letters.
   public var place: RecordPlace
   /// When it was written, in milliseconds since 1970.
   public var time: Int64
-  /// Why it is there.
+  /// The reason of the letter.
   public var letter: DeadLetter
-  /// Where the request was first: what its own origin says, else where it was read from.
+  /// The first place of the request: from its own origin, else where it was read.
   public var first: SourceCoordinates
-  /// Whether it has an origin that counts: it came again already.
+  /// Whether it has a valid origin, so it was published again before.
   public var hasOrigin: Bool
-  /// Its apns-id, given or derived. Of a letter without its headers it is only known at its source.
+  /// Its apns-id, given or derived. If the letter lacks the headers, only the source has the id.
   public var id: NotificationID
-  /// Whether the id was derived, since there is none or none that is valid.
+  /// Whether the id was derived, because there is no valid one.
   public var isDerivedID: Bool
-  /// The application, as far as the headers tell it.
+  /// The application, if the headers name it.
   public var application: Name?
   /// The `target` header, else the key.
   public var target: Name?
 
-  /// What is the same for letters of one request that came for the same reason.
+  /// The same for all letters of one request with one reason.
   var recurrence: UInt64 {
     StableHash.hash("\(first.topic)\n\(first.position.partition)\n\(first.position.offset)\n\(letter.reason)")
   }
 }
 
 extension LetterFacts {
-  /// Reads a record of the dead letters; nil when it is none.
+  /// Reads a record of the dead letters; nil if it is not a letter.
   init?(_ record: RecordView, _ rules: RequestRules) {
     guard let letter = DeadLetter(headers: record.texts) else { return nil }
     self = rules.withRecord(record, from: letter.source) { request in

@@ -1,8 +1,8 @@
 public import Notifications
 
-/// Which dead letters are meant. What is empty or absent leaves none out.
+/// Selects dead letters. An empty or missing member selects all.
 public struct LetterFilter: Sendable {
-  /// Letters by where they lie in the dead letters; with ``ids`` these are alternatives.
+  /// Letters by their place in the dead letters. With ``ids`` these are alternatives.
   public var places: Set<RecordPlace> = []
   /// Letters by the apns-id of their request.
   public var ids: Set<NotificationID> = []
@@ -12,25 +12,25 @@ public struct LetterFilter: Sendable {
   public var applications: Set<Name> = []
   /// When they were written.
   public var time = TimeRange()
-  /// How it stands with them.
+  /// Their standing.
   public var standing: LetterStanding?
 
-  /// All letters.
+  /// Makes a filter that selects all letters.
   public init() {}
 
-  /// Whether all letters are meant, however it stands with them.
+  /// Whether it selects all letters, whatever their standing.
   public var isEverything: Bool {
     places.isEmpty && ids.isEmpty && reasons.isEmpty && applications.isEmpty && time.from == nil && time.to == nil
   }
 
-  /// Whether a letter is meant, however it stands with it.
+  /// Whether it selects a letter, whatever its standing.
   func matches(_ letter: LetterFacts) -> Bool {
     (places.isEmpty && ids.isEmpty || places.contains(letter.place) || ids.contains(letter.id))
       && (reasons.isEmpty || reasons.contains(Name(letter.letter.reason)))
       && (applications.isEmpty || letter.application.map(applications.contains) == true) && time.contains(letter.time)
   }
 
-  /// Whether a letter is meant that stands so.
+  /// Whether it selects a letter with this standing.
   func matches(_ letter: LetterFacts, _ standing: LetterStanding) -> Bool {
     (self.standing == nil || self.standing == standing) && matches(letter)
   }

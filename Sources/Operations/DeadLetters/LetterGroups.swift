@@ -2,43 +2,43 @@ public import Notifications
 
 /// Letters of one reason and one application.
 public struct LetterGroup: Sendable, Equatable {
-  /// Why they are there.
+  /// Their reason.
   public var reason: String
-  /// The application; nil where the letters tell none.
+  /// Their application; nil if they name none.
   public var application: Name?
-  /// How many stand how.
+  /// The number of letters of each standing.
   public var counts: [LetterStanding: Int] = [:]
   /// How many of them came again for the same reason.
   public var again = 0
-  /// When the first of them was written, in milliseconds since 1970.
+  /// The time of the first letter, in milliseconds since 1970.
   public var oldest: Int64
-  /// When the last of them was written, in milliseconds since 1970.
+  /// The time of the last letter, in milliseconds since 1970.
   public var newest: Int64
 
-  /// How many they are.
+  /// The number of letters.
   public var count: Int { counts.values.reduce(0, +) }
 }
 
-/// Counts letters by reason and application. A value, which takes letters in any order; its memory is bounded by ``maximum``.
+/// Counts letters by reason and application, in any order. A value; ``maximum`` bounds its memory.
 public struct LetterGroups: Sendable {
   private struct Key: Hashable {
     let reason: Name
     let application: Name?
   }
 
-  /// Groups at most: producers may invent names of applications. The letters of further ones are in groups without application.
+  /// The most groups, since producers may invent names of applications. Letters of further groups are counted without application.
   static let maximum = 10_000
-  /// What stands for the reason of letters when there are more groups than that.
+  /// The reason of further letters, if there are even more groups.
   static let furtherReason: Name = "…"
 
   private var groups: [Key: LetterGroup] = [:]
 
-  /// Nothing.
+  /// Makes it without letters.
   init() {}
 
-  /// Takes a letter.
+  /// Counts a letter.
   ///
-  /// - Parameter times: how often it has come for its reason.
+  /// - Parameter times: how often it came for its reason.
   mutating func take(_ letter: LetterFacts, _ standing: LetterStanding, times: Int) {
     let key = key(Key(reason: Name(letter.letter.reason), application: letter.application))
     var group =
@@ -55,7 +55,7 @@ public struct LetterGroups: Sendable {
     return groups[reason] != nil || groups.count < 2 * Self.maximum ? reason : Key(reason: Self.furtherReason, application: nil)
   }
 
-  /// The groups, those with the most that is pending first.
+  /// The groups, those with the most pending letters first.
   public var sorted: [LetterGroup] {
     groups.values.sorted { one, other in
       let (a, b) = (one.counts[.pending] ?? 0, other.counts[.pending] ?? 0)
@@ -65,6 +65,6 @@ public struct LetterGroups: Sendable {
     }
   }
 
-  /// How many letters they have.
+  /// The number of letters.
   public var count: Int { groups.values.reduce(0) { $0 + $1.count } }
 }

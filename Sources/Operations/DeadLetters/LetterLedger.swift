@@ -1,22 +1,22 @@
 import Notifications
 
-/// How it stands with a letter.
+/// Whether a letter is pending, redriven or discarded.
 public enum LetterStanding: String, Sendable, CaseIterable {
-  /// Nothing was done with it.
+  /// It was neither redriven nor discarded.
   case pending
   /// It was written to the requests again.
   case redriven
-  /// Nothing is to be done with it, somebody said, and nobody redrove it.
+  /// Somebody has decided to do nothing with it, and nobody redrove it.
   case discarded
 }
 
-/// What was done with letters, and how often one came again for the same reason. A value.
+/// The states of letters, and how often each request came for the same reason. A value.
 ///
-/// Everything is read twice. The first time states, and the letters that say they came again, may be noted in any order; the second time
-/// each letter is asked about once. Memory does not grow with the letters: it is two bits for each of those with which something was
-/// done and for those near them, and the keys of ``maximumRecurrences`` letters that came again.
+/// Everything is read twice. The first reading notes states, and letters that came again, in any order. The second one asks about each
+/// letter once. Memory does not grow with the letters: it has two bits for each handled letter and its neighbours, and the keys of
+/// ``maximumRecurrences`` letters that came again.
 struct LetterLedger {
-  /// The letters that came again whose number is known, at most: some 16 bytes each. Of further ones it is not.
+  /// The most letters that came again whose number is known; some 16 bytes each.
   static let maximumRecurrences = 1 << 20
 
   private static let lettersOfBlock: Int64 = 4_096
@@ -29,7 +29,7 @@ struct LetterLedger {
   /// Two bits for each offset: redriven, discarded.
   private var blocks: [BlockName: [UInt64]] = [:]
   private var recurrences: [UInt64: UInt32] = [:]
-  /// Whether there were more letters that came again than are kept.
+  /// Whether more letters came again than the limit.
   private(set) var hasTooManyRecurrences = false
 
   /// Whether any letter came again.
@@ -37,9 +37,9 @@ struct LetterLedger {
 
   // MARK: The first reading
 
-  /// Notes what a record says was done with a letter.
+  /// Notes a letter's state.
   ///
-  /// - Parameter place: where that record lies: behind its letter, in the same partition. What lies elsewhere says nothing.
+  /// - Parameter place: the state's place, behind its letter in the same partition. Other states are ignored.
   mutating func note(_ state: LetterState, at place: RecordPlace) {
     guard state.letter.partition == place.partition, state.letter.offset < place.offset else { return }
     let (block, word, shift) = Self.bits(of: state.letter)
@@ -47,7 +47,7 @@ struct LetterLedger {
     blocks[block, default: Array(repeating: 0, count: words)][word] |= (state.kind == .redriven ? 1 : 2) << shift
   }
 
-  /// Notes a letter that has an origin.
+  /// Notes a letter with an origin.
   mutating func note(recurrence: UInt64) {
     guard recurrences.count < Self.maximumRecurrences || recurrences[recurrence] != nil else { return hasTooManyRecurrences = true }
     recurrences[recurrence] = 0
@@ -55,7 +55,7 @@ struct LetterLedger {
 
   // MARK: The second reading
 
-  /// How it stands with a letter: one that was redriven is that, whatever else was said of it.
+  /// The standing of a letter. If it was redriven, other states do not count.
   func standing(of letter: RecordPlace) -> LetterStanding {
     let (block, word, shift) = Self.bits(of: letter)
     guard let bits = blocks[block]?[word] else { return .pending }
@@ -66,7 +66,7 @@ struct LetterLedger {
     }
   }
 
-  /// Counts a letter: how often its request has come for its reason by now, this time included; 1 also when that is not known.
+  /// Counts a letter: how often its request has come for its reason, including this one; 1 if unknown.
   mutating func count(recurrence: UInt64) -> Int {
     guard let before = recurrences[recurrence] else { return 1 }
     recurrences[recurrence] = before + 1

@@ -2,32 +2,32 @@ import Kafka
 import Notifications
 import Worker
 
-/// Reads the dead letters as they are at one moment: once for what was done with them, then each with how it stands. Loop-confined.
+/// Reads the dead letters of one moment. It reads first the states, then each letter with its standing. Loop-confined.
 final class LetterReading {
-  /// A letter with what is known of it; valid during the call.
+  /// A letter and what is known of it; valid only during the call.
   struct Read {
     let facts: LetterFacts
     let standing: LetterStanding
-    /// How often it has come for its reason, among the letters that are read.
+    /// How often it came for its reason among these letters.
     let times: Int
     let record: RecordView
   }
 
-  /// Told of what was done with a letter, when it is met behind that letter.
+  /// Called with each state of a letter, after that letter.
   var onState: ((LetterState) -> Void)?
-  /// Whether there are too many letters that came again to know the number of each.
+  /// Whether too many letters came again to know the number of each.
   var hasTooManyRecurrences: Bool { ledger.hasTooManyRecurrences }
-  /// Where the letters lie.
+  /// The places of the letters.
   let stretches: [TopicStretch]
   private let rules: RequestRules
   private let reader: TopicReader
   private var ledger = LetterLedger()
-  /// What was not read the second time yet.
+  /// The stretches that the second reading has not read yet.
   private var left: [TopicStretch]
 
-  /// Notes where the letters lie, and reads what was done with them.
+  /// Notes the places of the letters, and reads their states.
   ///
-  /// - Parameter from: what was written before then is not read, in milliseconds since 1970; nil: all is.
+  /// - Parameter from: older records are not read, in milliseconds since 1970; nil for all.
   init(_ rules: RequestRules, from: Int64?, _ admin: Admin, _ reader: TopicReader) async throws(KafkaError) {
     (self.rules, self.reader) = (rules, reader)
     let all = try await admin.stretches(of: rules.topics.deadLetters, TimeRange(from: from))
@@ -43,16 +43,16 @@ final class LetterReading {
     }
   }
 
-  /// Whether the second reading has come to its end.
+  /// Whether the second reading is complete.
   var isAtEnd: Bool { left.allSatisfy(\.offsets.isEmpty) }
 
-  /// Reads the letters, those of one partition in their order.
+  /// Reads the letters; those of one partition in their order.
   ///
-  /// - Parameter isEnough: asked before each record whether it and the rest are left for the next call.
+  /// - Parameter isEnough: called before each record. If true, this record and the rest are left for the next call.
   func read(until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (Read) -> Void) async throws(KafkaError) {
     let next = Positions()
     try await reader.read(left, "dead letters", in: nil, until: { next.isCut }) { [self] record in
-      // A batch may have any number of them.
+      // A batch may contain many records.
       if next.isCut || isEnough() { return next.isCut = true }
       next.positions[record.partition] = record.offset + 1
       guard let facts = LetterFacts(record, rules) else {

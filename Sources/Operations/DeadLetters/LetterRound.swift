@@ -2,12 +2,12 @@ import EventLoop
 import Kafka
 import Notifications
 
-/// Writes a bounded number of letters again, each with its state behind it, and says when Kafka has all of it. Loop-confined.
+/// Writes a bounded number of letters to the requests again, then their states. Loop-confined.
 ///
-/// The state of a letter is written when Kafka has its request: who is killed between them redrives the letter once more, with the same
-/// origin, and the cluster takes that as a repeat.
+/// A letter's state is written when Kafka has its request. If the process is killed in between, the letter is redriven once more with the
+/// same origin, and the cluster judges it as a repeat.
 final class LetterRound {
-  /// Told of each letter when Kafka has its state.
+  /// Called for each letter when Kafka has its state.
   var onDone: ((LetterResult) -> Void)?
   private let republisher: Republisher
   private let states: LetterStateWriter
@@ -41,7 +41,7 @@ final class LetterRound {
     states.onFailure = { [unowned self] in fail($0) }
   }
 
-  /// Writes a letter's request; its state follows when Kafka has it.
+  /// Writes a letter's request. Its state follows when Kafka has the request.
   func redrive(_ request: RequestToRedrive, _ result: LetterResult) async throws(KafkaError) {
     republisher.begin(request.record)
     if let origin = request.origin { republisher.end(from: origin, why: .redrive) }
@@ -59,7 +59,7 @@ final class LetterRound {
     if let failure { throw failure }
   }
 
-  /// Writes the state of a letter that is discarded.
+  /// Writes the state of a discarded letter.
   func discard(_ result: LetterResult) throws(KafkaError) {
     last += 1
     pending[last] = result
@@ -68,13 +68,13 @@ final class LetterRound {
     if let failure { throw failure }
   }
 
-  /// Waits until Kafka has all of it.
+  /// Waits until Kafka has all records.
   func finish() async throws(KafkaError) {
     while failure == nil, !pending.isEmpty { await wait { [unowned self] in pending.isEmpty } }
     if let failure { throw failure }
   }
 
-  /// Ends both producers.
+  /// Closes both producers.
   func close() async {
     await republisher.close(withinMilliseconds: failure == nil ? 10_000 : 1_000)
     await states.close(withinMilliseconds: failure == nil ? 10_000 : 1_000)
@@ -103,7 +103,7 @@ final class LetterRound {
 
   private func wait(unless isDone: () -> Bool) async {
     await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await.
+      // Checked here, since other tasks may run between a check and an await.
       if isDone() || failure != nil { continuation.resume() } else { waiting = continuation }
     }
   }

@@ -2,13 +2,13 @@ import EventLoop
 import Kafka
 import Notifications
 
-/// Writes what was done with letters behind them. Loop-confined.
+/// Writes the states of letters. Loop-confined.
 ///
-/// No more may be in flight than a round of letters has, so that there is always room.
+/// A round has fewer letters than the producer may have in flight, so its queue is never full.
 final class LetterStateWriter {
-  /// Told of each state that Kafka has, by its number.
+  /// Called with the number of each state that Kafka has.
   var onWritten: ((UInt64) -> Void)?
-  /// Told of what could not be written.
+  /// Called with each failure.
   var onFailure: ((KafkaError) -> Void)?
   private let producer: Producer
   private let topic: ProducerTopic
@@ -16,12 +16,12 @@ final class LetterStateWriter {
 
   /// - Parameters:
   ///   - topic: the dead letters.
-  ///   - batchBytes: what the brokers take as one batch of that topic.
+  ///   - batchBytes: the brokers' limit of a batch of that topic.
   init(on loop: EventLoop, _ kafka: KafkaConfiguration, topic: String, batchBytes: Int) throws(KafkaError) {
     var options = Producer.Options()
     options.lingerMilliseconds = 20
     options.batchBytes = batchBytes
-    // The order of states and their number do not matter.
+    // Neither the order of states nor their number matters.
     options.givesAgain = true
     let reports = Reports()
     producer = try Producer(on: loop, kafka, options, handler: reports)
@@ -29,7 +29,7 @@ final class LetterStateWriter {
     reports.owner = self
   }
 
-  /// The producer keeps its handler as long as it is open, and this object keeps the producer.
+  /// The producer keeps its handler while it is open, and this object keeps the producer.
   private final class Reports: ProducerHandler {
     weak var owner: LetterStateWriter?
 
@@ -42,7 +42,7 @@ final class LetterStateWriter {
     func producerFailed(_ error: KafkaError) { if error.isFatal { owner?.onFailure?(error) } }
   }
 
-  /// Writes one.
+  /// Writes a state.
   func write(_ state: LetterState, opaque: UInt64) {
     for (name, value) in state.headers { headers.append(name, value) }
     switch producer.produce(topic, partition: state.letter.partition, key: nil, value: nil, headers: headers, opaque: opaque) {
@@ -56,6 +56,6 @@ final class LetterStateWriter {
     }
   }
 
-  /// Waits until Kafka has all, and ends.
+  /// Waits until Kafka has all states, and closes.
   func close(withinMilliseconds milliseconds: Int) async { await producer.close(withinMilliseconds: milliseconds) }
 }

@@ -3,53 +3,53 @@ public import Kafka
 import Notifications
 import Worker
 
-/// Follows requests that were published until each has its outcomes, or is judged and each connected device has answered: an actor on a loop.
+/// Follows published requests until each has its outcomes: an actor on a loop.
 ///
-/// A request is known by where its record lies; an event is about it when it names its apns-id and the place where it was first. A device was
-/// connected when there is a delivery for it; the others find the request in their mailboxes whenever they connect, and are waited for only where the caller wants that.
+/// A request is identified by its record's place. An event belongs to it if it has its apns-id and the place of its first record. A device
+/// was connected if there is a delivery record for it. Devices that are not connected find the request in their mailboxes later; the caller
+/// decides whether to wait for them.
 ///
-/// What the journal, the events and the deliveries say from a moment on is read as it comes, a stretch at a time; memory is that of
-/// ``maximum`` timelines.
+/// It reads the journal, the events and the deliveries from a moment on, a stretch at a time. Memory is that of ``maximum`` timelines.
 public actor OutcomeWatch {
-  /// Requests that are followed at most.
+  /// The most requests that are followed.
   public static let maximum = 1_000
-  /// How long between two looks, in milliseconds.
+  /// The pause between two looks, in milliseconds.
   private static let pause = 500
-  /// For how long no delivery comes for a device that is not connected, in milliseconds: a delivery is sent before the journal's record of its
-  /// request, and Kafka may have it later.
+  /// A device without a delivery record for this long is not connected, in milliseconds. A delivery is sent before the journal's record of
+  /// its request, but Kafka may have it later.
   private static let grace: Int64 = 3_000
 
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let rules: RequestRules
   private let found = Found()
-  /// How far the topics were read.
+  /// The next offset of each partition.
   private var positions: [TopicPartition: Int64] = [:]
   private var isStopped = false
 
   private final class Found {
-    /// Those that are followed, by the places of their records: several may have the same apns-id.
+    /// The followed requests, by the places of their records: several may have the same apns-id.
     var followed: [RecordPlace: Followed] = [:]
     /// Their places by their apns-ids.
     var places: [NotificationID: [RecordPlace]] = [:]
-    /// Those that are followed, by the partition in which they lie.
+    /// The followed requests, by partition.
     var requests: [Int32: [PublishedRequest]] = [:]
   }
 
   private struct Followed {
     let name: String
-    /// Where it was first, which its events name.
+    /// The place of its first record, which its events name.
     let first: SourceCoordinates
     var timeline: Timeline
-    /// The outcomes at devices that were told.
+    /// The outcomes at devices that `onDevice` has reported.
     var told: [Name: DeviceOutcome.State] = [:]
-    /// Since when it waits for no device that is known to be connected, in steady milliseconds; nil while it does, or is not judged.
+    /// Since when no connected device is outstanding, in steady milliseconds; nil while one is, or before a verdict.
     var restsSince: Int64?
 
-    /// Whether an event with its apns-id is about it.
+    /// Whether an event with its apns-id belongs to it.
     func isMeant(by event: Event) -> Bool {
       guard let source = event.source else { return true }
       return source.topic == first.topic && source.position.partition == first.position.partition
@@ -57,49 +57,49 @@ public actor OutcomeWatch {
     }
   }
 
-  /// How far following is.
+  /// The progress of following.
   public struct Progress: Sendable, Equatable {
-    /// Requests that are followed: a record that is gone by now is none of them.
+    /// The followed requests, without records that are deleted by now.
     public var followed: Int
-    /// Of these, those of which more is to be expected.
+    /// How many of these expect more.
     public var open: Int
-    /// For how long they are followed yet, in milliseconds.
+    /// How long following continues at most, in milliseconds.
     public var remaining: Int64
   }
 
-  /// How it stands with a request that is followed.
+  /// How a followed request stands.
   public enum Standing: Sendable, Equatable {
-    /// Nothing more is to be expected.
+    /// Nothing more is expected.
     case settled
-    /// It lies in the mailboxes of so many devices, none of which is connected.
+    /// It is in the mailboxes of this many devices, none of which is connected.
     case waits(devices: Int)
-    /// So many devices that were connected have not answered.
+    /// This many connected devices have not answered.
     case unanswered(devices: Int)
     /// No worker has judged it, or not for all of its person's devices.
     case unjudged
   }
 
-  /// What became of a request.
+  /// The result of a followed request.
   public struct Outcome: Sendable {
-    /// What was said of it, the letter for example.
+    /// Its name, for example the letter's.
     public var name: String
-    /// Its timeline from the moment on from which it was followed.
+    /// Its timeline since following began.
     public var explanation: Explanation
-    /// How it stands with it.
+    /// How it stands.
     public var standing: Standing
   }
 
-  /// Makes one for a cluster.
+  /// Makes a watch of a cluster.
   public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules) {
     self.loop = loop
     self.kafka = kafka
     self.rules = rules
   }
 
-  /// Ends following at the next look.
+  /// Stops following at the next look.
   public func stop() { isStopped = true }
 
-  /// Notes the moment from which requests are followed: where the topics end now.
+  /// Notes the ends of the topics, where following begins.
   public func begin() async throws {
     try await Admin.with(kafka) { admin in
       for topic in [rules.topics.journal, rules.topics.events, rules.topics.deliveries] {
@@ -108,14 +108,14 @@ public actor OutcomeWatch {
     }
   }
 
-  /// Follows the requests that lie at these places, ``maximum`` of them at most, and says what became of each as soon as it is known.
+  /// Follows the requests at these places, at most ``maximum``, and reports each result as soon as it is known.
   ///
   /// - Parameters:
-  ///   - places: each with what it is called in its outcome.
-  ///   - milliseconds: for how long; then the rest is said as it stands.
-  ///   - waitsForAbsent: whether a request is open while a device has it in its mailbox that is not connected.
-  ///   - onProgress: told when it begins, and at each look.
-  ///   - onDevice: told of each outcome at a device, with the name of its request, as soon as it is known; again if it turns out otherwise.
+  ///   - places: each with its name for the result.
+  ///   - milliseconds: for how long. Then the rest is reported as it stands.
+  ///   - waitsForAbsent: whether a request is open while a device that is not connected has it in its mailbox.
+  ///   - onProgress: called at the beginning and at each look.
+  ///   - onDevice: called for each outcome at a device, with the name of its request; again if the outcome changes.
   public func follow(
     _ places: [(name: String, partition: Int32, offset: Int64)], forMilliseconds milliseconds: Int,
     waitsForAbsent: Bool, onProgress: @Sendable (Progress) -> Void = { _ in },
@@ -176,7 +176,7 @@ public actor OutcomeWatch {
     }
   }
 
-  /// Reads what was written since the last look.
+  /// Reads the records since the last look.
   private func look(_ reader: TopicReader, _ admin: Admin) async throws {
     let (rules, found) = (rules, found)
     let ends = try await admin.ends(of: Array(positions.keys))
@@ -210,14 +210,14 @@ public actor OutcomeWatch {
 }
 
 extension Explanation {
-  /// How it stands with a request of which all is read since it was published again.
+  /// How a request stands, after all its records were read.
   fileprivate var standing: OutcomeWatch.Standing {
     switch state {
     case .rejected, .dead, .filtered, .unregistered, .ended: return .settled
     case .unknown, .unprocessed: return .unjudged
     case .underWay(let open, _, _):
       let waiting = devices.filter { $0.state == .queued || $0.state == .overdue }
-      // What is said to come for a person's other devices has not come yet.
+      // Expected events of a person's other devices have not come yet.
       let isForPerson = requests.contains { $0.target.starts(with: "user:") }
       guard open == waiting.count, !isForPerson || steps.contains(where: { $0.type == .addressed }) else { return .unjudged }
       let connected = Set(steps.filter { $0.name == TimelineStep.routed }.compactMap { $0.device.map { Name($0) } })

@@ -1,39 +1,39 @@
 public import Kafka
 public import Notifications
 
-/// What is done with dead letters.
+/// An order to redrive or discard dead letters.
 public struct LetterOrder: Sendable {
-  /// What there is to do.
+  /// The work to do.
   public enum Action: Sendable {
-    /// They are written to the requests again, with changes.
+    /// Write them to the requests again, with changes.
     case redrive(RequestEdits)
-    /// It is noted that nothing is to be done with them.
+    /// Note that nothing is to be done with them.
     case discard
   }
 
-  /// What there is to do.
+  /// The work to do.
   public var action: Action
-  /// With which of them.
+  /// The letters to work on.
   public var filter: LetterFilter
-  /// Whether those with which something was done before are meant, too.
+  /// Whether it includes letters that were handled before.
   public var isAgain = false
-  /// Whether what would be rejected again is written all the same.
+  /// Whether letters that would be rejected again are written all the same.
   public var isUnchecked = false
-  /// Whether a letter is written again that ended workers; one of them at most.
+  /// Whether a letter that ended workers is written again; at most one.
   public var isForced = false
   /// Whether nothing is written.
   public var isDryRun = false
-  /// Who wants it: `user@host`.
+  /// The person who orders it: `user@host`.
   public var by: String
-  /// What the person wrote about it.
+  /// The person's note.
   public var note: String?
   /// The cluster's name, for origins.
   public var cluster: String
-  /// What the brokers take as one batch of the requests and of the dead letters.
+  /// The brokers' limits for writes to the requests and the dead letters.
   public var limits = WriteLimits()
-  /// How long another run may say nothing before its letters are taken over, in milliseconds.
+  /// How long another run may be silent before this one claims its letters, in milliseconds.
   public var silenceMilliseconds: Int64 = 20_000
-  /// How many of the redriven ones are to be followed; see ``OutcomeWatch``.
+  /// How many of the redriven requests to follow; see ``OutcomeWatch``.
   public var followed = 0
 
   /// An order of its parts.
@@ -42,62 +42,62 @@ public struct LetterOrder: Sendable {
   }
 }
 
-/// What became of one letter.
+/// The result for one letter.
 public struct LetterResult: Sendable {
-  /// What became of it.
+  /// The kinds of results.
   public enum Kind: Sendable, Equatable {
-    /// It lies in the requests again, where Kafka has said so; or it would, in a dry run.
+    /// It was written to the requests, at this place; in a dry run it would be.
     case redriven(RecordPlace?, isExpired: Bool)
-    /// It is noted as discarded; or it would be.
+    /// It was discarded; in a dry run it would be.
     case discarded
     /// It is left as it is.
     case refused(RedriveRefusal)
   }
 
-  /// What the letter says of itself.
+  /// The letter's facts.
   public var letter: LetterFacts
-  /// The apns-id of the redriven record; nil where it is derived from a place that is not known.
+  /// The apns-id of the redriven record; nil if it derives from an unknown place.
   public var id: NotificationID?
-  /// How often it has come for its reason.
+  /// How often it came for its reason.
   public var times: Int
-  /// What became of it.
+  /// The kind of result.
   public var kind: Kind
 }
 
-/// What became of all letters.
+/// The results for all letters.
 public struct RedriveReport: Sendable, Equatable {
-  /// Letters that were asked for.
+  /// Letters that match the filter.
   public var selected = 0
-  /// Letters that there are at all.
+  /// All letters.
   public var all = 0
-  /// What was redriven or discarded; or would be.
+  /// Letters that were redriven or discarded, or would be.
   public var done = 0
-  /// Of these, what may not be shown any more.
+  /// How many of these have expired.
   public var expired = 0
-  /// Of these, what a newer request has superseded; only looked for in a dry run.
+  /// How many of these a newer request has superseded; counted only in a dry run.
   public var superseded = 0
-  /// Of these, of which that was not looked for, since they are too many.
+  /// How many of these were too many to be compared.
   public var unknownSuperseded = 0
-  /// What was redriven or discarded before, and was left alone.
+  /// Letters that were handled before and are left alone.
   public var handled = 0
-  /// What could not be written again since its value is gone.
+  /// Letters whose value is gone, so they cannot be written.
   public var gone = 0
-  /// What could not be written again for another reason.
+  /// Letters that cannot be written for another reason.
   public var refused = 0
-  /// Whether it was stopped before its end: the same order goes on.
+  /// Whether it was stopped early. The same order continues.
   public var isInterrupted = false
-  /// Those of the redriven records that are to be followed: the letter, and where the record lies.
+  /// The redriven records to follow.
   public var written: [Written] = []
 
-  /// A record that was redriven.
+  /// A redriven record.
   public struct Written: Sendable, Equatable {
-    /// The letter that it was.
+    /// Its letter.
     public var letter: RecordPlace
-    /// Where it lies in the requests.
+    /// Its place in the requests.
     public var request: RecordPlace
   }
 
-  /// Nothing yet.
+  /// Makes a report without letters.
   public init() {}
 
   /// Counts a letter.

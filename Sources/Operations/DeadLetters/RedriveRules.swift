@@ -5,42 +5,42 @@ import Worker
 public enum RedriveRefusal: Error, Sendable, Equatable {
   /// It was redriven or discarded before.
   case handled(LetterStanding)
-  /// No worker survived it: it goes alone, and when somebody says so.
+  /// It ended workers. It needs an order of its own, with force.
   case endsWorkers
-  /// It was a registration, or a record of some other topic.
+  /// It was a registration, or a record of another topic.
   case ofTopic(String)
   /// It would be rejected again: reason, field, rule.
   case breaksRule(String, field: String, rule: String)
-  /// The edits would make another request of it.
+  /// The edits would make it another request.
   case otherRequest(String)
-  /// Its origin is valid, and stays.
+  /// Its valid origin must stay.
   case keepsOrigin
-  /// The workers would reject it for the origin that it would be given.
+  /// The workers would reject the origin that it would get.
   case placeIsNoOrigin(PlaceFault)
-  /// With its origin it has more bytes than Kafka takes.
+  /// With its origin it is larger than Kafka's limit.
   case tooLarge(bytes: Int)
-  /// It has no room in the dead letters, and its record is not at its source any more.
+  /// It did not fit into the dead letters, and its source does not have it any more.
   case gone
 }
 
-/// Why the first place of a letter cannot be the origin of a record that is written now.
+/// Why the first place of a letter cannot be an origin now.
 public enum PlaceFault: Sendable, Equatable {
-  /// The requests have fewer partitions by now.
+  /// The requests have fewer partitions now.
   case noPartition
-  /// The requests were deleted and made again since: the place is another record's, or nobody's yet.
+  /// The requests were made again since: the place belongs to another record or to none.
   case topicMadeAgain
   /// It lies more than five minutes ahead of now.
   case inFuture
 }
 
-/// A partition of the requests at the moment when a redriving begins.
+/// A partition of the requests when redriving begins.
 struct RequestsLog: Sendable {
-  /// What it holds; what is written lies at the end, or behind it.
+  /// Its offsets. Redriven records come at or after the end.
   var offsets: Range<Int64>
-  /// The time of the oldest record, in milliseconds since 1970; nil where there is none, or where it is not known.
+  /// The time of the oldest record, in milliseconds since 1970; nil if there is none, or if it is unknown.
   var since: Int64?
 
-  /// What is wrong with a place in this partition as the origin of a record that is written at `now`.
+  /// Checks a place in this partition as the origin of a record that is written at `now`.
   func fault(_ place: SourcePosition, now: Int64) -> PlaceFault? {
     if place.offset >= offsets.upperBound { return .topicMadeAgain }
     if let since, place.offset >= offsets.lowerBound, since - place.timestamp > Origin.clockTolerance { return .topicMadeAgain }
@@ -49,50 +49,50 @@ struct RequestsLog: Sendable {
   }
 }
 
-/// A record as it is written to the requests again.
+/// A record to write to the requests.
 struct RequestToRedrive: Sendable {
   var record: StoredRecord
   /// The record's own partition; nil lets its key decide.
   var partition: Int32?
-  /// The first place, in ``partition``; nil for what becomes a request of its own.
+  /// The first place, in ``partition``; nil for a new request.
   var origin: SourceCoordinates?
-  /// Its apns-id, given or derived; nil where it is derived from where it will lie.
+  /// Its apns-id, given or derived; nil if it derives from its future place.
   var id: NotificationID?
-  /// Whether it may not be shown any more.
+  /// Whether it has expired.
   var isExpired: Bool
-  /// What says whether it is superseded; nil without a collapse id.
+  /// The key that shows whether it is superseded; nil without a collapse id.
   var collapse: CollapseKey?
 }
 
-/// Says of each letter whether and how it is written again. A value.
+/// Decides whether and how a letter is written again. A value.
 struct RedriveRules: Sendable {
   let rules: RequestRules
   let edits: RequestEdits
-  /// Whether what would be rejected again goes all the same.
+  /// Whether letters that would be rejected again are written all the same.
   let isUnchecked: Bool
-  /// Whether one that ended workers goes.
+  /// Whether a letter that ended workers is written.
   let isForced: Bool
   /// The partitions of the requests.
   let logs: [Int32: RequestsLog]
   /// Milliseconds since 1970.
   let now: Int64
-  /// What a record of the requests may have at most, in bytes.
+  /// The most bytes of a record of the requests.
   var maximumBytes = RedriveRules.standardBytes
 
-  /// What brokers take by default, less what a batch needs around a record; see `Producer`.
+  /// The brokers' default minus the bytes around a record in its batch; see `Producer`.
   static let standardBytes = 1_048_000
-  /// What an origin takes at most, but for an odd name of a cluster.
+  /// The most bytes of an origin, unless the cluster's name is very long.
   private static let originBytes = 700
 
-  /// Whether a letter may go at all, as far as its own record tells.
+  /// Checks whether a letter may be redriven, by its own record.
   func check(_ letter: LetterFacts) throws(RedriveRefusal) {
     guard letter.letter.source.topic == rules.topics.requests else { throw .ofTopic(letter.letter.source.topic) }
     if letter.letter.tellsOfEndedWorkers, !isForced { throw .endsWorkers }
   }
 
-  /// The record that is written for a letter.
+  /// Makes the record for a letter.
   ///
-  /// - Parameter record: the letter's, where it is complete, else that of its source.
+  /// - Parameter record: the letter's record if it is complete, else its source's.
   func request(_ letter: LetterFacts, _ record: StoredRecord) throws(RedriveRefusal) -> RequestToRedrive {
     var record = record
     record.removeLetterHeaders()
@@ -133,12 +133,12 @@ struct RedriveRules: Sendable {
     return request
   }
 
-  /// What a record's headers say of the request.
+  /// The parts of a request that its headers contain.
   private struct Envelope {
     var id: NotificationID
     var isDerivedID: Bool
     var target: [UInt8]?
-    /// It has an origin that counts.
+    /// Whether it has a valid origin.
     var hasOrigin: Bool
     var first: SourceCoordinates
   }

@@ -3,13 +3,13 @@ import Kafka
 import Notifications
 import Worker
 
-/// One order to redrive or discard letters: which are taken, what is decided, what is written. Loop-confined.
+/// One run of an order to redrive or discard letters. Loop-confined.
 final class RedriveRun {
-  /// Letters that are taken at a time.
+  /// The letters of a round.
   static let roundLetters = 2_000
-  /// Bytes of records that are taken at a time, and as much again of what the reader has fetched.
+  /// The bytes of a round's records; the reader has fetched as much again.
   static let roundBytes = 16 << 20
-  /// What a record may have that is not in its letter.
+  /// The most bytes of a record that is not in its letter.
   private static let missingBytes = 1 << 20
 
   private(set) var report = RedriveReport()
@@ -19,14 +19,14 @@ final class RedriveRun {
   private let onWaiting: (LetterClaim) -> Void
   private var search = SupersededSearch()
   private var isStopped = false
-  /// Whether a letter was taken that ended workers.
+  /// Whether a letter that ended workers was taken.
   private var hasForced = false
   private var letters: [StoredLetter] = []
   private var bytes = 0
 
   /// - Parameters:
-  ///   - onResult: told of each letter when it is done.
-  ///   - onWaiting: told of another run that this one waits for.
+  ///   - onResult: called for each letter when it is done.
+  ///   - onWaiting: called with another run that this one waits for.
   init(
     _ rules: RequestRules, _ order: LetterOrder, _ onResult: @escaping (LetterResult) -> Void,
     onWaiting: @escaping (LetterClaim) -> Void
@@ -37,10 +37,10 @@ final class RedriveRun {
     self.onWaiting = onWaiting
   }
 
-  /// Ends it after what is under way.
+  /// Stops after the work in progress.
   func stop() { isStopped = true }
 
-  /// Carries it out, when no other run is at work on the letters any more.
+  /// Executes the order when no other run has the letters.
   func carryOut(on loop: EventLoop, _ kafka: KafkaConfiguration, _ reader: TopicReader, _ admin: Admin) async throws {
     guard !order.isDryRun else { return try await carryOut(nil, on: loop, kafka, reader, admin) }
     let claimant = try LetterClaimant(
@@ -60,11 +60,11 @@ final class RedriveRun {
     await claimant.close()
   }
 
-  /// - Parameter claimant: has the letters for this run; nil where nothing is written.
+  /// - Parameter claimant: holds the letters for this run; nil if nothing is written.
   private func carryOut(
     _ claimant: LetterClaimant?, on loop: EventLoop, _ kafka: KafkaConfiguration, _ reader: TopicReader, _ admin: Admin
   ) async throws {
-    // Behind the claim, so that it finds all that earlier runs have done.
+    // After the claim, so that it sees the work of all earlier runs.
     let reading = try await LetterReading(rules, from: order.filter.time.from, admin, reader)
     let redriving = try await redriving(on: loop, kafka, admin)
     let round = claimant == nil ? nil : try LetterRound(on: loop, kafka, (rules.topics.requests, rules.topics.deadLetters), order)
@@ -90,7 +90,7 @@ final class RedriveRun {
     }
   }
 
-  /// The rules of redriving; nil where letters are discarded.
+  /// The rules of redriving; nil for discarding.
   private func redriving(on loop: EventLoop, _ kafka: KafkaConfiguration, _ admin: Admin) async throws(KafkaError) -> RedriveRules? {
     guard case .redrive(let edits) = order.action else { return nil }
     let topic = rules.topics.requests
@@ -108,7 +108,7 @@ final class RedriveRun {
         RedriveRules.standardBytes, order.limits.batchBytes(of: rules.topics.requests) - Republisher.batchOverhead))
   }
 
-  /// The partitions of the requests, while they are read. Loop-confined.
+  /// The partitions of the requests, during their reading. Loop-confined.
   private final class Logs {
     var all: [Int32: RequestsLog]
 
@@ -138,14 +138,14 @@ final class RedriveRun {
     bytes += letter.facts.letter.isComplete ? record.byteCount : Self.missingBytes
   }
 
-  /// Writes what was taken.
+  /// Writes the letters that were taken.
   private func carryOut(_ round: LetterRound?, _ redriving: RedriveRules?, _ reader: TopicReader, _ admin: Admin) async throws {
     let letters = letters
     (self.letters, bytes) = ([], 0)
     let missing = redriving == nil ? [] : letters.map(\.facts).filter { !$0.letter.isComplete }
     let sources = try await LetterSources.read(missing, rules.topics.requests, reader, admin)
     for letter in letters {
-      // What was taken and not begun is taken again by the next run.
+      // The next run takes these letters again.
       guard !isStopped else {
         report.isInterrupted = true
         break

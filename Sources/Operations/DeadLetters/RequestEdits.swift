@@ -1,32 +1,32 @@
 public import Notifications
 
-/// Changes of a request's headers on its way back, to mend what was wrong with it.
+/// Changes to a request's headers before it is redriven.
 public struct RequestEdits: Sendable, Equatable {
-  /// Why changes cannot be made.
+  /// Why changes are refused.
   public enum Mistake: Error, Sendable, Equatable {
-    /// The header is one that the dead letters add, and that is taken off anyway.
+    /// The header is of dead letters only, and is removed in any case.
     case ofLetter(Name)
-    /// The origin is the cluster's to write.
+    /// Only the cluster writes the origin.
     case origin
-    /// The header is to be set and removed.
+    /// The header would be set and removed.
     case setAndRemoved(Name)
-    /// With this header it would be another request.
+    /// The header would make it another request.
     case otherRequest(Name)
   }
 
-  /// Headers that get a value, in place of what they have or behind the others.
+  /// Headers that get a value, in place of an old one or after the others.
   public let assigned: [(name: Name, value: String)]
   /// Headers that are removed.
   public let removed: [Name]
-  /// Whether it becomes a request of its own, without an origin.
+  /// Whether it becomes a new request, without an origin.
   public let isNew: Bool
 
-  /// No changes.
+  /// Makes no changes.
   public init() { (assigned, removed, isNew) = ([], [], false) }
 
-  /// Changes, checked as far as no record is needed for it.
+  /// Makes changes, checked without a record.
   ///
-  /// - Parameter isNew: the only way to change a target, or to set an apns-id.
+  /// - Parameter isNew: allows a new target or apns-id.
   public init(set: [(name: Name, value: String)], removed: [Name], isNew: Bool) throws(Mistake) {
     for name in set.map(\.name) + removed where name.utf8.starts(with: LetterStateHeader.prefix.utf8) { throw .ofLetter(name) }
     for (name, _) in set {
@@ -38,15 +38,15 @@ public struct RequestEdits: Sendable, Equatable {
     (assigned, self.removed, self.isNew) = (set, removed, isNew)
   }
 
-  /// A request of its own, with another apns-id.
+  /// Makes a new request with another apns-id.
   init(asNew id: NotificationID) {
     (assigned, removed, isNew) = ([(Name(RequestHeader.id.name.description), id.description)], [], true)
   }
 
-  /// Whether nothing changes but where it lies.
+  /// Whether no header changes.
   public var isEmpty: Bool { assigned.isEmpty && removed.isEmpty && !isNew }
 
-  /// Makes the changes; of a header that stands several times one is left. What becomes a request of its own loses its origin.
+  /// Changes a record. A repeated header is left once. A new request loses its origin.
   func apply(to record: inout StoredRecord) {
     if isNew { record.headers.removeAll { RequestHeader.named($0.key) == .origin } }
     for name in removed { record.headers.removeAll { Self.areSame($0.key, name) } }
@@ -58,7 +58,7 @@ public struct RequestEdits: Sendable, Equatable {
     }
   }
 
-  /// Whether two names are one header's. The case of those of the contract does not matter.
+  /// Whether two names mean the same header. Those of the contract ignore case.
   private static func areSame(_ one: Name, _ other: Name) -> Bool {
     one == other || RequestHeader.named(one).map { $0 == RequestHeader.named(other) } ?? false
   }

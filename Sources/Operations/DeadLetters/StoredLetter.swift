@@ -1,11 +1,11 @@
 import Kafka
 public import Notifications
 
-/// A record, copied: what is kept of it while the reader goes on.
+/// A copy of a record, which outlives the reading.
 public struct StoredRecord: Sendable {
-  /// A header: its name with the zero that ends it, as it stands there, and its value, which may be missing.
+  /// A header: its name with the terminating zero, and its value, which may be missing.
   public struct Header: Sendable {
-    /// The name's bytes with a zero behind them.
+    /// The name's bytes and a zero.
     public var name: [CChar]
     /// The value.
     public var value: [UInt8]?
@@ -23,23 +23,23 @@ public struct StoredRecord: Sendable {
       self.value = value.map(Array.init)
     }
 
-    /// The name as it is compared.
+    /// The name for comparisons.
     public var key: Name { Name(String(decoding: name.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)) }
   }
 
-  /// The key; nil for none.
+  /// The key; nil if there is none.
   public var key: [UInt8]?
-  /// The value; nil for none.
+  /// The value; nil if there is none.
   public var value: [UInt8]?
   /// The headers in their order.
   public var headers: [Header]
 
-  /// What it takes in a topic, about.
+  /// About how many bytes it takes in a topic.
   var byteCount: Int {
     (key?.count ?? 0) + (value?.count ?? 0) + headers.reduce(0) { $0 + $1.name.count + ($1.value?.count ?? 0) + 4 } + 64
   }
 
-  /// Takes the headers off that only a dead letter has.
+  /// Removes the headers that only dead letters have.
   mutating func removeLetterHeaders() {
     headers.removeAll { header in
       header.name.count > LetterStateHeader.prefix.utf8.count
@@ -47,9 +47,9 @@ public struct StoredRecord: Sendable {
     }
   }
 
-  /// Lends it as a record of a topic at a place, as a cluster reads it.
+  /// Lends it as a record of a topic at a place.
   ///
-  /// - Parameter cluster: the cluster's name; nil where it is not known.
+  /// - Parameter cluster: the cluster's name; nil if unknown.
   func withRequest<R>(topic: String, _ position: SourcePosition, cluster: String?, _ body: (RequestRecord) -> R) -> R {
     // One buffer for all, since a request's record borrows its parts.
     var bytes: [UInt8] = []
@@ -92,6 +92,6 @@ struct StoredLetter: Sendable {
   var facts: LetterFacts
   var record: StoredRecord
   var standing: LetterStanding
-  /// How often it has come for its reason.
+  /// How often it came for its reason.
   var times: Int
 }

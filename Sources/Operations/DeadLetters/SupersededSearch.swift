@@ -1,7 +1,7 @@
 import Kafka
 import Notifications
 
-/// For whom a notification is that has a collapse id, and which it is of several: a newer one of the same hash supersedes it.
+/// The recipient, application and collapse id of a notification. A newer revision with the same hash supersedes it.
 struct CollapseKey: Sendable, Hashable {
   /// The hash of target, application and identifier.
   let hash: UInt64
@@ -9,7 +9,7 @@ struct CollapseKey: Sendable, Hashable {
 }
 
 extension CollapseKey {
-  /// The key of a request under one of its identifiers.
+  /// The key of a request for one of its identifiers.
   init(_ view: RequestView, _ identifier: UnsafeRawBufferPointer) {
     self.init(
       hash: StableHash.hash("\(view.target.name)\n\(view.application.characters)\n\(identifier.characters)"),
@@ -17,28 +17,28 @@ extension CollapseKey {
   }
 }
 
-/// Finds out which letters a newer request has superseded by now, for a dry run. A value.
+/// Counts letters that a newer request has superseded, for a dry run. A value.
 ///
-/// Superseded is what a request has outdated that keeps the rules, has the same target, application and collapse id, and a newer
-/// revision. What was published to a single device of a person is not compared with what was published to the person. The requests are
-/// read once, from the time of the oldest letter on; the letters are kept in memory, ``maximum`` of them at most.
+/// A valid request supersedes a letter if it has the same target, application and collapse id, and a newer revision. Requests to single
+/// devices of a person are not compared with requests to the person. The requests are read once, from the time of the oldest letter on. The
+/// letters are kept in memory, at most ``maximum``.
 struct SupersededSearch {
-  /// Letters that are looked for at most; some 100 bytes each.
+  /// The most letters to compare; some 100 bytes each.
   static let maximum = 100_000
 
   private var wanted: [CollapseKey] = []
-  /// The newest revision of each key that was met.
+  /// The newest revision of each key so far.
   private var newest: [UInt64: Revision] = [:]
-  /// Where the letters' own records lie: they were not shown.
+  /// The places of the letters' own records, which were not shown.
   private var own: Set<SourcePosition> = []
-  /// When the oldest of them was published, in milliseconds since 1970.
+  /// The publication time of the oldest letter, in milliseconds since 1970.
   private(set) var since: Int64?
-  /// Letters that were too many to be looked for.
+  /// The number of letters beyond the limit.
   private(set) var unknown = 0
 
-  /// Looks for a letter that would be redriven.
+  /// Adds a letter that would be redriven.
   ///
-  /// - Parameter source: where its record lies.
+  /// - Parameter source: the place of its record.
   mutating func add(_ key: CollapseKey, at source: SourcePosition) {
     guard wanted.count < Self.maximum else { return unknown += 1 }
     wanted.append(key)
@@ -56,12 +56,12 @@ struct SupersededSearch {
     }
   }
 
-  /// Takes a request that keeps the rules and lies somewhere.
+  /// Takes a valid request at a place.
   mutating func take(_ key: CollapseKey, at position: SourcePosition) {
     guard let known = newest[key.hash], known < key.revision, !own.contains(position) else { return }
     newest[key.hash] = key.revision
   }
 
-  /// How many of the letters are superseded.
+  /// The number of superseded letters.
   var count: Int { wanted.count { key in newest[key.hash].map { key.revision < $0 } ?? false } }
 }

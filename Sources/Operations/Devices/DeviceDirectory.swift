@@ -2,7 +2,7 @@ public import EventLoop
 public import Notifications
 public import Store
 
-/// Whose devices are asked for.
+/// The devices to list.
 public enum DeviceQuestion: Sendable {
   /// A device.
   case device(DeviceToken)
@@ -10,47 +10,47 @@ public enum DeviceQuestion: Sendable {
   case person(Name, application: Name?)
 }
 
-/// A device with what waits for it, and where it is connected.
+/// A device with its mailbox and its connection.
 public struct DeviceListing: Sendable {
   /// Where a device is connected.
   public enum Connection: Sendable, Equatable {
-    /// Nowhere.
+    /// It is not connected.
     case none
-    /// At one of these lanes: they read the partition of `deliveries` that the device's session named.
+    /// One of these lanes, which read the partition of `deliveries` that the session named.
     case lanes([Name], partition: Int32)
-    /// No living lane reads that partition: the session's worker was killed, or has just ended.
+    /// No living lane reads that partition: the session's worker was killed or has just ended.
     case gone(partition: Int32)
   }
 
-  /// What Redis has of it.
+  /// The device as Redis has it.
   public var device: RegisteredDevices.Device
   /// Where it is connected.
   public var connection: Connection
-  /// Entries that a mailbox keeps, as the workers report it; nil where none does, or they differ.
+  /// The entries that a mailbox keeps, by the workers' reports; nil if none reports it, or if they differ.
   public var bound: Int?
 
-  /// Entries beyond the bound, which are evicted soon; nil where that is not known.
+  /// Entries beyond the limit, which are evicted soon; nil if unknown.
   public var overBound: Int? {
     guard let bound, let entries = device.mailbox?.entries else { return nil }
     return max(0, entries - bound)
   }
 }
 
-/// How a listing ended.
+/// The end of a listing.
 public struct DeviceListingEnd: Sendable, Equatable {
-  /// Devices that were told.
+  /// The number of listed devices.
   public var count = 0
-  /// There are more, beyond the limit.
+  /// Whether there are more devices, beyond the limit.
   public var hasMore = false
-  /// Members of a person's sets that are no devices of the person any more.
+  /// Members of a person's sets that belong to another person by now.
   public var others = 0
-  /// Somebody is rebuilding Redis, or it has lost the part that was asked for.
+  /// Whether a rebuild is running, or Redis has lost the bucket.
   public var isIncomplete = false
 }
 
-/// Lists registered devices, as Redis has them: an actor on a loop. It reads a page after the other, and writes nothing.
+/// Lists registered devices, as Redis has them: an actor on a loop. It reads page after page, and writes nothing.
 public actor DeviceDirectory {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -58,27 +58,27 @@ public actor DeviceDirectory {
   private let laneMilliseconds: Int64
   private let boundKey: String
 
-  /// How long Redis may take to answer at first, in milliseconds.
+  /// How long Redis may take for its first answer, in milliseconds.
   private static let redisMilliseconds = 10_000
-  /// Keys that one scan looks at, and scans in a second at most: Redis answers nobody else meanwhile.
+  /// The keys of a scan, and the most scans in a second. Redis answers no other client during a scan.
   private static let (scannedKeys, scansPerSecond) = (500, 200)
-  /// How often it is told how far the scan is, in milliseconds.
+  /// How often the progress of a scan is reported, in milliseconds.
   private static let progressMilliseconds: Int64 = 1_000
 
-  /// Makes one for a Redis.
+  /// Makes a directory of a Redis.
   ///
   /// - Parameters:
   ///   - laneMilliseconds: how long a silent fan-out lane counts as alive.
-  ///   - boundKey: the setting by which workers report how many entries a mailbox keeps.
+  ///   - boundKey: the setting in the workers' reports for the entries that a mailbox keeps.
   public init(on loop: EventLoop, _ store: StoreConfiguration, laneMilliseconds: Int, boundKey: String) {
     (self.loop, self.store, self.boundKey) = (loop, store, boundKey)
     self.laneMilliseconds = Int64(laneMilliseconds)
   }
 
-  /// Tells each device that is asked for, at most `limit`.
+  /// Lists the devices, at most `limit`.
   ///
-  /// - Parameter onProgress: told once a second how many of Redis' keys were looked at, where all of them are: for a person without an application.
-  /// - Throws: ``OtherBuckets`` where the keys lie elsewhere; `StoreError` or `RedisError` where Redis does not answer.
+  /// - Parameter onProgress: called once a second with the number of scanned keys. Only a person without an application needs a scan.
+  /// - Throws: ``OtherBuckets`` if the keys are in other buckets; `StoreError` or `RedisError` if Redis does not answer.
   public func list(
     _ question: DeviceQuestion, limit: Int, onDevice: @escaping @Sendable (DeviceListing) -> Void,
     onProgress: @Sendable (_ looked: Int64, _ of: Int64) -> Void
@@ -103,13 +103,13 @@ public actor DeviceDirectory {
       asked = user
       try await tell(all: user, Population(shards), devices, reading, onProgress)
     }
-    // Afterwards, since a rebuild may have begun meanwhile.
+    // Checked afterwards, since a rebuild may have begun meanwhile.
     if try await devices.isBeingRebuilt() { reading.end.isIncomplete = true }
     if try await devices.hasLost(bucketOf: asked) { reading.end.isIncomplete = true }
     return reading.end
   }
 
-  /// Tells a person's devices for all applications, whose sets are found by their keys' names: no key says which there are.
+  /// Lists a person's devices for all applications. It scans for their sets, since no key lists a person's applications.
   private func tell(
     all user: Name, _ population: Population, _ devices: RegisteredDevices, _ reading: Reading,
     _ onProgress: (_ looked: Int64, _ of: Int64) -> Void
@@ -123,7 +123,7 @@ public actor DeviceDirectory {
       let wait = pace.wait(for: 1, at: SteadyClock.nanoseconds())
       if wait > 0 { await loop.sleep(milliseconds: Int((wait + 999_999) / 1_000_000)) }
       let (next, found) = try await devices.applications(of: user, from: place, keys: Self.scannedKeys)
-      // A table that is being resized may give a key twice.
+      // A table that is being resized may return a key twice.
       for application in found.sorted() where told.insert(application).inserted {
         try await reading.tell(all: user, application)
       }
@@ -135,7 +135,7 @@ public actor DeviceDirectory {
     } while place != 0 && !reading.end.hasMore
   }
 
-  /// What stands around the devices: the lanes, and how many entries a mailbox keeps.
+  /// The lanes, and the entries that a mailbox keeps.
   private struct Surroundings {
     var lanes: [Int32: [Name]] = [:]
     var bound: Int?
@@ -161,7 +161,7 @@ public actor DeviceDirectory {
       (self.devices, self.surroundings, self.limit, self.onDevice) = (devices, surroundings, limit, onDevice)
     }
 
-    /// Tells a person's devices for an application, a page after the other.
+    /// Lists a person's devices for an application, page after page.
     func tell(all user: Name, _ application: Name) async throws(StoreError) {
       var last: String?
       while !end.hasMore {
@@ -181,7 +181,7 @@ public actor DeviceDirectory {
       }
     }
 
-    /// Tells a device where it is as wanted; answers whether it is.
+    /// Lists a device if it matches; answers whether it does.
     @discardableResult
     func tell(_ token: String, where isWanted: (RegisteredDevices.Device) -> Bool) async throws(StoreError) -> Bool {
       let device = try await devices.device(token)
@@ -202,13 +202,13 @@ public actor DeviceDirectory {
   }
 }
 
-/// The keys of a Redis are spread over another number of buckets than was given.
+/// The keys of the Redis are spread over another number of buckets than given.
 public struct OtherBuckets: Error, Sendable, Equatable {
-  /// Over how many they are.
+  /// Their number.
   public let found: Int
 }
 
 extension RegisteredDevices.Device {
-  /// Whether there is anything to tell of it.
+  /// Whether Redis has anything of the device.
   fileprivate var isKnown: Bool { owner != nil || registration != nil || mailbox.map { $0.entries > 0 } ?? false }
 }

@@ -1,25 +1,25 @@
 import Kafka
 
-/// Stretches of partitions cut into rounds that go back in time: the newest records first, and in each round more than in the one before.
+/// Cuts stretches of partitions into rounds that go back in time. Each round is larger than the one before.
 ///
-/// People ask for what has just happened, so most searches end in the first round; one that does not reads nothing twice.
+/// People ask for recent events, so most searches end in the first round. No record is read twice.
 struct Backwards {
   private var left: [TopicStretch]
   private var count: Int64
 
-  /// - Parameter first: records of each partition in the first round.
+  /// - Parameter first: the records of each partition in the first round.
   init(_ stretches: [TopicStretch], first: Int64 = 20_000) {
     left = stretches.filter { !$0.offsets.isEmpty }
     count = first
   }
 
-  /// Leaves partitions out that are of no interest from now on.
+  /// Drops partitions that the search does not need any more.
   mutating func leaveOut(_ isDone: (TopicPartition) -> Bool) { left.removeAll { isDone($0.partition) } }
 
-  /// Whether all was handed out.
+  /// Whether no round is left.
   var isEmpty: Bool { left.isEmpty }
 
-  /// The next round; nil when all was handed out.
+  /// The next round; nil if none is left.
   mutating func next() -> [TopicStretch]? {
     guard !left.isEmpty else { return nil }
     var round: [TopicStretch] = []

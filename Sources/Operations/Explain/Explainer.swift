@@ -2,48 +2,48 @@ public import EventLoop
 public import Kafka
 public import Notifications
 
-/// Which requests are asked for.
+/// The requests to explain.
 public enum RequestQuestion: Sendable {
   /// The one of this id.
   case request(NotificationID)
-  /// Those whose header `apns-id` has this text, which is no UUID: they were rejected, and have derived ids.
+  /// Requests whose header `apns-id` has this text, which is not a UUID. They were rejected and have derived ids.
   case written(String)
-  /// The latest ones for a person and for the devices registered for it, of one application or of all.
+  /// The latest requests for a person and the person's devices, of one application or of all.
   case person(Name, application: Name?, limit: Int)
-  /// The latest ones with this target.
+  /// The latest requests with this target.
   case target(Name, application: Name?, limit: Int)
 }
 
-/// What a search may use.
+/// Hints that make a search faster.
 public struct SearchHints: Sendable {
-  /// The request's target: `device:…` or `user:…`. The requests for it lie in one partition, and so do the events of a device.
+  /// The request's target: `device:…` or `user:…`. Its requests lie in one partition, and so do the events of a device.
   public var target: Name?
-  /// When it was published.
+  /// The time of publication.
   public var published: TimeRange
 
-  /// Hints; without any all topics are searched, the newest records first.
+  /// Makes hints. Without any, all topics are searched, the newest records first.
   public init(target: Name? = nil, published: TimeRange = TimeRange()) {
     self.target = target
     self.published = published
   }
 }
 
-/// What a search has found.
+/// The result of a search.
 public struct SearchResult: Sendable {
-  /// The requests, the one that was published last first.
+  /// The requests, the last published first.
   public var explanations: [Explanation]
-  /// Where was looked, for the one who finds nothing.
+  /// The places that were searched, for a message if nothing was found.
   public var searched: [String]
   /// Records of requests, the journal and events that the embedded broker has dropped; 0 on any other cluster.
   public var forgotten: Int64
 }
 
-/// Finds everything about requests: an actor on a loop.
+/// Finds all records about requests: an actor on a loop.
 ///
-/// When its record is found, the journal is read around its publication, and the events from then on; their partition follows from the
-/// target where that is a device. When the record is gone, an event names where it lay.
+/// After it finds a request, it reads the journal around the publication, and the events from then on. For a device the target gives the
+/// events' partition. If the request's record is deleted, an event names its place.
 public actor Explainer {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -51,9 +51,9 @@ public actor Explainer {
   private let rules: RequestRules
   private let onProgress: @Sendable (ReadingProgress) -> Void
 
-  /// Makes one for a cluster.
+  /// Makes an explainer of a cluster.
   ///
-  /// - Parameter onProgress: told once a second while a topic is read.
+  /// - Parameter onProgress: called once a second while a topic is read.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, onProgress: @escaping @Sendable (ReadingProgress) -> Void
   ) {
@@ -63,7 +63,7 @@ public actor Explainer {
     self.onProgress = onProgress
   }
 
-  /// Searches, and puts together what it found.
+  /// Searches, and builds the explanations.
   public func explain(_ question: RequestQuestion, _ hints: SearchHints) async throws -> SearchResult {
     let rules = try await ClusterCheck(on: loop, kafka, rules.topics).completing(rules)
     let reader = TopicReader(on: loop, kafka)

@@ -2,28 +2,28 @@ import EventLoop
 import Kafka
 import Notifications
 
-/// What a record of the journal says of certain requests, as steps of a timeline. A value.
+/// A journal record's statements about some requests, as steps of a timeline. A value.
 struct JournalSteps {
-  /// A step, and which request it is of.
+  /// A step and its request.
   struct Judged {
     let step: TimelineStep
     let id: NotificationID
     let request: SourcePosition
     let identifier: Name?
-    /// Nil for what is no verdict.
+    /// Nil if it is not a verdict.
     let revision: Revision?
   }
 
   private(set) var steps: [Judged] = []
-  /// The requests that the record tells of, whatever it says.
+  /// The requests that the record names.
   private(set) var requests: Set<SourcePosition> = []
 
-  /// Says nothing.
+  /// Makes it without steps.
   private init() {}
 
-  /// Reads what a record says of these requests; nothing when it is no record of the journal.
+  /// Reads a record's statements about these requests; none if it is not a journal record.
   ///
-  /// An entry whose timestamp is not that of the request at its offset tells of a former topic.
+  /// An entry with another timestamp than the request at its offset is of a former topic.
   init(_ record: RecordView, of requests: [PublishedRequest]) {
     guard let value = record.value, let journal = try? JournalRecord(headers: record.texts, value: value) else {
       self.init()
@@ -32,7 +32,7 @@ struct JournalSteps {
     self.init(journal, value, SourceCoordinates(record), of: requests)
   }
 
-  /// Reads what a record that lies somewhere says of these requests.
+  /// Reads the statements of a record at this place.
   init(_ journal: JournalRecord, _ value: UnsafeRawBufferPointer, _ place: SourceCoordinates, of requests: [PublishedRequest]) {
     let requests = requests.filter { $0.source.position.partition == place.position.partition }
     guard !requests.isEmpty else { return }
@@ -40,7 +40,7 @@ struct JournalSteps {
       for request in requests {
         let position = request.source.position
         if case .unreadable(let count) = entry.content {
-          // It can be read here, and could not where it was to be judged.
+          // This program can read it, but the worker could not.
           guard position.offset >= entry.offset, position.offset - entry.offset < count else { continue }
           self.requests.insert(position)
           let step = TimelineStep(
@@ -74,7 +74,7 @@ struct JournalSteps {
     }
   }
 
-  /// What it says of one of the requests alone.
+  /// Only the statements about one of the requests.
   func about(_ request: SourcePosition) -> JournalSteps {
     var steps = self
     steps.steps.removeAll { $0.request != request }
@@ -82,7 +82,7 @@ struct JournalSteps {
     return steps
   }
 
-  /// The step of a verdict that no event tells.
+  /// The step of a verdict without an event.
   private static func name(_ verdict: JournalVerdict) -> String? {
     switch verdict {
     case .kept: TimelineStep.queued
@@ -96,7 +96,7 @@ struct JournalSteps {
   private static func details(_ judgement: JournalJudgement, of request: PublishedRequest) -> [TimelineStep.Detail] {
     var details: [TimelineStep.Detail] = []
     if judgement.verdict == .wrongUser { details.append(TimelineStep.Detail("reason", "the device is not the person's")) }
-    // The same as the record's own unless it was raised, or is that of an earlier record.
+    // It is the record's own revision, unless it was raised, or is that of an earlier record.
     if judgement.revision.timestamp != UInt64(clamping: request.source.position.timestamp) || request.origin != nil {
       details.append(TimelineStep.Detail("revision", judgement.revision.description))
     }
@@ -106,7 +106,7 @@ struct JournalSteps {
 }
 
 extension TimelineStep.Detail {
-  /// What became of the request at a service extension.
+  /// The detail of a service extension.
   fileprivate init(_ passed: JournalEntry.PassedExtension) {
     self.init(passed.name, "\(passed.state.word), \(ReadableText.duration(milliseconds: Int64(passed.milliseconds)))")
   }
@@ -119,11 +119,11 @@ extension SourceCoordinates {
 }
 
 extension PublishedRequest {
-  /// The device's token, where it is for one.
+  /// The device's token, for a `device:` target.
   var device: String? { target.token?.text }
 }
 
 extension Timeline {
-  /// A record of the journal, as far as it tells of the requests that were added before.
+  /// Adds a journal record's statements about the requests that were added before.
   mutating func add(journal record: RecordView, _ rules: RequestRules) { add(JournalSteps(record, of: records)) }
 }

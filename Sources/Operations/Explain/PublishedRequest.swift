@@ -2,18 +2,18 @@ import Kafka
 public import Notifications
 public import Worker
 
-/// What tools need to know of the cluster's settings to read a request as the workers do.
+/// The settings of a cluster that tools need to read a request as workers do.
 public struct RequestRules: Sendable {
   /// The cluster's topics.
   public var topics: Topics
   /// The limits of requests.
   public var limits: RequestLimits
-  /// How long a request with `apns-expiration: 0` may be tried.
+  /// How long a request with `apns-expiration: 0` is tried.
   public var expiration: ExpirationRule
-  /// The cluster's name, which the origins of its records give; nil: an origin may name any cluster.
+  /// The cluster's name in origins; nil if an origin may name any cluster.
   public var cluster: String?
 
-  /// The rules of a cluster.
+  /// Makes the rules of a cluster.
   public init(
     topics: Topics = Topics(), limits: RequestLimits = RequestLimits(), oneAttemptSeconds: Int64 = ExpirationRule.oneAttemptSeconds
   ) {
@@ -22,14 +22,14 @@ public struct RequestRules: Sendable {
     expiration = ExpirationRule(oneAttemptSeconds: oneAttemptSeconds)
   }
 
-  /// Lends a record of the requests topic as the workers read it.
+  /// Lends a record of the requests topic, read as workers do.
   func withReading<R>(of record: RecordView, _ body: (RequestReading) -> R) -> R {
     withRecord(record) { body(RequestView.read($0, limits: limits)) }
   }
 
   /// Lends a record of the requests topic.
   ///
-  /// - Parameter source: where it lies; nil: where it was read from. A dead letter lies elsewhere, and says where it was.
+  /// - Parameter source: the record's place; nil for where it was read. A dead letter names another place.
   func withRecord<R>(_ record: RecordView, from source: SourceCoordinates? = nil, _ body: (RequestRecord) -> R) -> R {
     var (topic, cluster) = (source?.topic ?? topics.requests, cluster ?? "")
     return topic.withUTF8 { topic in
@@ -43,7 +43,7 @@ public struct RequestRules: Sendable {
     }
   }
 
-  /// From when a request may not be shown, in milliseconds since 1970.
+  /// When a request expires, in milliseconds since 1970.
   func end(of request: RequestView) -> Int64 {
     let seconds = expiration.end(expiration: request.expiration, published: request.envelope.source.timestamp)
     return seconds.multipliedReportingOverflow(by: 1000).overflow ? .max : seconds * 1000
@@ -51,7 +51,7 @@ public struct RequestRules: Sendable {
 }
 
 extension Name {
-  /// The token in lower case, where the name is the target `device:TOKEN`.
+  /// The token in lower case, if the name is the target `device:TOKEN`.
   var token: DeviceToken? { starts(with: "device:") ? withBytes { DeviceToken(UnsafeRawBufferPointer(rebasing: $0[7...])) } : nil }
 }
 

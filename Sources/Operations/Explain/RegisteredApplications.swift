@@ -5,24 +5,24 @@ public import Notifications
 public struct RegisteredApplication: Sendable, Equatable {
   /// The application's bundle id.
   public var application: Name
-  /// How many devices.
+  /// The number of devices.
   public var devices: Int
 }
 
-/// For which applications some targets have devices: what the registry's topic says at the moment. A value.
+/// The applications that some targets have devices for, by the topic `devices`. A value.
 struct RegisteredApplications {
   private let targets: Set<Name>
-  /// The application of each device that is for one of the targets, by the device's token.
+  /// The application of each device of the targets, by the device's token.
   private var devices: [Name: [Name: Name]] = [:]
-  /// Whose a device is, by its token; only of people that are asked after.
+  /// The owner of each device, by its token; only of the targets.
   private var owners: [Name: Name] = [:]
 
-  /// Nothing was read yet.
+  /// Makes it without devices.
   ///
   /// - Parameter targets: `user:…` or `device:…`.
   init(of targets: Set<Name>) { self.targets = targets }
 
-  /// Takes what a device says of itself, the newest record last; without a registration it is gone.
+  /// Takes a device's record, the newest last. Without a registration the device is unregistered.
   mutating func take(_ token: Name, registration: UnsafeRawBufferPointer?) {
     if let owner = owners.removeValue(forKey: token) { devices[owner]?[token] = nil }
     let device: Name = "device:\(token)"

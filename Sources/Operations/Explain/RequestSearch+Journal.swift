@@ -2,12 +2,12 @@ import Kafka
 import Notifications
 import Worker
 
-/// What the journal says of the request, and of those that took its place.
+/// The journal's statements about the request and its successors.
 extension RequestSearch {
-  /// How long the journal is read on after a request was found in it: it may have been judged once more, after a lane had rewound.
+  /// How long the journal is read after a request's entry. A lane may have rewound and judged it again.
   private static let judgedAgain: Int64 = 10 * 60_000
 
-  /// Reads what the journal says of the requests that were found since the last time, from their publication on.
+  /// Reads the journal on newly found requests, from their publication on.
   func readJournal() async throws(KafkaError) {
     let requests = timelines.values.flatMap(\.records).filter { !journaled.contains($0.source.position) }
     guard let published = requests.map(\.source.position.timestamp).min() else { return }
@@ -16,7 +16,7 @@ extension RequestSearch {
     let stretches = try await admin.stretches(of: rules.topics.journal, TimeRange(from: Timestamp.bounded(published) - Self.clocks))
       .filter { wanted[$0.partition.partition] != nil }
     var left = wanted.mapValues { Set($0.map(\.source.position)) }
-    /// Until when a partition is read on, when all of its requests were found.
+    /// How far a partition is read, after all of its requests were found.
     var until: [Int32: Int64] = [:]
     var passed: Set<Int32> = []
     try await reader.read(stretches, "the journal", in: nil, until: { passed.count == wanted.count }) { [self] record in
@@ -29,9 +29,9 @@ extension RequestSearch {
     }
   }
 
-  // MARK: What took its place
+  // MARK: Successors
 
-  /// An entry of the journal for a request that may have taken the place of this one.
+  /// The journal entry of a request that may have replaced this one.
   private struct Successor {
     let position: SourcePosition
     let device: String?
@@ -39,7 +39,7 @@ extension RequestSearch {
     let step: TimelineStep
   }
 
-  /// The newer revisions of what waits for a device: the oldest of them took its place, though a worker that was killed had no time to say so.
+  /// Finds newer revisions of waiting notifications. The oldest of them replaced it, even if a killed worker emitted no event.
   func readReplacements() async throws(KafkaError) {
     let waiting = timelines.values.flatMap { timeline in timeline.waiting.map { (id: timeline.id, former: $0) } }
     guard let since = waiting.map(\.former.since).min() else { return }
@@ -63,7 +63,7 @@ extension RequestSearch {
     }
   }
 
-  /// The requests of the same identifier that were published since then, where this one lies: those for one target lie in one partition.
+  /// Reads later requests of the same identifier in the request's partition, where all requests of a target lie.
   private func readNewer(than waiting: [Timeline.Waiting], since: Int64) async throws(KafkaError) -> [PublishedRequest] {
     let partitions = Set(timelines.values.flatMap(\.records).map(\.source.position.partition))
     let identifiers = Set(waiting.map(\.identifier))
@@ -80,7 +80,7 @@ extension RequestSearch {
     return newer
   }
 
-  /// What the journal says of these requests, and of any that superseded one of those ids.
+  /// Reads the journal on these requests, and on any that superseded one of those ids.
   private func readSuccessors(
     of ids: Set<NotificationID>, _ requests: [PublishedRequest], since: Int64
   ) async throws(KafkaError) -> [Successor] {

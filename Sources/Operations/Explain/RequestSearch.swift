@@ -3,28 +3,28 @@ import Kafka
 import Notifications
 import Worker
 
-/// One search for requests through the topics. Loop-confined.
+/// One search for requests in the topics. Loop-confined.
 final class RequestSearch {
-  /// What was found, by the requests' ids.
+  /// The timelines, by the requests' ids.
   var timelines: [NotificationID: Timeline] = [:]
-  /// Where it looked, in words.
+  /// The places that were searched, in words.
   private(set) var searched: [String] = []
   private let question: RequestQuestion
   let rules: RequestRules
   let admin: Admin
   let reader: TopicReader
-  /// The requests of which the journal has been read.
+  /// The requests whose journal was read.
   var journaled: Set<SourcePosition> = []
-  /// Which offsets of the events have been read.
+  /// The offsets of the events that were read.
   private var covered: [TopicPartition: Range<Int64>] = [:]
 
-  /// How far the clocks of brokers and workers may be apart, in milliseconds.
+  /// The largest difference of the clocks of brokers and workers, in milliseconds.
   static let clocks: Int64 = 5 * 60_000
-  /// How long after its publication a request's first event is searched for, in milliseconds; after that its own record is.
+  /// How long after its publication a request's first event is searched. After that its own record is, in milliseconds.
   private static let firstEvent: Int64 = 10 * 60_000
-  /// Around its publication the routes to connected devices are searched, in milliseconds; they are kept for minutes only.
+  /// The time around the publication in which deliveries are searched, in milliseconds; they are kept only for minutes.
   private static let routes: (before: Int64, after: Int64) = (5_000, 60_000)
-  /// How many requests are explained that share a malformed id.
+  /// The most requests with one malformed id.
   private static let maximumOfOneText = 20
 
   init(_ question: RequestQuestion, _ rules: RequestRules, _ admin: Admin, _ reader: TopicReader) {
@@ -54,7 +54,7 @@ final class RequestSearch {
     try await readRequests()
     try await readJournal()
     try await readOtherEvents()
-    // Published twice: the other record is known by its own events only.
+    // A second publication of the id is known only by its own events.
     try await readRequests()
     try await readJournal()
     try await readReplacements()
@@ -63,17 +63,17 @@ final class RequestSearch {
     if case .request = question { try await readRoutes() }
   }
 
-  /// What is to be said of the requests, the one that was published last first.
+  /// The explanations, the last published first.
   func explanations(now: Int64) -> [Explanation] {
     timelines.values.sorted { ($0.published ?? 0, $0.id) > ($1.published ?? 0, $1.id) }.map { $0.explanation(now: now) }
   }
 
   private var hasFound: Bool { timelines.values.contains { !$0.isEmpty } }
 
-  /// When the first of the requests was published.
+  /// The publication time of the first request.
   private var published: Int64? { timelines.values.compactMap(\.published).min() }
 
-  /// Searches for one request. Where its own record is gone its events say when it was published.
+  /// Searches for one request. If its record is deleted, its events have the time of publication.
   private func search(_ hints: SearchHints) async throws(KafkaError) {
     let range = hints.published
     let requests = try await admin.stretches(of: rules.topics.requests, range)
@@ -86,7 +86,7 @@ final class RequestSearch {
     for stretches in parts(of: events, likely: hints.target) where !hasFound { try await searchEvents(stretches) }
   }
 
-  /// The partitions of a topic in which what is told of a target most likely lies, then the others.
+  /// The partitions of a topic that probably have records about a target, then the others.
   private func parts(of stretches: [TopicStretch], likely target: Name?) -> [[TopicStretch]] {
     let likely = partitions(of: target, stretches.count)
     return [true, false].map { wanted in stretches.filter { likely.contains($0.partition.partition) == wanted } }.filter { !$0.isEmpty }
@@ -94,8 +94,8 @@ final class RequestSearch {
 
   // MARK: Events
 
-  /// The partitions in which a target's events lie, when they are known beforehand: those on the device, and those without a device. Its
-  /// requests lie there too when their producer has a partitioner like the workers'.
+  /// The partitions of a target's events, if they are known beforehand. They are those of the device, and those without a device. Its
+  /// requests lie there too, if their producer partitions as the workers do.
   private func partitions(of target: Name?, _ count: Int) -> Set<Int32> {
     guard let target, count > 0 else { return [] }
     var keys = [target]
@@ -103,7 +103,7 @@ final class RequestSearch {
     return Set(keys.map { KeyPartition.of($0.text, partitions: count) })
   }
 
-  /// Goes back in time until there are events of the request; what is older or elsewhere is read when its publication is known.
+  /// Goes back in time until it finds events of the request. Older events, and those elsewhere, are read when the publication is known.
   private func searchEvents(_ stretches: [TopicStretch]) async throws(KafkaError) {
     guard !stretches.isEmpty else { return }
     var rounds = Backwards(stretches)
@@ -126,10 +126,10 @@ final class RequestSearch {
     }
   }
 
-  /// The events from its publication on that the search did not come by.
+  /// Reads the events since the publication that the search did not read.
   private func readOtherEvents() async throws(KafkaError) {
     let all = try await admin.stretches(of: rules.topics.events, TimeRange(from: published.map { $0 - Self.clocks }))
-    // A person's devices may lie anywhere.
+    // A person's devices may lie in any partition.
     let targets = timelines.values.flatMap(\.targets)
     let isOnDevices = !targets.isEmpty && targets.allSatisfy { $0.token != nil }
     let wanted = targets.reduce(into: Set<Int32>()) { $0.formUnion(partitions(of: $1, all.count)) }
@@ -148,7 +148,7 @@ final class RequestSearch {
 
   // MARK: Requests
 
-  /// The newest requests with one of these targets.
+  /// Finds the newest requests with one of these targets.
   private func searchRequests(_ targets: [Name], _ application: Name?, _ limit: Int, _ range: TimeRange) async throws(KafkaError) {
     let targets = Set(targets)
     try await searchRequests(range, atMost: limit) { [rules] record in
@@ -159,9 +159,9 @@ final class RequestSearch {
     }
   }
 
-  /// Goes back in time until there are as many requests as are wanted, and no newer ones can be left.
+  /// Goes back in time until enough requests are found and no newer ones can be left.
   ///
-  /// - Parameter onlyNewest: whether a round that has found some is the last one.
+  /// - Parameter onlyNewest: whether to stop after a round that has found some.
   private func searchRequests(
     _ range: TimeRange, atMost limit: Int, onlyNewest: Bool = false, _ isWanted: @escaping (RecordView) -> Bool
   ) async throws(KafkaError) {
@@ -190,12 +190,12 @@ final class RequestSearch {
 
   private final class Found {
     var requests: LatestRequests
-    /// The earliest time read, by partition.
+    /// The earliest time that was read, by partition.
     var oldest: [TopicPartition: Int64] = [:]
     init(_ requests: LatestRequests) { self.requests = requests }
   }
 
-  /// Whether a record has an id that is asked for, or has none and gives it by where it lies.
+  /// Whether a record has a wanted id, or a wanted id derives from its place.
   private func isWanted(_ record: RecordView) -> Bool {
     if let id = givenID(record) { return timelines[id] != nil }
     return rules.withReading(of: record) { timelines[$0.envelope.id] != nil }
@@ -205,7 +205,7 @@ final class RequestSearch {
     record.header(.id).flatMap(NotificationID.init(text:))
   }
 
-  /// Reads the requests that events name, where they lie; they may be gone, and so may the topic be that they lay in.
+  /// Reads the requests that events name, at their places. They may be deleted, or their topic may be.
   private func readRequests() async throws(KafkaError) {
     let topic = rules.topics.requests
     var asking: [SourcePosition: [NotificationID]] = [:]
@@ -238,12 +238,12 @@ final class RequestSearch {
     }
   }
 
-  /// The id of a dead letter by where it lay.
+  /// The id that derives from a dead letter's source.
   private func derivedID(_ record: RecordView, _ letter: DeadLetter) -> NotificationID {
     rules.withRecord(record, from: letter.source) { RequestEnvelope($0).id }
   }
 
-  /// For which applications the targets have devices that had none of the request's: most likely it names the wrong one.
+  /// Finds the applications that the targets have devices for, if the request had no recipient. It probably names the wrong one.
   private func readRegistrations() async throws(KafkaError) {
     let targets = Set(timelines.values.compactMap(\.targetWithoutDevice))
     guard !targets.isEmpty else { return }
@@ -262,7 +262,7 @@ final class RequestSearch {
     init(_ applications: RegisteredApplications) { self.applications = applications }
   }
 
-  /// The deliveries to lanes: kept for minutes only, so mostly gone.
+  /// Reads the deliveries to lanes. They are kept only for minutes, so most are gone.
   private func readRoutes() async throws(KafkaError) {
     guard let published else { return }
     let topic = rules.topics.deliveries
@@ -281,7 +281,7 @@ final class RequestSearch {
 }
 
 extension SourcePosition {
-  /// Where it lies, whatever its time.
+  /// Its place, without its time.
   fileprivate var place: SourcePosition { SourcePosition(partition: partition, offset: offset, timestamp: 0) }
 }
 

@@ -1,7 +1,7 @@
 import Kafka
 public import Notifications
 
-/// Puts together what was found about a request: records in any order in, an explanation out. A value.
+/// Builds the explanation of a request from its records, which may come in any order. A value.
 public struct Timeline: Sendable {
   private struct Entry {
     var step: TimelineStep
@@ -11,7 +11,7 @@ public struct Timeline: Sendable {
     var revision: Revision?
   }
 
-  /// A notification that waits for its device, as far as is told.
+  /// A notification that waits in a mailbox, as far as is known.
   struct Waiting {
     let device: String
     let identifier: Name
@@ -24,7 +24,7 @@ public struct Timeline: Sendable {
     let topic: String
     let partition: Int32
     let offset: Int64
-    /// For what the journal says, which tells of many requests and devices in one record.
+    /// The entry in its journal record, which has many requests and devices.
     var entry: Int64 = -1
     var device: Name?
   }
@@ -34,13 +34,13 @@ public struct Timeline: Sendable {
   private var requests: [PublishedRequest] = []
   private var entries: [Entry] = []
   private var places: Set<Place> = []
-  /// For which applications its target has devices, where that was asked.
+  /// The applications that its target has devices for, if they were read.
   private var registered: [RegisteredApplication]?
 
-  /// A timeline without anything found.
+  /// Makes a timeline without records.
   public init(_ id: NotificationID) { self.id = id }
 
-  // MARK: What was found
+  // MARK: Records
 
   private mutating func add(_ entry: Entry) {
     var entry = entry
@@ -55,7 +55,7 @@ public struct Timeline: Sendable {
     if places.insert(place).inserted { entries.append(entry) }
   }
 
-  /// A record of the requests topic.
+  /// Adds a record of the requests topic.
   public mutating func add(_ request: PublishedRequest) {
     let position = request.source.position
     if request.id == id, !requests.contains(request) { requests.append(request) }
@@ -65,7 +65,7 @@ public struct Timeline: Sendable {
     add(Entry(step: step))
   }
 
-  /// An event, and where it lies.
+  /// Adds an event with its place.
   public mutating func add(_ event: Event, topic: String, partition: Int32, offset: Int64, timestamp: Int64) {
     let step = TimelineStep(
       name: event.type?.name ?? event.typeName, time: event.time ?? timestamp, topic: topic, partition: partition, offset: offset,
@@ -73,10 +73,10 @@ public struct Timeline: Sendable {
     add(Entry(step: step, eventID: event.eventID, source: event.source, identifier: event.identifier, revision: event.revision))
   }
 
-  /// What the journal says of its requests, and maybe of others.
+  /// Adds the journal's statements about its requests; others are ignored.
   mutating func add(_ judgements: JournalSteps) {
     for judgement in judgements.steps where judgement.id == id {
-      // What a person's devices get may differ by their languages: then a request has passed its extensions in several ways.
+      // A person's devices may get different contents by their languages. Then a request has passed its extensions in several ways.
       let way =
         judgement.step.name == TimelineStep.extensions ? judgement.step.details.map(\.value).joined(separator: " ") : judgement.step.device
       let place = Place(
@@ -88,23 +88,23 @@ public struct Timeline: Sendable {
     }
   }
 
-  /// A record of another topic: a delivery, a dead letter.
+  /// Adds a record of another topic: a delivery, a dead letter.
   public mutating func add(_ step: TimelineStep) { add(Entry(step: step)) }
 
-  /// What belongs to another request says so.
+  /// The detail that names another request.
   private func other(_ other: NotificationID?) -> [TimelineStep.Detail] {
     other.map { $0 == id ? [] : [TimelineStep.Detail("apnsId", $0.description)] } ?? []
   }
 
-  /// For which applications its target has devices.
+  /// Adds the applications that its target has devices for.
   mutating func add(registered: [RegisteredApplication]) { self.registered = registered }
 
-  // MARK: What is still to be found
+  // MARK: Records to find
 
-  /// Whether nothing was found.
+  /// Whether it has no record.
   public var isEmpty: Bool { entries.isEmpty }
 
-  /// Sources in this topic that events name, and whose records were not added yet.
+  /// Sources in this topic that events name, and whose records are missing here.
   func unreadSources(in topic: String) -> [SourcePosition] {
     var sources: [SourcePosition] = []
     for source in entries.compactMap(\.source) where source.topic == topic {
@@ -117,13 +117,13 @@ public struct Timeline: Sendable {
     return sources
   }
 
-  /// When it was published first, by its records; where there are none, by the events.
+  /// When it was first published, by its records, else by its events.
   var published: Int64? {
     requests.map { Timestamp.bounded($0.source.position.timestamp) }.filter { $0 > 0 }.min()
       ?? entries.compactMap { ($0.source?.position.timestamp).map(Timestamp.bounded) }.filter { $0 > 0 }.min()
   }
 
-  /// What waits for devices and may have been replaced: its newest revision for each of them.
+  /// The newest revision at each device that waits and may have been replaced.
   var waiting: [Waiting] {
     let open = Set(devices(steps(), end: nil, now: 0).filter { $0.state == .queued }.map(\.device))
     var newest: [Name: Waiting] = [:]
@@ -136,20 +136,20 @@ public struct Timeline: Sendable {
     return Array(newest.values)
   }
 
-  /// Its records that were found.
+  /// Its records.
   var records: [PublishedRequest] { requests }
 
-  /// The targets that its records give.
+  /// The targets of its records.
   var targets: [Name] { requests.map(\.target) }
 
-  /// Whether it may lie in the dead letters.
+  /// Whether it may be in the dead letters.
   var mayBeDead: Bool { !entries.contains { $0.step.isOutcome && $0.step.type != .rejected } }
 
-  /// Its target, where it found no device of its application there.
+  /// Its target, if it found no device of its application there.
   var targetWithoutDevice: Name? {
     let target = requests.last.map { $0.target.token.map { "device:\($0)" } ?? $0.target }
     let found = entries.contains { entry in
-      // One of a person's devices that is gone says nothing of the others.
+      // One unregistered device of a person says nothing of the others.
       entry.step.type == .unregistered && (entry.step.device == nil || target?.token != nil)
         || entry.step.type == .rejected && entry.step.detail("reason") == RejectionReason.deviceTokenNotForTopic.rawValue
     }
@@ -158,7 +158,7 @@ public struct Timeline: Sendable {
 
   // MARK: The explanation
 
-  /// What is to be said of it, when now is so many milliseconds since 1970.
+  /// The explanation at this time, in milliseconds since 1970.
   public func explanation(now: Int64) -> Explanation {
     var explanation = Explanation(id: id)
     explanation.requests = requests.sorted { $0.source.position.timestamp < $1.source.position.timestamp }
@@ -171,7 +171,7 @@ public struct Timeline: Sendable {
   }
 
   private func steps() -> [TimelineStep] {
-    // A step is later than what it follows from, even within the same millisecond.
+    // A consequence comes after its cause, even within the same millisecond.
     let ordered = entries.enumerated().sorted { one, other in
       let (a, b) = (one.element.step, other.element.step)
       if a.time != b.time { return (a.time ?? .max) < (b.time ?? .max) }
@@ -220,7 +220,7 @@ public struct Timeline: Sendable {
     if !devices.isEmpty {
       let open = devices.count { $0.state == .queued || $0.state == .overdue }
       let addressed = explanation.steps.filter { $0.type == .addressed }.compactMap { $0.detail("devices").flatMap(Int.init) }.max()
-      // Where its application was stopped its devices were not looked for any further.
+      // Devices of a stopped application are not looked up.
       let missing = filtered == nil ? max(0, (addressed ?? 0) - devices.count) : 0
       let unsummed = filtered == nil && requests.contains { $0.target.token == nil && $0.broken == nil } && addressed == nil
       if open + missing == 0, !unsummed { return .ended }
@@ -233,7 +233,7 @@ public struct Timeline: Sendable {
       return .dead(step.detail("reason") ?? "no reason given")
     }
     if explanation.steps.contains(where: { $0.name == TimelineStep.unreadable }) { return .dead(DeadLetter.unreadable) }
-    // Its first record is gone, and what became of it, too.
+    // Its first record and its outcomes are deleted.
     let isFirstGone = requests.allSatisfy { $0.origin != nil }
     return isFirstGone && explanation.steps.contains { $0.name == TimelineStep.applied } ? .ended : .unprocessed
   }
@@ -265,8 +265,8 @@ extension DeviceOutcome.State {
     }
   }
 
-  /// What the device says it has outweighs what the cluster says it will not get; that outweighs the hope. A duplicate tells only that
-  /// another record of the same id has done it.
+  /// A device's acknowledgement outweighs an ending of the cluster, which outweighs a queued entry. A duplicate only means that another
+  /// record of the same id has an outcome.
   var weight: Int {
     switch self {
     case .other: 0
@@ -289,13 +289,13 @@ extension TimelineStep {
   static let applied = "applied before"
   static let unreadable = "passed over as unreadable"
 
-  /// Whether it says how it stands with a device, or with the request.
+  /// Whether it says how the request stands, at a device or as a whole.
   fileprivate var isOutcome: Bool { type != nil || [Self.queued, Self.scheduled, Self.leftOut, Self.replaced].contains(name) }
 
   /// The value of a detail.
   public func detail(_ name: String) -> String? { details.first { $0.name == name }?.value }
 
-  /// A record in the dead letters.
+  /// Makes the step of a dead letter.
   init(_ letter: DeadLetter, _ record: RecordView) {
     self.init(
       name: Self.deadLetter, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
@@ -303,7 +303,7 @@ extension TimelineStep {
     if let error = letter.error { details.append(Detail("error", error)) }
   }
 
-  /// What was done with a dead letter.
+  /// Makes the step of a dead letter's state.
   init(_ state: LetterState, _ record: RecordView) {
     self.init(
       name: state.kind.rawValue, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,
@@ -311,7 +311,7 @@ extension TimelineStep {
     if let note = state.note { details.append(Detail("note", note)) }
   }
 
-  /// A delivery to a lane: the device was connected there.
+  /// Makes the step of a delivery to a lane: the device was connected there.
   init(routed record: RecordView) {
     self.init(
       name: Self.routed, time: record.timestamp, topic: record.topic, partition: record.partition, offset: record.offset,

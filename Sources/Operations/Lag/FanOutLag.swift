@@ -1,17 +1,17 @@
 public import Notifications
 public import Store
 
-/// How far a fan-out lane is behind in its partition of `deliveries`, as its worker said a few seconds ago at most.
+/// How far a fan-out lane is behind in `deliveries`, by its worker's last report.
 public struct FanOutLag: Sendable, Hashable {
   /// The worker's name.
   public var worker: Name
-  /// What the worker calls the lane.
+  /// The lane's name in the worker.
   public var lane: String
   /// The partition.
   public var partition: Int32
-  /// Records that the lane has not taken.
+  /// Records that the lane has not taken yet.
   public var records: Int64
-  /// How old the oldest of them is, in milliseconds; 0 where there is none, nil where that is not known.
+  /// The age of the oldest of them in milliseconds; 0 if there is none, nil if unknown.
   public var behind: Int64?
 
   /// A lag of its parts.
@@ -19,7 +19,7 @@ public struct FanOutLag: Sendable, Hashable {
     (self.worker, self.lane, self.partition, self.records, self.behind) = (worker, lane, partition, records, behind)
   }
 
-  /// What a worker says of its lanes; nothing where it is silent, for that is long ago.
+  /// The lags in a worker's report; empty if the worker is silent, since its report is old then.
   public static func of(_ worker: Workers.Listing) -> [FanOutLag] {
     guard !worker.isSilent, let report = worker.report else { return [] }
     return report.laneLags.map {
@@ -27,7 +27,7 @@ public struct FanOutLag: Sendable, Hashable {
     }
   }
 
-  /// Those that stand still: they have not taken what came long ago, and their heartbeat has stopped, though their process reports itself.
+  /// The lanes that stand still. They have old records, and no heartbeat, though their process reports.
   ///
   /// - Parameter lifetimeMilliseconds: how long a silent lane counts as alive.
   static func still(_ lags: [FanOutLag], living: [Lanes.Listing], lifetimeMilliseconds: Int64) -> [FanOutLag] {
@@ -35,6 +35,6 @@ public struct FanOutLag: Sendable, Hashable {
     return lags.filter { $0.records > 0 && $0.behind ?? 0 >= lifetimeMilliseconds && !read.contains($0.partition) }
   }
 
-  /// Later is further behind; what is not known is the furthest.
+  /// Greater means further behind. An unknown age is the greatest.
   var rank: (Int64, Int64) { (records == 0 ? 0 : behind ?? .max, records) }
 }

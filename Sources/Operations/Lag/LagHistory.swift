@@ -2,7 +2,7 @@ import Kafka
 import Store
 public import Worker
 
-/// Judges samples: rates, time to catch up, owners, and what is wrong. A value that asks nobody.
+/// Judges samples: rates, time to catch up, owners, and problems. A value.
 public struct LagHistory: Sendable {
   private let topics: Topics
   private let group: String
@@ -11,27 +11,27 @@ public struct LagHistory: Sendable {
   /// The samples of the window, oldest first.
   private var samples: [LagSample] = []
 
-  /// A record that is younger is just being worked on: offsets are committed once a second.
+  /// Younger records are in progress: offsets are committed once a second.
   static let steadyMilliseconds: Int64 = 3_000
 
-  /// Knows nothing yet.
+  /// Makes it without samples.
   ///
   /// - Parameters:
   ///   - laneLifetimeMilliseconds: how long a silent lane counts as alive.
-  ///   - windowMilliseconds: what rates are measured over at most.
+  ///   - windowMilliseconds: the longest time over which rates are measured.
   public init(_ topics: Topics, group: String, laneLifetimeMilliseconds: Int, windowMilliseconds: Int = 30_000) {
     (self.topics, self.group) = (topics, group)
     (laneLifetime, window) = (Int64(laneLifetimeMilliseconds), Int64(windowMilliseconds))
   }
 
-  /// Takes a sample that is newer than all before.
+  /// Takes a sample, which must be newer than all before.
   public mutating func take(_ sample: LagSample) {
     samples.append(sample)
-    // The last that is older than the window is its beginning.
+    // The last sample that is older than the window begins it.
     while samples.count > 2, sample.moment - samples[1].moment >= window { samples.removeFirst() }
   }
 
-  /// What the samples show; nil before the first.
+  /// The result of the samples; nil before the first.
   public var report: LagReport? {
     guard let last = samples.last else { return nil }
     let rates = rates
@@ -65,25 +65,25 @@ public struct LagHistory: Sendable {
     return report
   }
 
-  /// How long a transaction may be open before that is a problem: its producer is probably gone.
+  /// An older open transaction is a problem, since its producer is probably gone.
   private static let transactionMilliseconds: Int64 = 10_000
 
   // MARK: Rates
 
-  /// Of each partition that the newest sample and one before it have.
+  /// The rates of each partition that the newest sample and an earlier one have.
   private var rates: [TopicPartition: LagRates] {
     var counted: [TopicPartition: (written: Int64, finished: Int64, since: Int64)] = [:]
     for (sample, next) in zip(samples, samples.dropFirst()) {
       let before = sample.places
       for (partition, place) in next.places {
-        // Of a topic that was made again, nothing counts that was before.
+        // Samples from before a topic was made again do not count.
         guard let old = before[partition], place.log.upperBound >= old.log.upperBound else {
           counted[partition] = nil
           continue
         }
         var sum = counted[partition] ?? (0, 0, sample.moment)
         sum.written += place.log.upperBound - old.log.upperBound
-        // What was missed was not finished, and who rewinds finishes nothing meanwhile.
+        // Missed records were not finished. A partition that rewinds finishes none meanwhile.
         sum.finished += max(0, (place.committed ?? 0) - max(old.committed ?? 0, old.log.lowerBound))
         counted[partition] = sum
       }
@@ -105,10 +105,10 @@ public struct LagHistory: Sendable {
 
   // MARK: Owners
 
-  /// The owners of the group's partitions; nil where nobody can tell.
+  /// The owners of the group's partitions; nil if unknown.
   ///
-  /// The group gives out the requests alone: a partition of devices goes with the requests of the same number, modulo the number of those
-  /// that the journal has a partition for.
+  /// The group assigns only the requests. A partition of devices belongs to the owner of the requests of the same number, modulo the
+  /// partitions of requests that the journal has.
   private func owners(_ sample: LagSample) -> [TopicPartition: GroupMembers.Member]? {
     guard let members = sample.members, !members.isForming else { return nil }
     var owners: [TopicPartition: GroupMembers.Member] = [:]
@@ -123,7 +123,7 @@ public struct LagHistory: Sendable {
     return owners
   }
 
-  // MARK: What is wrong
+  // MARK: Problems
 
   private static func problems(_ report: LagReport, deliveries: String, _ still: [FanOutLag]) -> [LagProblem] {
     var problems: [LagProblem] = []
@@ -149,7 +149,7 @@ public struct LagHistory: Sendable {
 }
 
 extension LagSample {
-  /// Where each partition stands.
+  /// The offsets of each partition.
   fileprivate var places: [TopicPartition: (log: Range<Int64>, committed: Int64?)] {
     var places: [TopicPartition: (log: Range<Int64>, committed: Int64?)] = [:]
     for lag in lags { places[lag.partition] = (lag.log, lag.committed) }

@@ -3,9 +3,9 @@ public import Kafka
 public import Store
 public import Worker
 
-/// Looks how far a cluster is behind, as often as it is asked: an actor on a loop. It is ended by `close`.
+/// Samples how far a cluster is behind: an actor on a loop. Only `close` ends it.
 public actor LagReader {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -16,20 +16,20 @@ public actor LagReader {
   private let readsLogs: Bool
   private let admin: Admin
   private let timeoutMilliseconds: Int32
-  /// Told the ends with what open transactions have written.
+  /// A client whose ends include the records of open transactions.
   private var uncommitted: Admin?
   private var groupLag: GroupLag?
   private var shards: Shards?
 
-  /// How long Redis may take to answer, and how long a group to give out its partitions, in milliseconds.
+  /// How long Redis may take for an answer, and how long a group may rebalance, in milliseconds.
   private static let (redisMilliseconds, formingMilliseconds) = (2_000, 5_000)
 
-  /// Makes one for a cluster; it connects when it looks.
+  /// Makes a reader of a cluster. Its first sample connects.
   ///
   /// - Parameters:
   ///   - group: the consumer group of the transform workers.
-  ///   - store: nil where nobody has said where Redis is.
-  ///   - readsLogs: whether the newest record is looked for in each partition of the topics that the group does not read.
+  ///   - store: nil if Redis is not given.
+  ///   - readsLogs: whether to read the newest record of each partition that the group does not read.
   ///   - timeoutMilliseconds: how long Kafka may take for an answer.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, store: StoreConfiguration?, readsLogs: Bool = true,
@@ -40,10 +40,10 @@ public actor LagReader {
     admin = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds)
   }
 
-  /// Looks once.
+  /// Takes a sample.
   ///
-  /// - Parameter moment: when it fails at the latest, give or take the call that is under way; by the steady clock.
-  /// - Throws: where Kafka does not answer. All else that cannot be found out is a gap of the sample.
+  /// - Parameter moment: the deadline by the steady clock; a running call may exceed it.
+  /// - Throws: if Kafka does not answer. Anything else that is unknown is a gap of the sample.
   public func sample(by moment: Int64 = .max) async throws(KafkaError) -> LagSample {
     let cluster = try await admin.describeCluster()
     var gaps = topics.all.filter { cluster.topics[$0] == nil }.map { LagGap.topicMissing($0) }
@@ -81,7 +81,7 @@ public actor LagReader {
     return sample
   }
 
-  /// Ends it.
+  /// Closes the reader.
   public func close() async {
     shards?.close()
     await groupLag?.close()
@@ -90,7 +90,7 @@ public actor LagReader {
     (shards, groupLag, uncommitted) = (nil, nil, nil)
   }
 
-  /// How far the group is behind; asked again while its coordinator is not ready, as on a broker that has just started.
+  /// Reads how far the group is behind. It asks again while the coordinator is not ready, as on a broker that has just started.
   private func groupLags(of partitions: [TopicPartition], by moment: Int64) async throws(KafkaError) -> [PartitionLag] {
     let deadline = min(moment, SteadyClock.milliseconds() + Int64(Self.formingMilliseconds))
     while true {
@@ -104,12 +104,12 @@ public actor LagReader {
     }
   }
 
-  /// The transactions that are open in these partitions, the oldest of each.
+  /// Finds the oldest open transaction of each of these partitions.
   private func openTransactions(in partitions: [TopicPartition]) async throws(KafkaError) -> [OpenTransaction] {
     let kafka = kafka.merging(["isolation.level": "read_uncommitted"])
     if uncommitted == nil { uncommitted = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds) }
     guard let uncommitted else { return [] }
-    // In this order: what is written meanwhile does not look like a part of a transaction.
+    // In this order, records written meanwhile do not look like a transaction.
     let ends = try await uncommitted.ends(of: partitions)
     let stable = try await admin.ends(of: partitions)
     let stretches = partitions.compactMap { partition -> TopicStretch? in
@@ -127,7 +127,7 @@ public actor LagReader {
     return partitions.compactMap { open[$0] }
   }
 
-  /// The logs with the times of their newest records, which have to be read: Kafka tells them otherwise only since version 3.0.
+  /// Reads the logs with the times of their newest records. Kafka answers these times only since version 3.0, so the records are read.
   private func logs(_ partitions: [TopicPartition]) async throws(KafkaError) -> [PartitionLog] {
     let ends = try await admin.ends(of: partitions)
     var newest: [TopicPartition: Int64] = [:]
@@ -137,8 +137,7 @@ public actor LagReader {
     return partitions.map { PartitionLog(partition: $0, offsets: ends[$0] ?? 0..<0, newest: newest[$0]) }
   }
 
-  /// The group's members, when it has given out its partitions, or has not for long: a partition that goes from one member to another is
-  /// nobody's meanwhile.
+  /// Reads the group's members after it has assigned its partitions. If it rebalances for too long, some partitions have no owner.
   private func settledMembers(of partitions: Int, by moment: Int64) async throws(KafkaError) -> GroupMembers {
     let deadline = min(moment, SteadyClock.milliseconds() + Int64(Self.formingMilliseconds))
     while true {
@@ -169,7 +168,7 @@ public actor LagReader {
     } catch {
       throw LaneGap(gap: .redisAway("\(error)"))
     }
-    // A server that tells nothing of its memory counts as one that has enough.
+    // A server that does not report its memory counts as having enough.
     if let state = try? await shards.serverState(), state.refusesReports { throw LaneGap(gap: .redisFull) }
     return lanes
   }

@@ -3,23 +3,23 @@ public import Notifications
 public import Store
 import Worker
 
-/// How far a cluster is behind, as one or more samples show it.
+/// How far a cluster is behind, by one or more samples.
 public struct LagReport: Sendable {
   /// When the newest sample was taken, in milliseconds since 1970.
   public var time: Int64
-  /// The group that works through the requests.
+  /// The consumer group of the transform workers.
   public var group: String
-  /// Its state and members; nil where that cannot be told.
+  /// Its state and members; nil if unknown.
   public var members: GroupMembers?
-  /// The topics that it works through.
+  /// The topics that the group reads.
   public var topics: [TopicLag]
-  /// The topics that no group works through: deliveries first.
+  /// The topics without a group: deliveries first.
   public var logs: [TopicLog]
-  /// The living fan-out lanes; nil where that cannot be told.
+  /// The living fan-out lanes; nil if unknown.
   public var lanes: [Lanes.Listing]?
-  /// What is wrong.
+  /// The problems.
   public var problems: [LagProblem]
-  /// What could not be found out, and why.
+  /// What is unknown, and why.
   public var gaps: [LagGap]
 }
 
@@ -30,31 +30,31 @@ public struct LagRates: Sendable, Hashable {
   /// Finished.
   public var out: Double
 
-  /// Rates of both ways.
+  /// Rates of both kinds.
   public init(in rateIn: Double, out: Double) { (self.in, self.out) = (rateIn, out) }
 }
 
-/// When a group will have finished what there is.
+/// When a group will have finished all records.
 public enum CatchUp: Sendable, Hashable {
-  /// Nothing is unfinished.
+  /// All records are finished.
   case atEnd
-  /// The oldest unfinished record is so young that it is just being worked on.
+  /// The oldest unfinished record is so young that it is in progress.
   case keepsUp
-  /// After so many milliseconds, if all goes on as it does.
+  /// After this time, at the present rates.
   case after(milliseconds: Int64)
-  /// Not at this rate: no more is finished than written.
+  /// Never at the present rates: not more is finished than written.
   case never
-  /// No rate is known.
+  /// The rates are unknown.
   case unknown
 }
 
-/// Who works through a partition.
+/// The owner of a partition.
 public enum PartitionOwner: Sendable, Hashable {
   /// A member of the group.
   case member(GroupMembers.Member)
-  /// Nobody.
+  /// It has no owner.
   case nobody
-  /// That cannot be told.
+  /// The owner is unknown.
   case unknown
 }
 
@@ -62,18 +62,18 @@ public enum PartitionOwner: Sendable, Hashable {
 public struct PartitionState: Sendable, Hashable {
   /// Offsets and the oldest record's time.
   public var lag: PartitionLag
-  /// Unfinished records: none where offsets follow that no record has, as behind a transaction.
+  /// Unfinished records; none if the remaining offsets have no record, for example after a transaction.
   public var records: Int64 { lag.oldest == nil ? 0 : lag.records }
-  /// How old the oldest unfinished record is, in milliseconds; 0 at the end.
+  /// The age of the oldest unfinished record, in milliseconds; 0 at the end.
   public var behind: Int64
   /// Nil before a second sample.
   public var rates: LagRates?
-  /// When it will have caught up.
+  /// When the group will have caught up.
   public var catchUp: CatchUp
-  /// Who works through it.
+  /// The partition's owner.
   public var owner: PartitionOwner
 
-  /// The offsets of records that are gone and were not finished; nil where there are none.
+  /// The offsets that were deleted before they were finished; nil if there are none.
   public var missed: Range<Int64>? {
     guard let committed = lag.committed, lag.missed > 0 else { return nil }
     return committed..<lag.log.lowerBound
@@ -89,28 +89,28 @@ public struct TopicLag: Sendable {
 
   /// Unfinished records.
   public var records: Int64 { partitions.reduce(0) { $0 + $1.records } }
-  /// Records that are gone and were not finished.
+  /// Records that were deleted before they were finished.
   public var missed: Int64 { partitions.reduce(0) { $0 + $1.lag.missed } }
-  /// The partition that is the furthest behind, in time and then in records; nil where all are at their ends.
+  /// The partition that is furthest behind, by time and then by records; nil if all are at their ends.
   public var worst: PartitionState? {
     partitions.filter { $0.records > 0 }.max { ($0.behind, $0.records) < ($1.behind, $1.records) }
   }
-  /// How old the oldest unfinished record is, in milliseconds.
+  /// The age of the oldest unfinished record, in milliseconds.
   public var behind: Int64 { worst?.behind ?? 0 }
-  /// Of all partitions together; nil where one of them is not known.
+  /// The rates of all partitions together; nil if one is unknown.
   public var rates: LagRates? {
     partitions.reduce(LagRates(in: 0, out: 0)) { sum, each in
       sum.flatMap { sum in each.rates.map { LagRates(in: sum.in + $0.in, out: sum.out + $0.out) } }
     }
   }
-  /// The slowest partition's.
+  /// The estimate for the slowest partition.
   public var catchUp: CatchUp { partitions.map(\.catchUp).max { $0.rank < $1.rank } ?? .atEnd }
-  /// The partitions that nobody works through.
+  /// The partitions without an owner.
   public var ownerless: [Int32] { partitions.filter { $0.owner == .nobody }.map(\.lag.partition.partition) }
 }
 
 extension CatchUp {
-  /// Later is higher.
+  /// Greater means later.
   fileprivate var rank: (Int, Int64) {
     switch self {
     case .atEnd: (0, 0)
@@ -122,20 +122,20 @@ extension CatchUp {
   }
 }
 
-/// What one topic has that no group works through.
+/// A topic that no group reads.
 public struct TopicLog: Sendable {
   /// One of its partitions.
   public struct Partition: Sendable, Hashable {
     /// Offsets and the newest record's time.
     public var log: PartitionLog
-    /// Records written in a second; nil before a second sample.
+    /// Records written per second; nil before a second sample.
     public var rate: Double?
-    /// The names of the living lanes that read it; nil where that cannot be told, or where lanes do not read this topic.
+    /// The names of the living lanes that read it; nil if unknown, or if lanes do not read this topic.
     public var readers: [Name]?
-    /// How far lanes are behind in it; none where no worker tells, or where lanes do not read this topic.
+    /// The lags of lanes in it; empty if no worker reports one, or if lanes do not read this topic.
     public var lags: [FanOutLag] = []
 
-    /// The lane that is the furthest behind.
+    /// The lane that is furthest behind.
     public var worst: FanOutLag? { lags.max { $0.rank < $1.rank } }
   }
 
@@ -144,47 +144,47 @@ public struct TopicLog: Sendable {
   /// Its partitions by number.
   public var partitions: [Partition]
 
-  /// Records that are there.
+  /// The records in the log.
   public var records: Int64 { partitions.reduce(0) { $0 + Int64($1.log.offsets.count) } }
-  /// The newest record's timestamp, in milliseconds since 1970; nil where there is none.
+  /// The newest record's timestamp, in milliseconds since 1970; nil if there is none.
   public var newest: Int64? { partitions.compactMap(\.log.newest).max() }
-  /// Records written in a second; nil where it is not known of a partition.
+  /// Records written per second; nil if one partition's rate is unknown.
   public var rate: Double? { partitions.reduce(0) { sum, each in sum.flatMap { sum in each.rate.map { sum + $0 } } } }
-  /// Records that lanes have not taken; nil where no worker tells.
+  /// Records that lanes have not taken yet; nil if no worker reports it.
   public var unread: Int64? {
     let lags = partitions.compactMap(\.worst)
     return lags.isEmpty ? nil : lags.reduce(0) { $0 + $1.records }
   }
-  /// The lane that is the furthest behind; nil where no worker tells.
+  /// The lane that is furthest behind; nil if no worker reports one.
   public var worst: FanOutLag? { partitions.compactMap(\.worst).max { $0.rank < $1.rank } }
 }
 
-/// What is wrong: each makes the answer no.
+/// A problem. Any of them sets the exit code 1.
 public enum LagProblem: Sendable, Hashable {
-  /// Nobody works through these partitions.
+  /// These partitions have no owner.
   case ownerless(topic: String, partitions: [Int32])
-  /// The log of a partition begins behind what the group wants next: these offsets are gone, and were not finished.
+  /// A partition's log begins after the committed offset. These offsets were deleted before they were finished.
   case missed(TopicPartition, Range<Int64>)
-  /// The group has committed more than the log has: the topic was made again, or has lost its end.
+  /// The committed offset is beyond the log's end. The topic was made again, or was truncated.
   case beyondEnd(TopicPartition, committed: Int64, end: Int64)
-  /// A transaction is open for long: nobody is given its records, or those behind it.
+  /// A transaction has been open for long. No reader gets its records or the later ones.
   case openTransaction(OpenTransaction)
-  /// No fan-out lane lives: no device can be connected.
+  /// No fan-out lane is alive, so no device can be connected.
   case noLane
-  /// A fan-out lane takes nothing of its partition of this topic any more, though its process runs.
+  /// A fan-out lane has stopped reading its partition, though its process runs.
   case laneStands(topic: String, FanOutLag)
-  /// Partitions of the requests wait, since the journal has no partition of their number.
+  /// Partitions of the requests wait, because the journal has no partition of their number.
   case unjournaled(topic: String, partitions: [Int32], journal: String, count: Int)
-  /// Records come to partitions of deliveries that no lane reads.
+  /// Partitions of deliveries get records, but no lane reads them.
   case unread(topic: String, partitions: [Int32])
 }
 
 extension LagProblem {
-  /// That the journal is too small for the requests; nil where it is not, or is missing.
+  /// Makes the problem that the journal has too few partitions; nil if it has enough, or is missing.
   ///
   /// - Parameters:
   ///   - requests: the partitions of the requests.
-  ///   - journal: how many partitions the journal has.
+  ///   - journal: the number of the journal's partitions.
   init?(_ topics: Topics, requests: [Int32], journal: Int?) {
     guard let journal else { return nil }
     let waiting = requests.filter { Int($0) >= journal }.sorted()

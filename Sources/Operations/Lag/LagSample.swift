@@ -2,13 +2,13 @@ public import Kafka
 public import Store
 import Worker
 
-/// What a partition's log has, where no group says how far it is worked through.
+/// The log of a partition that no group reads.
 public struct PartitionLog: Sendable, Hashable {
   /// The partition.
   public var partition: TopicPartition
-  /// The oldest offset that is there, and the one that the next record will get.
+  /// The oldest existing offset, and the offset of the next record.
   public var offsets: Range<Int64>
-  /// The timestamp of the newest record, in milliseconds since 1970; nil where there is none, or none was read.
+  /// The timestamp of the newest record, in milliseconds since 1970; nil if none was read.
   public var newest: Int64?
 
   /// A log of its parts.
@@ -17,44 +17,44 @@ public struct PartitionLog: Sendable, Hashable {
   }
 }
 
-/// A transaction that is open: its records and those behind it are given to no reader before its end.
+/// An open transaction. Before its end no reader gets its records or the later ones.
 public struct OpenTransaction: Sendable, Hashable {
   /// The partition.
   public var partition: TopicPartition
   /// The offset of its first record.
   public var offset: Int64
-  /// How many offsets wait for its end.
+  /// The number of offsets that wait for its end.
   public var records: Int64
   /// When its first record was written, in milliseconds since 1970.
   public var since: Int64
 
-  /// One of its parts.
+  /// A transaction of its parts.
   public init(partition: TopicPartition, offset: Int64, records: Int64, since: Int64) {
     (self.partition, self.offset, self.records, self.since) = (partition, offset, records, since)
   }
 }
 
-/// How things stand at one moment: what ``LagHistory`` judges.
+/// The state of one moment, which ``LagHistory`` judges.
 public struct LagSample: Sendable {
   /// When it was taken, in milliseconds since 1970.
   public var time: Int64
-  /// The same by a clock that is never set, for rates.
+  /// The same time by a steady clock, for rates.
   public var moment: Int64
-  /// The partitions that the group works through.
+  /// The partitions that the group reads.
   public var lags: [PartitionLag]
-  /// The others.
+  /// The other partitions.
   public var logs: [PartitionLog]
-  /// Who works through them; nil where that cannot be told.
+  /// The group's members; nil if unknown.
   public var members: GroupMembers?
-  /// The fan-out lanes; nil where that cannot be told.
+  /// The fan-out lanes; nil if unknown.
   public var lanes: [Lanes.Listing]?
-  /// How many partitions the journal has; nil where it is missing.
+  /// The number of the journal's partitions; nil if it is missing.
   public var journalPartitions: Int?
-  /// How far those are behind whose workers tell.
+  /// The lags of fan-out lanes, by their workers' reports.
   public var laneLags: [FanOutLag] = []
-  /// Transactions that are open.
+  /// Open transactions.
   public var openTransactions: [OpenTransaction] = []
-  /// What could not be found out, and why.
+  /// What is unknown, and why.
   public var gaps: [LagGap] = []
 
   /// A sample of its parts.
@@ -66,28 +66,28 @@ public struct LagSample: Sendable {
   }
 }
 
-/// What a sample does not say, and why.
+/// Something that a sample lacks, and why.
 public enum LagGap: Sendable, Hashable {
-  /// A topic is not there.
+  /// A topic is missing.
   case topicMissing(String)
-  /// The broker is the embedded one, which tells no group's members.
+  /// The embedded broker does not report a group's members.
   case ownersUntold
-  /// The group is giving out its partitions, or its coordinator is not ready.
+  /// The group is rebalancing, or its coordinator is not ready.
   case ownersUnknown(String)
-  /// Which transactions are open cannot be found out.
+  /// Open transactions cannot be found.
   case transactionsUnknown(String)
-  /// Nobody has said where Redis is.
+  /// Redis was not given.
   case redisNotGiven
   /// Redis does not answer.
   case redisAway(String)
-  /// Redis is full, and may take no heartbeats of lanes that live.
+  /// Redis is full, and may refuse heartbeats of living lanes.
   case redisFull
 }
 
-/// The topics that a sample tells of, in the order in which it does.
+/// The topics of a sample, in its order.
 extension Topics {
-  /// Those that the transform workers' group works through.
+  /// The topics that the transform workers' group reads.
   var ofGroup: [String] { [requests, devices] }
-  /// Those that no group works through and that grow with the work: the stops of applications do not.
+  /// The topics without a group that grow with the load. The stops of applications do not.
   var ofNoGroup: [String] { [deliveries, events, journal, deadLetters] }
 }

@@ -4,56 +4,56 @@ import Notifications
 public import Store
 public import Worker
 
-/// What a tool was given does not belong together.
+/// The settings of a tool do not fit the cluster.
 public enum ClusterMismatch: Error, Sendable, Equatable {
-  /// The newest events are told by clusters of these names, and none by the one that was given.
+  /// The newest events are of clusters with these names, and not of the given one.
   case otherName(found: [String], given: String)
   /// No cluster has used this Redis, or it was emptied and not rebuilt.
   case unusedRedis
-  /// Of so many buckets Redis has not all.
+  /// Redis does not have all of its buckets.
   case missingBuckets(Int, of: Int)
-  /// Workers have judged requests, and the group has committed nothing for this topic and has no members; these groups have committed something.
+  /// Workers have judged requests, but this group has committed nothing and has no members. The other groups have committed offsets.
   case idleGroup(String, topic: String, others: [String])
 }
 
-/// Finds out, before a tool writes anything, whether its settings are those of the cluster that it finds: an actor on a loop.
+/// Checks that a tool's settings fit the cluster before it writes. An actor on a loop.
 public actor ClusterCheck {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let kafka: KafkaConfiguration
   private let topics: Topics
 
-  /// Events that are read of each partition: its last ones.
+  /// The number of last events to read of each partition.
   private static let events: Int64 = 16
-  /// Events that are older than the newest by more tell nothing: a cluster may be renamed.
+  /// Events that are older than the newest by more do not count. A cluster may be renamed.
   private static let renamingMilliseconds: Int64 = 600_000
-  /// How long Redis may take to answer at first.
+  /// How long Redis may take for its first answer.
   private static let redisMilliseconds = 10_000
-  /// How long a group whose members nobody tells may take to commit for the first time.
+  /// How long a group may take for its first commit, if its members are unknown.
   private static let commitMilliseconds: Int64 = 5_000
-  /// How long other groups are asked after, to name those that have committed something.
+  /// How long to look for other groups with commits, to name them.
   private static let groupsMilliseconds: Int64 = 3_000
 
-  /// Makes one for a cluster.
+  /// Makes a check of a cluster.
   public init(on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics) {
     (self.loop, self.kafka, self.topics) = (loop, kafka, topics)
   }
 
   // MARK: The name
 
-  /// Compares the cluster's name with what its newest events call it; where there are none it may have any name.
+  /// Compares the cluster's name with that of its newest events. Without events any name passes.
   ///
-  /// - Throws: ``ClusterMismatch/otherName(found:given:)``; else what Kafka said.
+  /// - Throws: ``ClusterMismatch/otherName(found:given:)``, or Kafka's error.
   public func check(name: String) async throws {
     let names = try await names()
     guard names.isEmpty || names.contains(name) else { throw ClusterMismatch.otherName(found: names.sorted(), given: name) }
   }
 
-  /// The rules with the cluster's name, where they have none and its newest events agree on one.
+  /// Adds the cluster's name to rules without one, if the newest events agree on it.
   ///
-  /// Of several names nobody knows which of them an origin had to give.
+  /// If there are several names, it is unknown which of them an origin needs.
   func completing(_ rules: RequestRules) async throws -> RequestRules {
     guard rules.cluster == nil else { return rules }
     let names = try await names()
@@ -62,13 +62,13 @@ public actor ClusterCheck {
     return rules
   }
 
-  /// The names by which the newest events call the cluster (`ce_source`).
+  /// Reads the cluster's names in the newest events (`ce_source`).
   func names() async throws -> [String] {
     let stretches: [TopicStretch]
     do {
       stretches = try await Admin.with(kafka) { try await $0.stretches(of: topics.events) }
     } catch let error as KafkaError where error.code == .unknownTopicOrPartition {
-      // Where there is no such topic there are no events.
+      // A missing topic has no events.
       return []
     }
     let found = Names()
@@ -87,10 +87,10 @@ public actor ClusterCheck {
 
   // MARK: Redis and the group
 
-  /// Compares Redis' identity with that of Kafka and the topics, and makes sure that it has what the workers have put there.
+  /// Compares Redis' identity with Kafka and the topics, and checks that all buckets exist.
   ///
-  /// - Throws: `RedisError` where it is another cluster's, ``ClusterMismatch`` where it is nobody's or has lost buckets; else what Kafka or
-  ///   Redis said.
+  /// - Throws: `RedisError` if it belongs to another cluster, ``ClusterMismatch`` if it belongs to none or has lost buckets, or the error
+  ///   of Kafka or Redis.
   public func check(redis store: StoreConfiguration) async throws {
     let (kafka, topics) = (kafka, topics)
     let (id, isNew) = try await Admin.with(kafka) { admin in
@@ -102,7 +102,7 @@ public actor ClusterCheck {
     try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
     let identity = ClusterIdentity(kafka: id, topicPrefix: topics.prefix, buckets: store.buckets, name: nil)
     let standing = try await identity.verify(shards)
-    // Where nothing was judged yet nothing is to be there.
+    // Before the first verdict Redis may be empty.
     guard !isNew else { return }
     guard standing != .nobodys else { throw ClusterMismatch.unusedRedis }
     guard let buckets = await Markers(shards).read([]) else { throw StoreError(.unavailable, "Redis does not answer") }
@@ -110,12 +110,12 @@ public actor ClusterCheck {
     guard missing == 0 else { throw ClusterMismatch.missingBuckets(missing, of: buckets.count) }
   }
 
-  /// Makes sure that the workers' group is one that has worked on the requests, or does now.
+  /// Checks that the workers' group works on the requests, or has done so.
   ///
-  /// What it refuses is not known to be right: requests were judged, but this group has committed nothing and has no members. A cluster whose
-  /// workers have not committed yet passes, and one whose workers have stopped, as long as Kafka keeps their offsets.
+  /// It refuses a group without commits and members if requests were judged. A cluster passes before its first commit. It also passes after
+  /// its workers have stopped, while Kafka keeps their offsets.
   ///
-  /// - Throws: ``ClusterMismatch/idleGroup(_:topic:others:)``; else what Kafka said.
+  /// - Throws: ``ClusterMismatch/idleGroup(_:topic:others:)``, or Kafka's error.
   public func check(group: String) async throws {
     let (kafka, topics) = (kafka, topics)
     let end = SteadyClock.milliseconds() + Self.commitMilliseconds
@@ -127,13 +127,13 @@ public actor ClusterCheck {
         guard try await admin.hasJournal(topics) else { return nil }
         if try await admin.ends(of: partitions).values.allSatisfy(\.isEmpty) { return nil }
         guard isEmbedded else { break }
-        // It does not tell members, and workers that have just begun commit soon.
+        // The members are unknown, and workers that have just started commit soon.
         guard SteadyClock.milliseconds() < end else { return [] }
         try await Task.sleep(for: .milliseconds(200))
       }
       guard try await admin.members(of: group).members.isEmpty else { return nil }
       var others: [String] = []
-      // Only for the message: who may not list groups, or ask for their offsets, gets none.
+      // These groups are only for the message. Without the right to list groups it names none.
       let groups = ((try? await admin.groups()) ?? []).map(\.name).filter { $0 != group }
       let until = SteadyClock.milliseconds() + Self.groupsMilliseconds
       for other in topics.likeliestFirst(groups) {
@@ -146,13 +146,13 @@ public actor ClusterCheck {
   }
 }
 
-/// The name by which an event calls the cluster that tells it.
+/// The cluster's name in an event.
 private struct ClusterName: Hashable {
   let text: String
 
   private static let prefix = "/carillon/"
 
-  /// Nil where a record is no event, or one that no cluster of this program has told.
+  /// Nil if a record is not an event of this program.
   init?(of record: RecordView) {
     guard let source = record.header(EventHeader.source.rawValue)?.characters, source.hasPrefix(Self.prefix) else { return nil }
     text = String(source.dropFirst(Self.prefix.count))
@@ -167,7 +167,7 @@ private struct ClusterName: Hashable {
 }
 
 extension Topics {
-  /// Groups in the order in which they may be that of the transform workers, by their names: there may be too many to ask each.
+  /// Sorts groups by how likely they are the transform workers', by name. There may be too many to ask each.
   fileprivate func likeliestFirst(_ groups: [String]) -> [String] {
     func rank(_ group: String) -> Int { (group.hasPrefix(prefix) ? 0 : 2) + (group.contains("transform") ? 0 : 1) }
     return groups.sorted { (rank($0), $0) < (rank($1), $1) }
@@ -175,7 +175,7 @@ extension Topics {
 }
 
 extension Admin {
-  /// Whether some worker has judged requests of these topics.
+  /// Whether workers have judged requests of these topics.
   fileprivate func hasJournal(_ topics: Topics) async throws(KafkaError) -> Bool {
     do throws(KafkaError) {
       let partitions = try await describe(topic: topics.journal).partitions.map { TopicPartition(topics.journal, $0.id) }

@@ -6,49 +6,49 @@ import Notifications
 public struct PartitionLag: Sendable, Hashable {
   /// The partition.
   public var partition: TopicPartition
-  /// The oldest offset that is there, and the one that the next record will get.
+  /// The oldest existing offset, and the offset of the next record.
   public var log: Range<Int64>
-  /// The offset that the group has committed: all below is finished. Nil: it has committed none.
+  /// The committed offset, below which all is finished; nil if there is none.
   public var committed: Int64?
-  /// The timestamp of the oldest record that is not finished, in milliseconds since 1970; nil where there is none.
+  /// The timestamp of the oldest unfinished record, in milliseconds since 1970; nil if there is none.
   public var oldest: Int64?
 
-  /// Records that are not finished.
+  /// Unfinished records.
   public var records: Int64 { max(0, log.upperBound - max(committed ?? log.lowerBound, log.lowerBound)) }
 
-  /// Records that are gone, and were not finished: the log begins behind what was committed.
+  /// Records that were deleted before they were finished: the log begins after the committed offset.
   public var missed: Int64 { committed.map { max(0, log.lowerBound - $0) } ?? 0 }
 
-  /// How old the oldest record is that is not finished, in milliseconds; 0 at the end.
+  /// The age of the oldest unfinished record, in milliseconds; 0 at the end.
   public func behind(at now: Int64) -> Int64 { oldest.map { max(0, now - Timestamp.bounded($0)) } ?? 0 }
 }
 
-/// Finds out how far a group is behind, as often as it is asked. Loop-confined; it is ended by `close`.
+/// Reads how far a group is behind. Loop-confined; only `close` ends it.
 final class GroupLag {
   private let admin: Admin
   private let offsets: GroupOffsets
   private let reader: TopicReader
 
-  /// - Parameter admin: stays the caller's.
+  /// - Parameter admin: the caller keeps and closes it.
   init(on loop: EventLoop, _ kafka: KafkaConfiguration, group: String, _ admin: Admin) throws(KafkaError) {
     self.admin = admin
     offsets = try GroupOffsets(kafka, group: group)
     reader = .ofSingleRecords(on: loop, kafka)
   }
 
-  /// How far the group is behind in each of these partitions of one topic, in their order.
+  /// Reads how far the group is behind in these partitions of one topic, in their order.
   ///
-  /// Of a partition with records that are not finished, the first of them is read: Kafka tells no record's time otherwise.
+  /// It reads the first unfinished record of each partition, since Kafka tells no record's time otherwise.
   ///
-  /// - Parameter moment: when it fails at the latest, give or take the call that is under way; by the steady clock.
+  /// - Parameter moment: the deadline by the steady clock; a running call may exceed it.
   func read(_ partitions: [TopicPartition], by moment: Int64 = .max) async throws(KafkaError) -> [PartitionLag] {
     let committed = try await offsets.committed(partitions)
-    // Asked afterwards: a group is never ahead of the end.
+    // Read afterwards, so that the group is never ahead of the end.
     let ends = try await admin.ends(of: partitions)
     var lags = partitions.map { PartitionLag(partition: $0, log: ends[$0] ?? 0..<0, committed: committed[$0]?.offset) }
     var oldest: [TopicPartition: Int64] = [:]
     let stretches = lags.filter { $0.records > 0 }.map { lag in
-      // Of a transaction there may be offsets without a record.
+      // Offsets of a transaction may have no record.
       TopicStretch(lag.partition, max(lag.committed ?? 0, lag.log.lowerBound), lag.log.upperBound)
     }
     let names = Dictionary(stretches.map { ($0.partition.partition, $0.partition) }) { first, _ in first }

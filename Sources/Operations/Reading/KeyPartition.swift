@@ -1,7 +1,7 @@
-/// Where a record with a key lies when a Java client, or any of the cluster's workers, has produced it.
+/// The partition of a key by Kafka's Java client and by the cluster's workers.
 ///
-/// The partitioner of Kafka's Java client (`murmur2`), which the workers' producers are set to. Other clients choose otherwise, so it
-/// holds for the events and not for the requests.
+/// It is the partitioner of Kafka's Java client (`murmur2`), which the workers' producers use. Other clients use others, so it holds for
+/// events and not for requests.
 enum KeyPartition {
   static func of(_ key: String, partitions: Int) -> Int32 {
     precondition(partitions > 0, "a topic has partitions")

@@ -2,20 +2,20 @@ import JSON
 public import Kafka
 public import Notifications
 
-/// The devices that are registered for a person: what the registry's topic says of them at the moment.
+/// The devices that are registered for a person, by the topic `devices`.
 public struct PersonDevices: Sendable {
   private let user: Name
   private let application: Name?
   /// Their tokens.
   public private(set) var tokens: Set<Name> = []
 
-  /// The devices of a person with one application, or with all.
+  /// Makes it for a person and one application, or all.
   public init(of user: Name, application: Name?) {
     self.user = user
     self.application = application
   }
 
-  /// Reads the registry from its beginning to where it ends now.
+  /// Reads the topic from its beginning to its present end.
   public mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
     let found = Gathered(self)
     try await reader.read(try await admin.stretches(of: topic), "devices", isCompacted: true) { record in
@@ -24,7 +24,7 @@ public struct PersonDevices: Sendable {
     self = found.value
   }
 
-  /// Takes what a device says of itself; without a registration it is gone.
+  /// Takes a device's record. Without a registration the device is unregistered.
   public mutating func take(_ token: Name, registration: UnsafeRawBufferPointer?) {
     if registration.flatMap({ try? isOfPerson($0) }) == true { tokens.insert(token) } else { tokens.remove(token) }
   }

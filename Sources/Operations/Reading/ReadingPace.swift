@@ -1,15 +1,14 @@
 import Kafka
 
-/// Keeps partitions that are read side by side in step: asked after each batch which of them shall wait for others.
+/// Keeps partitions in step that are read side by side. The reader asks it after each batch.
 ///
-/// A pause throws away what librdkafka has fetched ahead, so a partition should wait from a high mark on and read on from a low one.
+/// A pause drops prefetched records. So use a high mark to wait and a low mark to continue.
 protocol ReadingPace: AnyObject {
-  /// Nothing more of a partition comes.
+  /// Notes that a partition is read to its end.
   func ended(_ partition: TopicPartition)
-  /// Whether a partition shall not be read on for now. Never all that are left, or reading ends with an error.
+  /// Whether a partition must wait. If all unfinished ones wait, reading ends with an error.
   func waits(_ partition: TopicPartition) -> Bool
-  /// Whether nothing shall be read for now, of any partition: what was fetched stays. Asked after each batch, and while it is so every few
-  /// milliseconds.
+  /// Whether reading stops for all partitions. Prefetched records stay. The reader asks after each batch, and then every few milliseconds.
   var isHeld: Bool { get }
 }
 

@@ -2,7 +2,7 @@ import Kafka
 import Notifications
 
 extension RequestRecord {
-  /// A consumed record as if it lay there; what a dead letter says of itself is another place than its own.
+  /// Makes a request's record from a consumed record, at a given place. A dead letter names another place than its own.
   init(_ record: RecordView, topic: UnsafeRawBufferPointer, position: SourcePosition) {
     var headers = RequestHeaders()
     record.forEachHeader { name, value in
@@ -13,7 +13,7 @@ extension RequestRecord {
 }
 
 extension RecordView {
-  /// The last header of the contract by this name, in any case; nil when there is none or it has no value.
+  /// The last header of the contract with this name, in any case; nil if there is none or it has no value.
   func header(_ wanted: RequestHeader) -> UnsafeRawBufferPointer? {
     var found: UnsafeRawBufferPointer?
     forEachHeader { name, value in
@@ -22,7 +22,7 @@ extension RecordView {
     return found
   }
 
-  /// The headers as texts, in their order; those without a value are left out.
+  /// The headers as texts, in their order, without those that have no value.
   var texts: [(name: String, value: String)] {
     var texts: [(name: String, value: String)] = []
     forEachHeader { name, value in
@@ -41,6 +41,6 @@ extension UnsafeRawBufferPointer {
 }
 
 extension Origin {
-  /// The first place, copied.
+  /// A copy of the first place.
   var place: SourceCoordinates { SourceCoordinates(topic: topic.characters, position: position) }
 }

@@ -2,48 +2,48 @@ public import EventLoop
 public import Kafka
 import Worker
 
-/// How far a reader has come, by the offsets of what it reads.
+/// The progress of a reader, in offsets.
 public struct ReadingProgress: Sendable, Hashable {
-  /// What is done, as a person calls it: `reading events`.
+  /// The work in words: `reading events`.
   public var what: String
-  /// Offsets that lie behind it.
+  /// Offsets that were read.
   public var read: Int64
-  /// Offsets that there are to read.
+  /// All offsets to read.
   public var total: Int64
 }
 
-/// Reads stretches of topics, each to its end, and then stops: by plain assignment, in no group, committing nothing. Loop-confined.
+/// Reads stretches of topics to their ends, without a group and without commits. Loop-confined.
 ///
-/// Records are handed out as they come, and librdkafka's bounded queue is all that waits behind the one who takes them; so memory stays
-/// the same however much is read. Records of one partition come in their order, partitions in any.
+/// It hands out records as they come, and only librdkafka's bounded queue waits. So memory does not grow with the topics. Records of one
+/// partition come in their order, partitions in any.
 public final class TopicReader {
   private let loop: EventLoop
   private let kafka: KafkaConfiguration
   private let silenceMilliseconds: Int
-  /// Told at most once a second while something is read, and not at all when that takes less than half a second.
+  /// Called at most once a second during a reading, and not if it takes less than half a second.
   public var onProgress: ((ReadingProgress) -> Void)?
-  /// Told of stretches that cannot be read, which are passed over.
+  /// Called for unreadable stretches, which are skipped.
   public var onUnreadable: ((UnreadableStretch) -> Void)?
 
-  /// What waits in memory and what a request for one partition may bring: much less than for a worker, whose lane must not wait.
+  /// The limits of prefetched records, much lower than for a worker, whose lane must not wait.
   ///
-  /// A librdkafka before 2.2 whose queue was full looks again only when something wakes its broker's thread, up to a second later. The
-  /// request for metadata is what wakes it here: a third of the memory, and five times as fast.
+  /// With a full queue, librdkafka before 2.2 continues only when something wakes its broker's thread, up to a second later. The metadata
+  /// request wakes it: that needs a third of the memory, and is five times as fast.
   private static let bounds = [
     "queued.max.messages.kbytes": "8192", "fetch.message.max.bytes": "131072", "fetch.max.bytes": "16777216",
     "topic.metadata.refresh.interval.ms": "20",
   ]
 
-  /// Makes a reader; it connects when it reads.
+  /// Makes a reader. Its first reading connects.
   ///
-  /// - Parameter silenceMilliseconds: how long Kafka may give nothing, though there is more, before reading fails.
+  /// - Parameter silenceMilliseconds: how long Kafka may send nothing before reading fails, though there is more to read.
   public init(on loop: EventLoop, _ kafka: KafkaConfiguration, silenceMilliseconds: Int = 60_000) {
     self.loop = loop
     self.kafka = kafka.merging(Self.bounds.merging(kafka.properties) { $1 })
     self.silenceMilliseconds = silenceMilliseconds
   }
 
-  /// A reader that wants one record of each partition, soon: it is given no more than the batch that has it.
+  /// Makes a reader of single records. It fetches little more than the batch of each.
   static func ofSingleRecords(on loop: EventLoop, _ kafka: KafkaConfiguration) -> TopicReader {
     let bounds = ["fetch.message.max.bytes": "1024", "queued.min.messages": "1"]
     return TopicReader(on: loop, kafka.merging(bounds), silenceMilliseconds: 10_000)
@@ -52,9 +52,9 @@ public final class TopicReader {
   /// Reads these stretches, at most one of a partition.
   ///
   /// - Parameters:
-  ///   - what: what is read, for the progress.
-  ///   - isCompacted: whether the topic is, so that a log's last offsets may have no records.
-  ///   - body: gets each record; a view is valid during the call.
+  ///   - what: the records in words, for the progress.
+  ///   - isCompacted: whether the topic is compacted, so that a log's last offsets may have no records.
+  ///   - body: gets each record, which is valid only during the call.
   public func read(
     _ stretches: [TopicStretch], _ what: String, isCompacted: Bool = false, _ body: @escaping (RecordView) -> Void
   ) async throws(KafkaError) {
@@ -64,11 +64,12 @@ public final class TopicReader {
   /// Reads these stretches, at most one of a partition.
   ///
   /// - Parameters:
-  ///   - pace: says which partitions wait for others, and when all do.
-  ///   - batch: records of a batch at most.
-  ///   - mustBeThere: what is deleted before it is read ends the reading, instead of being left out.
-  ///   - isCompacted: whether the topics are, so that logs' last offsets may have no records: then one is written after ten silent seconds.
-  ///   - isEnough: asked after each batch whether the rest need not be read; while all is held, too.
+  ///   - pace: decides which partitions wait.
+  ///   - batch: the most records of a batch.
+  ///   - mustBeThere: whether a deleted record ends the reading. Otherwise it is left out.
+  ///   - isCompacted: whether the topics are compacted, so that the last offsets may have no records. Then one is written after ten silent
+  ///     seconds.
+  ///   - isEnough: called after each batch, and while all is held. If true, the rest is not read.
   func read(
     _ stretches: [TopicStretch], _ what: String, in pace: (any ReadingPace)?, batch: Int = 1_000,
     mustBeThere: Bool = false, isCompacted: Bool = false, until isEnough: @escaping () -> Bool = { false },
@@ -83,7 +84,7 @@ public final class TopicReader {
     (reading.tellsSilence, reading.onUnreadable) = (isCompacted, onUnreadable)
     defer { reading.close() }
     var options = Consumer.Options()
-    // Transactions leave offsets without a record, at the very end too.
+    // Transactions leave offsets without a record, even at the end.
     options.reportsPartitionEnd = true
     options.recordsPerTurn = batch
     let kafka = mustBeThere ? kafka.merging(["auto.offset.reset": "error"]) : kafka
@@ -103,14 +104,14 @@ public final class TopicReader {
     if let failure { throw failure }
   }
 
-  /// Reads single records, which may lie anywhere; those that are gone are left out.
+  /// Reads single records at any places. Deleted ones are left out.
   public func read(at places: [(partition: TopicPartition, offset: Int64)], _ what: String, _ body: @escaping (RecordView) -> Void)
     async throws(KafkaError)
   {
     var wanted: [TopicPartition: [Int64]] = [:]
     for place in places where place.offset >= 0 { wanted[place.partition, default: []].append(place.offset) }
     for (partition, offsets) in wanted { wanted[partition] = Set(offsets).sorted() }
-    // Each round has one stretch of a partition, in which lie as many as are near each other.
+    // Each round has one stretch of a partition, with all places that are near each other.
     while !wanted.isEmpty {
       var stretches: [TopicStretch] = []
       var offsets: Set<Place> = []
@@ -132,7 +133,7 @@ public final class TopicReader {
     let offset: Int64
   }
 
-  /// Reading over so many records costs less than another round.
+  /// Reading so many records in between costs less than another round.
   private static let nearby: Int64 = 2_000
 }
 
@@ -167,7 +168,7 @@ private final class Reading: ConsumerHandler {
   var pace: (any ReadingPace)?
   var isEnough: () -> Bool = { false }
   var mustBeThere = false
-  /// Whether `untilEnd` returns once when nothing has come for ten seconds.
+  /// Whether `untilEnd` returns once after ten silent seconds.
   var tellsSilence = false
   private(set) var isSilent = false
   var onUnreadable: ((UnreadableStretch) -> Void)?
@@ -192,7 +193,7 @@ private final class Reading: ConsumerHandler {
   func untilEnd(of consumer: Consumer) async -> KafkaError? {
     self.consumer = consumer
     return await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await.
+      // Checked here, since other tasks may run between a check and an await.
       if let outcome { continuation.resume(returning: outcome) } else { waiting = continuation }
     }
   }
@@ -279,7 +280,7 @@ private final class Reading: ConsumerHandler {
     return true
   }
 
-  /// What is written behind the end meanwhile need not come, and what runs ahead waits.
+  /// Pauses finished partitions, whose later records are not needed, and those that must wait.
   private func rest() {
     guard outcome == nil else { return }
     if isEnough() { return end(nil) }
@@ -299,7 +300,7 @@ private final class Reading: ConsumerHandler {
     }
   }
 
-  /// Looks whether what was held may go on.
+  /// Continues the paused partitions that need not wait any more.
   private func mayGoOn() {
     guard outcome == nil else { return }
     if isEnough() { return end(nil) }
@@ -313,7 +314,7 @@ private final class Reading: ConsumerHandler {
   func consumerAssigned(_ partitions: [AssignedPartition]) {
     for partition in partitions {
       while parts.count <= partition.index { parts.append(nil) }
-      // One whose log was cut comes again.
+      // A partition whose log was truncated is assigned again.
       guard parts[partition.index] == nil, let offsets = wanted[partition.topicPartition] else { continue }
       parts[partition.index] = Part(partition: partition.topicPartition, offsets: offsets, position: offsets.lowerBound)
     }
@@ -323,7 +324,7 @@ private final class Reading: ConsumerHandler {
 
   func consumerFailed(_ error: KafkaError) {
     clientError = error
-    // Whoever reads a certain range has said that it must be there.
+    // The caller of an exact range has said that its records must exist.
     let isGone = error.code == .offsetsGone || error.code == .logTruncated && mustBeThere
     if error.isFatal || error.code == .unknownPartition || error.code == .unknownTopic || isGone { end(error) }
   }

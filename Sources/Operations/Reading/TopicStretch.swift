@@ -5,21 +5,21 @@ import Notifications
 public struct TopicStretch: Sendable, Hashable {
   /// The partition.
   public var partition: TopicPartition
-  /// Its offsets, as far as there are records at them.
+  /// Its offsets; some may have no record.
   public var offsets: Range<Int64>
 
-  /// A stretch; one that ends before it begins is empty.
+  /// Makes a stretch. If it ends before it begins, it is empty.
   public init(_ partition: TopicPartition, _ from: Int64, _ to: Int64) {
     self.partition = partition
     offsets = from..<max(from, to)
   }
 }
 
-/// When the records of interest were written, in milliseconds since 1970.
+/// The time in which the wanted records were written, in milliseconds since 1970.
 public struct TimeRange: Sendable, Hashable {
-  /// The first moment; nil: from the beginning.
+  /// The first moment; nil for the beginning.
   public var from: Int64?
-  /// The first moment that does not belong to it any more; nil: to what is there now.
+  /// The first moment after it; nil for now.
   public var to: Int64?
 
   /// A range of its ends.
@@ -28,14 +28,14 @@ public struct TimeRange: Sendable, Hashable {
     self.to = to
   }
 
-  /// Whether a moment belongs to it.
+  /// Whether it contains a moment.
   public func contains(_ time: Int64) -> Bool { time >= from ?? .min && time < to ?? .max }
 }
 
 extension Admin {
-  /// Where the records of a time lie in a topic, as the partitions are at this moment.
+  /// Finds the stretches of a topic in a range of time, up to its present end.
   ///
-  /// The embedded broker finds no offsets by time: there the answer is all records, of which the reader takes those of the time.
+  /// The embedded broker finds no offsets by time, so there the answer is all records. The reader selects those of the time.
   public func stretches(of topic: String, _ range: TimeRange = TimeRange()) async throws(KafkaError) -> [TopicStretch] {
     let partitions = try await describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
     let ends = try await ends(of: partitions)
@@ -51,7 +51,7 @@ extension Admin {
     }
   }
 
-  /// Those of these positions at which a topic has records now: since somebody named them it may have been cut, or made again.
+  /// Finds which of these positions still have a record. The topic may have been truncated or made again.
   func places(of positions: [SourcePosition], in topic: String) async throws(KafkaError) -> [(partition: TopicPartition, offset: Int64)] {
     guard !positions.isEmpty else { return [] }
     let partitions = try await describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }

@@ -2,32 +2,32 @@ public import JSON
 import Kafka
 public import Notifications
 
-/// Which requests are replayed: those that keep all conditions that are given.
+/// Selects the requests to replay: those that meet all given conditions.
 public struct ReplayFilter: Sendable, Equatable {
   /// The application.
   public var application: Name?
   /// `device:…` or `user:…`.
   public var target: Name?
-  /// The apns-id, a derived one too.
+  /// The apns-id, given or derived.
   public var id: NotificationID?
   /// The collapse id.
   public var collapseID: Name?
-  /// The push type, also where the request leaves it to its payload.
+  /// The push type, which the payload implies if no header gives it.
   public var pushType: String?
-  /// Places of the payload, and what stands there.
+  /// Values in the payload.
   public var values: [PayloadValue] = []
 
-  /// A place of the payload, and what stands there.
+  /// A value at a place of the payload.
   public struct PayloadValue: Sendable, Equatable {
     /// The place (RFC 6901).
     public var pointer: JSONPointer
-    /// What stands there.
+    /// The value.
     public var value: JSONValue
 
     /// A value at a place.
     public init(_ pointer: JSONPointer, _ value: JSONValue) { (self.pointer, self.value) = (pointer, value) }
 
-    /// Reads `POINTER=VALUE`: the value is JSON, or, where it is none, text.
+    /// Reads `POINTER=VALUE`. The value is JSON, or else text.
     public init?(_ text: String) {
       let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2, let pointer = JSONPointer(String(parts[0])) else { return nil }
@@ -35,13 +35,13 @@ public struct ReplayFilter: Sendable, Equatable {
     }
   }
 
-  /// All requests.
+  /// Makes a filter that selects all requests.
   public init() {}
 
-  /// Whether it lets all pass.
+  /// Whether it selects all requests.
   var isEmpty: Bool { self == ReplayFilter() }
 
-  /// Whether a request is meant. What breaks a rule has no push type but the one that its header gives, and no payload.
+  /// Whether it selects a request. An invalid one has only its header's push type, and no payload.
   func matches(_ record: RecordView, _ rules: RequestRules) -> Bool {
     if isEmpty { return true }
     return rules.withReading(of: record) { reading in
@@ -72,7 +72,7 @@ public struct ReplayFilter: Sendable, Equatable {
 }
 
 extension ReplayFilter {
-  /// As text for people, and to compare with that of another run; nothing where it lets all pass.
+  /// The conditions as text, also to compare with those of another run; empty if it selects all.
   public var conditions: [String] {
     var conditions: [String] = []
     func add(_ name: String, _ value: String?) { if let value { conditions.append("\(name) \(value)") } }

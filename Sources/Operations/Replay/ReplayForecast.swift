@@ -2,32 +2,32 @@ import Kafka
 import Notifications
 import Worker
 
-/// What becomes of a request that is published again, as far as that is known before the workers judge it.
+/// The effect of publishing a request again, before the workers judge it.
 enum ReplayEffect: Sendable {
-  /// It was applied: the workers leave it alone.
+  /// It was applied, so the workers skip it.
   case applied
-  /// Its end has passed: it is not shown.
+  /// It has expired, so it is not shown.
   case expired
-  /// It breaks a rule: it is rejected again.
+  /// It breaks a rule, so it is rejected again.
   case rejected
-  /// The workers judge it again: it has an effect, unless it is a repeat for its devices, which only they find out.
+  /// The workers judge it. Only they know whether it is a repeat for its devices.
   case possible
-  /// Nobody knows whether it was applied, since Redis has not said how far the workers are.
+  /// Unknown, because Redis did not answer how far the workers are.
   case unknown
 }
 
-/// Says what becomes of requests that are published again. A value.
+/// Predicts the effects of publishing requests again. A value.
 struct ReplayForecast: Sendable {
   let rules: RequestRules
-  /// The offset below which all of a partition is applied, by partition; nil where Redis has not said it.
+  /// The offset below which a partition is applied, by partition; nil if Redis did not answer.
   ///
-  /// Markers are never lowered but by a loss, so later fewer requests have an effect and not more.
+  /// Markers only rise, unless Redis loses data. So later fewer requests have an effect, not more.
   var markers: [Int32: Int64]?
 
-  /// Of a request that comes again with its first place.
+  /// The effect of a request that is published again with its first place.
   func effect(of record: RecordView, from source: SourceCoordinates, now: Int64) -> ReplayEffect {
     rules.withReading(of: record) { reading in
-      // The workers look at the rules before the markers.
+      // The workers check the rules before the markers.
       guard case .accepted(let view) = reading else { return .rejected }
       let position = source.position
       if let markers, position.offset < markers[position.partition] ?? 0 { return .applied }
@@ -36,7 +36,7 @@ struct ReplayForecast: Sendable {
     }
   }
 
-  /// Of a request that comes as one of its own.
+  /// The effect of a request that is published as a new one.
   func effect(ofNew record: StoredRecord, partition: Int32, now: Int64) -> ReplayEffect {
     let position = SourcePosition(partition: partition, offset: 0, timestamp: now)
     return record.withRequest(topic: rules.topics.requests, position, cluster: rules.cluster) { record in
@@ -47,9 +47,9 @@ struct ReplayForecast: Sendable {
 }
 
 extension StoredRecord {
-  /// A request as one of its own: without its first place, and with another apns-id.
+  /// Makes a new request from a record: without its first place, and with another apns-id.
   ///
-  /// The id follows from the replay's name and the place, so a record that an interrupted replay writes twice is a repeat.
+  /// The id derives from the replay's name and the place, so a record that an interrupted replay writes twice is a repeat.
   init(_ record: RecordView, asNewIn run: String) {
     self.init(record)
     let position = SourcePosition(partition: record.partition, offset: record.offset, timestamp: record.timestamp)

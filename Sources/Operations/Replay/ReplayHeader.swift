@@ -1,11 +1,12 @@
 import Kafka
 
-/// The header `carillon-replay` of a record that a replay has written: `RUN/OFFSET`, the replay's name and the offset of the record that was read
-/// for it, in the same partition.
+/// The header `carillon-replay` of a record that a replay wrote.
+///
+/// Its value is `RUN/OFFSET`: the replay's name, and the offset of the source record in the same partition.
 enum ReplayHeader {
   static let name: StaticString = "carillon-replay"
 
-  /// The offset, where the record is of this replay.
+  /// The source's offset, if the record is of this replay.
   static func offset(_ record: RecordView, of run: String) -> Int64? {
     guard let value = record.header(name.description) else { return nil }
     let prefix = run.utf8.count + 1
@@ -13,6 +14,6 @@ enum ReplayHeader {
     return Int64(String(decoding: value.dropFirst(prefix), as: UTF8.self))
   }
 
-  /// Whether some replay has written the record.
+  /// Whether any replay has written the record.
   static func isThere(_ record: RecordView) -> Bool { record.header(name.description) != nil }
 }

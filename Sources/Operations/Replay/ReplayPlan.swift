@@ -1,30 +1,30 @@
 public import JSON
 import Notifications
 
-/// What a replay does, and how far it is: all that a later process needs to go on. A value that is written to a file.
+/// The settings and the progress of a replay, which a file keeps for its continuation. A value.
 public struct ReplayPlan: Sendable {
-  /// The replay's name: hexadecimal digits, another one for each replay.
+  /// The replay's name: hexadecimal digits, different for each replay.
   public let run: String
-  /// The name of the cluster, which the origins give.
+  /// The cluster's name for origins.
   public let cluster: String
-  /// The id that the brokers give their cluster; empty where they give none.
+  /// The brokers' id of the cluster; empty if they have none.
   public let brokers: String
-  /// The topic that is read.
+  /// The topic to read.
   public let topic: String
-  /// The topic that is written: the same for `requests`.
+  /// The topic to write, which is the same for `requests`.
   public let destination: String
-  /// Which records are meant.
+  /// Selects the records.
   public let filter: ReplayFilter
-  /// When these were published.
+  /// Their time of publication.
   public let published: TimeRange
-  /// Only requests are meant that have not come to their end, and they come as new work.
+  /// Whether it replays only unfinished requests, as new work.
   public let isOfUnfinished: Bool
-  /// They come as requests of their own, with other ids and without their first place.
+  /// Whether it publishes new requests, with other ids and without their first place.
   public let isNew: Bool
-  /// How far each partition is.
+  /// The progress of each partition.
   public var partitions: [ReplayedPartition]
 
-  /// A replay that begins.
+  /// Makes a new replay.
   public init(
     run: String, cluster: String, brokers: String, topic: String, destination: String, filter: ReplayFilter, published: TimeRange,
     isOfUnfinished: Bool = false, isNew: Bool = false, partitions: [ReplayedPartition]
@@ -34,19 +34,19 @@ public struct ReplayPlan: Sendable {
     (self.filter, self.published, self.isOfUnfinished, self.partitions) = (filter, published, isOfUnfinished, partitions)
   }
 
-  /// Whether it goes back into the pipeline.
+  /// Whether it writes into the topic that it reads.
   public var isOfRequests: Bool { topic == destination }
 
-  /// Whether it is told what becomes of the requests. Of those that have not come to their end each is new work, and of events nothing becomes.
+  /// Whether effects are predicted. Unfinished requests are new work, and events have no effect.
   public var isForecast: Bool { isOfRequests && !isOfUnfinished }
 
-  /// Whether all of it is done.
+  /// Whether it is complete.
   public var isComplete: Bool { partitions.allSatisfy(\.isComplete) }
 
-  /// What was done.
+  /// The counts of finished records.
   public var counts: ReplayCounts { partitions.reduce(ReplayCounts()) { $0 + $1.counts } }
 
-  /// Offsets that there are to read, and how many of them are done.
+  /// The offsets to read, and how many are done.
   public var progress: (done: Int64, total: Int64) {
     partitions.reduce((0, 0)) { sum, partition in
       (sum.0 + max(0, partition.done - partition.offsets.lowerBound), sum.1 + Int64(partition.offsets.count))
@@ -54,16 +54,16 @@ public struct ReplayPlan: Sendable {
   }
 }
 
-/// Why a file is none that a replay can go on from.
+/// Why a replay cannot continue from a file.
 public struct ReplayPlanError: Error, CustomStringConvertible, Sendable, Equatable {
-  /// The reason, as a sentence's end: "it has no …".
+  /// The reason, as the end of a sentence: "it has no …".
   public let description: String
 }
 
 extension ReplayPlan {
-  /// The second has requests that come as new: a program that only knows the first must not go on with them as a replay.
+  /// The second layout has requests that become new ones. A program that knows only the first must not continue these as a replay.
   private static let (layout, layoutOfNew): (Int64, Int64) = (1, 2)
-  /// No offset, number or time is greater; so many of them can be added up.
+  /// No offset, number or time is greater, so sums do not overflow.
   static let highest: Int64 = 1 << 48
 
   /// The text of the file.
@@ -92,25 +92,25 @@ extension ReplayPlan {
   /// Reads the text of a file.
   public init(_ bytes: [UInt8]) throws(ReplayPlanError) {
     guard let json = try? JSONValue(parsing: String(decoding: bytes, as: UTF8.self)), let layout = json["carillonReplay"] else {
-      throw ReplayPlanError(description: "it is no file of a replay")
+      throw ReplayPlanError(description: "it is not the file of a replay")
     }
     guard layout.integerValue == Self.layout || layout.integerValue == Self.layoutOfNew else {
       throw ReplayPlanError(description: "another version of this program has written it")
     }
     func text(_ key: String) throws(ReplayPlanError) -> String {
-      guard let text = json[key]?.stringValue else { throw ReplayPlanError(description: "'\(key)' is missing or no text") }
+      guard let text = json[key]?.stringValue else { throw ReplayPlanError(description: "'\(key)' is missing or is not a text") }
       return text
     }
     func time(_ key: String) throws(ReplayPlanError) -> Int64? {
       guard let value = json[key] else { return nil }
       guard let time = value.integerValue, (0...Self.highest).contains(time) else {
-        throw ReplayPlanError(description: "'\(key)' is no time in milliseconds")
+        throw ReplayPlanError(description: "'\(key)' is not a time in milliseconds")
       }
       return time
     }
     run = try text("run")
     guard !run.isEmpty, run.utf8.count <= 64, run.allSatisfy(\.isHexDigit) else {
-      throw ReplayPlanError(description: "'run' is no name of a replay")
+      throw ReplayPlanError(description: "'run' is not the name of a replay")
     }
     (cluster, brokers) = (try text("cluster"), try text("brokers"))
     (topic, destination) = (try text("topic"), try text("destination"))
@@ -125,10 +125,12 @@ extension ReplayPlan {
     isNew = layout.integerValue == Self.layoutOfNew
     published = TimeRange(from: try time("from"), to: try time("to"))
     partitions = []
-    guard let elements = json["partitions"]?.elements else { throw ReplayPlanError(description: "'partitions' is missing or no list") }
+    guard let elements = json["partitions"]?.elements else {
+      throw ReplayPlanError(description: "'partitions' is missing or is not a list")
+    }
     for element in elements {
       guard let part = ReplayedPartition(element), !partitions.contains(where: { $0.partition == part.partition }) else {
-        throw ReplayPlanError(description: "'partitions' names one that is wrong, or one twice")
+        throw ReplayPlanError(description: "'partitions' has an invalid or a repeated one")
       }
       partitions.append(part)
       guard partitions.count <= 100_000 else { throw ReplayPlanError(description: "'partitions' has more than 100,000") }
@@ -182,7 +184,7 @@ extension ReplayCounts {
     else { return nil }
     (self.written, self.bytes, self.passedOver) = (written, bytes, passedOver)
     (self.ofReplays, self.fromElsewhere, self.tooLarge) = (ofReplays, fromElsewhere, tooLarge)
-    // A file of an earlier version does not have them.
+    // Files of earlier versions lack these.
     (applied, expired, rejected) = (count("applied") ?? 0, count("expired") ?? 0, count("rejected") ?? 0)
     unknown = count("unknown") ?? written
   }

@@ -1,55 +1,55 @@
-/// How far a replay has come in a partition. A value: records in their order and Kafka's answers in, the offset from which it may go on out.
+/// The progress of a replay in one partition, from records and Kafka's reports. A value.
 public struct ReplayedPartition: Sendable {
   /// Its number.
   public let partition: Int32
-  /// What is replayed of it; its end was found at the start, so what the replay writes lies behind it.
+  /// The offsets to replay. Their end was read at the start, so the replay's own records lie after it.
   public let offsets: Range<Int64>
-  /// Behind the last record that was read.
+  /// The offset after the last record that was read.
   public private(set) var position: Int64
-  /// Behind this lies what was written and was not saved: an offset of the same partition.
+  /// An offset of the same partition. Records that the replay wrote after its last save lie after it.
   public private(set) var written: Int64
-  /// What became of the records that are done.
+  /// The counts of finished records.
   public private(set) var counts = ReplayCounts()
-  /// When the last record of the range was published, in milliseconds since 1970: another one lies there when the topic was made again. Nil where
-  /// nobody knows it.
+  /// The time of the range's last record, in milliseconds since 1970; nil if unknown. If the topic is made again, another record lies
+  /// there.
   var lastTimestamp: Int64?
-  /// Records that are on their way to Kafka, and those behind them that were not meant, from `first` on.
+  /// Records on their way to Kafka and skipped records after them, from `first` on.
   private var pending: [(offset: Int64, fate: ReplayFate)] = []
   private var first = 0
 
-  /// Nothing is replayed yet.
+  /// Makes the progress of a new replay.
   ///
-  /// - Parameter end: where the partition ends now.
+  /// - Parameter end: the present end of the partition.
   public init(_ partition: Int32, _ offsets: Range<Int64>, end: Int64) {
     (self.partition, self.offsets, position, written) = (partition, offsets, offsets.lowerBound, end)
   }
 
-  /// So far it was saved.
+  /// Makes the progress that was saved.
   init(_ partition: Int32, _ offsets: Range<Int64>, position: Int64, written: Int64, _ counts: ReplayCounts) {
     (self.partition, self.offsets, self.position, self.written) = (partition, offsets, position, written)
     self.counts = counts
   }
 
-  /// All below is in Kafka, or was not meant.
+  /// All records below are in Kafka, or were skipped.
   public var done: Int64 { first < pending.count ? pending[first].offset : position }
 
-  /// Records that are read, and not done.
+  /// Records that were read and are not finished.
   var open: Int { pending.count - first }
 
-  /// Whether all of it is done.
+  /// Whether all records are finished.
   public var isComplete: Bool { done >= offsets.upperBound }
 
-  /// A record was read.
+  /// Notes a record that was read.
   ///
-  /// - Parameter isAwaited: Kafka is to answer for it.
+  /// - Parameter isAwaited: whether Kafka will report on it.
   mutating func read(_ offset: Int64, _ fate: ReplayFate, isAwaited: Bool) {
     position = max(position, offset + 1)
     if isAwaited || first < pending.count { pending.append((offset, fate)) } else { counts.add(fate) }
   }
 
-  /// The next of those that were written is in Kafka.
+  /// Notes that the next written record is in Kafka.
   ///
-  /// - Parameter place: where it lies there; less than 0 where Kafka has not said so.
+  /// - Parameter place: its offset there; less than 0 if unknown.
   mutating func acknowledged(at place: Int64) {
     precondition(first < pending.count, "Kafka answers for what was written")
     written = max(written, place + 1)
@@ -63,25 +63,25 @@ public struct ReplayedPartition: Sendable {
     }
   }
 
-  /// What lies below is gone.
+  /// Skips deleted records.
   mutating func leaveOut(below offset: Int64) { position = max(position, min(offset, offsets.upperBound)) }
 
-  /// The record that was read last could not be written.
+  /// Notes that the last record could not be written.
   mutating func refuse() {
     if let last = pending.indices.last, last >= first { pending[last].fate = .tooLarge }
-    // Nobody answers for it.
+    // No report comes for skipped records.
     while first < pending.count, !pending[first].fate.isWritten {
       counts.add(pending[first].fate)
       first += 1
     }
   }
 
-  /// There is nothing more to read.
+  /// Notes that all records were read.
   mutating func end() { position = max(position, offsets.upperBound) }
 
-  /// After an interruption a record was found that had been written and not saved.
+  /// Notes a record that was written before an interruption but not saved.
   ///
-  /// - Parameter bytes: of its key and its value.
+  /// - Parameter bytes: the size of its key and its value.
   mutating func found(_ offset: Int64, at place: Int64, bytes: Int, _ effect: ReplayEffect = .unknown) {
     position = max(position, min(offset + 1, offsets.upperBound))
     written = max(written, place + 1)
@@ -89,54 +89,54 @@ public struct ReplayedPartition: Sendable {
   }
 }
 
-/// What becomes of a record that is read.
+/// What happens with a record that was read.
 enum ReplayFate: Sendable {
   /// It is written again.
   case written(bytes: Int, ReplayEffect = .unknown)
-  /// It is not meant.
+  /// It was not selected.
   case passedOver
   /// Another replay has written it.
   case ofReplay
   /// The workers would reject its origin.
   case fromElsewhere
-  /// With the headers of a replay it is larger than Kafka takes.
+  /// With the headers of a replay it is larger than Kafka's limit.
   case tooLarge
 
   var isWritten: Bool { if case .written = self { true } else { false } }
 }
 
-/// What became of the records that a replay has read.
+/// The counts of the records that a replay has read.
 public struct ReplayCounts: Sendable, Hashable {
-  /// Written again, or to be written where nothing is.
+  /// Records written again, or in a dry run to be written.
   public var written: Int64 = 0
-  /// Their keys and values, in bytes.
+  /// The bytes of their keys and values.
   public var bytes: Int64 = 0
-  /// Not meant by the filter, or published outside the time.
+  /// Records that were not selected.
   public var passedOver: Int64 = 0
-  /// Written by another replay.
+  /// Records of other replays.
   public var ofReplays: Int64 = 0
-  /// With an origin that does not count, or dated more than five minutes ahead: the workers would reject the replay.
+  /// Records whose origin the workers would reject. It is invalid, or more than five minutes ahead.
   public var fromElsewhere: Int64 = 0
 
-  /// Larger than Kafka takes, with the headers of a replay.
+  /// Records that are larger than Kafka's limit with the headers of a replay.
   public var tooLarge: Int64 = 0
 
-  /// Of the written ones: applied before, by what the workers had applied when the replay began. Nothing happens with them.
+  /// Written records that had been applied when the replay began. They have no effect.
   public var applied: Int64 = 0
-  /// Of the written ones: their end has passed, so they are not shown.
+  /// Written records that have expired and are not shown.
   public var expired: Int64 = 0
-  /// Of the written ones: they break a rule, and are rejected again.
+  /// Written records that break a rule and are rejected again.
   public var rejected: Int64 = 0
-  /// Of the written ones: nobody knows whether they were applied before.
+  /// Written records of which it is unknown whether they had been applied.
   public var unknown: Int64 = 0
 
-  /// Those that have an effect at most: what is a repeat for its devices is found out by the workers alone.
+  /// The most records that have an effect. Only the workers know which are repeats.
   public var mayHaveEffect: Int64 { written - applied - expired - rejected }
 
-  /// Nothing was read.
+  /// Makes counts of zero.
   public init() {}
 
-  /// Those that were read.
+  /// All records that were read.
   public var read: Int64 { written + passedOver + ofReplays + fromElsewhere + tooLarge }
 
   mutating func add(_ fate: ReplayFate) {

@@ -1,13 +1,13 @@
-/// How much a replay may write in a time. A value: what was written and the time in, whether more may be written out.
+/// Limits the rate of a replay. A value.
 ///
-/// What was not written for a while is not made up for by more than a tenth of a second.
+/// After a pause it allows at most a tenth of a second's worth at once.
 struct ReplayRate {
   private var records: Bucket
   private var bytes: Bucket
 
-  /// What may still be written of one kind; less than nothing where the last record was more than there was.
+  /// The remaining allowance of one kind; negative if the last record was larger.
   private struct Bucket {
-    /// In a second; nil: as much as there is.
+    /// The allowance per second; nil for no limit.
     let rate: Double?
     var left: Double
 
@@ -29,13 +29,13 @@ struct ReplayRate {
   private var last: UInt64?
 
   /// - Parameters:
-  ///   - records: in a second; nil: as many as there are.
-  ///   - bytes: of keys and values, in a second; nil: as many as there are.
+  ///   - records: per second; nil for no limit.
+  ///   - bytes: of keys and values per second; nil for no limit.
   init(records: Int?, bytes: Int?) { (self.records, self.bytes) = (Bucket(records), Bucket(bytes)) }
 
-  /// Whether a record may be written.
+  /// Whether a record may be written now.
   ///
-  /// - Parameter now: milliseconds of a clock that goes on.
+  /// - Parameter now: milliseconds of a monotonic clock.
   mutating func allows(at now: UInt64) -> Bool {
     let passed = Double(now - (last ?? now))
     last = now
@@ -44,7 +44,7 @@ struct ReplayRate {
     return !records.isEmpty && !bytes.isEmpty
   }
 
-  /// A record was written.
+  /// Notes a record that was written.
   mutating func wrote(bytes count: Int) {
     records.take(1)
     bytes.take(count)

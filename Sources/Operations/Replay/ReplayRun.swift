@@ -3,51 +3,50 @@ import Glibc
 public import Kafka
 import Notifications
 
-/// How fast a replay may be.
+/// The limits of a replay.
 public struct ReplaySettings: Sendable {
-  /// Records in a second; nil: as many as there are.
+  /// Records per second; nil for no limit.
   public var recordsPerSecond: Int?
-  /// Bytes of keys and values in a second; nil: as many as there are.
+  /// Bytes of keys and values per second; nil for no limit.
   public var bytesPerSecond: Int?
-  /// It waits while the workers' group is behind by more, in milliseconds; nil: it does not ask.
+  /// The replay waits while the workers' group is further behind, in milliseconds; nil for never.
   public var maximumBehind: Int64?
   /// The workers' group.
   public var group = "carillon-transform"
-  /// Nothing is written.
+  /// Whether nothing is written.
   public var isDryRun = false
-  /// What the brokers take as one batch of the topic that is written to.
+  /// The brokers' limits for writes to the destination.
   public var limits = WriteLimits()
-  /// A request so young is under way, and not unfinished, in milliseconds.
+  /// A younger request is in progress and does not count as unfinished, in milliseconds.
   public var grace: Int64 = 30_000
-  /// Where facts are put that do not fit into memory, to find out what has not come to its end.
+  /// The folder for facts that do not fit into memory, for the search of unfinished requests.
   public var spillFolder = "/tmp"
 
-  /// As fast as it goes.
+  /// Makes settings without limits.
   public init() {}
 }
 
-/// Reads what is to be replayed, and writes it again. Loop-confined.
+/// Reads the selected records and writes them again. Loop-confined.
 final class ReplayRun: ReadingPace {
   private let loop: EventLoop
   private let rules: RequestRules
-  /// Nil where nothing is written.
+  /// Nil if nothing is written.
   private let republisher: Republisher?
   private(set) var plan: ReplayPlan
   private var places: [Int32: Int] = [:]
-  /// The records that are meant; nil: all.
+  /// The selected records; nil for all.
   private let only: Set<RecordPlace>?
   private let forecast: ReplayForecast
   private var rate: ReplayRate
-  /// Bytes of headers that were written since the last time that nothing was on its way.
+  /// The bytes of headers that were written since no record was in flight.
   private var headerBytes = 0
-  /// The workers are behind.
+  /// Whether the workers are behind.
   var isBehind = false
-  /// It is to come to its end early.
+  /// Whether it must end early.
   private(set) var isStopping = false
   private(set) var failure: KafkaError?
 
-  /// What may be read and not done before reading waits, and the bytes of it that are on their way to Kafka: much more than what is under way
-  /// at any rate that a broker takes.
+  /// The most records that are read and not finished, and the most bytes in flight. Both are much more than a broker's rate needs.
   private static let (maximumRecords, maximumBytes) = (100_000, 32 << 20)
 
   init(
@@ -68,14 +67,14 @@ final class ReplayRun: ReadingPace {
     }
   }
 
-  /// Comes to its end soon: what is read is written, and nothing more is read.
+  /// Ends early: records that were read are written, and no more are read.
   func stop() { isStopping = true }
 
-  // MARK: In
+  // MARK: Input
 
   /// Takes the next record of a partition.
   func take(_ record: RecordView) {
-    // What was fetched already is read again when it goes on.
+    // Records that were fetched already are read again by the continuation.
     guard !isStopping, let place = places[record.partition] else { return }
     let headers = Headers(record)
     let (fate, again) = fate(of: record, headers)
@@ -86,17 +85,17 @@ final class ReplayRun: ReadingPace {
     write(record, again)
   }
 
-  /// How a record comes again.
+  /// How a record is published again.
   private enum Again {
-    /// As it is, from where it was first.
+    /// Unchanged, with its first place.
     case same(SourceCoordinates)
-    /// As a request of its own.
+    /// As a new request.
     case new(StoredRecord)
   }
 
-  /// What a record's headers say of it.
+  /// Facts about a record's headers.
   private struct Headers {
-    /// Of names and values.
+    /// The bytes of names and values.
     var bytes = 0
     var origins = 0
 
@@ -120,7 +119,7 @@ final class ReplayRun: ReadingPace {
       let new = StoredRecord(record, asNewIn: plan.run)
       return (.written(bytes: bytes, forecast.effect(ofNew: new, partition: record.partition, now: WallClock.milliseconds())), .new(new))
     }
-    // Two are a fault for which the workers have rejected it.
+    // Workers have rejected a record with two origins.
     guard headers.origins < 2 || !plan.isOfRequests, let source = source(of: record) else { return (.fromElsewhere, nil) }
     let effect =
       plan.isForecast ? forecast.effect(of: record, from: source, now: WallClock.milliseconds()) : .possible
@@ -137,7 +136,7 @@ final class ReplayRun: ReadingPace {
     }
     republisher.headers.append(ReplayHeader.name, text: "\(plan.run)/\(record.offset)")
     let isTaken = republisher.write(key: record.key, value: record.value, to: record.partition, opaque: UInt64(record.partition))
-    // Reading waits long before there is no room, unless settings of the client leave it none.
+    // Reading waits long before the queue is full, unless the user's settings make the queue too small.
     if !isTaken {
       failure = KafkaError(
         .queueFull, "write to \(plan.destination)", message: "the client takes too little at a time: see --kafka-property")
@@ -145,7 +144,7 @@ final class ReplayRun: ReadingPace {
     }
   }
 
-  /// Where a request was first; nil where the workers have rejected its origin, or would reject the one that it would be given.
+  /// The first place of a request; nil if the workers have rejected its origin, or would reject the new one.
   private func source(of record: RecordView) -> SourceCoordinates? {
     let own = SourceCoordinates(topic: plan.topic, partition: record.partition, offset: record.offset, timestamp: record.timestamp)
     guard plan.isOfRequests else { return own }
@@ -157,7 +156,7 @@ final class ReplayRun: ReadingPace {
     return first
   }
 
-  // MARK: Out
+  // MARK: Output
 
   private func written(_ report: DeliveryReport) {
     if republisher?.inFlight == 0 { headerBytes = 0 }

@@ -1,48 +1,48 @@
 public import Kafka
 
-/// What somebody wants to be replayed.
+/// The records that the user wants to replay.
 public struct ReplaySelection: Sendable {
-  /// The topic that is read.
+  /// The topic to read.
   public var topic: String
-  /// The topic that is written.
+  /// The topic to write.
   public var destination: String
-  /// The partitions; nil: all.
+  /// The partitions; nil for all.
   public var partitions: Set<Int32>?
-  /// Of these partitions these offsets, and no other partition; nil: all that there are.
+  /// Only these offsets of these partitions; nil for all.
   public var offsets: [Int32: Range<Int64>]?
-  /// When the records were published.
+  /// The time of publication.
   public var published = TimeRange()
-  /// Which requests are meant.
+  /// Selects the requests.
   public var filter = ReplayFilter()
-  /// Only those that have not come to their end.
+  /// Whether only unfinished requests are replayed.
   public var isOfUnfinished = false
-  /// They come as requests of their own.
+  /// Whether they become new requests.
   public var isNew = false
 
-  /// All of a topic.
+  /// Makes a selection of a whole topic.
   public init(topic: String, destination: String) { (self.topic, self.destination) = (topic, destination) }
 }
 
-/// Why nothing can be replayed as it is wanted, and what can be done.
+/// Why a replay is refused.
 public enum ReplayRefusal: Error, Sendable, Equatable {
-  /// There is no such partition; so many there are.
+  /// There is no such partition. `count` is the number of partitions.
   case noPartition(TopicPartition, count: Int)
-  /// The wanted offsets begin before the oldest that is there.
+  /// The wanted offsets begin before the oldest record.
   case gone(TopicPartition, wanted: Range<Int64>, oldest: Int64)
-  /// The wanted offsets end behind the newest.
+  /// The wanted offsets end after the newest record.
   case notYetThere(TopicPartition, wanted: Range<Int64>, end: Int64)
-  /// Another cluster has begun it.
+  /// Another cluster has begun the replay.
   case otherCluster
-  /// The topic was deleted and made again since it was begun.
+  /// The topic was made again after the replay began.
   case topicMadeAgain(String)
-  /// The topic that is to be written is not there.
+  /// The destination is missing.
   case noDestination(String)
-  /// The topic that is written has fewer partitions than the one that is read.
+  /// The destination has fewer partitions than the source.
   case tooFewPartitions(String, count: Int, needed: Int)
 }
 
 extension ReplayPlan {
-  /// A replay of what is there now: its ends are those of this moment.
+  /// Makes a plan up to the present ends of the topic.
   ///
   /// - Parameter run: the replay's name.
   public init(_ selection: ReplaySelection, run: String, cluster: String, _ admin: Admin) async throws {
@@ -83,10 +83,10 @@ extension ReplayPlan {
     return try await admin.ends(of: partitions)
   }
 
-  /// Finds out whether it can go on.
+  /// Checks whether the replay can continue.
   ///
-  /// - Parameter skipsGone: what is gone meanwhile is left out.
-  /// - Returns: records that are left out.
+  /// - Parameter skipsGone: whether to skip records that were deleted meanwhile.
+  /// - Returns: the number of skipped records.
   public mutating func prepareToGoOn(_ admin: Admin, skipsGone: Bool) async throws -> Int64 {
     let cluster = try await admin.describeCluster()
     guard cluster.id ?? "" == brokers else { throw ReplayRefusal.otherCluster }

@@ -4,40 +4,40 @@ import Notifications
 public import Store
 import Worker
 
-/// What a replay tells while it goes on.
+/// The events of a replay.
 public enum ReplayNews: Sendable {
-  /// So far it is; told about once a second.
+  /// The present progress, about once a second.
   case progress(ReplayPlan)
-  /// It waits for the workers, who are behind by so many milliseconds, or goes on.
+  /// The replay waits for the workers, which are this far behind; nil when it continues.
   case waits(behind: Int64?)
-  /// It reads, to find out what is meant.
+  /// It reads to find the selected records.
   case reading(ReadingProgress)
-  /// So many requests have not come to their end.
+  /// The number of unfinished requests.
   case unfinished(Int)
-  /// Of so many requests nobody can say that, for what was told of them is gone.
+  /// The number of requests whose outcome is unknown, because their events or journal are deleted.
   case untold(Int)
-  /// Records that an earlier process had written and not saved were found: so many.
+  /// The number of records that an earlier process had written but not saved.
   case found(Int64)
-  /// Redis has not said how far the workers are, for this reason: so nobody knows which requests were applied.
+  /// It is unknown which requests were applied, for this reason.
   case markersUnknown(String)
 }
 
 /// How a replay ended.
 public enum ReplayEnding: Sendable {
-  /// All is done.
+  /// It is complete.
   case complete(ReplayPlan)
-  /// It was told to end.
+  /// It was stopped.
   case stopped(ReplayPlan)
-  /// Kafka failed, or the progress could not be saved: it may go on from what was saved last.
+  /// Kafka failed, or the progress could not be saved. It can continue from the last save.
   case failed(any Error, ReplayPlan)
 }
 
 /// Replays records of a topic: an actor on a loop.
 ///
-/// Once a second its progress is saved. A process that comes after it reads what was written since, and goes on behind that: the records of a
-/// partition are written in their order and without a gap, each with the offset that it was read at.
+/// It saves its progress once a second. A later process reads the records written since, and continues after them. That works because
+/// records of a partition are written in order and without a gap, each with the offset of its source.
 public actor Replayer {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -51,20 +51,20 @@ public actor Replayer {
   private var isStopped = false
   private var unsaved: (any Error)?
 
-  /// How often its progress is saved, and how often the workers are asked after, in milliseconds.
+  /// How often it saves, and how often it reads the workers' lag, in milliseconds.
   private static let (saveMilliseconds, behindMilliseconds) = (1_000, 500)
-  /// How long Kafka may take with what was written when it ends.
+  /// How long it waits at the end for Kafka's reports on written records.
   private static let closeMilliseconds = 65_000
-  /// The same after it has failed: whoever goes on finds what has arrived.
+  /// The same after a failure. The continuation finds the records that have arrived.
   private static let failedCloseMilliseconds = 1_000
 
-  /// Makes one for a cluster.
+  /// Makes a replayer of a cluster.
   ///
   /// - Parameters:
-  ///   - store: where the mailboxes are, for a replay of requests that have not come to their end; for another one it says which requests were
-  ///     applied, where it is given.
-  ///   - save: keeps the progress, durably; it may block shortly.
-  ///   - onNews: told how it goes on.
+  ///   - store: the Redis of the mailboxes, for a replay of unfinished requests. For another replay it is optional, and shows which
+  ///     requests were applied.
+  ///   - save: stores the progress durably. It may block briefly.
+  ///   - onNews: called with each event.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ rules: RequestRules, _ settings: ReplaySettings,
     store: StoreConfiguration? = nil, save: @escaping @Sendable (ReplayPlan) throws -> Void,
@@ -74,15 +74,15 @@ public actor Replayer {
     (self.save, self.onNews) = (save, onNews)
   }
 
-  /// Comes to its end soon; `replay` returns then.
+  /// Ends the replay early; `replay` returns then.
   public func stop() {
     isStopped = true
     run?.stop()
   }
 
-  /// Replays what is left of a plan.
+  /// Replays the rest of a plan.
   ///
-  /// - Parameter isResumed: an earlier process may have written records that were not saved.
+  /// - Parameter isResumed: whether an earlier process may have written records that it did not save.
   public func replay(_ plan: ReplayPlan, isResumed: Bool) async throws -> ReplayEnding {
     var plan = plan
     rules.cluster = plan.cluster
@@ -92,7 +92,7 @@ public actor Replayer {
         try await checkIncarnation(of: plan)
         plan = try await caughtUp(plan)
       }
-      // By these a later process knows that it is the same topic; the next save has them.
+      // These times identify the topic for a later process. The next save stores them.
       if plan.partitions.contains(where: { $0.lastTimestamp == nil }) {
         let times = try await lastTimestamps(of: plan)
         for place in plan.partitions.indices where plan.partitions[place].lastTimestamp == nil {
@@ -122,7 +122,7 @@ public actor Replayer {
     }
     var failure: (any Error)?
     do throws(KafkaError) {
-      // A second's records in one batch would come to the workers all at once.
+      // A whole second's records in one batch would reach the workers at once.
       let batch = settings.recordsPerSecond.map { min(1_000, max(1, $0 / 20)) } ?? 1_000
       try await TopicReader(on: loop, kafka).read(
         stretches, "what is replayed", in: run, batch: batch, mustBeThere: true, until: { run.isStopping }
@@ -157,7 +157,7 @@ public actor Replayer {
     }
   }
 
-  // MARK: The workers
+  // MARK: The workers' lag
 
   private func watchWorkers(_ plan: ReplayPlan) async {
     guard let maximum = settings.maximumBehind, plan.isOfRequests, !settings.isDryRun, let admin = try? Admin(kafka) else { return }
@@ -171,7 +171,7 @@ public actor Replayer {
         if run.isBehind != waits { onNews(.waits(behind: run.isBehind ? behind : nil)) }
         waits = run.isBehind
       } else {
-        // What nobody knows now stops nothing: Kafka's own answers do.
+        // An unknown lag does not stop the replay, since Kafka's own answers do.
         run.isBehind = false
       }
       try? await Task.sleep(for: .milliseconds(Self.behindMilliseconds))
@@ -180,10 +180,10 @@ public actor Replayer {
     await admin.close()
   }
 
-  // MARK: What was applied
+  // MARK: Applied requests
 
-  /// The offset below which all of a partition is applied, as every bucket in Redis says; nil where that is not known. A replay needs no Redis,
-  /// so nothing that Redis says ends it.
+  /// The offset below which all buckets have applied a partition; nil if unknown. A replay does not need Redis, so no error of Redis ends
+  /// it.
   private func markers(of plan: ReplayPlan) async -> [Int32: Int64]? {
     guard let store else { return nil }
     let shards = Shards(on: loop, store, clientName: "carillon-replay")
@@ -205,10 +205,10 @@ public actor Replayer {
     }
   }
 
-  // MARK: What has not come to its end
+  // MARK: Unfinished requests
 
   private func unfinished(_ plan: ReplayPlan, _ admin: Admin) async throws -> Set<RecordPlace> {
-    guard let store else { preconditionFailure("who replays what has not come to its end says where the mailboxes are") }
+    guard let store else { preconditionFailure("a replay of unfinished requests needs Redis") }
     let shards = Shards(on: loop, store, clientName: "carillon-replay")
     shards.start()
     defer { shards.close() }
@@ -228,12 +228,12 @@ public actor Replayer {
     return search.found
   }
 
-  /// How long Redis may take to answer at first.
+  /// How long Redis may take for its first answer.
   private static let redisMilliseconds = 10_000
 
-  // MARK: What there is
+  // MARK: The extent of a topic
 
-  /// How many records a topic holds, and when the oldest and the newest of them were published; nil where it holds none.
+  /// Counts a topic's records, and reads the times of the oldest and the newest; nil if it has none.
   public func span(of topic: String) async throws -> (count: Int64, times: ClosedRange<Int64>?) {
     let ends = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { !$0.offsets.isEmpty }
     let places = ends.flatMap { [($0.partition, $0.offsets.lowerBound), ($0.partition, $0.offsets.upperBound - 1)] }
@@ -243,7 +243,7 @@ public actor Replayer {
     return (count, oldest...newest)
   }
 
-  /// When the last record of each partition's range was published.
+  /// Reads the time of the last record of each partition's range.
   private func lastTimestamps(of plan: ReplayPlan) async throws(KafkaError) -> [Int32: Int64] {
     let places = plan.partitions.filter { !$0.isComplete }.map { (TopicPartition(plan.topic, $0.partition), $0.offsets.upperBound - 1) }
     let times = try await timestamps(at: places)
@@ -258,12 +258,12 @@ public actor Replayer {
     return found.times
   }
 
-  /// Times by where the records lie. Loop-confined.
+  /// Times by the records' places. Loop-confined.
   private final class Timestamps { var times: [RecordPlace: Int64] = [:] }
 
   // MARK: After an interruption
 
-  /// Refuses what another topic of the name holds at the same offsets.
+  /// Refuses a topic that was made again.
   private func checkIncarnation(of plan: ReplayPlan) async throws {
     let times = try await lastTimestamps(of: plan)
     for part in plan.partitions {
@@ -272,7 +272,7 @@ public actor Replayer {
     }
   }
 
-  /// The plan with what an earlier process has written since it was saved.
+  /// Adds the records that an earlier process has written after its last save.
   private func caughtUp(_ plan: ReplayPlan) async throws -> ReplayPlan {
     let topics = plan.partitions.map { TopicPartition(plan.destination, $0.partition) }
     let ends = try await Admin.with(kafka) { try await $0.ends(of: topics) }
@@ -287,7 +287,7 @@ public actor Replayer {
     return found.plan
   }
 
-  /// What is found of an earlier process. Loop-confined.
+  /// The records of an earlier process. Loop-confined.
   private final class Found {
     var plan: ReplayPlan
     var count: Int64 = 0

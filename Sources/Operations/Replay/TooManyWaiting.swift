@@ -1,8 +1,8 @@
-/// More requests wait for their devices than are kept in memory.
+/// More requests wait in mailboxes than fit into memory.
 public struct TooManyWaiting: Error, CustomStringConvertible, Sendable {
-  /// So many are kept.
+  /// The limit.
   public let maximum: Int
-  /// What it is, and the way on.
+  /// The error, and what to do.
   public var description: String {
     "more than \(maximum) requests of the range wait for their devices: take a shorter range, or some of the partitions, one after the other"
   }

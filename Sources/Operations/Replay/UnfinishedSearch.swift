@@ -4,27 +4,28 @@ import Notifications
 import Store
 import Worker
 
-/// Finds the requests of a range that have not come to their end: of one of their devices there is neither an outcome nor an entry in its mailbox.
-/// Loop-confined.
+/// Finds the unfinished requests of a range. Loop-confined.
 ///
-/// What the topics tell is judged as an audit judges it, so what a newer one has taken the place of, and what has expired, is no concern. Of the
-/// rest, which is to wait in a mailbox, the tokens are read once more, and Redis is asked.
+/// One of their devices has neither an outcome nor an entry in its mailbox.
+///
+/// The topics are judged as by an audit, so superseded and expired requests do not count. For the others, which must be in a mailbox, it
+/// reads the tokens once more and asks Redis.
 final class UnfinishedSearch: ReadingPace {
-  /// One request that is to be in the mailbox of one device.
+  /// A request that must be in the mailbox of a device.
   private struct Waiting {
     /// The hash of the device's token.
     let device: UInt64
     let revision: Revision
   }
 
-  /// Of how many it is looked for at most: some 100 bytes each.
+  /// The most of these that are kept; some 100 bytes each.
   static let maximum = 4_000_000
-  /// Questions to Redis that are open at most.
+  /// The most unanswered questions to Redis.
   private static let maximumOpen = 4_096
 
   private let rules: RequestRules
   private let settings: AuditSettings
-  /// What is replayed, by partition.
+  /// The offsets of the replay, by partition.
   private let ranges: [Int32: Range<Int64>]
   private let admin: Admin
   private let reader: TopicReader
@@ -34,11 +35,11 @@ final class UnfinishedSearch: ReadingPace {
   private var open = 0
   private var failure: StoreError?
   private var whenAnswered: CheckedContinuation<Void, Never>?
-  /// The devices, by the hashes of their tokens, whose mailboxes do not have what they should.
+  /// The devices, by the hashes of their tokens, whose mailboxes lack a request.
   private var missing: [RecordPlace: Set<UInt64>] = [:]
-  /// Requests that are older than what was told of them is kept.
+  /// Requests that are older than the remaining events or journal.
   private(set) var untold = 0
-  /// Whether nobody wants to know any more.
+  /// Whether to stop early.
   var isStopped: () -> Bool = { false }
   private(set) var found: Set<RecordPlace> = []
 
@@ -50,9 +51,9 @@ final class UnfinishedSearch: ReadingPace {
     mailboxes = Mailboxes(shards)
   }
 
-  /// Looks for them.
+  /// Runs the search.
   ///
-  /// - Parameter group: the workers': what it has not finished is no concern.
+  /// - Parameter group: the workers' group. Requests that it has not finished do not count.
   func run(group: String, _ onProgress: @escaping (ReadingProgress) -> Void) async throws {
     let topic = rules.topics.requests
     let finished = try await admin.committed(group: group, of: ranges.keys.map { TopicPartition(topic, $0) })
@@ -83,7 +84,7 @@ final class UnfinishedSearch: ReadingPace {
     found = lost.union(missing.keys)
   }
 
-  /// What has come to its end since the audit began: its entry was deleted for that.
+  /// Drops requests that have ended since the audit began: their entries were deleted for that.
   private func forgetFinished(since stretches: [TopicStretch]) async throws {
     guard !missing.isEmpty else { return }
     let ends = try await admin.ends(of: stretches.map(\.partition))
@@ -109,7 +110,7 @@ final class UnfinishedSearch: ReadingPace {
       stretches += try await admin.stretches(of: topic, range).filter { partitions.contains($0.partition.partition) }
     }
     let journal = rules.topics.journal
-    // A record of the journal has thousands of devices: few of them come before it is asked whether more may.
+    // A journal record has thousands of devices, so small batches let the pace stop early enough.
     try await reader.read(stretches, "the devices of those that wait", in: self, batch: 8, until: isStopped) { [self] record in
       if record.topic == journal { takeJournal(record) } else { takeRequest(record) }
     }
@@ -157,7 +158,7 @@ final class UnfinishedSearch: ReadingPace {
   private func answers() async {
     guard open > 0 else { return }
     await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await.
+      // Checked here, since other tasks may run between a check and an await.
       if open == 0 { continuation.resume() } else { whenAnswered = continuation }
     }
   }

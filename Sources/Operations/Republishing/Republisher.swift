@@ -3,24 +3,24 @@ import JSON
 import Kafka
 import Notifications
 
-/// Writes records of `requests` into that topic again, with where they were first and why they come. Loop-confined.
+/// Writes records of `requests` into that topic again, with their origin. Loop-confined.
 ///
-/// Records of one partition that go to one partition keep their order, and none of them is left out: the producer fails for good rather
-/// than write what follows a record that Kafka did not take. One request waits for a broker's answer at a time, since a broker that does not
-/// know the producer yet would take the second when it has refused the first; who goes on later goes on behind what is written.
+/// Records of one partition keep their order in the target partition without a gap. If Kafka refuses one, the producer fails for good
+/// instead of writing the next. Only one produce request waits for an answer, since a broker that does not know the producer yet would
+/// accept the second after it has refused the first. A later process continues after the records that are written.
 final class Republisher {
-  /// Told during `write` of a record that is too large for Kafka by now, by its opaque: it is left out.
+  /// Called during `write` for a record that is too large for Kafka now, with its opaque. It is skipped.
   var onTooLarge: ((UInt64) -> Void)?
-  /// Told of each record when Kafka has it, in the order of each partition.
+  /// Called for each record when Kafka has it, in the order of each partition.
   var onWritten: ((DeliveryReport) -> Void)?
-  /// Told once of what ends the writing: nothing more is taken, and nothing more is reported.
+  /// Called once with the error that ends the writing. Nothing more is accepted or reported.
   var onFailure: ((KafkaError) -> Void)?
-  /// Told when there is room again, after `write` has said that there was none.
+  /// Called when a record can be written again, after `write` has answered false.
   var onRoom: (() -> Void)?
-  /// The headers of the record that is written next, emptied by `write`.
+  /// The headers of the next record, emptied by `write`.
   let headers = RecordHeaders()
 
-  /// What a batch and librdkafka's estimate have around one record, in bytes.
+  /// The bytes around one record in a batch, by librdkafka's estimate.
   static let batchOverhead = 588
 
   private let cluster: String
@@ -30,10 +30,10 @@ final class Republisher {
   private var failure: KafkaError?
 
   /// - Parameters:
-  ///   - cluster: the name of the cluster, which the origins give.
-  ///   - topic: where to: the requests, with an origin; other topics without.
-  ///   - batchBytes: what the brokers take as one batch of the topic.
-  ///   - maximumBytes: of keys and values that may be on their way to Kafka.
+  ///   - cluster: the cluster's name for origins.
+  ///   - topic: the requests, with origins; other topics without.
+  ///   - batchBytes: the brokers' limit of a batch of the topic.
+  ///   - maximumBytes: the most bytes of keys and values in flight.
   init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, cluster: String, topic: String, batchBytes: Int = WriteLimits.standardBatchBytes,
     maximumBytes: Int = 64 << 20
@@ -46,14 +46,14 @@ final class Republisher {
     options.batchBytes = batchBytes
     let reports = Reports()
     var inOrder = ["enable.gapless.guarantee": "true", "max.in.flight.requests.per.connection": "1"]
-    // A record that the broker refuses would end the writing, and again when it goes on. So it is refused here.
+    // A record that the broker refuses would end the writing, and again after each continuation. So it is refused here.
     if let largest = kafka.largestRecord(batchBytes: batchBytes) { inOrder["message.max.bytes"] = String(largest) }
     producer = try Producer(on: loop, kafka.merging(inOrder), options, handler: reports)
     self.topic = try producer.topic(topic)
     reports.owner = self
   }
 
-  /// The producer keeps its handler as long as it is open, and this object keeps the producer.
+  /// The producer keeps its handler while it is open, and this object keeps the producer.
   private final class Reports: ProducerHandler {
     weak var owner: Republisher?
 
@@ -62,25 +62,24 @@ final class Republisher {
     func producerFailed(_ error: KafkaError) { if error.isFatal { owner?.fail(error) } }
   }
 
-  /// Records that were taken and are not in Kafka yet.
+  /// Accepted records that are not in Kafka yet.
   var inFlight: Int { producer.inFlight }
 
   /// Bytes of their keys and values.
   var bytesInFlight: Int { producer.bytesInFlight }
 
-  /// Starts the next record's headers with those of a record that was read, with its first place and why it comes in place of an origin
-  /// that it has.
+  /// Begins the next record's headers with those of a consumed record, and replaces its origin.
   ///
-  /// - Parameter source: where it was first: where it lies, or what its own origin says.
+  /// - Parameter source: its first place: where it lies, or its own origin.
   func begin(_ record: RecordView, from source: SourceCoordinates, why purpose: Origin.Purpose, isUnfinished: Bool = false) {
     headers.copy(from: record)
-    // Each by its own name: librdkafka compares the case, too.
+    // Each by its own spelling, since librdkafka compares the case too.
     record.forEachHeader { name, _ in if RequestHeader.named(name) == .origin { headers.remove(String(cString: name)) } }
     headers.remove(ReplayHeader.name.description)
     end(from: source, why: purpose, isUnfinished: isUnfinished)
   }
 
-  /// Starts the next record's headers with those of a record that was copied, as they are.
+  /// Begins the next record's headers with those of a stored record.
   func begin(_ record: StoredRecord) {
     for header in record.headers {
       header.name.withUnsafeBufferPointer { name in
@@ -90,9 +89,9 @@ final class Republisher {
     }
   }
 
-  /// Ends the next record's headers, which were filled before without an origin, with one.
+  /// Adds the origin to the next record's headers.
   ///
-  /// - Parameter source: where it was first: in the partition that the record is written to, or the workers reject it.
+  /// - Parameter source: the first place. It must be in the target partition, or the workers reject it.
   func end(from source: SourceCoordinates, why purpose: Origin.Purpose, isUnfinished: Bool = false) {
     json.reset()
     Origin.write(cluster: cluster, source, why: purpose, isUnfinished: isUnfinished, to: &json)
@@ -101,9 +100,9 @@ final class Republisher {
 
   /// Writes a record with the headers that were begun.
   ///
-  /// - Parameter partition: where to; nil lets the key decide, or chance where there is none.
-  /// - Returns: false when there is no room: the headers stay, and it may be said again after `onRoom`. What is too large fails all, unless
-  ///   `onTooLarge` takes it.
+  /// - Parameter partition: the target; nil lets the key decide, or chance without a key.
+  /// - Returns: false if the queue is full. The headers stay, and the call can be repeated after `onRoom`. A record that is too large ends
+  ///   the writing, unless `onTooLarge` is set.
   func write(key: UnsafeRawBufferPointer?, value: UnsafeRawBufferPointer?, to partition: Int32?, opaque: UInt64) -> Bool {
     guard failure == nil else { return true }
     switch producer.produce(topic, partition: partition, key: key, value: value, headers: headers, opaque: opaque) {
@@ -120,7 +119,7 @@ final class Republisher {
     }
   }
 
-  /// Waits until Kafka has all that was taken, and ends.
+  /// Waits until Kafka has all accepted records, and closes.
   func close(withinMilliseconds milliseconds: Int) async { await producer.close(withinMilliseconds: milliseconds) }
 
   private func delivered(_ reports: [DeliveryReport]) {
@@ -131,7 +130,7 @@ final class Republisher {
 
   private func fail(_ error: KafkaError) {
     guard failure == nil else { return }
-    // librdkafka tells the broker's reason for the gap only in words.
+    // librdkafka reports the broker's reason for the gap only in words.
     let isOfSize = error.message.contains(KafkaError(.messageTooLarge, "").message)
     let error = isOfSize ? KafkaError(.messageTooLarge, "write to \(topic.name)", isFatal: error.isFatal) : error
     failure = error
@@ -140,12 +139,11 @@ final class Republisher {
 }
 
 extension KafkaConfiguration {
-  /// The largest record that a topic takes, in bytes; nil where that is not known before it is sent, since it is compressed, or where the
-  /// user has set it.
+  /// The largest record of a topic in bytes; nil if compression decides, or if the user has set it.
   fileprivate func largestRecord(batchBytes: Int) -> Int? {
     let isCompressed = ["compression.codec", "compression.type"].contains { properties[$0] ?? "none" != "none" }
     guard !isCompressed, properties["message.max.bytes"] == nil, batchBytes < WriteLimits.standardBatchBytes else { return nil }
-    // librdkafka takes no smaller one.
+    // librdkafka accepts no smaller limit.
     return max(1_000, batchBytes - Republisher.batchOverhead)
   }
 }

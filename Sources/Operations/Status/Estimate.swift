@@ -1,21 +1,21 @@
-/// How many there are of something: counted, or estimated from a sample.
+/// A number of things, counted or estimated from a sample.
 public struct Estimate: Sendable, Hashable {
-  /// The number, or the likeliest one.
+  /// The number, or the most likely one.
   public var value: Int64
-  /// The true number lies within so much of it in 95 of 100 samples; 0 where it was counted.
+  /// The true number is within this distance in 95 of 100 samples; 0 if counted.
   public var margin: Int64
   /// Whether all were counted.
   public var isExact: Bool
 
-  /// A number that was counted.
+  /// Makes a counted number.
   public static func counted(_ value: Int64) -> Estimate { Estimate(value: value, margin: 0, isExact: true) }
 }
 
-/// What was found of one kind of keys: how many of the keys are of that kind, and of a number of each that was read, its sum and squares.
+/// A sample of one kind of keys. It has the numbers of seen and of read keys, and sums of the values.
 struct KindSample: Sendable {
-  /// Keys of the kind among those that were seen.
+  /// Keys of the kind that were seen.
   var seen = 0
-  /// Keys of the kind that were read, at random among those.
+  /// Keys of the kind that were read, chosen at random.
   var read = 0
   var sum = 0.0
   var squares = 0.0
@@ -30,12 +30,12 @@ struct KindSample: Sendable {
 
   private static let quantile = 1.96
 
-  /// The sum of the numbers over all keys of this kind.
+  /// Estimates the sum of the numbers over all keys of this kind.
   ///
-  /// Keys were drawn in two steps, each without putting any back: `scanned` of `keys`, and of the kind's keys among those the ones that were
-  /// read. The mean of the keys that were read, times the share of the kind among those that were scanned, times all keys, is an estimate
-  /// without bias; its variance is the sum of what each step adds (Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 9.3).
-  /// Where a share is 0 or 1 in the sample, the sample's variance would be 0: two of each kind are added for it (Agresti and Coull).
+  /// Keys were drawn in two steps without replacement: `scanned` of `keys`, then some keys of the kind among those. The estimate is the
+  /// mean of the read keys, times the kind's share of the scanned keys, times all keys. It has no bias, and its variance is the sum of both
+  /// steps' variances (Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 9.3). If a share is 0 or 1 in the sample, its
+  /// variance would be 0, so two of each kind are added (Agresti and Coull).
   func total(keys: Double, scanned: Double) -> Estimate {
     let isExact = scanned >= keys && read == seen
     guard scanned > 0, read > 0 || seen == 0 else { return Estimate(value: 0, margin: Int64(saturating: keys), isExact: keys == 0) }
@@ -43,7 +43,7 @@ struct KindSample: Sendable {
     let share = Double(seen) / scanned
     let value = keys * share * mean
     if isExact { return .counted(Int64(saturating: sum.rounded())) }
-    // Of what is not among so many there are at most three times as many parts of the whole, 95 times of 100.
+    // A kind without a hit among this many keys has, in 95 of 100 cases, at most three times this share.
     if seen == 0 { return Estimate(value: 0, margin: Int64(saturating: (3 * keys / scanned).rounded(.up)), isExact: false) }
     let count = Double(read)
     var variance = read > 1 ? max(0, squares - sum * mean) / (count - 1) : mean * mean

@@ -1,25 +1,25 @@
 public import Store
 
-/// Which keys of a Redis are looked at to tell how many devices and notifications there are, and what follows from them. A value: it asks
-/// nobody.
+/// Estimates the devices and notifications of a Redis from a sample of keys. A value.
 ///
-/// First keys are scanned, for their names tell which are devices and which are mailboxes. Then some of each are read, in random order. A
-/// store that is small enough is scanned and read wholly, and the numbers are exact.
+/// It first scans keys, whose names show devices and mailboxes. Then it reads some of each in random order. If the store is small enough,
+/// it scans and reads everything, and the numbers are exact.
 ///
-/// Of a larger one a run of its hash table is scanned that begins at a random place and goes on at the table's beginning behind its end, so
-/// each key is as likely to be in it as any other: where a key lies is decided by a hash with a key that the server draws when it starts, and
-/// has nothing to do with what the key is of. Three things remain. The number of all keys, by which the sample is scaled up, counts keys
-/// that have expired and were not removed yet. What is read is as it was at that moment, not all at the same. And of the mailboxes only some
-/// are read, so the largest and the oldest are those that were seen: there may be larger and older ones, which the interval of the sum does
-/// not know of either where the sample has none of them.
+/// Of a larger store it scans a run of the hash table that begins at a random place and wraps around. So each key is equally likely: the
+/// server places keys by a hash with a random key. Three errors remain:
+///
+/// - The number of all keys, which scales the sample, includes expired keys that were not removed yet.
+/// - The keys are read at different moments.
+/// - Only some mailboxes are read. There may be larger and older ones than those in the result, and the margin of the sum does not know of
+///   them.
 public struct PopulationSurvey: Sendable {
-  /// What is to be asked next.
+  /// The next question.
   public enum Step: Sendable, Hashable {
-    /// Keys from a place of the table on.
+    /// Scan keys from a cursor on.
     case scan(from: UInt64, count: Int)
-    /// A device.
+    /// Read a device.
     case device(String)
-    /// A mailbox.
+    /// Read a mailbox.
     case mailbox(String)
 
     /// How many commands Redis executes for it.
@@ -34,13 +34,13 @@ public struct PopulationSurvey: Sendable {
 
   /// About how many keys one scan answers.
   static let scanCount = 500
-  /// Names that are kept at most; when there are so many, no more are scanned.
+  /// The most names that are kept. Then scanning stops.
   static let maximumNames = 100_000
 
   private let keys: Int
   private var scansLeft: Int
   private var commandsLeft: Int
-  /// Where the next scan begins; nil: no more are wanted.
+  /// The cursor of the next scan; nil if scanning is over.
   private var place: UInt64?
   private let beganAtZero: Bool
   private var scanned = 0
@@ -49,7 +49,7 @@ public struct PopulationSurvey: Sendable {
   private var mailboxes: [String] = []
   private var names: Set<Population.Key> = []
   private var random: any RandomNumberGenerator & Sendable
-  /// Commands for devices and for mailboxes so far: each gets as many as the other.
+  /// Commands for devices and for mailboxes so far; both kinds get the same share.
   private var (deviceCommands, mailboxCommands) = (0, 0)
 
   private var registered = KindSample(isShare: true)
@@ -62,28 +62,29 @@ public struct PopulationSurvey: Sendable {
   public struct SeenMailbox: Sendable, Hashable {
     /// The device's token.
     public var token: String
-    /// What waits in it.
+    /// The number of its entries.
     public var entries: Int
     /// When the oldest was published, in milliseconds since 1970.
     public var oldest: Int64?
   }
 
-  /// Nothing was asked yet.
+  /// Makes a survey without answers.
   ///
   /// - Parameters:
-  ///   - keys: how many keys there are.
-  ///   - commands: how many commands there may be.
+  ///   - keys: the number of all keys.
+  ///   - commands: the most commands.
   public init(keys: Int64, commands: Int, random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()) {
     self.keys = Int(clamping: max(0, keys))
     self.random = random
     commandsLeft = commands
     scansLeft = commands / 10
     beganAtZero = self.keys <= scansLeft * Self.scanCount * 4 / 5
-    // A cursor is any number: Redis takes of it what its table has. Not all of its bits, which some servers take for a sign.
+    // A cursor is any number, of which Redis uses the bits that its table needs. It stays below 2⁴⁸, since some servers take the highest
+    // bit for a sign.
     place = beganAtZero ? 0 : self.random.next(upperBound: 1 << 48)
   }
 
-  /// What is to be asked next; nil when it is over.
+  /// The next question; nil if the survey is over.
   public mutating func next() -> Step? {
     let step = wanted
     guard let step, step.commands <= commandsLeft else { return nil }
@@ -107,22 +108,22 @@ public struct PopulationSurvey: Sendable {
     }
   }
 
-  /// Takes one of them out, each as likely as the others.
+  /// Removes a random name.
   private static func draw(_ names: inout [String], _ random: inout any RandomNumberGenerator & Sendable) -> String {
     let index = Int(random.next(upperBound: UInt64(names.count)))
     names.swapAt(index, names.count - 1)
     return names.removeLast()
   }
 
-  /// Scans no more: what is left of the time is for what was found.
+  /// Ends scanning. The rest of the time is for reading.
   public mutating func endScanning() { place = nil }
 
   // MARK: Answers
 
-  /// What a scan has found, and where it goes on; 0: it has come to the end of the table.
+  /// Takes the keys of a scan, and the next cursor, which is 0 at the end.
   public mutating func take(_ found: [Population.Key], next: UInt64) {
     for key in found {
-      // A table that is being resized may give a key twice.
+      // A table that is being resized may return a key twice.
       switch key {
       case .device(let token) where names.insert(key).inserted: devices.append(token)
       case .mailbox(let token) where names.insert(key).inserted: mailboxes.append(token)
@@ -136,7 +137,7 @@ public struct PopulationSurvey: Sendable {
       isComplete = true
       place = nil
     }
-    // A run must not meet its own beginning.
+    // A run must not reach its own beginning.
     if names.count >= Self.maximumNames || !beganAtZero && scanned >= keys / 10 * 9 { place = nil }
     (registered.seen, connected.seen) = (deviceNames, deviceNames)
     (entries.seen, filled.seen) = (names.count - deviceNames, names.count - deviceNames)
@@ -144,13 +145,13 @@ public struct PopulationSurvey: Sendable {
 
   private var deviceNames: Int { devices.count + registered.read }
 
-  /// What a device is; nil: it cannot be read.
+  /// Takes a device; nil if it cannot be read.
   public mutating func take(_ device: Population.Device?) {
     registered.take(device?.isRegistered == true ? 1 : 0)
     connected.take(device?.isRegistered == true && device?.isConnected == true ? 1 : 0)
   }
 
-  /// What a mailbox has; nil: it cannot be read.
+  /// Takes a mailbox; nil if it cannot be read.
   public mutating func take(_ mailbox: Population.Mailbox?, of token: String) {
     entries.take(Double(mailbox?.entries ?? 0))
     filled.take(mailbox.map { $0.entries > 0 } == true ? 1 : 0)
@@ -158,17 +159,17 @@ public struct PopulationSurvey: Sendable {
     seen.append(SeenMailbox(token: token, entries: mailbox.entries, oldest: mailbox.oldest))
   }
 
-  // MARK: What follows
+  // MARK: Result
 
-  /// Whether nothing can be said yet: no key was seen, or none of a kind was read.
+  /// Whether nothing can be said yet. No key was seen, or a kind was seen but never read.
   public var isTooShort: Bool {
     scanned == 0 && keys > 0 || registered.seen > 0 && registered.read == 0 || entries.seen > 0 && entries.read == 0
   }
 
-  /// Mailboxes that are named at most.
+  /// The most mailboxes in the result.
   static let named = 3
 
-  /// What follows from the answers so far.
+  /// The result of the answers so far.
   public var result: PopulationEstimate {
     let scanned = Double(scanned)
     let keys = isComplete ? scanned : max(Double(keys), scanned)
@@ -182,27 +183,27 @@ public struct PopulationSurvey: Sendable {
   }
 }
 
-/// How many devices and notifications there are.
+/// The number of devices and notifications.
 public struct PopulationEstimate: Sendable, Hashable {
-  /// Devices that are registered.
+  /// Registered devices.
   public var devices: Estimate
-  /// Those of them that are connected, or were when their worker was killed.
+  /// Connected devices, including those whose worker was killed.
   public var connected: Estimate
-  /// Mailboxes in which something waits.
+  /// Mailboxes with entries.
   public var mailboxes: Estimate
-  /// What waits in them.
+  /// Their entries.
   public var notifications: Estimate
   /// The largest mailboxes that were read.
   public var largest: [PopulationSurvey.SeenMailbox]
-  /// Those whose oldest notification is the oldest.
+  /// The mailboxes with the oldest notifications.
   public var oldest: [PopulationSurvey.SeenMailbox]
-  /// Keys whose names were seen.
+  /// Keys that were scanned.
   public var keysScanned: Int
   /// Devices that were read.
   public var devicesRead: Int
   /// Mailboxes that were read.
   public var mailboxesRead: Int
 
-  /// Whether all was counted.
+  /// Whether everything was counted.
   public var isExact: Bool { devices.isExact && connected.isExact && mailboxes.isExact && notifications.isExact }
 }

@@ -4,9 +4,9 @@ import Notifications
 public import Store
 public import Worker
 
-/// Looks how a cluster is, as often as it is asked: an actor on a loop. It is ended by `close`.
+/// Samples the state of a cluster: an actor on a loop. Only `close` ends it.
 public actor StatusReader {
-  /// The loop that it lives on.
+  /// The actor's loop.
   public nonisolated let loop: EventLoop
   /// The loop is its executor.
   public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -17,15 +17,15 @@ public actor StatusReader {
   private let admin: Admin
   private let lag: LagReader
   private let store: StoreConfiguration
-  /// Since the first look.
+  /// Made by the first look.
   private var shards: Shards?
 
-  /// What a look has begun that takes longer than one may: the next waits for it, instead of asking the same again.
+  /// Questions of an earlier look that take longer. The next look waits for them instead of asking again.
   private var lagLook: Task<Known<LagReport>, Never>?
   private var settingsLook: Task<Known<TopicSettings>, Never>?
   private var stoppedLook: Task<Known<[ApplicationLedger.Entry]>, Never>?
 
-  /// What the settings of the topics say, by topic.
+  /// The settings of the topics, by topic.
   private struct TopicSettings {
     var differences: [String: [String]] = [:]
     var minimumInSync: [String: Int] = [:]
@@ -33,18 +33,18 @@ public actor StatusReader {
 
   /// How long Kafka and Redis may take for an answer, in milliseconds.
   private static let (kafkaMilliseconds, redisMilliseconds) = (4_000, 3_000)
-  /// How long all that is asked of Kafka may take, in milliseconds: what is not known by then is told as that.
+  /// How long all questions to Kafka may take, in milliseconds. Later answers count as unknown.
   private static let lookMilliseconds = 8_000
-  /// Commands that Redis executes in a second at most to look at devices and mailboxes.
+  /// The most commands per second that Redis executes for the survey of devices and mailboxes.
   public static let commandsPerSecond = 200
-  /// What one step of that takes at most.
+  /// The most commands of one step of it.
   private static let largestStep = max(Population.deviceCommands, Population.mailboxCommands)
 
-  /// Makes one for a cluster; it connects when it looks.
+  /// Makes a reader of a cluster. Its first look connects.
   ///
   /// - Parameters:
   ///   - group: the consumer group of the transform workers.
-  ///   - sampleMilliseconds: how long devices and mailboxes are looked at; 0: not at all.
+  ///   - sampleMilliseconds: the time for the survey of devices and mailboxes; 0 for none.
   public init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, _ store: StoreConfiguration, sampleMilliseconds: Int
   ) throws(KafkaError) {
@@ -57,7 +57,7 @@ public actor StatusReader {
     self.store = store
   }
 
-  /// Looks once: at Kafka and at Redis at the same time. What does not answer within seconds is away.
+  /// Takes a sample of Kafka and Redis at the same time. What does not answer within seconds counts as away.
   public func look() async -> StatusSample {
     async let kafka = kafkaState()
     async let redis = redisState()
@@ -65,7 +65,7 @@ public actor StatusReader {
     return StatusSample(time: WallClock.milliseconds(), kafka: foundKafka, redis: foundRedis)
   }
 
-  /// Ends it.
+  /// Closes the reader.
   public func close() async {
     // Both end by themselves, soon after the deadline of their look.
     _ = await lagLook?.value
@@ -101,7 +101,7 @@ public actor StatusReader {
     return .found(state)
   }
 
-  /// How far the group is behind.
+  /// Reads how far the group is behind.
   private func lag(by end: ContinuousClock.Instant, _ moment: Int64) async -> Known<LagReport> {
     let look = lagLook ?? Task { await lag(by: moment) }
     lagLook = look
@@ -120,7 +120,7 @@ public actor StatusReader {
     }
   }
 
-  /// The applications that are stopped.
+  /// Reads the stopped applications.
   private func stopped(in cluster: ClusterDescription, by end: ContinuousClock.Instant) async -> Known<[ApplicationLedger.Entry]> {
     guard cluster.topics[topics.applications] != nil else { return .found([]) }
     let look = stoppedLook ?? Task { await stopped() }
@@ -140,7 +140,7 @@ public actor StatusReader {
     }
   }
 
-  /// What the topics' settings say.
+  /// Reads the topics' settings.
   private func settings(
     of cluster: ClusterDescription, by end: ContinuousClock.Instant, _ moment: Int64
   ) async -> Known<TopicSettings> {
@@ -184,7 +184,7 @@ public actor StatusReader {
     } catch {
       return .unknown("\(error)")
     }
-    // Each by itself: somebody else's key, or a command that is not allowed, hides nothing but what it is about.
+    // Each part is read alone, so that a key of a wrong type or a forbidden command hides only its own part.
     var state = RedisState(
       server: server, identity: await found { try await ClusterIdentity.standing(in: shards) },
       workers: await found { try await Workers(shards).list() }, lanes: await found { try await Lanes(shards).list() }, population: nil)
@@ -198,7 +198,7 @@ public actor StatusReader {
     do { return .found(try await read()) } catch { return .unknown("\(error)") }
   }
 
-  /// Looks at devices and mailboxes, one after the other and no faster than allowed, until all are counted or the time is over.
+  /// Reads devices and mailboxes within the rate, until all are counted or the time is over.
   private func survey(_ shards: Shards) async throws -> Known<PopulationEstimate> {
     let population = Population(shards)
     var pace = CommandPace(perSecond: Self.commandsPerSecond, largest: Self.largestStep)
@@ -215,7 +215,7 @@ public actor StatusReader {
       case .scan(let place, let count):
         let (next, keys) = try await population.scan(from: place, count: count)
         survey.take(keys, next: next)
-        // On a slow machine, or from a slow Redis, the names alone would take all of it.
+        // On a slow machine or Redis the names alone would take all the time.
         if time >= Int64(sampleMilliseconds / 4) { survey.endScanning() }
       case .device(let token): survey.take(try await population.device(token))
       case .mailbox(let token): survey.take(try await population.mailbox(token), of: token)

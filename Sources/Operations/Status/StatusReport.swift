@@ -3,32 +3,32 @@ public import Notifications
 public import Store
 public import Worker
 
-/// How a cluster is: the sample, what is wrong, and what is to be known beside it. A value that asks nobody.
+/// The judgement on a sample: problems and notes. A value.
 public struct StatusReport: Sendable {
-  /// What was found.
+  /// The sample.
   public var sample: StatusSample
-  /// What the names of all topics begin with.
+  /// The names of the topics.
   public var topics: Topics
   /// The consumer group of the transform workers.
   public var group: String
   private let buckets: Int?
   private let cluster: String?
-  /// The workers by name; none where nothing can be read of them.
+  /// The workers by name; empty if they cannot be read.
   public var workers: [WorkerState]
-  /// The living fan-out lanes; nil where nothing can be read of them.
+  /// The living fan-out lanes; nil if they cannot be read.
   public var lanes: [Lanes.Listing]?
-  /// How far fan-out lanes are behind, as their workers say.
+  /// The lags of fan-out lanes, by their workers' reports.
   public var laneLags: [FanOutLag]
-  /// What is wrong: each makes the answer no.
+  /// The problems. Any of them sets the exit code 1.
   public var problems: [StatusProblem]
-  /// What is to be known, and is not wrong.
+  /// Facts that are not problems.
   public var notes: [StatusNote]
 
   /// Judges a sample.
   ///
   /// - Parameters:
   ///   - laneLifetimeMilliseconds: how long a silent fan-out lane counts as alive.
-  ///   - buckets: of the settings that the command was given; nil: they are not compared, and the same of `cluster`.
+  ///   - buckets: the number in the command's settings; nil if it was not given and is not compared. `cluster` likewise.
   public init(
     _ sample: StatusSample, _ topics: Topics, group: String, laneLifetimeMilliseconds: Int, buckets: Int? = nil, cluster: String? = nil
   ) {
@@ -48,7 +48,7 @@ public struct StatusReport: Sendable {
   /// Whether neither Kafka nor Redis has answered.
   public var isAway: Bool { sample.kafka.value == nil && sample.redis.value == nil }
 
-  /// The fan-out lane that is the furthest behind; nil where no worker tells.
+  /// The fan-out lane that is furthest behind; nil if no worker reports one.
   public var worstLane: FanOutLag? { laneLags.max { $0.rank < $1.rank } }
 
   /// Partitions of `deliveries` that the living lanes of a worker read.
@@ -56,7 +56,7 @@ public struct StatusReport: Sendable {
     (lanes ?? []).filter { Self.isLane($0.name, of: worker.name) }.map(\.partition)
   }
 
-  /// A lane's name is its worker's with a number, or with its role in 'carillon up'.
+  /// A lane's name is its worker's name with a number, or with its role in 'carillon up'.
   private static func isLane(_ name: Name, of worker: Name) -> Bool {
     guard name.utf8.starts(with: "\(worker)/".utf8) else { return false }
     let rest = name.utf8.dropFirst(worker.utf8.count + 1)
@@ -82,7 +82,7 @@ public struct StatusReport: Sendable {
     }
     let limits = WriteLimits(minimumInSync: kafka.minimumInSync)
     for fault in WriteFault.faults(of: topics.all, in: kafka.cluster, limits) {
-      // Those without a leader are told of above.
+      // Partitions without a leader are a problem of their own above.
       if case .tooFewInSync = fault.cause { problems.append(.unwritable(fault)) }
     }
     let journal = LagProblem(
@@ -99,7 +99,7 @@ public struct StatusReport: Sendable {
     }
     switch kafka.lag {
     case .found(let lag):
-      // Without its lanes: those are judged here.
+      // Without the problems of lanes, which are judged here.
       problems += lag.problems.filter { $0 != journal }.map { .lag($0) }
       notes += lag.gaps.compactMap { gap in
         switch gap {
@@ -111,7 +111,7 @@ public struct StatusReport: Sendable {
     }
   }
 
-  /// Stopped applications that are named at most.
+  /// The most stopped applications that are named.
   private static let maximumStopped = 20
 
   // MARK: Redis
@@ -128,7 +128,7 @@ public struct StatusReport: Sendable {
     if let reason = redis.workers.reason { problems.append(.unreadable(.workers, reason)) }
     if let reason = redis.lanes.reason { problems.append(.unreadable(.lanes, reason)) }
     if case .found(let identity?) = redis.identity {
-      // Of a Kafka that is away only the topics can be compared.
+      // If Kafka is down, only the topics can be compared.
       let kafka = sample.kafka.value.map { $0.cluster.id ?? "" } ?? identity.kafka
       let own = ClusterIdentity(kafka: kafka, topicPrefix: topics.prefix, buckets: buckets, name: cluster)
       if !own.differences(from: identity).isEmpty { problems.append(.otherCluster(found: identity, own: own)) }
@@ -152,7 +152,7 @@ public struct StatusReport: Sendable {
       case .silent: problems.append(.silent(worker))
       case .unreadable: notes.append(.unreadable(worker.name))
       }
-      // A greater difference makes it not ready, and is told so.
+      // A greater difference makes the worker not ready, which is a problem of its own.
       if worker.standing == .ready, let ahead = worker.report?.clockAhead, abs(ahead) > ClockTrust.toleratedMilliseconds {
         problems.append(.clockDiffers(worker.name, ahead: ahead))
       }
@@ -166,37 +166,37 @@ public struct StatusReport: Sendable {
     if workers.count >= Workers.maximum { notes.append(.manyWorkers) }
   }
 
-  /// Whether a role has a worker, as far as that can be told.
+  /// Judges whether a role has a worker.
   ///
-  /// - Parameter others: members of the group or lanes, which there are without a report too.
+  /// - Parameter others: members of the group, or lanes, which also exist without a report.
   private mutating func judgeRole(_ role: String, others: Int) {
-    // A silent one may run and be refused by Redis, which has been told already, and a full Redis takes no reports at all.
+    // A silent worker may run and be refused by Redis, which is a problem above. A full Redis takes no reports at all.
     guard !workers.contains(where: { $0.roles.contains(role) }), sample.redis.value?.server.refusesReports != true else { return }
-    // A worker of an earlier version says nothing of itself.
+    // A worker of an earlier version does not report itself.
     if others > 0 { notes.append(.unreported(role, others)) } else { problems.append(.noWorker(role)) }
   }
 }
 
 extension ServerState {
-  /// Whether it may refuse what workers write: of a nearly full one the memory that each call needs takes the rest.
+  /// Whether the server may refuse reports. In a nearly full one the memory of each call takes the rest.
   var refusesReports: Bool {
     if let usedMemory, let maximumMemory { maximumMemory > 0 && usedMemory >= maximumMemory - maximumMemory / 50 } else { false }
   }
 }
 
-/// A worker as the others see it.
+/// A worker and its standing.
 public struct WorkerState: Sendable, Hashable {
   /// How a worker stands.
   public enum Standing: String, Sendable, Hashable {
-    /// It should be given work.
+    /// It is ready for work.
     case ready
-    /// Something keeps it from its work.
+    /// A condition keeps it from its work.
     case unready = "not-ready"
-    /// It was told to end.
+    /// It is draining.
     case draining
-    /// It says nothing any more, and has not taken leave.
+    /// It is silent and has not left in order.
     case silent
-    /// What it says cannot be read.
+    /// Its report cannot be read.
     case unreadable
   }
 
@@ -204,12 +204,12 @@ public struct WorkerState: Sendable, Hashable {
   public var name: Name
   /// Milliseconds since its last heartbeat.
   public var silentMilliseconds: Int64
-  /// What it said then.
+  /// Its last report.
   public var report: WorkerReport?
   /// How it stands.
   public var standing: Standing
 
-  /// Judges what is in Redis of a worker.
+  /// Judges a worker's entry in Redis.
   public init(_ listing: Workers.Listing) {
     (name, silentMilliseconds, report) = (listing.name, listing.silentMilliseconds, listing.report)
     standing =
@@ -221,58 +221,58 @@ public struct WorkerState: Sendable, Hashable {
   /// The stages that it runs.
   public var roles: [String] { report?.roles ?? [] }
 
-  /// How long it has run, in milliseconds, as far as is known: one that is silent until it was heard of last. By its own clock.
+  /// How long it has run, in milliseconds by its own clock. A silent one counts until its last report.
   public var age: Int64? { report.map { max(0, $0.written - $0.started) + (standing == .silent ? 0 : silentMilliseconds) } }
 
-  /// How long a condition has not been ready, in milliseconds; by the worker's clock.
+  /// How long a condition has not been ready, in milliseconds by the worker's clock.
   public func age(of condition: WorkerReport.Condition) -> Int64 {
     max(0, (report?.written ?? condition.since) - condition.since) + silentMilliseconds
   }
 }
 
-/// What is wrong.
+/// A problem of a cluster.
 public enum StatusProblem: Sendable, Hashable {
   /// Kafka does not answer.
   case kafkaAway(String)
   /// Redis does not answer.
   case redisAway(String)
-  /// A topic is not there.
+  /// A topic is missing.
   case topicMissing(String)
-  /// A topic is not as it should be.
+  /// A topic has wrong settings.
   case topicDiffers(String, [String])
-  /// Partitions that no broker leads.
+  /// Partitions without a leader.
   case leaderless(String, [Int32])
-  /// Partitions some of whose copies are not in step.
+  /// Partitions with copies that are not in sync.
   case replicasBehind(String, [Int32])
-  /// Partitions that nothing can be written to, for too few copies are in step.
+  /// Partitions that nobody can write to, because too few copies are in sync.
   case unwritable(WriteFault)
-  /// What is wrong with the group and what it works through.
+  /// A problem of the group or its topics.
   case lag(LagProblem)
-  /// What Redis has of something cannot be read, though it answers.
+  /// A part of Redis cannot be read, though Redis answers.
   case unreadable(StatusPart, String)
-  /// Redis cannot be worked with.
+  /// Redis cannot be used.
   case redisUnsuitable(String)
-  /// Redis has thrown keys away.
+  /// Redis has evicted keys.
   case evicted(keys: Int64)
   /// Redis has used more than four fifths of its memory.
   case memoryShort(used: Int64, maximum: Int64)
-  /// What Redis keeps on disk could not be written.
+  /// Redis could not save its data to disk.
   case notSaved
-  /// Redis is another cluster's.
+  /// Redis belongs to another cluster.
   case otherCluster(found: ClusterIdentity, own: ClusterIdentity)
   /// A worker is not ready.
   case unready(WorkerState)
-  /// A worker's clock is ahead of Redis' clock by so many milliseconds, or below zero behind it.
+  /// A worker's clock is this many milliseconds ahead of Redis' clock; below zero it is behind.
   case clockDiffers(Name, ahead: Int64)
-  /// A worker says nothing any more.
+  /// A worker is silent.
   case silent(WorkerState)
-  /// There is no worker of a role.
+  /// A role has no worker.
   case noWorker(String)
 }
 
-/// What is read of Redis, each by itself.
+/// A part of Redis that is read alone.
 public enum StatusPart: String, Sendable, Hashable {
-  /// Whose Redis it is.
+  /// The cluster that the Redis belongs to.
   case identity
   /// The workers' reports.
   case workers
@@ -280,38 +280,38 @@ public enum StatusPart: String, Sendable, Hashable {
   case lanes
 }
 
-/// What is to be known, and is not wrong.
+/// A fact that is not a problem.
 public enum StatusNote: Sendable, Hashable {
   /// Workers of these versions run.
   case versions([String])
-  /// Workers have different values of a setting that should be equal.
+  /// Workers have different values of a shared setting.
   case settingDiffers(SettingDifference)
-  /// A worker was told to end.
+  /// A worker is draining.
   case draining(Name)
   /// A worker's report cannot be read.
   case unreadable(Name)
-  /// There are so many workers of a role, or lanes, that do not report themselves.
+  /// This many workers of a role, or lanes, do not report themselves.
   case unreported(String, Int)
-  /// There are so many workers that some may not be shown.
+  /// There are so many workers that some may be missing here.
   case manyWorkers
-  /// Redis is away, and with it the workers' reports.
+  /// Redis is down, so the workers' reports are unknown.
   case workersUnknown
-  /// What could be better about Redis, or was not found out.
+  /// An improvement for Redis, or something unknown about it.
   case redis(String)
-  /// Devices and mailboxes could not be looked at.
+  /// Devices and mailboxes could not be counted.
   case populationUnknown(String)
   /// An application is stopped.
   case stopped(Name, ApplicationStop)
-  /// So many more are.
+  /// This many more are stopped.
   case moreStopped(Int)
-  /// Which applications are stopped is not known.
+  /// The stopped applications are unknown.
   case stoppedUnknown(String)
-  /// The broker keeps the times that producers give to the records of a topic.
+  /// The broker keeps the producers' times in a topic's records.
   case producersTime(String)
-  /// The settings of the topics are not known.
+  /// The settings of the topics are unknown.
   case settingsUnknown(String)
-  /// How far the group is behind is not known.
+  /// The group's lag is unknown.
   case lagUnknown(String)
-  /// What cannot be told of the group.
+  /// Something unknown about the group.
   case lag(LagGap)
 }

@@ -1,13 +1,13 @@
 public import Kafka
 public import Store
 
-/// How things stand at one moment: what ``StatusReport`` judges.
+/// The state of one moment, which ``StatusReport`` judges.
 public struct StatusSample: Sendable {
   /// When it was taken, in milliseconds since 1970.
   public var time: Int64
-  /// Kafka, or why nothing is known of it.
+  /// Kafka, or why it is unknown.
   public var kafka: Known<KafkaState>
-  /// Redis, or why nothing is known of it.
+  /// Redis, or why it is unknown.
   public var redis: Known<RedisState>
 
   /// A sample of its parts.
@@ -16,49 +16,49 @@ public struct StatusSample: Sendable {
   }
 }
 
-/// What was found out, or why it could not be.
+/// A fact, or why it is unknown.
 public enum Known<Value: Sendable>: Sendable {
-  /// It was.
+  /// The fact.
   case found(Value)
-  /// It was not.
+  /// The reason why it is unknown.
   case unknown(String)
 
-  /// What was found; nil where it was not.
+  /// The fact; nil if unknown.
   public var value: Value? { if case .found(let value) = self { value } else { nil } }
-  /// Why it was not; nil where it was.
+  /// The reason; nil if the fact is known.
   public var reason: String? { if case .unknown(let reason) = self { reason } else { nil } }
 }
 
-/// What Kafka is and has.
+/// The state of Kafka.
 public struct KafkaState: Sendable {
   /// Its id, brokers and topics.
   public var cluster: ClusterDescription
-  /// How the settings of topics differ from what they should be, by topic; those that cannot be told are left out.
+  /// How the settings of topics differ from the recommended ones, by topic; unknown ones are left out.
   public var differences: [String: [String]] = [:]
-  /// How many copies must be in step so that a topic can be written, by topic; those that cannot be told are left out.
+  /// How many copies must be in sync for a write, by topic; unknown ones are left out.
   public var minimumInSync: [String: Int] = [:]
-  /// Why the settings are not known; nil where they are, and on an embedded broker, which has none.
+  /// Why the settings are unknown; nil if they are known, and on an embedded broker, which has none.
   public var settingsUnknown: String?
-  /// The applications that are stopped, or why that is not known.
+  /// The stopped applications, or why they are unknown.
   public var stopped: Known<[ApplicationLedger.Entry]> = .found([])
-  /// The group, and how far it is behind.
+  /// The group's lag.
   public var lag: Known<LagReport>
 
   /// A Kafka of its parts.
   public init(cluster: ClusterDescription, lag: Known<LagReport>) { (self.cluster, self.lag) = (cluster, lag) }
 }
 
-/// What Redis is and has.
+/// The state of Redis.
 public struct RedisState: Sendable {
-  /// What it says of itself.
+  /// The server's own report.
   public var server: ServerState
-  /// Whose it is, with nil where no cluster has used it yet; or why that cannot be read.
+  /// The cluster that it belongs to, nil for none; or why that is unknown.
   public var identity: Known<ClusterIdentity?>
   /// The workers' reports, or why they cannot be read.
   public var workers: Known<[Workers.Listing]>
-  /// The fan-out lanes, those included that are silent, or why they cannot be read.
+  /// All fan-out lanes, including silent ones, or why they cannot be read.
   public var lanes: Known<[Lanes.Listing]>
-  /// Devices and notifications; nil where they were not looked for.
+  /// The devices and notifications; nil if they were not counted.
   public var population: Known<PopulationEstimate>?
 
   /// A Redis of its parts.
