@@ -17,7 +17,7 @@ enum CompletionCommand {
     guard let shell = values[shell].first.flatMap(Shell.init) else {
       throw UsageError(
         .wrongValue,
-        "'\(PrintedText.echo(values[shell][0]))' is no shell that can be taught: it must be one of "
+        "'\(PrintedText.echo(values[shell][0]))' is not a known shell: it must be one of "
           + Shell.allCases.map(\.rawValue).joined(separator: ", "))
     }
     StandardOutput.write(Program.commandLine.completionScript(for: shell))

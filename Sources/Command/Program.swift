@@ -5,24 +5,24 @@ import Kafka
 import Redis
 import Worker
 
-/// The program: its commands, and how it ends.
+/// The program: its commands, and its exit.
 public enum Program {
   static let version = "0.1.0"
 
-  /// The service extensions that this binary brings along.
+  /// The service extensions in this binary.
   @TaskLocal static var extensions: [OwnExtension] = []
 
-  /// Runs what this process was called for, and ends it; the first thing that a process does.
+  /// Runs the command of this process and exits. It is the first call of a process.
   ///
-  /// - Parameter extensions: service extensions of a team's own, which its binary brings along; their names differ.
+  /// - Parameter extensions: a team's own service extensions in its binary. Their names must differ.
   public static func main(extensions: [OwnExtension] = []) async -> Never {
     StandardStreams.prepare()
     precondition(Set(extensions.map(\.name)).count == extensions.count, "two extensions have the same name")
     let arguments = Array(CommandLine.arguments.dropFirst())
     let code = await Self.$extensions.withValue(extensions) { await run(arguments) }
-    // What an extension of a team has printed may still be in C's buffer.
+    // An extension may have printed text that is still in C's buffer.
     fflush(nil)
-    // `exit` would end C libraries under the threads that still run, such as one for a call of Kafka that hangs.
+    // `exit` would tear down C libraries under running threads, such as one in a hanging Kafka call.
     _exit(code.rawValue)
   }
 
@@ -47,7 +47,7 @@ public enum Program {
     .init("Shell and documentation", [CompletionCommand.command, SettingsCommand.command]),
   ]
 
-  /// Runs what the arguments ask for and says how it ended.
+  /// Runs the command of the arguments, and reports an error.
   static func run(_ arguments: [String]) async -> ExitCode {
     do throws(UsageError) {
       switch try commandLine.parse(arguments) {
@@ -84,7 +84,7 @@ public enum Program {
     return .wrongUsage
   }
 
-  /// What the shell is told of an error.
+  /// The exit code for an error.
   static func exitCode(of error: any Error) -> ExitCode {
     switch error {
     case let failure as Failure: failure.code

@@ -1,26 +1,26 @@
-/// The first lines of a list that may be long, as many as a terminal shows below a summary; the others are counted. A value.
+/// The first lines of a list, as many as a terminal shows below a summary. A value; it counts the others.
 struct Screenful {
   private let height: Int
   private var first: [String] = []
   private var count = 0
 
-  /// - Parameter height: how many lines the terminal shows.
+  /// - Parameter height: the lines of the terminal.
   init(height: Int) { self.height = height }
 
-  /// Lines of a list that are shown at least, however long the summary is.
+  /// The fewest lines of a list that are shown, however long the summary is.
   private static let least = 5
 
-  /// Takes a line; it is made only where it may be shown.
+  /// Takes a line. It is rendered only if it may be shown.
   mutating func take(_ line: () -> String) {
     count += 1
     if first.count < max(height, Self.least) { first.append(line()) }
   }
 
-  /// The summary, the lines that there is room for, and how many others there are.
+  /// The summary, the lines of the list that fit, and the number of the others.
   ///
-  /// - Parameter all: what to type for all of them.
+  /// - Parameter all: says what to type for all lines.
   func lines(below summary: [String], all: String) -> [String] {
-    // An empty line stands between, one says what is left out, and the next prompt has one.
+    // Reserves an empty line, the line for the others, and one for the next prompt.
     var room = max(height - summary.count - 3, Self.least)
     let shown = first.prefix { line in
       room -= 1 + line.count { $0 == "\n" }

@@ -8,7 +8,7 @@ enum SettingsCommand {
     groups: [SettingGroup("Form", [markdown])],
     examples: [Example("settings --markdown > settings.md", "the table that the documentation has")]
   ) { _ in
-    // The only form that there is; the flag leaves room for others.
+    // The only format so far; the flag allows others later.
     StandardOutput.write(Program.commandLine.settingsMarkdown)
     return .done
   }

@@ -5,54 +5,54 @@ import Worker
 
 /// The descriptors 0 to 2 of this process.
 enum StandardStreams {
-  /// Opens those that are closed on `/dev/null`, and has a closed pipe be an error of the writing instead of a signal.
+  /// Opens closed descriptors on `/dev/null`, and makes a closed pipe an error instead of a signal.
   ///
-  /// It comes before everything else: the next file or socket would get the lowest free number, and then log lines would go into it, or
-  /// libuv, which never closes the first three, would abort.
+  /// It must run first. Otherwise the next file or socket would get a free number of these. Log lines would go into it, or libuv, which
+  /// never closes the first three, would abort.
   static func prepare() {
     signal(SIGPIPE, SIG_IGN)
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
-      // The lowest free number is this one, for those below it are open by now.
+      // `open` returns this number, because it is the lowest free one.
       guard open("/dev/null", O_RDWR) == descriptor else { _exit(ExitCode.dependencyMissing.rawValue) }
     }
   }
 }
 
-/// The process' standard output: what a command answers, buffered until `flush` or until the buffer is full. From any thread.
+/// The process' standard output, buffered until `flush` or until the buffer is full. From any thread.
 enum StandardOutput {
-  /// What happens when it cannot be written.
+  /// The reaction to a failed write.
   enum FailurePolicy {
-    /// The process ends with exit code 3: nobody would see what it answers.
+    /// The process ends with exit code 3, since nobody would see the answer.
     case end
-    /// Answers go to standard error from then on, for they tell what cannot be taken back; the command ends in order.
+    /// Later answers go to standard error, since they tell of work that cannot be undone. The command ends in order.
     case useStandardError
-    /// The answer is lost: the process serves others, and goes on.
+    /// The answer is lost, and the process continues to serve others.
     case ignore
   }
 
   private struct State {
     var buffer: [UInt8] = []
     var policy = FailurePolicy.end
-    /// What went wrong first, as `errno` says it.
+    /// The first error, as `errno`.
     var failure: Int32?
   }
 
   private static let flushBytes = 1 << 16
   private static let state = Mutex(State())
 
-  /// Says what happens when it cannot be written; `end` unless it is said.
+  /// Sets the reaction to a failed write; `end` by default.
   static func whenItFails(_ policy: FailurePolicy) { state.withLock { $0.policy = policy } }
 
-  /// Why it could not be written, in words; nil as long as it could.
+  /// Why writing failed, in words; nil if it has not.
   static var failure: String? { state.withLock { $0.failure.map(words) } }
 
-  /// Appends text as it is.
+  /// Appends text.
   static func write(_ text: String) {
     var text = text
     text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Appends bytes as they are.
+  /// Appends bytes.
   static func write(_ bytes: UnsafeRawBufferPointer) {
     state.withLock { state in
       state.buffer.append(contentsOf: bytes)
@@ -63,10 +63,10 @@ enum StandardOutput {
   /// Appends text and the end of a line.
   static func line(_ text: String) { write(text + "\n") }
 
-  /// Appends an object of JSON and the end of a line, without what a terminal would obey.
+  /// Appends a JSON object and the end of a line, without control characters for a terminal.
   static func json(_ text: String) { line(PrintedJSON.text(text)) }
 
-  /// Gives what is buffered to the reader.
+  /// Writes the buffer.
   static func flush() { state.withLock { empty(&$0) } }
 
   private static func empty(_ state: inout State) {
@@ -88,7 +88,7 @@ enum StandardOutput {
   private static func report(_ error: Int32, _ policy: FailurePolicy) {
     switch policy {
     case .end:
-      // A reader that has seen enough, such as head, is no news to anybody.
+      // A reader that has closed the pipe, such as head, needs no error message.
       if error != EPIPE { StandardError.line(words(error)) }
       TerminalMode.leave()
       _exit(ExitCode.dependencyMissing.rawValue)
@@ -100,15 +100,15 @@ enum StandardOutput {
   private static func words(_ error: Int32) -> String { "standard output cannot be written: \(String(cString: strerror(error)))" }
 }
 
-/// The process' standard error: what is said beside the answer, unbuffered. From any thread.
+/// The process' standard error, unbuffered. From any thread.
 enum StandardError {
-  /// Whether a person reads it.
+  /// Whether it is a terminal.
   static let isTerminal = isatty(STDERR_FILENO) == 1
 
-  /// A line that names the program, as errors and warnings do. What is not visible in it is escaped: it may repeat what somebody typed.
+  /// Writes a line with the program's name. Invisible characters are escaped, since it may repeat typed text.
   static func line(_ text: String) { plain("carillon: \(PrintedText.escaped(text))") }
 
-  /// A line as it is.
+  /// Writes a line.
   static func plain(_ text: String) {
     var text = text + "\n"
     text.withUTF8 { bytes in
@@ -117,11 +117,11 @@ enum StandardError {
   }
 }
 
-/// Writing and reading whole texts where the thread may block.
+/// Blocking writes and reads of whole texts.
 enum Descriptor {
-  /// Writes all of it.
+  /// Writes all bytes.
   ///
-  /// - Returns: how many bytes were written; fewer than all of them, with `errno`, when the rest cannot be.
+  /// - Returns: how many bytes were written; fewer than all, with `errno`, after an error.
   static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -138,9 +138,9 @@ enum Descriptor {
     return bytes.count - rest.count
   }
 
-  /// Appends what can be read at once, `limit` bytes at most, waiting for the first of them.
+  /// Appends the bytes that are available, at most `limit`, and waits for the first of them.
   ///
-  /// - Returns: how many were appended; 0 at the end, -1 with `errno` when it cannot be read.
+  /// - Returns: how many bytes were appended; 0 at the end, -1 with `errno` after an error.
   static func read(_ descriptor: Int32, into buffer: inout [UInt8], limit: Int) -> Int {
     withUnsafeTemporaryAllocation(byteCount: limit, alignment: 8) { chunk in
       while true {
@@ -157,7 +157,7 @@ enum Descriptor {
     }
   }
 
-  /// The whole of a file, or of standard input for `-`.
+  /// Reads a whole file, or standard input for `-`.
   static func contents(of path: String, limit: Int) throws(Failure) -> [UInt8] {
     let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw unreadable(path) }
@@ -171,7 +171,7 @@ enum Descriptor {
     throw Failure(.wrongUsage, "\(name(path)) has more than \(limit) bytes")
   }
 
-  /// How a message calls a file.
+  /// The name of a file in messages.
   static func name(_ path: String) -> String { path == "-" ? "standard input" : path }
 
   static func unreadable(_ path: String) -> Failure {

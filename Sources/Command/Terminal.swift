@@ -2,10 +2,10 @@ import Glibc
 
 /// The terminal that standard output goes to.
 enum Terminal {
-  /// How many characters a line has; nil when standard output is no terminal, so that lines may have any length.
+  /// The characters of a line; nil if standard output is not a terminal.
   static var width: Int? { size("COLUMNS", \.ws_col) }
 
-  /// How many lines it shows; nil when standard output is no terminal.
+  /// The number of lines; nil if standard output is not a terminal.
   static var height: Int? { size("LINES", \.ws_row) }
 
   private static func size(_ variable: String, _ field: KeyPath<winsize, UInt16>) -> Int? {
@@ -19,10 +19,10 @@ enum Terminal {
 
 extension TerminalText {
   private static let indent = "    "
-  /// A terminal that is narrower is written to as if it had this width.
+  /// A narrower terminal gets lines of this width.
   private static let narrowest = 20
 
-  /// Columns side by side. Where a width is given, the column that does not fit any more goes on in the next line, indented.
+  /// Columns side by side. A column that does not fit into the width continues in the next line, indented.
   static func row(_ columns: [String], separator: String = "  ", width: Int?) -> String {
     guard let width = width.map({ max($0, narrowest) }) else { return columns.joined(separator: separator) }
     var lines: [String] = []

@@ -2,7 +2,7 @@ import EventLoop
 import Glibc
 import Worker
 
-/// Tells when the terminal gets another size: an actor on a loop.
+/// Reports changes of the terminal's size: an actor on a loop.
 actor TerminalResizes {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -13,7 +13,7 @@ actor TerminalResizes {
 
   init(on loop: EventLoop) { self.loop = loop }
 
-  /// Begins to listen, until the process ends.
+  /// Starts to listen, until the process ends.
   func watch() throws {
     signal = try SignalWatch(on: loop, signal: SIGWINCH) { [self] in
       assumeIsolated {
@@ -24,7 +24,7 @@ actor TerminalResizes {
     timer = Timer(on: loop) { [self] in assumeIsolated { $0.wake() } }
   }
 
-  /// Waits for another size; false when there is none before the end.
+  /// Waits for a change of the size; false if there is none before the end.
   func next(before end: ContinuousClock.Instant) async -> Bool {
     let left = (end - .now).wholeMilliseconds
     guard left > 0 else { return false }

@@ -1,14 +1,16 @@
 import EventLoop
 
-/// Columns as wide as their longest entry: the first to the left, those between to the right, the last one as it is, unless said otherwise.
+/// A table with columns as wide as their longest entry.
+///
+/// The first column is aligned left and the middle ones right. The last one is not padded.
 struct TerminalTable {
   let heading: [String]
-  /// Columns between the first and the last that are words.
+  /// Middle columns of words, which are aligned left.
   var words: Set<Int> = []
-  /// Whether the last column is to the right, too.
+  /// Whether the last column is aligned right too.
   var alignsLast = false
 
-  /// The heading and the rows as lines of no more than this width; nil: of any.
+  /// Renders the heading and the rows in lines of at most this width; nil for any.
   func lines(_ rows: [[String]], width: Int?) -> [String] {
     let all = [heading] + rows
     let widths = heading.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
@@ -24,12 +26,12 @@ struct TerminalTable {
 }
 
 extension TerminalText {
-  /// A sentence that goes on in the next line where it is too long for one.
+  /// A sentence, broken into lines of this width.
   static func sentence(_ text: String, width: Int?) -> String {
     row(text.split(separator: " ", omittingEmptySubsequences: false).map(String.init), separator: " ", width: width)
   }
 
-  /// What ends a report, behind an empty line: what is wrong, and what is to be known; nothing where there is neither.
+  /// The end of a report after an empty line: problems and notes; empty if there are none.
   static func remarks(wrong: [String], notes: [String], width: Int?) -> [String] {
     let remarks = wrong.map { "WRONG  " + $0 } + notes.map { "NOTE   " + $0 }
     return (remarks.isEmpty ? [] : [""]) + remarks.map { sentence($0, width: width) }

@@ -9,8 +9,8 @@ import Testing
   static let mistakes: [([String], String)] = [
     ([], "'applications' needs one more word: applications stop, applications start, applications list"),
     (["stop"], "APPLICATION"),
-    (["stop", "a b", "--kafka", "127.0.0.1:9"], "'a b' is no application. An application is a bundle id"),
-    (["stop", String(repeating: "a", count: 256), "--kafka", "127.0.0.1:9"], "is no application"),
+    (["stop", "a b", "--kafka", "127.0.0.1:9"], "'a b' is not an application. An application is a bundle id"),
+    (["stop", String(repeating: "a", count: 256), "--kafka", "127.0.0.1:9"], "is not an application"),
     (["stop", "a.b", "--reason", String(repeating: "x", count: 201), "--kafka", "127.0.0.1:9"], "--reason takes 1 to 200 bytes of text"),
     (["stop", "a.b", "--by", "a\nb", "--kafka", "127.0.0.1:9"], "--by takes 1 to 200 bytes of text without control characters"),
     (["start", "a.b", "--reason", "x"], "'applications start' has no flag '--reason'"),
@@ -104,7 +104,7 @@ import Testing
       #expect(
         dry.errors.contains("no request of com.example.shpo was seen in the last hour; did you mean 'com.example.shop'?"),
         "it said: \(dry.errors)")
-      #expect(!dry.errors.contains("takes the stop back"))
+      #expect(!dry.errors.contains("ends the stop"))
       let json = try JSONValue(parsing: try await stop("com.example.shpo", "--dry-run", "--json").output)
       #expect(json["seen"] == false && json["requestsLookedAt"]?.integerValue == 2 && json["nearest"] == "com.example.shop")
       let known = try await stop("com.example.shop", "--dry-run")

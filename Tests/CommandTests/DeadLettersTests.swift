@@ -19,16 +19,16 @@ import Worker
     ([], "'dead-letters' needs one more word: dead-letters list, dead-letters show, dead-letters redrive, dead-letters discard"),
     (["redrive"], "which letters? give some, or a filter such as --reason, or --everything"),
     (["discard"], "which letters?"),
-    (["show", "3"], "'3' is no letter: it must be PARTITION:OFFSET, such as 3:1742"),
-    (["redrive", "3:-1"], "is no letter"),
+    (["show", "3"], "'3' is not a letter: it must be PARTITION:OFFSET, such as 3:1742"),
+    (["redrive", "3:-1"], "is not a letter"),
     (["list", "--state", "lost"], "--state: 'lost' is not allowed: it must be one of pending, redriven, discarded, all"),
     (["list", "--from", "1d", "--to", "2d"], "--from must lie before --to"),
     (["redrive", "1:1", "--set", "apns-topic"], "--set: 'apns-topic' is not allowed: it must be HEADER=VALUE"),
     (["redrive", "1:1", "--set", "target=user:eve"], "with another target it is another request: add --as-new"),
     (["redrive", "1:1", "--set", "apns-id=\(id)"], "with another apns-id it is another request: add --as-new"),
     (["redrive", "--everything", "--set", "apns-id=\(id)", "--as-new"], "--set apns-id goes with one LETTER"),
-    (["redrive", "1:1", "--set", "carillon-origin={}"], "carillon-origin is the cluster's to write"),
-    (["redrive", "1:1", "--unset", "carillon-dead-letter-reason"], "is the dead letter's own, and is taken off anyway"),
+    (["redrive", "1:1", "--set", "carillon-origin={}"], "only the cluster writes carillon-origin"),
+    (["redrive", "1:1", "--unset", "carillon-dead-letter-reason"], "belongs to the dead letter and is removed in any case"),
     (["redrive", "1:1", "--set", "a=1", "--unset", "a"], "--set and --unset cannot both be about a"),
     (["redrive", "--reason", "Poison", "--force"], "--force goes with one LETTER"),
     (["redrive", "1:1", "2:2", "--force"], "--force goes with one LETTER"),
@@ -186,7 +186,7 @@ import Worker
 
       let nothing = try await run("redrive", "--reason", "BadTopik")
       #expect(nothing.status == 1 && nothing.output.isEmpty)
-      #expect(nothing.errors.contains("the one dead letter is not meant by that"), "it said: \(nothing.errors)")
+      #expect(nothing.errors.contains("that does not select the one dead letter"), "it said: \(nothing.errors)")
       let filtered = try await run("list", "--app", "a.b")
       #expect(filtered.status == 1 && filtered.errors.contains("BadTopic"), "it said: \(filtered.errors)")
       let left = try await run("redrive", place)

@@ -175,7 +175,7 @@ import Testing
       let found = try await place.explain([Self.upper], until: { $0.first?["state"] == "unregistered" })
       #expect(found.first?["registeredFor"]?.text == #"[{"application":"com.example.shop","devices":1}]"#)
       let text = try await place.tool(["explain", Self.upper]).output
-      #expect(text.contains("It was for nobody: the person had no device registered for com.example.shpo."), "it said: \(text)")
+      #expect(text.contains("It had no recipient: the person had no registered device for com.example.shpo."), "it said: \(text)")
       #expect(text.contains("The person has devices for com.example.shop (1 device)"), "it said: \(text)")
       #expect(try await place.tool(["explain", "--user", "ada"]).output.contains("no registered device for this application"))
       let id = "00000007-0000-4000-8000-000000000000"

@@ -47,8 +47,8 @@ import Worker
     (["--topic", "events", "--into", "copy", "--as-new"], "--as-new makes requests of their own"),
     (["--only-unfinished", "--as-new"], "--only-unfinished and --as-new exclude each other"),
     (["--resume", "file", "--as-new"], "--as-new and --resume exclude each other"),
-    (["--resume", "file", "--dry-run"], "who goes on writes what is left"),
-    (["--resume", "file", "--state", "other"], "it goes on in the file that --resume names"),
+    (["--resume", "file", "--dry-run"], "--resume writes the rest"),
+    (["--resume", "file", "--state", "other"], "--resume names the file"),
   ])
   func whatContradictsItselfIsWrongUsage(_ flags: [String], _ error: String) async throws {
     try await CarillonCommand.with { carillon in
@@ -76,7 +76,7 @@ import Worker
         return told["written"]?.integerValue == 5 && told["applied"]?.integerValue == 5 && told["mayHaveEffect"]?.integerValue == 0
       }
       let text = try await replay("--dry-run")
-      #expect(text.output.contains("of these 5 were applied before: nothing happens with them"), "it said: \(text.output)")
+      #expect(text.output.contains("of these 5 were applied before and have no effect"), "it said: \(text.output)")
       #expect(text.output.contains("so no device gets anything of them") && text.errors.contains("--as-new"), "it said: \(text.errors)")
       let blind = try await replay("--dry-run", "--json", redis: false)
       let told = try JSONValue(parsing: blind.output)
@@ -105,7 +105,7 @@ import Worker
   @Test func aFileThatCannotBeGoneOnWithIsNamedWithItsFault() async throws {
     try await CarillonCommand.with { carillon in
       for (text, error) in [
-        ("{}", "it is no file of a replay"), ("\u{0}\u{1}", "it is no file of a replay"),
+        ("{}", "it is not the file of a replay"), ("\u{0}\u{1}", "it is not the file of a replay"),
         ("", "it is empty, since its replay ended before it wrote anything: remove it"),
       ] {
         let path = try carillon.file("state.json", text)
@@ -164,7 +164,7 @@ import Worker
         let topics = try await topics(kafka, requests: 5)
         let state = try carillon.file("state.json", "")
         let result = try await carillon.run(command(kafka, topics, "--state", state))
-        #expect(result.status == 2 && result.errors.contains("is there already, and it is empty"), "it said: \(result.errors)")
+        #expect(result.status == 2 && result.errors.contains("exists already, and it is empty"), "it said: \(result.errors)")
         #expect(!result.errors.contains("--resume"), "it said: \(result.errors)")
       }
     }

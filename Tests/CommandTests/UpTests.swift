@@ -60,7 +60,7 @@ import Testing
       let second = try await carillon.run(["up"])
       #expect(second.status == 1)
       #expect(second.output.isEmpty)
-      #expect(second.errors.contains("runs already, as process \(up.pid)"))
+      #expect(second.errors.contains("already runs as process \(up.pid)"))
       let kafka = try #require(places["kafka"]?.stringValue)
       #expect(second.errors.contains(kafka))
       let password = try #require(places["redis"]?.stringValue?.firstMatch(of: /:([^:@\/]+)@/)?.1)
@@ -93,12 +93,12 @@ import Testing
       let up = try carillon.start(flags, environment: ["HOME": home])
       _ = try await up.firstLine()
       #expect(try await carillon.run(publish, environment: ["HOME": home]).status == 0)
-      #expect(try await carillon.run(["up"], environment: ["HOME": home]).errors.contains("runs already, as process \(up.pid)"))
+      #expect(try await carillon.run(["up"], environment: ["HOME": home]).errors.contains("already runs as process \(up.pid)"))
 
       // Where there is no place at all it runs, and says that the tools need flags.
       let lost = try carillon.start(flags, environment: ["HOME": "/no/where"])
       let places = try JSONValue(parsing: try await lost.firstLine())
-      #expect(lost.errorsSoFar.contains("the tools do not find this one without --kafka and --devices"), "it said: \(lost.errorsSoFar)")
+      #expect(lost.errorsSoFar.contains("the tools find it only with --kafka and --devices"), "it said: \(lost.errorsSoFar)")
       let kafka = try #require(places["kafka"]?.stringValue)
       #expect(try await carillon.run(publish + ["--kafka", kafka], environment: ["HOME": "/no/where"]).status == 0)
       try await lost.stop()

@@ -8,13 +8,13 @@ struct ApplicationPrinter {
   /// Milliseconds since 1970.
   let now: Int64
 
-  /// How it stands with an application.
+  /// The present state of an application.
   func line(_ application: Name, _ stops: ApplicationStops) -> String {
     guard let last = stops.stops.last else { return "\(application)  was never stopped" }
     return "\(application)  \(text(last))"
   }
 
-  /// The lines of a list: of each application the stop that goes on, or all stops, the newest first.
+  /// The lines of a list: each application's open stop, or all stops, the newest first.
   func lines(_ entry: ApplicationLedger.Entry, showsAll: Bool) -> [String] {
     let stops = showsAll ? entry.stops.stops.reversed() : entry.stops.open.map { [$0] } ?? []
     return stops.map { "\(entry.application)  \(text($0))" }
@@ -30,28 +30,28 @@ struct ApplicationPrinter {
     return "was stopped from \(Timestamp.text(stop.from)) by \(by) to \(Timestamp.text(to))\(ended) (\(duration(to - stop.from)))\(reason)"
   }
 
-  // MARK: An application that nobody publishes for
+  // MARK: An application without requests
 
-  /// What is to be said where no request of an application was seen.
+  /// Warns that no request of an application was seen.
   func warning(_ application: Name, _ sighting: ApplicationSighting, isDryRun: Bool) -> [String] {
     let place = sighting.since == nil ? "among the newest \(TerminalText.count(sighting.requests, "request"))" : "in the last hour"
     var lines = ["no request of \(application) was seen \(place)" + Suggestion.question(nearest(application, sighting))]
-    if !isDryRun { lines.append("if the name is wrong, 'carillon applications start \(application)' takes the stop back") }
+    if !isDryRun { lines.append("if the name is wrong, 'carillon applications start \(application)' ends the stop") }
     return lines
   }
 
-  /// Another application whose name looks like a misspelling of the same; nil where the application was seen, or there is none.
+  /// An application with a similar name, which was probably meant; nil if this one was seen, or if there is none.
   private func nearest(_ application: Name, _ sighting: ApplicationSighting) -> String? {
     sighting.isSeen
       ? nil : Suggestion.nearest(to: application.text, in: sighting.others.map(\.text), atMost: Self.misspeltLetters)
   }
 
-  /// Names of one team's applications begin alike, so few letters tell them apart.
+  /// The names of a team's applications begin alike, so few letters may differ.
   private static let misspeltLetters = 2
 
   private func duration(_ milliseconds: Int64) -> String { TerminalText.duration(max(0, milliseconds)) }
 
-  /// An application with its stops, or with the one that goes on.
+  /// An application with all stops, or only its open one.
   func json(
     _ application: Name, _ stops: ApplicationStops, showsAll: Bool = true, changed: Bool? = nil, contested: Bool = false,
     _ sighting: ApplicationSighting? = nil

@@ -65,7 +65,7 @@ enum ApplicationsCommands {
     return entries.isEmpty ? .answerIsNo : .done
   }
 
-  // MARK: What they share
+  // MARK: Shared by these commands
 
   private static func change(_ values: SettingValues, _ change: ApplicationStops.Change) async throws -> ExitCode {
     let application = try name(values)
@@ -73,7 +73,7 @@ enum ApplicationsCommands {
     let isDryRun = values[isDryRun]
     let (outcome, sighting) = try await withLedger(values) { ledger -> (ApplicationLedger.Outcome, ApplicationSighting?) in
       let outcome = try await ledger.change(application, change, forgettingBefore: now - Topics.longestRetention, isDryRun: isDryRun)
-      // Behind the stop, which is in a hurry.
+      // After the stop, which is urgent.
       guard change.isStop, outcome.isChanged else { return (outcome, nil) }
       return (outcome, await look(for: application, ledger, now: now))
     }
@@ -92,16 +92,16 @@ enum ApplicationsCommands {
     if let sighting, !sighting.isSeen {
       for line in printer.warning(application, sighting, isDryRun: isDryRun) { StandardError.line(line) }
     }
-    if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is how it stands now") }
+    if outcome.isContested { StandardError.line("somebody else has changed it at the same time: the line above is the present state") }
     return isDryRun || (outcome.stops.open != nil) == change.isStop ? .done : .answerIsNo
   }
 
-  /// Whether requests of an application came lately; nil where that cannot be found out, which keeps nobody from stopping it.
+  /// Looks for recent requests of an application; nil if that fails, which does not prevent a stop.
   private static func look(for application: Name, _ ledger: ApplicationLedger, now: Int64) async -> ApplicationSighting? {
     do {
       return try await ledger.lookForRequests(of: application, now: now)
     } catch {
-      StandardError.line("whether requests of \(application) come is not known: \(error)")
+      StandardError.line("it is unknown whether \(application) has requests: \(error)")
       return nil
     }
   }
@@ -109,14 +109,14 @@ enum ApplicationsCommands {
   private static func name(_ values: SettingValues) throws(UsageError) -> Name {
     let name = Name(values[application].first ?? "")
     guard name.withBytes(ApplicationStops.isApplication) else {
-      throw UsageError(.wrongValue, "'\(PrintedText.echo(name.text))' is no application. \(ApplicationStops.nameRule)")
+      throw UsageError(.wrongValue, "'\(PrintedText.echo(name.text))' is not an application. \(ApplicationStops.nameRule)")
     }
     return name
   }
 
   private static func person(_ values: SettingValues) throws(UsageError) -> String {
     if let name = try text(values, by) { return name }
-    // Somebody's long host name is no reason not to stop.
+    // A long host name must not prevent a stop.
     return ApplicationStop.cut(Machine.person)
   }
 
@@ -129,7 +129,7 @@ enum ApplicationsCommands {
     return text
   }
 
-  /// Runs something with the ledger of the cluster, on a loop of its own.
+  /// Runs code with the ledger of the cluster, on a loop of its own.
   private static func withLedger<R: Sendable>(
     _ values: SettingValues, _ body: (ApplicationLedger) async throws -> R
   ) async throws -> R {
@@ -141,7 +141,7 @@ enum ApplicationsCommands {
         log.report($0)
       } onRefused: { place, reason in
         let position = place.position
-        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) counts for nothing: \(reason)")
+        StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) is ignored: \(reason)")
       }
       return try await body(ledger)
     }

@@ -2,13 +2,13 @@ import JSON
 import Notifications
 import Operations
 
-/// What an audit has found, for a person or for a program.
+/// The findings of an audit, for a person or for a program.
 struct AuditPrinter {
   let timelines: TimelinePrinter
 
   // MARK: For a person
 
-  /// Each violation with its records, then the counts.
+  /// Renders each violation with its records, then the counts.
   func text(_ report: AuditReport) -> [String] {
     let findings = report.findings
     var lines: [String] = []
@@ -26,7 +26,7 @@ struct AuditPrinter {
     lines.append("\(TerminalText.count(findings.requests, "request")) in \(TerminalText.count(findings.records, "record")), \(read)")
     for outcome in AuditFindings.Outcome.allCases {
       let count = findings.outcomes[outcome] ?? 0
-      // That nothing was lost is what was asked.
+      // The line for lost requests always appears, since it answers the question.
       if count > 0 || outcome == .lost { lines.append(row(count, outcome.words)) }
     }
     for (count, what) in [
@@ -51,7 +51,7 @@ struct AuditPrinter {
 
   // MARK: For a program
 
-  /// An object for each violation, then one with the counts.
+  /// Renders an object for each violation, then one with the counts.
   func json(_ report: AuditReport) -> [String] {
     let findings = report.findings
     var lines = zip(findings.violations, report.timelines).map { violation, timeline in
@@ -85,7 +85,7 @@ struct AuditPrinter {
 }
 
 extension AuditFindings.Outcome {
-  /// What happened, after the number.
+  /// The outcome in words, after the number.
   fileprivate var words: String {
     switch self {
     case .delivered: "delivered"
@@ -95,7 +95,7 @@ extension AuditFindings.Outcome {
     case .expired: "expired"
     case .evicted: "evicted from a full mailbox"
     case .filtered: "filtered"
-    case .duplicate: "suppressed: the same one had come before"
+    case .duplicate: "suppressed: the same request had come before"
     case .unregistered: "unregistered: there is no such device"
     case .canceled: "canceled"
     case .rejected: "rejected"

@@ -91,7 +91,7 @@ enum DeadLetterCommands {
     return .answerIsNo
   }
 
-  /// The letters of a list that a terminal has room for.
+  /// The letters of a list that fit on a terminal.
   private final class LetterScreen: Sendable {
     let lines: Mutex<Screenful>
     init(_ lines: Screenful) { self.lines = Mutex(lines) }
@@ -112,20 +112,20 @@ enum DeadLetterCommands {
 
   // MARK: Nothing found
 
-  /// Says that a filter lets nothing through, and what there is.
+  /// Says that a filter selects no letter, and which letters there are.
   private static func say(nothing filter: LetterFilter, of all: LetterGroups, _ printer: LetterPrinter) {
     say(nothing: filter, of: all.count)
     guard all.count > 0 else { return }
     for line in printer.table(Array(all.sorted.prefix(10))) { StandardError.plain("  \(line)") }
   }
 
-  /// Says that a filter lets nothing through.
+  /// Says that a filter selects no letter.
   static func say(nothing filter: LetterFilter, of all: Int) {
     guard all > 0 else {
       return StandardError.line("there are no dead letters" + (filter.time.from == nil ? "" : " since then"))
     }
     StandardError.line(
-      "\(all == 1 ? "the one dead letter is not" : "none of the \(all) dead letters is") meant by that: 'carillon dead-letters list' says what there is"
+      "that \(all == 1 ? "does not select the one dead letter" : "selects none of the \(all) dead letters"): 'carillon dead-letters list' shows what there is"
     )
   }
 }

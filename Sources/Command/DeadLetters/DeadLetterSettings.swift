@@ -61,7 +61,7 @@ enum DeadLetterSettings {
   static let filter = SettingGroup("Filter", [reasons, apps, from, to])
   static let filterWithState = SettingGroup("Filter", [reasons, apps, from, to, state])
 
-  /// The letters that are meant.
+  /// The filter for the letters.
   static func filter(_ values: SettingValues, now: Int64) throws(UsageError) -> LetterFilter {
     var filter = LetterFilter()
     for text in values[letters] {
@@ -72,7 +72,7 @@ enum DeadLetterSettings {
       } else {
         throw UsageError(
           .wrongValue,
-          "'\(PrintedText.echo(text))' is no letter: it must be PARTITION:OFFSET, such as 3:1742 ('dead-letters list --all' prints them), or an apns-id"
+          "'\(PrintedText.echo(text))' is not a letter: it must be PARTITION:OFFSET, such as 3:1742 ('dead-letters list --all' prints them), or an apns-id"
         )
       }
     }
@@ -81,7 +81,7 @@ enum DeadLetterSettings {
     return filter
   }
 
-  /// What is to be changed in headers.
+  /// The changes of headers.
   static func edits(_ values: SettingValues) throws(UsageError) -> RequestEdits {
     do throws(RequestEdits.Mistake) {
       return try RequestEdits(
@@ -89,36 +89,36 @@ enum DeadLetterSettings {
     } catch {
       switch error {
       case .ofLetter(let name):
-        throw UsageError(.contradiction, "\(PrintedText.echo(name.text)) is the dead letter's own, and is taken off anyway")
-      case .origin: throw UsageError(.contradiction, "carillon-origin is the cluster's to write: --unset takes off one that is none")
+        throw UsageError(.contradiction, "\(PrintedText.echo(name.text)) belongs to the dead letter and is removed in any case")
+      case .origin: throw UsageError(.contradiction, "only the cluster writes carillon-origin: --unset removes an invalid one")
       case .setAndRemoved(let name):
         throw UsageError(.contradiction, "--set and --unset cannot both be about \(PrintedText.echo(name.text))")
       case .otherRequest(let name):
         throw UsageError(
-          .contradiction, "with another \(name) it is another request: add --as-new, and it keeps nothing of its first place")
+          .contradiction, "with another \(name) it is another request: add --as-new, which drops its first place")
       }
     }
   }
 
-  /// Finds the topic, with an error that says what to type when it is not there.
+  /// Checks that the topic exists. The error says what to type.
   static func check(_ kafka: KafkaConfiguration, _ topics: Topics) async throws {
     _ = try await Admin.with(kafka) { admin in try await admin.partitions(of: topics.deadLetters, at: kafka) }
   }
 }
 
-/// How it stands with the letters that are wanted.
+/// The standing of the wanted letters.
 enum ShownStanding: String, CaseIterable, Sendable {
   case pending, redriven, discarded, all
 
   var standing: LetterStanding? { LetterStanding(rawValue: rawValue) }
 }
 
-/// A header and the value that it gets.
+/// A header and its new value.
 struct HeaderEdit: Sendable, Equatable {
   let name: Name
   let value: String
 
-  /// Reads `NAME=VALUE`; nil when there is no name.
+  /// Reads `NAME=VALUE`; nil without a name.
   init?(_ text: String) {
     guard let equals = text.firstIndex(of: "="), equals > text.startIndex, !text.utf8.contains(0) else { return nil }
     (name, value) = (Name(String(text[..<equals])), String(text[text.index(after: equals)...]))

@@ -1,10 +1,10 @@
 import Operations
 import Synchronization
 
-/// Says on standard error how many redriven requests are followed, and to a person who waits how it goes on.
+/// Reports on standard error how many redriven requests are followed, and on a terminal the progress.
 final class FollowingLog: Sendable {
   private struct State {
-    /// Requests that are followed; nil before that is known.
+    /// The number of followed requests; nil before it is known.
     var count: Int?
     var nextLine: ContinuousClock.Instant
   }
@@ -12,16 +12,16 @@ final class FollowingLog: Sendable {
   private let redriven: Int
   private let state: Mutex<State>
 
-  /// - Parameter redriven: how many requests there are.
+  /// - Parameter redriven: the number of requests.
   init(redriven: Int) {
     self.redriven = redriven
     state = Mutex(State(nextLine: .now + .seconds(1)))
   }
 
-  /// How many requests are followed.
+  /// The number of followed requests.
   var count: Int { state.withLock { $0.count ?? 0 } }
 
-  /// Says what is new: at first how many are not followed, then now and then how many have no outcome yet.
+  /// Reports how many requests are not followed, then from time to time how many have no outcome yet.
   func report(_ progress: OutcomeWatch.Progress) {
     let now = ContinuousClock.now
     let (isFirst, isDue) = state.withLock { state in
@@ -32,7 +32,7 @@ final class FollowingLog: Sendable {
       return (isFirst, isDue)
     }
     if isFirst, progress.followed < redriven {
-      let reason = redriven > OutcomeWatch.maximum ? "\(OutcomeWatch.maximum) are at most" : "Kafka has not told where they are"
+      let reason = redriven > OutcomeWatch.maximum ? "the maximum is \(OutcomeWatch.maximum)" : "Kafka has not told where they are"
       StandardError.line(
         "\(redriven - progress.followed) of the \(redriven) redriven requests are not followed, for \(reason): 'carillon explain APNS-ID' says what became of them"
       )

@@ -4,18 +4,18 @@ import Operations
 
 /// Dead letters for a person or for a program.
 struct LetterPrinter {
-  /// What the names of all topics begin with: left away where a person reads them.
+  /// The prefix of all topics, which is removed for a person.
   let prefix: String
   /// Milliseconds since 1970.
   let now: Int64
-  /// How many characters a line has; nil for any number.
+  /// The characters of a line; nil for any number.
   var width: Int?
 
   // MARK: Groups
 
-  /// A table: a line for each group.
+  /// Renders a table with a line for each group.
   ///
-  /// - Parameter limit: groups at most; others are counted.
+  /// - Parameter limit: the most groups; others are counted.
   func table(_ groups: [LetterGroup], atMost limit: Int = .max) -> [String] {
     let further = groups.dropFirst(limit).reduce(0) { $0 + $1.count }
     let groups = groups.prefix(limit)
@@ -29,7 +29,7 @@ struct LetterPrinter {
       + (further > 0 ? ["and \(TerminalText.count(further, "letter")) of other reasons and applications"] : [])
   }
 
-  /// How long ago something was.
+  /// How long ago a time was.
   func age(_ time: Int64) -> String { TerminalText.duration(max(0, now - time)) }
 
   func json(_ group: LetterGroup) -> JSONValue {
@@ -52,7 +52,7 @@ struct LetterPrinter {
 
   // MARK: Single letters
 
-  /// One letter of several.
+  /// Renders one letter of a list.
   func line(_ letter: LetterSummary) -> String {
     let facts = letter.facts
     var columns = [
@@ -65,7 +65,7 @@ struct LetterPrinter {
     return TerminalText.row(columns, width: width)
   }
 
-  /// That it came again, and how often.
+  /// How often it came, if several times.
   private func again(_ times: Int) -> String? { times > 1 ? "came \(times) times for this reason" : nil }
 
   func members(_ letter: LetterSummary) -> [JSONValue.Member] {
@@ -103,9 +103,9 @@ struct LetterPrinter {
 
   // MARK: In full
 
-  /// A letter, a fact a line.
+  /// Renders a letter, one fact a line.
   ///
-  /// - Parameter showsAll: its payload and unknown headers, too.
+  /// - Parameter showsAll: whether to show its payload and unknown headers too.
   func text(_ letter: LetterDetails, showsAll: Bool) -> [String] {
     let (facts, dead) = (letter.summary.facts, letter.summary.facts.letter)
     var lines = ["letter \(facts.place)"]
@@ -156,9 +156,9 @@ struct LetterPrinter {
   }
 
   private func payload(_ letter: LetterDetails, _ showsAll: Bool) -> String {
-    if letter.isGone { return "gone: it had no room in the letter, and its source has it no more" }
+    if letter.isGone { return "gone: it did not fit into the letter, and its source does not have it any more" }
     if showsAll, let value = letter.record.value { return String(decoding: value, as: UTF8.self) }
-    if !letter.summary.facts.letter.isComplete, letter.valueBytes == nil { return "not in the letter; --payload reads it where it lies" }
+    if !letter.summary.facts.letter.isComplete, letter.valueBytes == nil { return "not in the letter; --payload reads it from its source" }
     return letter.valueBytes.map { "\(TerminalText.count($0, "byte")); --payload shows them" } ?? "(none)"
   }
 

@@ -57,7 +57,7 @@ enum RedriveCommand {
     ]
   ) { values in try await run(values, .discard) { _ in } }
 
-  /// Origins give the cluster's name.
+  /// Origins contain the cluster's name.
   private static let cluster = SettingGroup(
     "Cluster", [ClusterSettings.kafka],
     advanced: [ClusterSettings.topicPrefix, ClusterSettings.name, ClusterSettings.kafkaProperties])
@@ -85,7 +85,7 @@ enum RedriveCommand {
     var rules = isDiscard ? RequestRules(topics: topics) : RequestRules(values)
     if !isDiscard { rules.cluster = order.cluster }
     let printer = RedrivePrinter(isDryRun: order.isDryRun, isDiscard: isDiscard, devicesTopic: topics.devices)
-    // Whoever redrives must know what was redriven, also when nobody reads it.
+    // The person must know what was redriven, even if nobody reads the output.
     if !order.isDryRun { StandardOutput.whenItFails(.useStandardError) }
     let waits = isDiscard || order.isDryRun ? nil : values[Settings.wait]
     if waits != nil { order.followed = OutcomeWatch.maximum }
@@ -101,12 +101,12 @@ enum RedriveCommand {
       listing.finish(report, now: WallClock.milliseconds())
       if let sentence = followed.waiting { StandardOutput.line(sentence) }
     }
-    if report.isInterrupted { StandardError.line("interrupted: the same line goes on where it was") }
+    if report.isInterrupted { StandardError.line("interrupted: the same command continues") }
     if report.selected == 0 { DeadLetterCommands.say(nothing: filter, of: report.all) }
     return report.selected == 0 || report.refused + report.gone + followed.rejected > 0 || report.isInterrupted ? .answerIsNo : .done
   }
 
-  /// Makes sure that origins get the name that the workers know the cluster by.
+  /// Checks that the workers use the same name of the cluster as the origins.
   private static func check(_ name: String, _ kafka: KafkaConfiguration, _ topics: Topics) async throws {
     try await ReadingLog.with(kafka, loop: "check") { loop, _ in
       do {
@@ -117,7 +117,7 @@ enum RedriveCommand {
     }
   }
 
-  /// Carries the order out and follows what was redriven; answers also how much of that was followed, and how much was rejected again.
+  /// Executes the order and follows the redriven requests. Answers how many were followed, and how many were rejected again.
   private static func carryOut(
     _ order: LetterOrder, _ rules: RequestRules, _ kafka: KafkaConfiguration, _ listing: RedriveListing, waits: Duration?,
     onOutcome: @Sendable (OutcomeWatch.Outcome) -> Void
@@ -125,7 +125,7 @@ enum RedriveCommand {
     // Its watches end with the process.
     let signals = StopSignals(on: EventLoop(name: "signals"))
     try await signals.watch()
-    let wayOn = order.isDryRun ? nil : "the same line goes on where it was\(order.promise)"
+    let wayOn = order.isDryRun ? nil : "the same command continues\(order.promise)"
     return try await ReadingLog.with(kafka, loop: "dead-letters", wayOn: wayOn) { loop, log in
       let watch = OutcomeWatch(on: loop, kafka, rules)
       let waited = Mutex(Set<String>())
@@ -137,7 +137,7 @@ enum RedriveCommand {
       } onWaiting: { other in
         let isFirst = waited.withLock { $0.insert(other.run).inserted }
         if isFirst {
-          StandardError.line("\(TerminalText.visible(other.by)) is at work on the dead letters; this line goes on when that is done")
+          StandardError.line("\(TerminalText.visible(other.by)) is working on the dead letters; this command continues afterwards")
         }
       }
       let stopping = Task {
@@ -164,7 +164,7 @@ enum RedriveCommand {
     }
   }
 
-  /// Says what became of a redriven request.
+  /// Prints the result of a redriven request.
   private static func print(_ outcome: OutcomeWatch.Outcome, isJSON: Bool, prefix: String) {
     let printer = TimelinePrinter(prefix: prefix, width: Terminal.width)
     guard isJSON else {
@@ -186,9 +186,9 @@ enum RedriveCommand {
   }
 }
 
-/// What following redriven requests has found.
+/// The results of following redriven requests.
 private struct Followed {
-  /// Requests that were followed.
+  /// The followed requests.
   var count = 0
   /// Those that broke a rule, or could not be processed.
   var rejected = 0
@@ -203,7 +203,7 @@ private struct Followed {
     mailboxes += outcome.standing.waiting
   }
 
-  /// How much waits in mailboxes; nil where nothing does.
+  /// The notifications in mailboxes; nil if there are none.
   var waiting: String? {
     guard requests > 0 else { return nil }
     return TerminalText.aligned("\(requests)", 10)
@@ -212,7 +212,7 @@ private struct Followed {
 }
 
 extension OutcomeWatch.Standing {
-  /// Devices that are not connected, in whose mailboxes the request lies.
+  /// How many devices that are not connected have the request in their mailboxes.
   fileprivate var waiting: Int { if case .waits(let devices) = self { devices } else { 0 } }
 }
 
@@ -227,13 +227,13 @@ extension Explanation {
 }
 
 extension LetterOrder {
-  /// What is true of requests that Kafka has taken without telling, and that are written again, as the end of a sentence.
+  /// What happens with requests whose report was lost and that are written again, as the end of a sentence.
   fileprivate var promise: String {
     switch action {
     case .discard: ""
-    // They have their first place, and are judged to be repeats.
+    // They have their first place, so they are judged as repeats.
     case .redrive(let edits) where !edits.isNew: ", and nothing is shown twice"
-    case .redrive: "; what Kafka has taken without telling is written again, as another new request"
+    case .redrive: "; a request whose acknowledgement was lost is written again, as another new request"
     }
   }
 }

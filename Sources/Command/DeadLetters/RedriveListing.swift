@@ -2,7 +2,7 @@ import JSON
 import Operations
 import Synchronization
 
-/// Prints what becomes of letters: as it comes, or, where a dry run shows a terminal what it would do, in counts and a screenful of lines.
+/// Prints the results of letters. A dry run on a terminal prints counts and a screenful of lines instead.
 final class RedriveListing: Sendable {
   private struct State {
     var summary = RedriveSummary()
@@ -11,16 +11,16 @@ final class RedriveListing: Sendable {
 
   private let printer: RedrivePrinter
   private let isJSON: Bool
-  /// Nil where each line is printed as it comes.
+  /// Nil if each line is printed at once.
   private let state: Mutex<State?>
 
-  /// - Parameter height: how many lines the terminal shows; nil: each line is printed as it comes.
+  /// - Parameter height: the lines of the terminal; nil to print each line at once.
   init(_ printer: RedrivePrinter, isJSON: Bool, height: Int?) {
     (self.printer, self.isJSON) = (printer, isJSON)
     state = Mutex(height.map { State(screen: Screenful(height: $0)) })
   }
 
-  /// Takes what became of a letter.
+  /// Takes the result of a letter.
   func take(_ result: LetterResult) {
     let isKept = state.withLock { state in
       state?.summary.take(result.letter, refusal: printer.refusal(result))
@@ -31,7 +31,7 @@ final class RedriveListing: Sendable {
     if isJSON { StandardOutput.json(printer.json(result).text) } else { StandardOutput.line(printer.line(result)) }
   }
 
-  /// Prints the counts, with what was taken where that was not printed.
+  /// Prints the counts, after the collected lines if they were not printed.
   func finish(_ report: RedriveReport, now: Int64) {
     let counts = printer.text(report)
     let lines = state.withLock { state in

@@ -2,18 +2,18 @@ import JSON
 import Notifications
 import Operations
 
-/// What became of dead letters that were redriven or discarded, for a person or for a program.
+/// The results of redriving or discarding dead letters, for a person or for a program.
 struct RedrivePrinter: Sendable {
   let isDryRun: Bool
   let isDiscard: Bool
   let devicesTopic: String
 
-  /// What is done with letters.
+  /// The work on the letters.
   var verb: String { isDiscard ? "discarded" : "redriven" }
 
   // MARK: For a person
 
-  /// Why a letter is left as it is; nil where it is not.
+  /// Why a letter is left as it is; nil if it is not.
   func refusal(_ result: LetterResult) -> String? {
     if case .refused(let refusal) = result.kind { sentence(refusal) } else { nil }
   }
@@ -35,7 +35,7 @@ struct RedrivePrinter: Sendable {
     return columns.joined(separator: "  ")
   }
 
-  /// The counts.
+  /// Renders the counts.
   func text(_ report: RedriveReport) -> [String] {
     var lines: [String] = []
     func row(_ count: Int, _ what: String, always: Bool = false) {
@@ -47,7 +47,7 @@ struct RedrivePrinter: Sendable {
     row(report.superseded, "of these a newer request has superseded: they would end as collapsed")
     row(report.unknownSuperseded, "of these were too many to look for newer requests: take fewer at a time")
     row(report.handled, "were redriven or discarded before: --again takes them once more")
-    row(report.gone, "are gone: their payload had no room in the letter, and their source has it no more")
+    row(report.gone, "are gone: their payload did not fit into the letter, and their source does not have it any more")
     row(report.refused, isDryRun ? "would be left as they are" : "were left as they are: see above")
     return lines
   }
@@ -55,7 +55,7 @@ struct RedrivePrinter: Sendable {
   private func sentence(_ refusal: RedriveRefusal) -> String {
     switch refusal {
     case .handled(let standing): "it was \(standing.rawValue) before: --again takes it once more"
-    case .endsWorkers: "its workers' processes ended over it: when the cause is mended, redrive this LETTER alone, with --force"
+    case .endsWorkers: "workers' processes ended over it: when the cause is fixed, redrive this LETTER alone, with --force"
     case .ofTopic(devicesTopic): "it is a registration, which its device writes again when it next says hello: discard it"
     case .ofTopic(let topic): "it came from \(topic), and only requests of this cluster are redriven"
     case .breaksRule(let reason, RequestHeader.origin.name.description, let rule):
@@ -63,17 +63,17 @@ struct RedrivePrinter: Sendable {
     case .breaksRule(let reason, let field, let rule):
       "it would be rejected again: \(reason): \(field): \(rule) Mend it with --set or --unset, or give the cluster's limits"
     case .otherRequest(let name): "with another \(name) it is another request: add --as-new"
-    case .keepsOrigin: "its carillon-origin is valid and stays, unless it becomes a request of its own: --as-new"
+    case .keepsOrigin: "its carillon-origin is valid and stays, unless it becomes a new request: --as-new"
     case .placeIsNoOrigin(let fault):
-      "its first place cannot be its origin: \(sentence(fault)); --as-new publishes it as a request of its own"
-    case .tooLarge(let bytes): "it would have \(bytes) bytes with its origin, and Kafka takes fewer: take some off with --unset"
-    case .gone: "its payload had no room in the letter, and its source has it no more"
+      "its first place cannot be its origin: \(sentence(fault)); --as-new publishes it as a new request"
+    case .tooLarge(let bytes): "it would have \(bytes) bytes with its origin, which is more than Kafka takes: remove some with --unset"
+    case .gone: "its payload did not fit into the letter, and its source does not have it any more"
     }
   }
 
   private func sentence(_ fault: PlaceFault) -> String {
     switch fault {
-    case .noPartition: "the requests have fewer partitions by now"
+    case .noPartition: "the requests have fewer partitions now"
     case .topicMadeAgain: "the requests topic was deleted and made again since"
     case .inFuture: "its time lies more than five minutes ahead"
     }
@@ -104,10 +104,10 @@ struct RedrivePrinter: Sendable {
     return .object(members)
   }
 
-  /// The counts.
+  /// Renders the counts.
   ///
-  /// - Parameter following: of what was redriven, how much was not followed, and how many notifications wait in mailboxes; nil where nothing
-  ///   was to be followed.
+  /// - Parameter following: how many redriven requests were not followed, and how many notifications wait in mailboxes; nil if nothing was
+  ///   followed.
   func json(_ report: RedriveReport, following: (notFollowed: Int, waiting: Int)? = nil) -> JSONValue {
     var members: [JSONValue.Member] = [.init(key: "dryRun", value: .bool(isDryRun))]
     for (name, count) in [
@@ -128,7 +128,7 @@ struct RedrivePrinter: Sendable {
 }
 
 extension RedriveRefusal {
-  /// For a program.
+  /// The word for a program.
   fileprivate var word: String {
     switch self {
     case .handled: "handled"

@@ -1,7 +1,7 @@
 import Notifications
 import Operations
 
-/// What a dry run finds, in counts: letters by reason and application, and why some would be left. A value of bounded size.
+/// The counts of a dry run, by reason and application, and by refusal. A value of bounded size.
 struct RedriveSummary {
   private struct Key: Hashable {
     let reason: Name
@@ -20,14 +20,14 @@ struct RedriveSummary {
   private var refusals: [String: Int] = [:]
   private var further = Group()
 
-  /// Groups and refusals at most that are counted by themselves: producers may invent names of applications.
+  /// The most groups and refusals that are counted separately, since producers may invent names of applications.
   private static let maximum = 1_000
-  /// Groups and refusals that are shown at most.
+  /// The most groups and refusals that are shown.
   private static let shown = 10
 
   /// Takes a letter.
   ///
-  /// - Parameter refusal: why it would be left; nil where it would not.
+  /// - Parameter refusal: why it would be left; nil if it would not.
   mutating func take(_ letter: LetterFacts, refusal: String?) {
     let key = Key(reason: Name(letter.letter.reason), application: letter.application)
     if groups[key] != nil || groups.count < Self.maximum {
@@ -44,10 +44,10 @@ struct RedriveSummary {
     (group.oldest, group.newest) = (min(group.oldest, letter.time), max(group.newest, letter.time))
   }
 
-  /// A table of the groups with the most letters first.
+  /// Renders a table of the groups, those with the most letters first.
   ///
   /// - Parameters:
-  ///   - verb: what would be done with them.
+  /// - verb: the work on them.
   ///   - now: milliseconds since 1970.
   func table(_ verb: String, now: Int64) -> [String] {
     func age(_ time: Int64) -> String { TerminalText.duration(max(0, now - time)) }
@@ -71,7 +71,7 @@ struct RedriveSummary {
       .lines(rows, width: nil)
   }
 
-  /// Why letters would be left, the most frequent reasons first.
+  /// Renders why letters would be left, the most frequent reasons first.
   var reasons: [String] {
     let sorted = refusals.sorted { $0.value == $1.value ? $0.key < $1.key : $0.value > $1.value }
     let further = sorted.dropFirst(Self.shown).reduce(0) { $0 + $1.value }

@@ -27,7 +27,7 @@ enum DeviceCommand {
     defer { TypedLine.end() }
     let session = DeviceSession(
       configuration, .init(isJSON: isJSON, isTyped: isTyped, connectTimeout: values[DeviceSettings.connectTimeout]), on: loop)
-    // Without a person who could type, the end of the input says nothing.
+    // Without a person at a terminal, the end of the input means nothing.
     DeviceInput().begin(
       session, isTyped: isTyped, endsAtEOF: values[DeviceSettings.untilEOF] || (!isJSON && isatty(STDIN_FILENO) == 1))
     let code = try await session.run()

@@ -3,7 +3,7 @@ import HTTP
 import JSON
 import Notifications
 
-/// What happens at a device as JSON, one object a line: the frames of both directions, and what became of them.
+/// The events of a device as JSON, one object a line. They are frames of both directions, and their results.
 extension DeviceEvent {
   /// The line.
   var json: JSONValue {
@@ -67,7 +67,7 @@ extension DeviceEvent {
     }
   }
 
-  /// An event's object; members without a value are left out.
+  /// An event's object. Members without a value are left out.
   static func event(_ name: String, _ members: [(String, JSONValue?)]) -> JSONValue {
     .object(
       [.init(key: "event", value: .string(name))]
@@ -76,7 +76,7 @@ extension DeviceEvent {
 }
 
 extension DeliveredNotification {
-  /// Its members as an event or a list has them.
+  /// The members of a notification in events and lists.
   var members: [(String, JSONValue?)] {
     func text(_ value: String) -> JSONValue? { value.isEmpty ? nil : .string(value) }
     return [

@@ -1,12 +1,12 @@
 import EventLoop
 import Glibc
 
-/// Standard input, read where it may block: on a thread of its own.
+/// Reads standard input on a thread of its own, where it may block.
 actor DeviceInput {
   nonisolated let thread = EventLoop(name: "device-stdin")
   nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
 
-  /// Gives each line to the session, which is done with it before the next; the thread is never ended, since a read cannot be.
+  /// Passes each line to the session, which handles it before the next. The thread never ends, since a read cannot be interrupted.
   ///
   /// - Parameter isTyped: whether `TypedLine` edits the lines.
   nonisolated func begin(_ session: DeviceSession, isTyped: Bool, endsAtEOF: Bool) {
@@ -17,7 +17,7 @@ actor DeviceInput {
 
   /// Reads keys until Ctrl-D, or until the terminal is gone.
   private func readKeys(_ session: DeviceSession) async {
-    // Where a thread blocks this signal, reading in the background fails, instead of stopping the process until it has the terminal again.
+    // If a thread blocks this signal, a read in the background fails. Otherwise the signal would stop the process.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGTTIN)

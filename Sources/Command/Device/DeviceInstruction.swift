@@ -1,17 +1,17 @@
 import JSON
 import Notifications
 
-/// What a person or a script tells the device to do.
+/// An instruction to the device, from a person or a script.
 enum DeviceInstruction: Sendable, Equatable {
-  /// Which notification is meant.
+  /// The notification that is meant.
   enum Reference: Sendable, Equatable {
-    /// By the number that it was shown with.
+    /// The number that it was shown with.
     case number(Int)
-    /// By its identifier.
+    /// Its identifier.
     case identifier(Name)
   }
 
-  /// A change of what the person lets notifications do.
+  /// A change of a setting.
   enum Setting: Sendable, Equatable {
     case authorization(Authorization)
     case status(Authorization.Status)
@@ -22,13 +22,13 @@ enum DeviceInstruction: Sendable, Equatable {
   case list
   case open(Reference)
   case act(Reference, action: Name, userText: String?)
-  /// With the first action of the category that takes text.
+  /// Reply with the first text action of the category.
   case reply(Reference, text: String)
   case dismiss(Reference)
   case remove([Reference])
   case removeAll
   case fire(Reference)
-  /// New links to its attachments.
+  /// Get new links to its attachments.
   case links(Reference)
   case settings([Setting])
   case showSettings
@@ -39,13 +39,13 @@ enum DeviceInstruction: Sendable, Equatable {
   case quit
 }
 
-/// Why something typed is no instruction.
+/// Why typed text is not an instruction.
 struct InstructionError: Error, CustomStringConvertible {
   let description: String
 }
 
 extension DeviceInstruction {
-  /// Reads what a person typed; nil for an empty line.
+  /// Reads a typed line; nil for an empty one.
   init?(typed line: String) throws(InstructionError) {
     let words = line.split(whereSeparator: \.isWhitespace)
     guard let first = words.first else { return nil }
@@ -76,11 +76,11 @@ extension DeviceInstruction {
     case "connect": self = .connect
     case "help", "?": self = .help
     case "quit", "exit": self = .quit
-    default: throw InstructionError(description: "'\(first)' is none of the commands; type help")
+    default: throw InstructionError(description: "'\(first)' is not a command; type help")
     }
   }
 
-  /// What follows the first words of a line, spaces inside kept; nil when nothing does.
+  /// The text after the first words of a line, with its inner spaces; nil if there is none.
   private static func text(_ line: String, after words: Int) -> String? {
     var rest = Substring(line).drop(while: \.isWhitespace)
     for _ in 0..<words { rest = rest.drop { !$0.isWhitespace }.drop(while: \.isWhitespace) }
@@ -107,12 +107,12 @@ extension DeviceInstruction {
 }
 
 extension DeviceInstruction.Reference {
-  /// A number, or else an identifier.
+  /// Reads a number, or else an identifier.
   init(_ word: String) { self = Int(word).map { .number($0) } ?? .identifier(Name(word)) }
 }
 
 extension DeviceInstruction {
-  /// Reads a script's line: `{"command": "act", "identifier": "order-7", "action": "reply", "userText": "thank you"}`.
+  /// Reads a line of a script: `{"command": "act", "identifier": "order-7", "action": "reply", "userText": "thank you"}`.
   init(json value: JSONValue) throws(InstructionError) {
     func text(_ key: String) -> String? { value[key]?.stringValue }
     func identifier() throws(InstructionError) -> Reference {

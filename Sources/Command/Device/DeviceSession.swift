@@ -5,9 +5,9 @@ import JSON
 import Notifications
 import Worker
 
-/// One run of `carillon device`: the device, what is said of it, and what it is told to do.
+/// One run of `carillon device`: the device, its events, and the instructions.
 actor DeviceSession {
-  /// How the run is to be.
+  /// The settings of the run.
   struct Behaviour {
     var isJSON = false
     /// Whether `TypedLine` has the terminal.
@@ -37,7 +37,7 @@ actor DeviceSession {
     categories = configuration.hello.categories ?? []
   }
 
-  /// Runs until it is told to end, by a signal, a command or the end of what tells it; then leaves in order.
+  /// Runs until a signal, a command or the end of the input ends it, then leaves in order.
   func run() async throws -> ExitCode {
     let device = Device(configuration, on: loop) { [weak self] event in self?.assumeIsolated { $0.received(event) } }
     self.device = device
@@ -56,7 +56,7 @@ actor DeviceSession {
       connectTimer?.start(after: timeout.wholeMilliseconds)
     }
     await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await.
+      // Checked here, since other tasks may run between a check and an await.
       if ending == nil { whenEnded = continuation } else { continuation.resume() }
     }
     await device.close()
@@ -74,7 +74,7 @@ actor DeviceSession {
     connectTimer = nil
   }
 
-  /// Nothing more will be told: the run ends.
+  /// Ends the run at the end of the input.
   func inputEnded() { end(.success(.done)) }
 
   private nonisolated func stop() { assumeIsolated { $0.end(.success(.done)) } }
@@ -97,7 +97,7 @@ actor DeviceSession {
     whenEnded = nil
   }
 
-  // MARK: What happens
+  // MARK: Events
 
   private func received(_ event: DeviceEvent) {
     switch event {
@@ -106,7 +106,7 @@ actor DeviceSession {
       lastTrouble = reason
       if wait == nil { end(.failure(Failure(.wrongUsage, reason))) }
     case .closed(let code, let reason, nil) where !hasConnected && ending == nil:
-      // What the cluster does not welcome as it stands will not be welcomed later either.
+      // A cluster that refuses this hello will refuse it again.
       let isMissing = code == CloseCode.unauthorized.rawValue && configuration.hello.credential == nil
       let remedy = isMissing ? "; give --credential-file or --credential" : ""
       end(.failure(Failure(.wrongUsage, "the cluster does not take the device (close code \(code)): \(reason)\(remedy)")))
@@ -141,9 +141,9 @@ actor DeviceSession {
     StandardOutput.flush()
   }
 
-  // MARK: What it is told
+  // MARK: Instructions
 
-  /// A line of standard input.
+  /// Executes a line of standard input.
   func perform(line: String) async {
     guard ending == nil else { return }
     do throws(InstructionError) {
@@ -174,7 +174,7 @@ actor DeviceSession {
     text.keep(await device.delivered)
   }
 
-  /// Does it, and answers what a script is told; nil when it was told already.
+  /// Executes an instruction. Answers the result for a script; nil if it was reported already.
   private func act(_ instruction: DeviceInstruction, _ device: Device) async throws -> [(String, JSONValue?)]? {
     switch instruction {
     case .list: await list(device)
@@ -230,7 +230,7 @@ actor DeviceSession {
     if let known, !known.actions.contains(where: { $0.textInput != nil }) {
       throw InstructionError(description: "its category '\(known.identifier)' has no action that takes text")
     }
-    // Where there is no notification or no category, the device says so, and why.
+    // Without a notification or a category the device reports the error.
     let action = known?.actions.first { $0.textInput != nil }?.identifier ?? "reply"
     return try await device.respond(to: identifier, action: action, userText: userText)
   }
@@ -252,12 +252,12 @@ actor DeviceSession {
     return requests
   }
 
-  // MARK: Answers
+  // MARK: Results
 
   private func sent(_ response: String?) -> [(String, JSONValue?)] { [("response", response.map { .string($0) })] }
 
   private func removed(_ notifications: [DeliveredNotification]) -> [(String, JSONValue?)] {
-    if !behaviour.isJSON { StandardOutput.line("-- \(notifications.count) taken off the list") }
+    if !behaviour.isJSON { StandardOutput.line("-- \(notifications.count) removed from the list") }
     return [("identifiers", .array(notifications.map { .string($0.identifier.text) }))]
   }
 

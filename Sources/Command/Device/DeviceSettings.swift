@@ -53,7 +53,7 @@ enum DeviceSettings {
     "The file of service extensions: those of the application that run on the device change what it shows. Absent: none but --decrypt-key.")
   static let behaviour = SettingGroup("Behaviour", [state, decryptionKey, extensions, acknowledges, connectTimeout, untilEOF])
 
-  /// What the settings describe.
+  /// Makes the configuration from the settings.
   static func configuration(_ values: SettingValues) throws -> DeviceConfiguration {
     guard let urls = values[devices] ?? RunningCluster.find().map({ [$0.devices] }), !urls.isEmpty else {
       throw UsageError(.missing, "no cluster: start 'carillon up' on this machine, or give --devices ws://HOST:PORT\(DeviceProtocol.path)")
@@ -124,7 +124,7 @@ enum DeviceSettings {
   }
 }
 
-/// What a device registers when it is given no categories, so that there is something to try.
+/// The default categories of the device, so that there is something to try.
 enum SampleCategory {
   static let reply = NotificationCategory(
     identifier: "reply", options: [.customDismissAction],
@@ -136,7 +136,7 @@ enum SampleCategory {
 }
 
 extension SettingKind where Value == String {
-  /// A WebSocket URL; without a path it is that of the protocol.
+  /// A WebSocket URL. Without a path it gets that of the protocol.
   fileprivate static var deviceURL: SettingKind {
     SettingKind(
       placeholder: "URL", allowed: "a URL such as ws://127.0.0.1:8080\(DeviceProtocol.path)",

@@ -1,14 +1,14 @@
 import JSON
 import Notifications
 
-/// Reads the shapes of the device protocol that a person or a script gives, by the protocol's own rules.
+/// Reads objects of the device protocol from a person or a script, by the protocol's own rules.
 enum DeviceShapes {
-  /// The categories of an array.
+  /// Reads the categories of an array.
   static func categories(_ value: JSONValue) throws(FieldError) -> [NotificationCategory] {
     try registration(["categories": value]).categories
   }
 
-  /// What the person lets notifications do.
+  /// Reads an authorization.
   static func authorization(_ value: JSONValue) throws(FieldError) -> Authorization {
     guard let authorization = try registration(["authorization": value]).authorization else {
       throw FieldError(field: "authorization", rule: "This is an object.")
@@ -16,7 +16,7 @@ enum DeviceShapes {
     return authorization
   }
 
-  /// A registration of nobody that has the members, for the checks that come with it.
+  /// A dummy registration with these members, which runs the protocol's checks.
   private static func registration(_ members: [String: JSONValue]) throws(FieldError) -> Registration {
     var object: [JSONValue.Member] = [
       .init(key: "device", value: .string(String(repeating: "0", count: DeviceToken.shortest))), .init(key: "application", value: "a"),

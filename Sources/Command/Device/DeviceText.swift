@@ -4,13 +4,13 @@ import JSON
 import Notifications
 import Worker
 
-/// What happens at a device as a person reads it.
+/// The events of a device as text for a person.
 ///
-/// What comes from outside is shown without control characters, so that no notification can write on the terminal what it likes.
+/// It removes control characters from foreign text, so that no notification controls the terminal.
 struct DeviceText {
-  /// Whether to write titles in bold.
+  /// Whether titles are bold.
   let isStyled = TerminalStyle.isWanted(on: STDOUT_FILENO)
-  /// The numbers that people name notifications by: a number stays with its identifier as long as that is in the list.
+  /// The numbers of notifications. A number stays with its identifier while that is in the list.
   private var numbers: [Name: Int] = [:]
   private var lastNumber = 0
 
@@ -34,7 +34,7 @@ struct DeviceText {
 
   // MARK: Numbers
 
-  /// The number of an identifier, given now if it has none.
+  /// The number of an identifier, assigned now if it has none.
   mutating func number(of identifier: Name) -> Int {
     if let number = numbers[identifier] { return number }
     lastNumber += 1
@@ -42,10 +42,10 @@ struct DeviceText {
     return lastNumber
   }
 
-  /// The identifier of a number that was given.
+  /// The identifier of a number.
   func identifier(_ number: Int) -> Name? { numbers.first { $0.value == number }?.key }
 
-  /// Forgets the numbers of what is not in the list any more.
+  /// Forgets the numbers of notifications that have left the list.
   mutating func keep(_ listed: [DeliveredNotification]) {
     guard numbers.count > listed.count else { return }
     let identifiers = Set(listed.map(\.identifier))
@@ -54,7 +54,7 @@ struct DeviceText {
 
   // MARK: Texts
 
-  /// A notification, with what can be done with it.
+  /// Renders a notification and its actions.
   mutating func notification(_ notification: DeliveredNotification, mark: String, categories: [NotificationCategory]) -> String {
     let content = notification.content
     let number = "[\(number(of: notification.identifier))] "
@@ -73,7 +73,7 @@ struct DeviceText {
       + facts.joined(separator: " · ")
   }
 
-  /// An attachment, with where it is.
+  /// Renders an attachment and its link.
   private static func attachment(_ linked: LinkedAttachment) -> String {
     let media = linked.attachment.media
     return "\(plain(linked.attachment.identifier)) (\(media.type.name), \(TerminalText.count(media.size, "byte")))"
@@ -88,7 +88,7 @@ struct DeviceText {
     return "\(Self.plain(category)): \(actions.isEmpty ? "no actions" : actions.joined(separator: ", "))"
   }
 
-  /// An event that is no notification; nil for one that a person need not see.
+  /// Renders another event; nil if a person need not see it.
   func event(_ event: DeviceEvent) -> String? {
     switch event {
     case .frame, .shown, .updated: nil
@@ -128,10 +128,10 @@ struct DeviceText {
     return "; it reconnects in \(TerminalText.duration(Int64(wait)))"
   }
 
-  /// A name of others without what a terminal would obey.
+  /// A foreign name without control characters.
   static func plain(_ name: Name) -> String { plain(name.text) }
 
-  /// Text of others without what a terminal would obey.
+  /// Foreign text without control characters.
   static func plain(_ text: String) -> String {
     String(
       String.UnicodeScalarView(

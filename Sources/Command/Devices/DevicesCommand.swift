@@ -69,12 +69,12 @@ enum DevicesCommand {
     }
   }
 
-  /// Says on standard error what is missing from the list.
+  /// Says on standard error what the list lacks.
   private static func say(_ end: DeviceListingEnd, of question: DeviceQuestion, limit: Int) {
     if end.hasMore { StandardError.line("there are more than \(limit) devices: --limit lists more of them") }
     if end.others > 0 {
       StandardError.line(
-        "\(end.others) left out: entries of the person's list that are devices of somebody else by now, or none. The next request for the person skips them as well"
+        "\(end.others) left out: entries of the person's list that belong to somebody else now, or are not devices. The next request for the person skips them too"
       )
     }
     if end.isIncomplete {

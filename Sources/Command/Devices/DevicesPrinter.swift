@@ -7,12 +7,12 @@ import Store
 struct DevicesPrinter: Sendable {
   /// Milliseconds since 1970.
   let now: Int64
-  /// How many characters a line has; nil for any number.
+  /// The characters of a line; nil for any number.
   let width: Int?
 
   // MARK: For a person
 
-  /// A device on one line: the token as it is, for it is what is typed next.
+  /// Renders a device in one line, with its whole token, since the person types it next.
   func line(_ listing: DeviceListing) -> String {
     let device = listing.device
     var columns = [device.token]
@@ -51,7 +51,7 @@ struct DevicesPrinter: Sendable {
 
   // MARK: For a program
 
-  /// A device as an object.
+  /// Renders a device as an object.
   func json(_ listing: DeviceListing) -> JSONValue {
     let device = listing.device
     var members: [JSONValue.Member] = [
@@ -84,11 +84,11 @@ struct DevicesPrinter: Sendable {
 }
 
 extension RegisteredDevices.Device {
-  /// Since when it belongs to its person, or is registered where nobody is signed in.
+  /// Since when it belongs to its person, or since when it is registered if nobody is signed in.
   fileprivate var since: Int64? { owner.map { Timestamp.bounded(Int64(clamping: $0.since)) } }
 }
 
 extension Revision {
-  /// When it was published, in milliseconds since 1970.
+  /// The time of publication, in milliseconds since 1970.
   fileprivate var time: Int64 { Timestamp.bounded(Int64(clamping: timestamp)) }
 }

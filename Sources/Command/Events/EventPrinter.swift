@@ -1,16 +1,16 @@
 import JSON
 import Notifications
 
-/// Makes lines of events, for a person or for a program.
+/// Renders events as lines, for a person or for a program.
 struct EventPrinter: ~Copyable {
   private var json = JSONWriter(capacity: 4096)
-  /// What has a column, or is of no interest to a person.
+  /// Members that have a column, or that a person does not need.
   private static let columns: Set<String> = ["identifier", "device", "target", "application", "source", "revision", "worker"]
 
-  /// How much of an object or an array a person wants to see, in characters.
+  /// The most characters of an object or an array that a person sees.
   private static let longestDetail = 60
 
-  /// One object: the attributes, the members of the value as they stand there, and where the record lies.
+  /// Renders an object: the attributes, the members of the value unchanged, and the record's place.
   mutating func json(_ event: EventRecord) -> String {
     json.reset()
     json.openObject()
@@ -36,7 +36,7 @@ struct EventPrinter: ~Copyable {
     return PrintedJSON.text(json.text)
   }
 
-  /// One line, or as many as fit a terminal of this width: time, type, request, device or target, then what else the event says.
+  /// Renders a line, or several on a narrow terminal. The parts are time, type, request, device or target, then the rest.
   func text(_ event: EventRecord, width: Int?) -> String {
     let type = event.attribute(EventHeader.type.rawValue) ?? "(no type)"
     var columns = [
@@ -60,7 +60,7 @@ struct EventPrinter: ~Copyable {
   /// `carillon.delivered.v1` → `delivered`.
   private static func shortType(_ type: String) -> String { EventType(cloudEventsType: type)?.name ?? TerminalText.visible(type) }
 
-  /// A device by both ends of its token, else the target.
+  /// The beginning and end of a device's token, else the target.
   private static func place(_ event: EventRecord) -> String {
     event.device.map(TerminalText.device) ?? event.text("target").map(TerminalText.visible) ?? "-"
   }

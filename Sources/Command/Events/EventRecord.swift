@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Operations
 
-/// A record of the events topic, borrowed: its CloudEvents attributes and the members of its value, both in their order.
+/// A borrowed record of the events topic. It has the CloudEvents attributes and the members of its value, in order.
 struct EventRecord {
   struct Attribute {
     let name: String
@@ -12,9 +12,9 @@ struct EventRecord {
 
   struct Member {
     let name: String
-    /// As it stands in the value.
+    /// Its text in the value.
     let source: UnsafeRawBufferPointer
-    /// The characters of a string; nil for anything else.
+    /// The characters of a string; nil for another type.
     let text: String?
   }
 
@@ -22,7 +22,7 @@ struct EventRecord {
   let offset: Int64
   /// The headers that begin with `ce_`, and the trace.
   let attributes: [Attribute]
-  /// The members of the value; nil when it is no JSON object.
+  /// The members of the value; nil if it is not a JSON object.
   let members: [Member]?
   let value: UnsafeRawBufferPointer
 
@@ -52,12 +52,12 @@ struct EventRecord {
     return members
   }
 
-  /// The characters of an attribute.
+  /// The value of an attribute.
   func attribute(_ name: String) -> String? {
     attributes.first { $0.name == name }.map { String(decoding: $0.value, as: UTF8.self) }
   }
 
-  /// Whether it is about a device, which is its subject then; the subject of all others is their request's apns-id.
+  /// Whether it is about a device, which is its subject then. Other events have the request's apns-id as subject.
   private var isAboutDevice: Bool {
     attribute(EventHeader.type.rawValue).flatMap { EventType(cloudEventsType: $0) }?.isAboutDevice == true
   }
@@ -68,14 +68,14 @@ struct EventRecord {
   /// The device's token.
   var device: String? { isAboutDevice ? attribute(EventHeader.subject.rawValue) : text("device") }
 
-  /// The characters of a member that is a string.
+  /// The value of a member that is a string.
   func text(_ name: String) -> String? { members?.first { $0.name == name }?.text }
 
-  /// The same as a name.
+  /// The value of a member as a name.
   func name(_ name: String) -> Name? { text(name).map { Name($0) } }
 }
 
-/// Which events are wanted.
+/// Selects events.
 struct EventFilter: Sendable {
   /// CloudEvents types; empty for all.
   var types: Set<String>
@@ -85,12 +85,12 @@ struct EventFilter: Sendable {
   var id: String?
   /// The application's bundle id.
   var application: Name?
-  /// The person, and the devices that are registered for it.
+  /// The person, and the registered devices of the person.
   var person: (user: Name, devices: PersonDevices)?
   /// The earliest time of an event, in milliseconds since 1970.
   var since: Int64?
 
-  /// Whether an event is wanted; what it says of a device's person counts for the events that come after it.
+  /// Whether it selects an event. An event about a device also changes the person's devices for the later events.
   mutating func admits(_ event: EventRecord) -> Bool {
     let isOfPerson = isOfPerson(event)
     if !types.isEmpty, !types.contains(event.attribute(EventHeader.type.rawValue) ?? "") { return false }
@@ -102,7 +102,7 @@ struct EventFilter: Sendable {
     return true
   }
 
-  /// Whether an event names the person, is of a request for the person, or happened on one of the person's devices.
+  /// Whether an event concerns the person: by name, by its request, or by one of the person's devices.
   private mutating func isOfPerson(_ event: EventRecord) -> Bool {
     guard let user = person?.user else { return true }
     let device = event.device

@@ -111,11 +111,11 @@ extension SettingKind where Value == NotificationID {
 }
 
 extension Admin {
-  /// Where records of a time or later begin; from the beginning on the embedded broker, which cannot tell.
+  /// The positions of records from a time on. On the embedded broker, which does not find them, it is the beginning.
   fileprivate func positions(of partitions: [TopicPartition], at milliseconds: Int64) async throws(KafkaError) -> [(
     TopicPartition, StartPosition
   )] {
-    // It would answer with the end, or with anything.
+    // It would answer with the end, or with any offset.
     if try await isEmbeddedBroker() { return partitions.map { ($0, .earliest) } }
     let offsets = try await offsets(of: partitions, at: milliseconds)
     return partitions.map { ($0, offsets[$0].map { .offset($0) } ?? .earliest) }

@@ -3,14 +3,14 @@ import Kafka
 import Notifications
 import Operations
 
-/// Reads events and prints those that are wanted: an actor on a loop of its own.
+/// Reads events and prints the selected ones: an actor on a loop of its own.
 actor EventsLane {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   init(on loop: EventLoop) { self.loop = loop }
 
-  /// The devices that are registered for a person now.
+  /// Reads the registered devices of a person.
   func devices(of user: Name, _ application: Name?, _ topic: String, _ kafka: KafkaConfiguration) async throws -> PersonDevices {
     let reader = TopicReader(on: loop, kafka)
     let log = ReadingLog()
@@ -20,9 +20,9 @@ actor EventsLane {
     return devices
   }
 
-  /// Prints events until there are as many as wanted, or none has come for so long; else until the process ends.
+  /// Prints events until the limit, or until none has come for the given time; else until the process ends.
   ///
-  /// - Returns: how many were printed.
+  /// - Returns: the number of printed events.
   func follow(
     _ positions: [(TopicPartition, StartPosition)], _ kafka: KafkaConfiguration, _ filter: EventFilter, isJSON: Bool, limit: Int?,
     idleMilliseconds: Int?
@@ -45,7 +45,7 @@ actor EventsLane {
   }
 }
 
-/// The loop-confined half: takes records, prints events, and knows when it is enough.
+/// The loop-confined half: takes records, prints events, and decides when to stop.
 private final class EventReader: ConsumerHandler {
   private(set) var count = 0
   private let loop: EventLoop
@@ -56,9 +56,9 @@ private final class EventReader: ConsumerHandler {
   private var printer = EventPrinter()
   private var idle: Timer?
   private var catchUp: Timer?
-  /// Something has come: before that the connection to Kafka is only being made.
+  /// Whether anything has arrived. Before that the connection to Kafka is only being made.
   private var hasBegun = false
-  /// Partitions whose end was not reached yet: what is there already is no silence.
+  /// Partitions whose present end is not reached yet, so that silence does not count.
   private var unread: Set<Int> = []
   private var past = PastEvents()
   private var isEnded = false
@@ -77,7 +77,7 @@ private final class EventReader: ConsumerHandler {
   func untilEnd() async {
     waitOn()
     await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await.
+      // Checked here, since other tasks may run between a check and an await.
       if isEnded { continuation.resume() } else { whenEnded = continuation }
     }
   }
@@ -88,9 +88,9 @@ private final class EventReader: ConsumerHandler {
     (idle, catchUp) = (nil, nil)
   }
 
-  /// How long the first records may take before that is a silence, in milliseconds.
+  /// How long the first records may take before silence counts, in milliseconds.
   private static let patience = 10_000
-  /// How long the events of a partition that nobody can read may hold up those of the others, in milliseconds.
+  /// How long a partition that nobody can read may delay the events of the others, in milliseconds.
   private static let catchUpMilliseconds = 2000
 
   private func waitOn() {
@@ -98,7 +98,7 @@ private final class EventReader: ConsumerHandler {
     if !unread.isEmpty { catchUp?.start(after: hasBegun ? Self.catchUpMilliseconds : Self.patience) }
   }
 
-  /// From now on each event is printed when it comes.
+  /// Prints each event at once from now on.
   private func endCatchUp() {
     unread.removeAll()
     catchUp?.stop()

@@ -1,9 +1,9 @@
 import Notifications
 
-/// Events that were there before anybody followed them: partitions are read one after the other, but people read by time.
+/// The events that existed before following began, sorted by time.
 ///
-/// They are put in the order of their times as far as a bounded number of them reaches, and those of one partition, so those of one
-/// device, always keep their order.
+/// Partitions are read one after the other, but people read by time. A bounded number of events is sorted. Events of one partition, hence
+/// of one device, always keep their order.
 struct PastEvents {
   private struct Entry {
     let time: String
@@ -16,16 +16,17 @@ struct PastEvents {
   private var entries: [Entry] = []
   private var latest: [Int32: String] = [:]
 
-  /// Keeps a line for later; prints when there are too many.
+  /// Keeps a line, and prints the oldest if there are too many.
   mutating func add(_ line: String, _ event: EventRecord) {
-    // Times of one form compare as texts. One that is earlier than its forerunner's in the partition, by another worker's clock, waits for it.
+    // Times in one format compare as texts. An event that is earlier than the one before it in its partition, by another worker's clock,
+    // gets that one's time.
     let time = max(event.attribute(EventHeader.time.rawValue) ?? "", latest[event.partition] ?? "")
     latest[event.partition] = time
     entries.append(Entry(time: time, number: entries.count, line: line))
     if entries.count == Self.bound { printAll() }
   }
 
-  /// Prints what is kept.
+  /// Prints the kept lines.
   mutating func printAll() {
     entries.sort { ($0.time, $0.number) < ($1.time, $1.number) }
     for entry in entries { StandardOutput.line(entry.line) }

@@ -24,7 +24,7 @@ enum ExplainCommand {
   private static let from = Setting<Moment?>("explain.from", .past, "When it was published at the earliest.")
   private static let to = Setting<Moment?>("explain.to", .past, "When it was published at the latest.")
 
-  /// How far from `--around` is searched, in milliseconds.
+  /// How far around `--around` is searched, in milliseconds.
   private static let reach: Int64 = 5 * 60_000
 
   static let command = Command(
@@ -95,7 +95,7 @@ enum ExplainCommand {
 }
 
 extension RequestQuestion {
-  /// Whether the answer is a list and not a story.
+  /// Whether the answer is a list instead of a timeline.
   fileprivate var isList: Bool {
     switch self {
     case .request, .written: false
@@ -103,11 +103,11 @@ extension RequestQuestion {
     }
   }
 
-  /// What it asks about, as a person reads it.
+  /// The question in words for a person.
   fileprivate var subject: String {
     switch self {
     case .request(let id): id.description
-    case .written(let text): "'\(TerminalText.visible(text))', which is no apns-id"
+    case .written(let text): "'\(TerminalText.visible(text))', which is not an apns-id"
     case .person(let user, _, _): "requests for user:\(TerminalText.visible(user))"
     case .target(let target, _, _): "requests for \(TerminalText.visible(target))"
     }

@@ -2,22 +2,23 @@ import JSON
 import Notifications
 import Operations
 
-/// What was found about a request, for a person or for a program.
+/// The explanation of a request, for a person or for a program.
 struct TimelinePrinter {
-  /// What the names of all topics begin with: left away where a person reads them.
+  /// The prefix of all topics, which is removed for a person.
   let prefix: String
-  /// How many characters a line has; nil for any number.
+  /// The characters of a line; nil for any number.
   var width: Int?
 
   // MARK: For a person
 
-  /// A line for each step, then how it stands.
+  /// Renders a line for each step, then how the request stands.
   func text(_ explanation: Explanation, now: Int64) -> [String] {
     explanation.steps.map(line)
       + words(explanation, now: now).map { TerminalText.row($0.split(separator: " ").map(String.init), separator: " ", width: width) }
   }
 
-  /// When, how long since the step above and since the publication, what, on which device, where it is written, who told it, what else.
+  /// Renders a step. The parts are its time, the time since the step above and since the publication, its name, device, place, worker, and
+  /// details.
   func line(_ step: TimelineStep) -> String {
     let previous = step.sincePrevious.map { ($0 < 0 ? "" : "+") + TerminalText.duration($0) } ?? ""
     var columns = [
@@ -33,7 +34,7 @@ struct TimelinePrinter {
 
   private func time(_ time: Int64?) -> String { TerminalText.padded(time.map(Timestamp.text) ?? "(no time)", 24) }
 
-  /// One request of several: when it was published, which it is, for whom, and how it stands.
+  /// Renders one request of several: its publication, id, recipient, and how it stands.
   func summary(_ explanation: Explanation) -> String {
     let request = explanation.requests.last
     var columns = [time(request?.source.position.timestamp), explanation.id.description, standing(explanation)]
@@ -79,15 +80,15 @@ struct TimelinePrinter {
     switch explanation.state {
     case .unknown: words.append("Nothing was found.")
     case .unprocessed:
-      words.append("It was published, and nothing has happened to it yet: no worker has come to it, or it was lost.")
+      words.append("It was published, and nothing has happened to it yet: no worker has processed it, or it was lost.")
       words.append("Or its events are gone: Kafka may keep them for a shorter time than the requests.")
     case .rejected(let reason): words.append("It was rejected: \(TerminalText.visible(reason)).")
     case .dead(let reason): words.append("It could not be processed, and lies in the dead letters: \(TerminalText.visible(reason)).")
     case .filtered(let reason): words.append("It was filtered, and went to no device: \(TerminalText.visible(reason)).")
-    case .unregistered: words.append("It was for nobody: the person had no device registered\(forWhich(explanation)).")
+    case .unregistered: words.append("It had no recipient: the person had no registered device\(forWhich(explanation)).")
     case .underWay(let open, let all, let end):
       let until = end.map { $0 <= now ? ", though it ended at \(Timestamp.text($0))" : " until \(Timestamp.text($0))" } ?? ""
-      words.append("It is still under way to \(open) of \(TerminalText.count(all, "device"))\(until).")
+      words.append("It has no outcome yet at \(open) of \(TerminalText.count(all, "device"))\(until).")
     case .ended: break
     }
     words += registered(explanation)
@@ -98,10 +99,10 @@ struct TimelinePrinter {
     return words
   }
 
-  /// Applications that are named at most.
+  /// The most applications that are named.
   private static let maximumApplications = 5
 
-  /// ` for com.example.shop`, where the request's application is known.
+  /// ` for com.example.shop`, if the request's application is known.
   private func forWhich(_ explanation: Explanation) -> String {
     explanation.requests.last?.application.map { " for \(TerminalText.visible($0))" } ?? ""
   }
@@ -111,7 +112,7 @@ struct TimelinePrinter {
     (explanation.registered ?? []).filter { $0.application != explanation.requests.last?.application }
   }
 
-  /// What the registry says now of the target of a request that found no device of its application.
+  /// The present registrations of the target of a request that found no device.
   private func registered(_ explanation: Explanation) -> [String] {
     guard let registered = explanation.registered, let target = explanation.requests.last?.target else { return [] }
     let isOfPerson = target.starts(with: "user:")
@@ -134,7 +135,7 @@ struct TimelinePrinter {
     return words
   }
 
-  /// Sentences about devices at most: a person has few.
+  /// The most devices with a sentence each; a person has few.
   private static let maximumDevices = 20
 
   private func sentence(_ outcome: DeviceOutcome) -> String {
@@ -142,7 +143,7 @@ struct TimelinePrinter {
     let what =
       switch outcome.state {
       case .queued: "queued\(after), and waits for the device"
-      case .overdue: "queued\(after), and its time is over: it is not shown any more"
+      case .overdue: "queued\(after), and has expired: it is not shown any more"
       case .delivered: "delivered\(after)"
       case .updated: "delivered\(after), in place of an older one"
       case .removed: "the removal was acknowledged\(after)"
@@ -161,7 +162,7 @@ struct TimelinePrinter {
 
   // MARK: For a program
 
-  /// One object: the request, how it stands, the devices, the steps.
+  /// Renders an object: the request, how it stands, the devices, the steps.
   func json(_ explanation: Explanation, searched: [String] = []) -> JSONValue {
     var members: [JSONValue.Member] = [
       .init(key: "apnsId", value: .string(explanation.id.description)), .init(key: "state", value: .string(word(explanation.state))),

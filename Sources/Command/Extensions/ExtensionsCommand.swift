@@ -84,7 +84,7 @@ enum ExtensionsCommand {
   }
 }
 
-/// A payload that an application's extensions are tried on.
+/// A payload for a trial of an application's extensions.
 private struct ExtensionAttempt {
   private let steps: [(outcome: ExtensionRun.Outcome, content: MutableContent)]
   private let result: MutableContent
@@ -93,7 +93,7 @@ private struct ExtensionAttempt {
     let id = NotificationID.random()
     let request = ExtensionRequest(
       id: id, identifier: Name(id.description), application: chain.application, expiration: WallClock.seconds() + 3600, locale: locale)
-    // As the workers call it for those who get the same.
+    // As the workers call it for recipients that share a variant.
     let variant = chain.variant(of: device, locale).map { request.varied($0, device: chain.scope == .device ? device : nil) }
     let loop = EventLoop(name: "extensions")
     let runs = await Task(executorPreference: loop) {
@@ -104,7 +104,7 @@ private struct ExtensionAttempt {
     result = runs.last?.content ?? MutableContent(payload: payload)
   }
 
-  /// How the notification stands behind each extension.
+  /// The notification after each extension.
   private static func runs(
     of payload: JSONValue, _ request: ExtensionRequest, _ variant: ExtensionRequest?, _ chain: ExtensionChain, _ rules: ContentRules,
     on loop: EventLoop

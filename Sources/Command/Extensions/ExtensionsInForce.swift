@@ -3,19 +3,19 @@ import Extensions
 import Notifications
 import Worker
 
-/// The extensions of a process of the transform stage, which its lanes share, and which SIGHUP brings up to date.
+/// The extensions of a transform process, which its lanes share and SIGHUP reloads.
 struct ExtensionsInForce: Sendable {
   let source: ExtensionsSource
   private let path: String?
-  /// Nil where the process has none.
+  /// Nil if the process has none.
   private let media: MediaStore?
   private let logger: Logger
-  /// Where the file is read again: nothing else waits for that.
+  /// The thread that reloads the file, which no lane waits for.
   private let thread: EventLoop?
 
-  /// Reads the file that the settings name; nothing where they name none.
+  /// Reads the file of the settings; empty if they name none.
   ///
-  /// - Parameter metrics: where the media folder's are shown; nil for a tool.
+  /// - Parameter metrics: shows the metrics of the media folder; nil for a tool.
   init(_ values: SettingValues, _ logger: Logger, _ metrics: MetricRegistry? = nil) async throws(Failure) {
     let media = try await MediaOptions.store(values, logger.with(component: "media"), metrics)
     self.media = media
@@ -36,10 +36,10 @@ struct ExtensionsInForce: Sendable {
   /// Reads a file.
   ///
   /// - Parameters:
-  ///   - place: whose extensions are wanted.
-  ///   - own: what it may use beside the built-in extensions.
-  ///   - media: where attachments are kept; without it their extensions fail.
-  /// - Throws: what is wrong first, with the file's name, the place and the rule.
+  ///   - place: where the extensions run.
+  ///   - own: extensions beside the built-in ones.
+  ///   - media: the store of attachments. Without it extensions that attach fail.
+  /// - Throws: the first error, with the file's name, its place and the rule.
   static func read(
     _ path: String, at place: ExtensionsFile.Place = .workers, own: [OwnExtension] = Program.extensions, media: MediaStore? = nil
   ) throws(Failure) -> ExtensionsFile {
@@ -50,23 +50,23 @@ struct ExtensionsInForce: Sendable {
     }
   }
 
-  /// Reads a file that is to be in force in the workers: what it needs is there.
+  /// Reads a file for workers, and checks that its resources exist.
   private static func inForce(_ path: String, _ media: MediaStore?, own: [OwnExtension] = Program.extensions) throws(Failure)
     -> ExtensionsFile
   {
     let extensions = try read(path, own: own, media: media)
     guard media != nil || !extensions.usesMedia else {
-      throw Failure(.wrongUsage, "\(path): the extension attach needs a folder for what it fetches: give --media FOLDER")
+      throw Failure(.wrongUsage, "\(path): the extension attach needs a folder for its files: give --media FOLDER")
     }
     return extensions
   }
 
-  /// Lets go of what the extensions have used; after the lanes. A folder that hangs does not keep the process.
+  /// Releases the extensions' resources after the lanes have ended. A hanging folder does not delay the process.
   func close() async {
     if let media { await Task { await media.close() }.value(by: .now + .seconds(2)) }
   }
 
-  /// Reads the file again; nil where there is none. A wrong one changes nothing, and is told.
+  /// Reloads the file; nil if there is none. An error is logged and changes nothing.
   var reload: (@Sendable () -> Void)? {
     guard let path, let thread else { return nil }
     return { [source, logger, media, own = Program.extensions] in

@@ -41,7 +41,7 @@ enum LagCommand {
     let (kafka, store) = try places(values)
     let topics = ClusterSettings.topics(values)
     let group = values[TransformOptions.group]
-    // An error that says what to type, before anything else is asked.
+    // Before anything else is read, so that the error says what to type.
     try await Admin.with(kafka) { _ = try await $0.partitions(of: topics.requests, at: kafka) }
     let loop = EventLoop(name: "lag")
     let reader = try LagReader(on: loop, kafka, topics, group: group, store: store)
@@ -76,7 +76,7 @@ enum LagCommand {
     return code
   }
 
-  /// The next sample; a Kafka that is away for a while is waited for.
+  /// Takes the next sample; waits for a Kafka that is down for a while.
   private static func next(_ reader: LagReader, after pause: () async -> Void) async throws(KafkaError) -> LagSample {
     while true {
       await pause()
@@ -91,7 +91,7 @@ enum LagCommand {
 
   private static func pause(_ duration: Duration) async { try? await Task.sleep(for: duration) }
 
-  /// Kafka, and Redis where somebody has said where it is.
+  /// Kafka, and Redis if it is given.
   private static func places(_ values: SettingValues) throws(UsageError) -> (KafkaConfiguration, StoreConfiguration?) {
     if values[ClusterSettings.kafka] != nil, values[ClusterSettings.redis] == nil {
       return (try ClusterSettings.kafka(values, client: "carillon-lag"), nil)
@@ -102,7 +102,7 @@ enum LagCommand {
 }
 
 extension LagReport {
-  /// What the shell is told.
+  /// The exit code.
   fileprivate var exitCode: ExitCode {
     if !problems.isEmpty { return .answerIsNo }
     return gaps.contains { if case .redisAway = $0 { true } else { false } } ? .dependencyMissing : .done

@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Operations
 
-/// A report for a program: an object for each topic or partition, then one for what is wrong.
+/// A report for a program. It has an object for each topic or partition, then one for the problems.
 enum LagJSON {
   static func lines(_ report: LagReport, showsPartitions: Bool) -> [String] {
     var objects: [[JSONValue.Member]] = []
@@ -62,7 +62,7 @@ enum LagJSON {
     ]
   }
 
-  /// The member that works through a partition, null for nobody; `"unknown"` where that cannot be told.
+  /// The owner of a partition: null if there is none, `"unknown"` if unknown.
   private static func owner(_ owner: PartitionOwner) -> JSONValue {
     switch owner {
     case .member(let each):
@@ -110,7 +110,7 @@ enum LagJSON {
     return members
   }
 
-  /// How far a fan-out lane is behind.
+  /// A fan-out lane's lag.
   static func lag(_ lag: FanOutLag) -> [JSONValue.Member] {
     [
       member("worker", .string(lag.worker.text)), member("lane", .string(lag.lane)), member("partition", .integer(Int64(lag.partition))),
@@ -125,7 +125,7 @@ enum LagJSON {
     ]
   }
 
-  // MARK: What is wrong
+  // MARK: Problems
 
   private static func summary(_ report: LagReport) -> [JSONValue.Member] {
     [
@@ -181,6 +181,6 @@ enum LagJSON {
 
   private static func member(_ key: String, _ value: JSONValue) -> JSONValue.Member { .init(key: key, value: value) }
 
-  /// With three decimals at most.
+  /// At most three decimals.
   private static func rate(_ rate: Double?) -> JSONValue { rate.map { .number(String(($0 * 1000).rounded() / 1000)) } ?? .null }
 }

@@ -10,16 +10,16 @@ struct LagPrinter {
   /// A line of a table.
   private struct Row {
     let cells: [String]
-    /// How old the oldest unfinished record is, the maximum where that is not known, and how many there are; nil where nobody works through them.
+    /// The age of the oldest unfinished record, the maximum if unknown, and the number of records; nil without an owner.
     var lag: (behind: Int64, records: Int64)?
   }
 
   init(_ report: LagReport, width: Int?) { (self.report, self.width) = (report, width) }
 
-  /// The whole of it.
+  /// Renders the report.
   ///
-  /// - Parameter height: how many lines there is room for: then the partitions that are the furthest behind come first, and of those that do
-  ///   not fit only the number is told. Nil: all, in their order.
+  /// - Parameter height: the lines that fit. Then the partitions that are furthest behind come first, and the others are only counted. Nil
+  ///   for all, in their order.
   func lines(showsPartitions: Bool, height: Int? = nil) -> [String] {
     let heading = heading
     var groups = report.topics.flatMap { showsPartitions ? partitions($0) : [summary($0)] }
@@ -32,7 +32,7 @@ struct LagPrinter {
     var logLines = TerminalTable(heading: ["TOPIC", "RECORDS", "NEWEST", "IN/S", "UNREAD", "BEHIND", "READ BY"])
       .lines(logs.map(\.cells), width: width)
     if let height, showsPartitions {
-      // The headings and the empty lines always stand there, and what is wrong before any partition that is not.
+      // Headings, empty lines and problems always appear. Partitions get the lines that are left.
       let fixed = Self.height(of: [heading, "", groupLines[0], "", logLines[0]])
       remarks = Self.cut(remarks, to: max(height - fixed - 2 * Self.leastRows, 0)) { "… and \(TerminalText.count($0, "further remark"))" }
       let room = max(height - fixed - Self.height(of: remarks), 2 * Self.leastRows)

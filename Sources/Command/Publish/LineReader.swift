@@ -1,9 +1,9 @@
 import Glibc
 import Worker
 
-/// The lines of a file, a pipe or standard input, in bounded memory. Reading blocks, so it is never done on a loop.
+/// Reads the lines of a file, a pipe or standard input in bounded memory. It blocks, so never use it on a loop.
 struct LineReader: ~Copyable {
-  /// The longest line: a payload of the largest size with every byte escaped, and more.
+  /// The longest line: more than a payload of the largest size with every byte escaped.
   static let longestLine = 1 << 20
 
   private let path: String
@@ -16,7 +16,7 @@ struct LineReader: ~Copyable {
 
   /// Opens a file; `-` is standard input.
   ///
-  /// - Parameter place: where the path was given, to begin errors with: `--lines`; nil where it was not.
+  /// - Parameter place: where the path was given, for the beginning of errors: `--lines`; nil if it was not.
   init(path: String, givenAt place: String? = nil) throws(Failure) {
     (self.path, self.place) = (path, place)
     descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
@@ -30,16 +30,16 @@ struct LineReader: ~Copyable {
 
   deinit { if descriptor > STDIN_FILENO { close(descriptor) } }
 
-  /// Whether something can be read within a time, the end included.
+  /// Whether something can be read within a time, including the end.
   func isReady(withinMilliseconds milliseconds: Int) -> Bool {
     var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
     let count = poll(&wanted, 1, Int32(clamping: milliseconds))
     return count > 0 || count < 0 && errno != EINTR
   }
 
-  /// Reads what is there at once, waiting for some of it, and gives its whole lines with their numbers; false at the end.
+  /// Reads what is available, at least a part, and hands out complete lines with their numbers; false at the end.
   ///
-  /// A line that is too long is given as nil; empty ones are left out.
+  /// A line that is too long is nil. Empty lines are skipped.
   mutating func next(_ body: (Int, UnsafeRawBufferPointer?) -> Void) throws(Failure) -> Bool {
     guard !isAtEnd else { return false }
     var bytes: [UInt8] = []

@@ -38,7 +38,7 @@ enum PublishCommand {
       return refused > 0 ? .answerIsNo : .done
     }
     let kafka = try ClusterSettings.kafka(values, client: "carillon-publish")
-    // Whoever published must know what is published, also when nobody reads it.
+    // The person must know what was published, even if nobody reads the output.
     StandardOutput.whenItFails(.useStandardError)
     let timeout = values[PublishSettings.timeout].wholeMilliseconds
     let first = min(Admin.firstAnswerMilliseconds, Int32(timeout))
@@ -73,7 +73,7 @@ enum PublishCommand {
     return areAllKnown ? code : .answerIsNo
   }
 
-  /// The requests that the flags give, checked; nil where lines do.
+  /// The requests of the flags, checked; nil if a file has them.
   private static func requests(_ values: SettingValues, _ draft: RequestDraft, _ limits: RequestLimits?) throws(UsageError)
     -> [RequestToSend]?
   {
@@ -130,12 +130,12 @@ enum PublishCommand {
   }
 }
 
-/// Requests from a file's lines: reads, checks and publishes them, and says how far it is.
+/// Reads, checks and publishes the requests of a file's lines, and reports the progress.
 private struct LineSource {
   private let values: SettingValues
-  /// What a line leaves out.
+  /// The defaults for the lines.
   let draft: RequestDraft
-  /// Nil when nothing is to be checked.
+  /// Nil if nothing is checked.
   let limits: RequestLimits?
   private var refused = 0
   private var published = 0
@@ -145,11 +145,11 @@ private struct LineSource {
 
   init(_ values: SettingValues, _ draft: RequestDraft, _ limits: RequestLimits?) {
     (self.values, self.draft, self.limits) = (values, draft, limits)
-    // Somebody who waits wants to see that it works; a log only needs to know of what takes long.
+    // A person at a terminal wants to see progress soon; a log needs only long work.
     nextReport = started + (StandardError.isTerminal ? .milliseconds(500) : .seconds(5))
   }
 
-  /// Gives the requests of all lines to `publish`, and answers how many lines are wrong.
+  /// Passes the requests of all lines to `publish`. Answers how many lines are invalid.
   consuming func publish(_ publish: ([RequestToSend]) async -> Void) async throws -> Int {
     var reader = try LineReader(path: values[PublishSettings.lines] ?? "-", givenAt: values.name(of: PublishSettings.lines))
     while true {
@@ -192,7 +192,7 @@ private struct LineSource {
     return records
   }
 
-  /// What has been done and how fast, where that is due.
+  /// Reports the progress and the rate, if that is due.
   private mutating func report() {
     let now = ContinuousClock.now
     guard now >= nextReport else { return }

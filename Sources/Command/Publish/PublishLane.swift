@@ -3,15 +3,15 @@ import JSON
 import Kafka
 import Worker
 
-/// Publishes requests and answers for each when Kafka has it: an actor on a loop of its own.
+/// Publishes requests, and prints each one that Kafka has acknowledged. An actor on a loop of its own.
 actor PublishLane {
-  /// What became of all requests so far.
+  /// The results of all requests so far.
   struct Totals: Sendable {
     var acknowledged = 0
     var failed = 0
-    /// Why the last one failed.
+    /// The error of the last failure.
     var failure: KafkaError?
-    /// Where those lie that are to be followed, by their apns-ids.
+    /// The places of the requests to follow, by their apns-ids.
     var followed: [(name: String, partition: Int32, offset: Int64)] = []
   }
 
@@ -22,7 +22,7 @@ actor PublishLane {
   private let followed: Int
   private var core: PublishCore?
 
-  /// - Parameter followed: how many requests at most are to be followed afterwards.
+  /// - Parameter followed: the most requests to follow.
   init(on loop: EventLoop, topic: String, isJSON: Bool, followed: Int = 0) {
     self.loop = loop
     self.topic = topic
@@ -30,28 +30,28 @@ actor PublishLane {
     self.followed = followed
   }
 
-  /// Makes the producer.
+  /// Opens the producer.
   ///
-  /// - Parameter batchBytes: what the brokers take as one batch of the topic.
+  /// - Parameter batchBytes: the brokers' limit of a batch of the topic.
   func start(_ kafka: KafkaConfiguration, batchBytes: Int, timeoutMilliseconds: Int) throws {
     core = try PublishCore(on: loop, kafka, topic: topic, isJSON: isJSON, followed: followed, batchBytes, timeoutMilliseconds)
   }
 
-  /// Gives requests to Kafka; waits while too many are unacknowledged.
+  /// Produces requests. It waits while too many are unacknowledged.
   func publish(_ requests: [RequestToSend]) async {
     for request in requests { await core?.send(request) }
   }
 
   var totals: Totals { core?.totals ?? Totals() }
 
-  /// Waits for all acknowledgements and ends.
+  /// Waits for all acknowledgements and closes.
   func finish(withinMilliseconds milliseconds: Int) async -> Totals {
     await core?.close(withinMilliseconds: milliseconds)
     return totals
   }
 }
 
-/// The loop-confined half: the producer, and what is unacknowledged.
+/// The loop-confined half: the producer, and unacknowledged requests.
 private final class PublishCore: ProducerHandler {
   private struct Pending {
     let line: Int
@@ -80,7 +80,7 @@ private final class PublishCore: ProducerHandler {
     options.maximumRecords = 10_000
     options.maximumBytes = 64 << 20
     options.messageTimeoutMilliseconds = timeout
-    // Nobody else's records are waited for when a person publishes one.
+    // A person who publishes one request does not wait for others.
     options.lingerMilliseconds = 5
     let reports = Reports()
     let producer = try Producer(on: loop, kafka, options, handler: reports)
@@ -89,7 +89,7 @@ private final class PublishCore: ProducerHandler {
     reports.core = self
   }
 
-  /// The producer holds its handler as long as it is open, and this object holds the producer.
+  /// The producer keeps its handler while it is open, and this object keeps the producer.
   private final class Reports: ProducerHandler {
     weak var core: PublishCore?
     func producerDelivered(_ reports: [DeliveryReport]) { core?.producerDelivered(reports) }
@@ -113,7 +113,7 @@ private final class PublishCore: ProducerHandler {
       case .full:
         isFull = true
         await withCheckedContinuation { continuation in
-          // Asked here, for the loop may turn between a question and an await.
+          // Checked here, since other tasks may run between a check and an await.
           if isFull { whenRoom = continuation } else { continuation.resume() }
         }
       case .refused(let error):
@@ -163,7 +163,7 @@ private final class PublishCore: ProducerHandler {
     guard let request = pending.removeValue(forKey: opaque) else { return }
     totals.failed += 1
     totals.failure = error
-    // One that is alone is answered by the command's end.
+    // For a single request the command's end reports the error.
     if request.line > 0 { StandardError.line("line \(request.line): \(request.id): \(error)") }
   }
 

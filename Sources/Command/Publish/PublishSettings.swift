@@ -62,7 +62,7 @@ enum PublishSettings {
 
   static let way = SettingGroup("Publishing", [lines, wait, isDryRun, timeout], advanced: [isUnchecked, RequestSettings.payloadBytes])
 
-  /// The request that the flags describe; with `--lines`, what the lines leave out.
+  /// The request of the flags; with `--lines`, the defaults for the lines.
   static func draft(_ values: SettingValues, now: Int64) throws -> RequestDraft {
     var draft = RequestDraft()
     draft.target = values[target]

@@ -6,14 +6,14 @@ import Operations
 import Synchronization
 import Worker
 
-/// What becomes of published requests at each device: `publish --wait`.
+/// Prints the outcomes of published requests at each device: `publish --wait`.
 struct PublishedOutcomes {
   private let kafka: KafkaConfiguration
   private let watch: OutcomeWatch
   private let duration: Duration
   private let printer: OutcomePrinter
 
-  /// Notes where the topics end before anything is published; nil where nobody waits.
+  /// Notes the ends of the topics before anything is published; nil without `--wait`.
   static func begin(_ values: SettingValues, _ limits: RequestLimits?, _ kafka: KafkaConfiguration, on loop: EventLoop) async throws
     -> PublishedOutcomes?
   {
@@ -26,12 +26,12 @@ struct PublishedOutcomes {
     return outcomes
   }
 
-  /// Follows the requests until all outcomes are known or the time is over; false where one is missing, or a request was rejected.
+  /// Follows the requests until all outcomes are known or the time is over. False if one is missing, or a request was rejected.
   func print(_ totals: PublishLane.Totals) async throws -> Bool {
     let further = totals.acknowledged - totals.followed.count
     if further > 0 {
       let reason =
-        totals.followed.count < OutcomeWatch.maximum ? "Kafka has not said where they are" : "\(OutcomeWatch.maximum) are at most"
+        totals.followed.count < OutcomeWatch.maximum ? "Kafka has not said where they are" : "the maximum is \(OutcomeWatch.maximum)"
       StandardError.line("\(TerminalText.count(further, "request")) cannot be followed: \(reason)")
     }
     let areAllKnown = Mutex(true)
@@ -46,7 +46,7 @@ struct PublishedOutcomes {
     return areAllKnown.withLock { $0 }
   }
 
-  /// An error of Kafka says what to type.
+  /// Adds to an error of Kafka what to type.
   private func asking(_ body: () async throws -> Void) async throws {
     do {
       try await body()
@@ -57,7 +57,7 @@ struct PublishedOutcomes {
 }
 
 extension OutcomeWatch.Outcome {
-  /// Whether nothing is missing, and nothing is to be mended.
+  /// Whether every outcome is known and no request was rejected.
   fileprivate var isGood: Bool {
     switch explanation.state {
     case .rejected, .dead: false
@@ -73,7 +73,7 @@ private struct OutcomePrinter {
 
   init(isJSON: Bool) { self.isJSON = isJSON }
 
-  /// The outcome at a device.
+  /// Prints the outcome at a device.
   func print(_ outcome: DeviceOutcome, of id: String) {
     if isJSON {
       json(id, timeline.json(outcome).members ?? [])
@@ -85,7 +85,7 @@ private struct OutcomePrinter {
     StandardOutput.flush()
   }
 
-  /// What is left to say of a request when nothing more is to be expected of it, or when the time is over.
+  /// Prints the rest of a request's results, at its end or when the time is over.
   func print(_ outcome: OutcomeWatch.Outcome) {
     let explanation = outcome.explanation
     let missing = explanation.devices.filter { !$0.state.isOutcome }

@@ -2,24 +2,24 @@ import JSON
 import Notifications
 import Worker
 
-/// A request as it was asked for, by flags or by a line: what is missing may still be filled from another.
+/// A request from flags or from a line. Missing parts may be filled from another draft.
 struct RequestDraft: Sendable {
-  /// Whom it is for, as in the header `target`.
+  /// The recipient, as in the header `target`.
   var target: Name?
-  /// Header values by header; those of the contract, but for the target.
+  /// The other headers of the contract and their values.
   var headers: [Name: String] = [:]
-  /// What the payload is made of, unless there is one.
+  /// The parts of the payload, if there is no complete one.
   var content = PayloadDraft()
   /// The whole payload.
   var payload: [UInt8]?
-  /// What a remove takes away.
+  /// The identifiers that a removal names.
   var identifiers: [Name] = []
 
   private static let order: [RequestHeader] = [
     .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .traceparent, .origin,
   ]
 
-  /// Takes from another draft what this one has not.
+  /// Fills missing parts from another draft.
   mutating func fill(from other: RequestDraft) {
     target = target ?? other.target
     headers.merge(other.headers) { own, _ in own }
@@ -31,19 +31,19 @@ struct RequestDraft: Sendable {
 
   private var isRemove: Bool { headers[RequestHeader.operation] == "remove" }
 
-  /// Whether it shows something or does something: a payload of its own is taken as it stands, and some push types need nothing in it.
+  /// Whether it has an effect. A complete payload counts as having one, and some push types need no payload.
   var hasEffect: Bool {
     if payload != nil || content.hasEffect { return true }
     if headers[RequestHeader.operation] ?? "notify" != "notify" { return true }
     return !["alert", "background"].contains(headers[RequestHeader.pushType] ?? "alert")
   }
 
-  /// How many requests it becomes: a remove is one for each of its identifiers.
+  /// How many requests it becomes: a removal becomes one for each identifier.
   var count: Int { isRemove ? max(1, removed.count) : 1 }
 
-  /// The records that it becomes: their ids are made here where there is none.
+  /// Makes its records, with a random id if there is none.
   ///
-  /// - Parameter line: where it stands in its file; 0 for one that was given by flags.
+  /// - Parameter line: its line in the file; 0 for flags.
   func records(line: Int) -> [RequestToSend] {
     guard isRemove, !removed.isEmpty else {
       return [record(line: line, headers: headers, value: payload ?? (isRemove ? nil : content.payload))]
@@ -55,7 +55,7 @@ struct RequestDraft: Sendable {
     }
   }
 
-  /// What a remove takes away, however it was named.
+  /// The identifiers of a removal, however they were given.
   private var removed: [Name] {
     (headers[RequestHeader.collapseID].map { [Name($0)] } ?? []) + identifiers
   }
@@ -63,7 +63,7 @@ struct RequestDraft: Sendable {
   private func record(line: Int, headers: [Name: String], value: [UInt8]?) -> RequestToSend {
     var headers = headers
     let given = headers[RequestHeader.id]
-    // What is no UUID goes as it is: the rules refuse it, or nobody wants it to be checked.
+    // An invalid UUID stays: the rules reject it, unless checks are off.
     let id = given.map { NotificationID($0)?.description ?? $0 } ?? NotificationID.random().description
     headers[RequestHeader.id] = id
     var fields: [(name: String, value: String)] = []
@@ -80,7 +80,7 @@ extension Name {
   /// The name of a header of the contract.
   init(_ header: RequestHeader) { self.init(header.name.description) }
 
-  /// The name of a header as it was given; of one of the contract, whatever its case, as the contract writes it.
+  /// The name of a header in any case; one of the contract gets the contract's spelling.
   init(header given: String) {
     let name = Name(given)
     self = RequestHeader.named(name).map { Name($0) } ?? name
@@ -95,7 +95,7 @@ extension [Name: String] {
   }
 }
 
-/// The parts of a payload that have flags of their own.
+/// The parts of a payload that have their own flags.
 struct PayloadDraft: Sendable, Equatable {
   var title: String?
   var subtitle: String?
@@ -111,7 +111,7 @@ struct PayloadDraft: Sendable, Equatable {
 
   var isEmpty: Bool { self == PayloadDraft() }
 
-  /// Whether the person or the application notices it; all else only goes with what they notice.
+  /// Whether it shows or does something. The other parts have an effect only together with these.
   var hasEffect: Bool {
     title != nil || subtitle != nil || body != nil || badge != nil || sound != nil || isContentAvailable
   }
@@ -170,7 +170,7 @@ struct CustomMember: Sendable, Equatable {
     self.value = value
   }
 
-  /// Reads `KEY=JSON`; nil when it is not of that form, or is `aps`.
+  /// Reads `KEY=JSON`; nil for another form, or for `aps`.
   init?(_ text: String) {
     guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
     key = String(text[..<equals])
@@ -182,7 +182,7 @@ struct CustomMember: Sendable, Equatable {
 }
 
 extension NotificationID {
-  /// A new one: a UUID of version 4 (RFC 9562).
+  /// Makes a random UUID of version 4 (RFC 9562).
   static func random() -> NotificationID {
     NotificationID(
       high: UInt64.random(in: .min ... .max) & 0xFFFF_FFFF_FFFF_0FFF | 0x4000,

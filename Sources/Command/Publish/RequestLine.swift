@@ -2,14 +2,14 @@ import JSON
 import Notifications
 import Worker
 
-/// Why a line is no request.
+/// Why a line is not a request.
 struct LineError: Error, CustomStringConvertible {
   let description: String
 }
 
-/// One line of a file of requests: a JSON object whose members have the names of the flags.
+/// One line of a file of requests. A JSON object whose members have the names of the flags.
 enum RequestLine {
-  /// What `--help` says of it.
+  /// Its description in `--help`.
   static let help = """
     Each line of --lines is a JSON object whose members have the names of the flags: target, app, id, collapse-id, expiration, priority, \
     push-type, trigger, operation, identifiers, title, subtitle, body, badge, sound, category, thread-id, mutable-content, \
@@ -125,7 +125,7 @@ enum RequestLine {
     return String(decoding: scanner.source(value), as: UTF8.self)
   }
 
-  /// As APNs writes it, 1 or 0, or as JSON does.
+  /// A number 1 or 0, as in APNs, or a boolean.
   private static func flag(_ value: JSONSpan, _ scanner: JSONScanner, _ member: Member) throws(LineError) -> Bool {
     switch (scanner.bool(value), scanner.integer(value)) {
     case (let flag?, _): return flag

@@ -1,6 +1,6 @@
 import JSON
 
-/// Shows requests as the records that they would be, for a person or for a program.
+/// Shows requests as records, for a person or for a program.
 struct RequestPrinter {
   let isJSON: Bool
 
@@ -9,7 +9,7 @@ struct RequestPrinter {
     StandardOutput.flush()
   }
 
-  /// The key, a line for each header, the value, and an empty line.
+  /// Renders the key, a line for each header, the value, and an empty line.
   private func text(_ request: RequestToSend) -> String {
     var lines = request.line > 0 ? ["line \(request.line)"] : []
     lines.append("key: " + (request.key.isEmpty ? "(none)" : TerminalText.visible(String(decoding: request.key, as: UTF8.self))))
@@ -18,7 +18,7 @@ struct RequestPrinter {
     return lines.joined(separator: "\n") + "\n"
   }
 
-  /// One object; the value is a string, since a record's value is bytes.
+  /// Renders an object. The value is a string, since a record's value is bytes.
   private func json(_ request: RequestToSend) -> String {
     func text(_ bytes: [UInt8]?) -> JSONValue { bytes.map { .string(String(decoding: $0, as: UTF8.self)) } ?? .null }
     var members: [JSONValue.Member] = [

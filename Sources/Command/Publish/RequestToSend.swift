@@ -3,11 +3,11 @@ import JSON
 import Notifications
 import Worker
 
-/// A request as the record that it will be.
+/// A request as the record to produce.
 struct RequestToSend: Sendable {
-  /// Where it stands in its file, from 1; 0 for one that was given by flags.
+  /// Its line in the file, from 1 on; 0 for flags.
   let line: Int
-  /// Its `apns-id`, as it will be in the header.
+  /// Its `apns-id` in the header.
   let id: String
   /// The record's key.
   let key: [UInt8]
@@ -16,9 +16,9 @@ struct RequestToSend: Sendable {
   /// The record's value.
   let value: [UInt8]?
 
-  /// Checks it by every rule that the cluster will check it by.
+  /// Checks it by every rule of the cluster.
   ///
-  /// - Returns: a warning for each field that no rule knows.
+  /// - Returns: a warning for each unknown field.
   func check(_ limits: RequestLimits) throws(Rejection) -> [String] {
     // One buffer for all, since a view borrows its parts.
     var bytes = key
@@ -64,13 +64,13 @@ extension UnknownField {
   }
 }
 
-/// The warnings about requests on standard error: each once, however many requests it is about.
+/// Prints each different warning about requests once on standard error.
 struct RequestWarnings {
   private var told: Set<Name> = []
-  /// How many different ones are told.
+  /// The most different warnings that are printed.
   private static let maximum = 1_000
 
-  /// - Parameter line: where the request stands; 0 for one that was given by flags.
+  /// - Parameter line: the request's line; 0 for flags.
   mutating func tell(_ warnings: [String], line: Int) {
     for warning in warnings where told.count < Self.maximum && told.insert(Name(warning)).inserted {
       StandardError.line((line > 0 ? "line \(line): " : "") + "warning: \(warning)")

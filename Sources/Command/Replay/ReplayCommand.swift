@@ -56,14 +56,14 @@ enum ReplayCommand {
     }
     switch ending {
     case .complete(let plan):
-      // One that somebody has named stays.
+      // A file that the user has named stays.
       if file?.isUnnamed(plan) == true { save.remove() }
       printer.complete(plan)
       if plan.progress.total == 0 { await sayWhatThereIs(of: plan.topic, replayer) }
       return plan.counts.written > 0 ? .done : .answerIsNo
     case .stopped(let plan):
       printer.stopped(plan)
-      if let path = file?.savedPath { StandardError.line("interrupted: go on with --resume \(path)") }
+      if let path = file?.savedPath { StandardError.line("interrupted: continue with --resume \(path)") }
       return .answerIsNo
     case .failed(let error, let plan):
       printer.stopped(plan)
@@ -71,28 +71,28 @@ enum ReplayCommand {
     }
   }
 
-  /// The Redis that says what was applied, for a replay that goes on without it, too; nil where none is known.
+  /// The Redis that shows which requests were applied; nil if none is known, which does not stop a replay.
   private static func store(_ values: SettingValues) throws(UsageError) -> StoreConfiguration? {
     guard values[ClusterSettings.redis] != nil || values[ClusterSettings.kafka] == nil else { return nil }
     return try ClusterSettings.store(values)
   }
 
-  /// What ended a replay, as an error that says the way on.
+  /// The error that ended a replay, with what to type next.
   private static func failure(_ error: any Error, _ plan: ReplayPlan, _ kafka: KafkaConfiguration, _ path: String?) -> any Error {
-    let wayOn = path.map { "--resume \($0) goes on" } ?? "ask again"
+    let wayOn = path.map { "--resume \($0) continues" } ?? "try again"
     switch error {
     case let error as KafkaError where error.code == .offsetsGone || error.code == .logTruncated:
-      let rest = path.map { "--resume \($0) --skip-gone goes on behind it" } ?? "ask again"
+      let rest = path.map { "--resume \($0) --skip-gone continues after it" } ?? "try again"
       return Failure(.dependencyMissing, "what is to be replayed of \(plan.topic) was deleted meanwhile (\(error.operation)): \(rest)")
     case let error as KafkaError: return kafka.failure(error, midway: wayOn)
     case let refusal as ReplayRefusal: return Failure(.wrongUsage, refusal.sentence(resuming: path))
     default:
-      if let path { StandardError.line("interrupted: go on with --resume \(path)") }
+      if let path { StandardError.line("interrupted: continue with --resume \(path)") }
       return error
     }
   }
 
-  /// Of a range in which nothing lies: what there is of the topic.
+  /// Says what a topic has, if the range has no record.
   private static func sayWhatThereIs(of topic: String, _ replayer: Replayer) async {
     guard let span = try? await replayer.span(of: topic) else { return }
     guard let times = span.times else { return StandardError.line("\(topic) holds no records") }
@@ -101,10 +101,9 @@ enum ReplayCommand {
     )
   }
 
-  /// The actor saves from its loop, and nobody else does.
+  /// Only the actor saves, on its loop.
   ///
-  /// - Note: `@unchecked Sendable` because the file is used by `save` alone while the replay goes on, on the replay's loop, and by `remove` when it
-  ///   has ended.
+  /// - Note: `@unchecked Sendable` because only `save` uses the file during the replay, on its loop, and only `remove` after its end.
   private final class Saving: @unchecked Sendable {
     private let file: ReplayFile?
     init(_ file: ReplayFile?) { self.file = file }
@@ -112,7 +111,7 @@ enum ReplayCommand {
     func remove() { file?.remove() }
   }
 
-  /// The file and the plan of a new replay, or of one that goes on.
+  /// Makes the file and the plan of a new replay, or opens those of an interrupted one.
   private static func begin(_ values: SettingValues, _ kafka: KafkaConfiguration) async throws -> (ReplayFile?, ReplayPlan, isResumed: Bool)
   {
     if let path = values[ReplayOptions.resume] {
@@ -146,9 +145,9 @@ enum ReplayCommand {
     return (values[ReplayOptions.isDryRun] ? nil : try ReplayFile.make(path), plan, false)
   }
 
-  /// Makes sure that what was given is of one cluster; before anything is written, the file too.
+  /// Checks that all settings are of one cluster, before the file is made or anything is written.
   private static func check(_ values: SettingValues, _ kafka: KafkaConfiguration, _ plan: ReplayPlan, isResumed: Bool) async throws {
-    // Events are copied as they are, whosever they are.
+    // Events are copied unchanged, whatever cluster they are of.
     guard plan.isOfRequests else { return }
     let settings = ReplaySettings(values)
     let store = plan.isOfUnfinished ? try ClusterPlace(values, client: "carillon-replay").store : nil
@@ -162,8 +161,8 @@ enum ReplayCommand {
       } catch let mismatch as ClusterMismatch {
         let further: String? =
           switch mismatch {
-          case .otherName: isResumed ? "begin a new replay with it instead of --resume, which goes on as it was begun" : nil
-          case .idleGroup: store == nil ? "or --max-behind 0, which asks no group" : nil
+          case .otherName: isResumed ? "begin a new replay with it; --resume keeps the name of the first run" : nil
+          case .idleGroup: store == nil ? "or give --max-behind 0, which needs no group" : nil
           case .unusedRedis, .missingBuckets: nil
           }
         throw mismatch.failure(further)
@@ -171,7 +170,7 @@ enum ReplayCommand {
     }
   }
 
-  /// - Parameter path: the file of the replay that goes on.
+  /// - Parameter path: the file of the replay that continues.
   private static func asked<R>(_ kafka: KafkaConfiguration, resuming path: String? = nil, _ body: (Admin) async throws -> R) async throws
     -> R
   {
@@ -231,22 +230,22 @@ enum ReplayCommand {
 
   private static func defaultFile(_ run: String) -> String { "carillon-replay-\(run).json" }
 
-  /// What the file says already.
+  /// Refuses flags that the file already answers.
   private static func refuseWithResume(_ values: SettingValues) throws(UsageError) {
     let given = Set(values.given.map(\.key))
     if values[ReplayOptions.isDryRun] {
       throw UsageError(
         .contradiction,
-        "--dry-run and --resume exclude each other: who goes on writes what is left; a dry run counts a range from its beginning")
+        "--dry-run and --resume exclude each other: --resume writes the rest, a dry run counts a whole range")
     }
     if given.contains(ReplayOptions.state.declaration.key) {
-      throw UsageError(.contradiction, "--state and --resume exclude each other: it goes on in the file that --resume names")
+      throw UsageError(.contradiction, "--state and --resume exclude each other: --resume names the file")
     }
     if values[ReplayOptions.isNew] {
-      throw UsageError(.contradiction, "--as-new and --resume exclude each other: the file says whether they come as new")
+      throw UsageError(.contradiction, "--as-new and --resume exclude each other: the file has that setting")
     }
     for setting in ReplayOptions.range.settings + ReplayOptions.conditions.settings where given.contains(setting.key) {
-      throw UsageError(.contradiction, "--\(setting.flag) and --resume exclude each other: the file says what is replayed")
+      throw UsageError(.contradiction, "--\(setting.flag) and --resume exclude each other: the file has that setting")
     }
   }
 }
@@ -267,17 +266,17 @@ extension ReplaySettings {
 }
 
 extension ReplayFile {
-  /// Whether the replay has named it by itself: it goes when all is done.
+  /// Whether the replay has chosen its name. Then it is removed at the end.
   fileprivate func isUnnamed(_ plan: ReplayPlan) -> Bool { path.hasSuffix("carillon-replay-\(plan.run).json") }
 }
 
 extension ReplayRefusal {
-  /// Whether the topic is not there that is to be written.
+  /// Whether the destination is missing.
   fileprivate var isOfDestination: Bool { if case .noDestination = self { true } else { false } }
 
-  /// What is wrong, and the way on.
+  /// The refusal, and what to do.
   ///
-  /// - Parameter path: the file of the replay that goes on; nil for a new one.
+  /// - Parameter path: the file of the replay that continues; nil for a new one.
   fileprivate func sentence(resuming path: String?) -> String {
     switch self {
     case .noPartition(let partition, let count): "\(partition.topic) has the partitions 0 to \(count - 1), and no \(partition.partition)"

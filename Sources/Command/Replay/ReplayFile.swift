@@ -3,22 +3,22 @@ import JSON
 import Operations
 import Worker
 
-/// The file that says how far a replay is. One process has it at a time; each save puts a new one in its place, whole or not at all.
+/// The file with the progress of a replay. One process has it at a time, and each save replaces it completely.
 final class ReplayFile {
-  /// Where it is.
+  /// Its path.
   let path: String
   private var descriptor: Int32 = -1
-  /// It was made by this process, and nothing is in it yet.
+  /// Whether this process has made it and not saved yet.
   private var isEmpty = false
 
-  /// The largest that is read: some 200 bytes for a partition.
+  /// The largest file that is read; a partition needs some 200 bytes.
   private static let maximumBytes = 16 << 20
 
   private init(_ path: String) { self.path = path }
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// Makes a file that is not there yet.
+  /// Makes a new file.
   static func make(_ path: String) throws(Failure) -> ReplayFile {
     let file = ReplayFile(path)
     file.descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -26,33 +26,33 @@ final class ReplayFile {
       guard errno == EEXIST else { throw file.failure("made") }
       var found = stat()
       guard stat(path, &found) != 0 || found.st_size > 0 else {
-        throw Failure(.wrongUsage, "\(path) is there already, and \(Self.emptiness), or name another file by --state")
+        throw Failure(.wrongUsage, "\(path) exists already, and \(Self.emptiness), or name another file by --state")
       }
-      throw Failure(.wrongUsage, "\(path) is there already: go on with it by --resume \(path), or name another file by --state")
+      throw Failure(.wrongUsage, "\(path) exists already: continue it by --resume \(path), or name another file by --state")
     }
     file.isEmpty = true
     _ = flock(file.descriptor, LOCK_EX | LOCK_NB)
     return file
   }
 
-  /// What an empty file is, as the middle of a sentence.
+  /// The state of an empty file, as the middle of a sentence.
   private static let emptiness = "it is empty, since its replay ended before it wrote anything: remove it"
 
-  /// Opens a file to go on with.
+  /// Opens a file to continue its replay.
   static func open(_ path: String) throws(Failure) -> (ReplayFile, ReplayPlan) {
     let file = ReplayFile(path)
     file.descriptor = Glibc.open(path, O_RDWR | O_CLOEXEC)
     guard file.descriptor >= 0 else { throw file.failure("opened") }
-    // One that was replaced between the opening and the locking belongs to somebody who goes on with it.
+    // A file that was replaced between the opening and the locking belongs to another process.
     guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0, file.isCurrent else {
-      throw Failure(.wrongUsage, "another process goes on with \(path) now: wait until it has ended, or end it")
+      throw Failure(.wrongUsage, "another process continues \(path) now: wait until it has ended, or end it")
     }
     let bytes = try file.read()
-    guard !bytes.isEmpty else { throw Failure(.wrongUsage, "\(path) cannot be gone on with: \(Self.emptiness), and begin again") }
+    guard !bytes.isEmpty else { throw Failure(.wrongUsage, "\(path) cannot be continued: \(Self.emptiness), and begin again") }
     do throws(ReplayPlanError) {
       return (file, try ReplayPlan(bytes))
     } catch {
-      throw Failure(.wrongUsage, "\(path) cannot be gone on with: \(error)")
+      throw Failure(.wrongUsage, "\(path) cannot be continued: \(error)")
     }
   }
 
@@ -66,8 +66,7 @@ final class ReplayFile {
     return bytes
   }
 
-  /// Puts the present state in its place, durably. A file that this process has made and that was never saved goes away where that fails: nobody
-  /// could go on with it.
+  /// Saves the progress durably. If that fails for a new file that was never saved, it is removed, since nobody could continue it.
   func save(_ plan: ReplayPlan) throws(Failure) {
     let draft = path + ".new"
     let new = Glibc.open(draft, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -94,10 +93,10 @@ final class ReplayFile {
     }
   }
 
-  /// Where it is, once somebody could go on with it.
+  /// Its path, once a replay can be continued from it.
   var savedPath: String? { isEmpty ? nil : path }
 
-  /// Removes it: there is nothing to go on with.
+  /// Removes it after the replay has ended.
   func remove() { unlink(path) }
 
   private var isCurrent: Bool {

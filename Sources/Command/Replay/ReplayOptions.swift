@@ -4,14 +4,14 @@ import Notifications
 import Operations
 import Worker
 
-/// What `carillon replay` takes.
+/// The settings of `carillon replay`.
 enum ReplayOptions {
   /// A topic by the end of its name.
   enum Topic: String, CaseIterable, Sendable {
     case requests, events, deliveries, devices, schedule, journal, applications
     case deadLetters = "dead-letters"
 
-    /// Why records of it are not written again; nil where they are.
+    /// Why its records are not replayed; nil if they are.
     var refusal: String? {
       switch self {
       case .requests, .events: nil
@@ -81,7 +81,7 @@ enum ReplayOptions {
   static let way = SettingGroup(
     "Replay", [isDryRun, records, maximumBehind, resume], advanced: [isNew, bytes, state, skipsGone, grace, spill, TransformOptions.group])
 
-  /// Which requests are meant.
+  /// The filter for the requests.
   static func filter(_ values: SettingValues) throws(UsageError) -> ReplayFilter {
     var filter = ReplayFilter()
     (filter.application, filter.target, filter.collapseID) = (values[app], values[target], values[collapseID])

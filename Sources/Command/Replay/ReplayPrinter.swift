@@ -1,7 +1,7 @@
 import JSON
 import Operations
 
-/// Says how a replay goes, and how it ended.
+/// Reports the progress and the end of a replay.
 struct ReplayPrinter: Sendable {
   let isJSON: Bool
   let isDryRun: Bool
@@ -9,39 +9,39 @@ struct ReplayPrinter: Sendable {
 
   init(isJSON: Bool, isDryRun: Bool) { (self.isJSON, self.isDryRun) = (isJSON, isDryRun) }
 
-  /// Before anything is read.
+  /// Reports the beginning.
   func begins(_ plan: ReplayPlan, file: String?) {
     let (done, total) = plan.progress
     let conditions = plan.filter.conditions
     StandardError.line(
       "replay \(plan.run) of \(plan.topic): \(TerminalText.count(total - done, "offset"))"
         + (conditions.isEmpty ? "" : ", of them those with " + conditions.joined(separator: ", ")))
-    if let file { StandardError.line("its progress is in \(file): after an interruption go on with --resume \(file)") }
+    if let file { StandardError.line("its progress is in \(file): after an interruption continue with --resume \(file)") }
   }
 
-  /// While it goes on.
+  /// Reports an event.
   func tell(_ news: ReplayNews) {
     switch news {
     case .progress(let plan): log.report(isDryRun ? "reading" : "replaying", read: plan.progress.done, of: plan.progress.total)
-    case .waits(let behind?): StandardError.line("the workers are behind by \(TerminalText.duration(Int64(behind))): it waits")
-    case .waits(nil): StandardError.line("the workers have caught up: it goes on")
+    case .waits(let behind?): StandardError.line("the workers are behind by \(TerminalText.duration(Int64(behind))): the replay waits")
+    case .waits(nil): StandardError.line("the workers have caught up: the replay continues")
     case .reading(let progress): log.report(progress)
     case .unfinished(let count):
-      StandardError.line("\(TerminalText.count(count, "request")) \(count == 1 ? "has not come to its" : "have not come to their") end")
+      StandardError.line("\(TerminalText.count(count, "request")) \(count == 1 ? "is unfinished" : "are unfinished")")
     case .untold(let count):
-      StandardError.line("the end of \(TerminalText.count(count, "request")) is not known: Kafka has deleted what was told of it")
+      StandardError.line("the outcome of \(TerminalText.count(count, "request")) is unknown: Kafka has deleted their events or journal")
     case .found(let count):
       StandardError.line(
-        "\(TerminalText.count(count, "record")) \(count == 1 ? "was" : "were") written and not noted when it was interrupted")
+        "\(TerminalText.count(count, "record")) \(count == 1 ? "was" : "were") written but not saved before the interruption")
     case .markersUnknown(let reason):
-      StandardError.line("which requests were applied before is not known: \(TerminalText.visible(reason))")
+      StandardError.line("it is unknown which requests were applied before: \(TerminalText.visible(reason))")
     }
   }
 
-  /// All of it is done.
+  /// Reports the complete replay.
   func complete(_ plan: ReplayPlan) { answer(plan, "complete") }
 
-  /// It came to its end early.
+  /// Reports an early end.
   func stopped(_ plan: ReplayPlan) { answer(plan, "interrupted") }
 
   private func answer(_ plan: ReplayPlan, _ state: String) {
@@ -72,11 +72,11 @@ struct ReplayPrinter: Sendable {
     }
   }
 
-  /// What becomes of the requests, as far as that can be known: the workers find out the rest.
+  /// Reports the effects, as far as they are known before the workers judge.
   private func forecast(_ counts: ReplayCounts, isNew: Bool) {
     for (count, why) in [
-      (counts.applied, "were applied before: nothing happens with them"), (counts.expired, "have expired: they are not shown"),
-      (counts.rejected, "break a rule: they are rejected again, and become dead letters once more"),
+      (counts.applied, "were applied before and have no effect"), (counts.expired, "have expired: they are not shown"),
+      (counts.rejected, "break a rule: they are rejected again and become dead letters once more"),
     ] where count > 0 { StandardOutput.line("  of these \(count) \(why)") }
     let possible = counts.mayHaveEffect
     if possible == 0 {
@@ -89,11 +89,11 @@ struct ReplayPrinter: Sendable {
     }
     if counts.unknown > 0 {
       StandardError.line(
-        "of \(TerminalText.count(counts.unknown, "request")) it is not known whether the workers have applied them; --redis, where it is not given, says it"
+        "of \(TerminalText.count(counts.unknown, "request")) it is unknown whether the workers have applied them; --redis tells, if it is not given"
       )
     }
     if !isNew, counts.applied > 0 {
-      StandardError.line("what was applied is delivered again with --as-new, which publishes it as requests of their own, with new ids")
+      StandardError.line("--as-new delivers them again: it publishes them as new requests, with new ids")
     }
   }
 }

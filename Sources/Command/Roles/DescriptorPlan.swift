@@ -2,27 +2,27 @@ import EventLoop
 import FanOut
 import Worker
 
-/// How the descriptors that a process may open are shared between its devices and itself.
+/// How the descriptors of a process are shared between its devices and itself.
 ///
-/// A device only has to connect to take one. So devices get none of what the process needs for operators, Kafka and Redis: whoever asks
-/// for its health is answered however many connections are silent.
+/// A device only needs to connect to use one. Devices get none of those that the process needs for operators, Kafka and Redis. So the
+/// process answers health requests, however many silent connections it has.
 struct DescriptorPlan: Sendable {
-  /// What a process needs beside its lanes: files, and twice the connections of its admin server, since refused ones stay for a moment.
+  /// The process's own descriptors. They are files, and twice the admin connections, since refused ones stay for a moment.
   static let perProcess = 128 + 2 * AdminServer.maximumConnections
-  /// What a lane needs beside its devices: three for each broker of each of its clients of Kafka, Redis, programs of extensions, and
+  /// A lane's descriptors without its devices. They are three for each broker of each Kafka client, Redis, programs of extensions, and
   /// devices that are being refused.
   static let perLane = 256
 
-  /// Descriptors that the process may open.
+  /// The process's limit of open descriptors.
   let limit: Int
-  /// Descriptors that are kept for the process itself; never more than half of them all.
+  /// The descriptors reserved for the process itself; at most half of all.
   let reserve: Int
-  /// Descriptors that it would need with all of its devices.
+  /// The descriptors that it would need with all of its devices.
   let wanted: Int
 
   /// - Parameters:
-  ///   - limit: descriptors that the process may open.
-  ///   - devices: descriptors for as many devices as the settings allow.
+  ///   - limit: the process's limit of open descriptors.
+  ///   - devices: the descriptors for all devices that the settings allow.
   init(limit: Int, lanes: Int, devices: Int) {
     let own = Self.perProcess + lanes * Self.perLane
     self.limit = limit
@@ -32,17 +32,17 @@ struct DescriptorPlan: Sendable {
 
   /// Raises the limit of this process as far as the system allows, and shares it.
   ///
-  /// - Parameter connections: devices of all lanes at most.
+  /// - Parameter connections: the most devices of all lanes.
   init(raisingFor lanes: Int, connections: Int, servesMedia: Bool) {
-    // A device that fetches a file takes one for its connection and one for the file.
+    // A device that fetches a file uses one descriptor for its connection and one for the file.
     let media = servesMedia ? 2 * MediaServer.maximumConnections : 0
     self.init(limit: DescriptorLimit.raise(), lanes: lanes, devices: connections + media)
   }
 
-  /// The number from which on a descriptor is refused to a device.
+  /// Descriptors from this number on are refused to devices.
   var maximum: Int32 { Int32(clamping: limit - reserve) }
 
-  /// Says so where the limit is too low for what is configured.
+  /// Logs a warning if the limit is too low for the settings.
   func warn(_ logger: Logger) {
     guard limit < wanted else { return }
     logger.warning(

@@ -24,7 +24,7 @@ enum FanOutCommand {
     let process = RoleProcess(
       "fan-out", values, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
     if let file = key?.exposedFile { process.logger.warning(ClusterKey.exposure, ["file": file]) }
-    if key == nil { process.logger.warning("any device may connect, for no --key-file is given: this is for development") }
+    if key == nil { process.logger.warning("any device may connect, since no --key-file is given; this is for development only") }
     let media = try await values.listening(by: MediaOptions.listen) {
       try await MediaOptions.serve(
         values, at: values[MediaOptions.listen], key: key?.bytes, cluster: place.name, process.descriptors, process.logger, process.metrics)

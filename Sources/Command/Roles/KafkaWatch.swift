@@ -1,10 +1,10 @@
 import Kafka
 import Worker
 
-/// Whether Kafka answers and takes what the process writes, as the readiness says it.
+/// Checks whether Kafka answers and accepts what the process writes, for the readiness.
 ///
-/// The clients of the lanes cannot tell: librdkafka says nothing of a broker that hangs, and nothing of one that is back. An idle process
-/// writes nothing that could fail. So a client that does nothing else asks now and then.
+/// The lanes' clients cannot tell: librdkafka reports neither a hanging broker nor one that has recovered. An idle process writes nothing
+/// that could fail. So a client of its own asks regularly.
 struct KafkaWatch: Sendable {
   let kafka: KafkaConfiguration
   /// The topics that the process writes to.
@@ -14,9 +14,9 @@ struct KafkaWatch: Sendable {
 
   private static let pause = Duration.seconds(2)
   private static let timeoutMilliseconds: Int32 = 3_000
-  /// One broker of several that hangs may be the one that was asked, and a leader that moves is there a moment later.
+  /// One failure may come from a single hanging broker, or from a leader that moves and is available a moment later.
   private static let failures = 2
-  /// Every so many questions it is also asked whether the topics can be written; each time while they cannot.
+  /// After this many questions it also checks whether the topics can be written, and after each question while they cannot.
   private static let questionsBetween = 4
 
   /// Asks until it is cancelled.
@@ -35,7 +35,7 @@ struct KafkaWatch: Sendable {
         if writes.count > 0 || question % Self.questionsBetween == 1 { await tell(await check.fault(admin), &writes) }
       } catch {
         if answers.failed() {
-          logger.warning("Kafka does not answer; what comes waits, devices stay connected", ["error": "\(error)"])
+          logger.warning("Kafka does not answer; records wait, devices stay connected", ["error": "\(error)"])
           health.set("brokers", ready: false, "\(error)")
         }
       }
@@ -46,26 +46,26 @@ struct KafkaWatch: Sendable {
 
   private func tell(_ fault: String?, _ writes: inout Repeated) async {
     guard let fault else {
-      if writes.succeeded() { logger.info("Kafka takes again what is written") }
+      if writes.succeeded() { logger.info("Kafka accepts writes again") }
       return health.set("kafka-writes", ready: true)
     }
     let isNew = writes.failed()
     guard writes.count >= Self.failures else { return }
-    if isNew { logger.warning("Kafka does not take what is written; what comes waits", ["reason": fault]) }
+    if isNew { logger.warning("Kafka does not accept writes; records wait", ["reason": fault]) }
     health.set("kafka-writes", ready: false, fault)
   }
 
-  /// Counts failures in a row.
+  /// Counts consecutive failures.
   private struct Repeated {
     private(set) var count = 0
 
-    /// Whether that makes it failed.
+    /// Counts a failure; whether the state becomes failed.
     mutating func failed() -> Bool {
       count += 1
       return count == failures
     }
 
-    /// Whether it had failed before.
+    /// Ends the failures; whether the state was failed.
     mutating func succeeded() -> Bool {
       defer { count = 0 }
       return count >= failures
@@ -76,18 +76,18 @@ struct KafkaWatch: Sendable {
 /// Finds out whether some topics can be written.
 private struct WriteCheck {
   private let topics: [String]
-  /// Nil until the brokers have told them.
+  /// Nil until the brokers have reported them.
   private var limits: WriteLimits?
-  /// How often was looked, and whether nothing was wrong the last time.
+  /// The number of checks, and whether the last one found no fault.
   private var (looks, isSound) = (0, false)
-  /// Operators change limits: so many looks later they are asked for again, and at each look while something is wrong.
+  /// Operators change limits. They are read again after this many checks, and at each check during a fault.
   private static let looksBetween = 32
   /// Whether a broker refuses the question that shows whether it answers.
   private var mayAskBrokers = true
 
   init(_ topics: [String]) { self.topics = topics }
 
-  /// Why something cannot be written; nil where all can, and where that cannot be found out.
+  /// Why a topic cannot be written; nil if all can, or if that cannot be found out.
   mutating func fault(_ admin: Admin) async -> String? {
     guard let cluster = try? await admin.describeCluster(), !cluster.isEmbedded else { return nil }
     if !isSound || looks % Self.looksBetween == 0 { limits = (try? await admin.writeLimits(of: topics)) ?? limits }
@@ -99,7 +99,7 @@ private struct WriteCheck {
     return faults.isEmpty ? nil : faults.map { "\($0)" }.joined(separator: "; ")
   }
 
-  /// The brokers with copies of the topics that do not answer. Where the controllers are away the cluster goes on counting them.
+  /// The brokers with copies of the topics that do not answer. Without the controllers the cluster still lists them.
   private mutating func silentBrokers(of cluster: ClusterDescription, _ admin: Admin) async -> Set<Int32> {
     guard mayAskBrokers else { return [] }
     let brokers = Set(topics.flatMap { cluster.topics[$0]?.partitions ?? [] }.flatMap { $0.inSyncBrokers + [$0.leader] })

@@ -5,9 +5,9 @@ import Redis
 import Transform
 import Worker
 
-/// A lane of any stage, as a process sees it.
+/// A lane of any stage, from the view of a process.
 protocol RunnableLane: Actor {
-  /// Starts it; answers where devices connect, if they do.
+  /// Starts it; returns the devices' address, if it has one.
   func run() async throws -> SocketAddress?
   /// Ends it, whether or not it has started.
   func drain(withinMilliseconds milliseconds: Int) async
@@ -24,39 +24,39 @@ extension FanOutLane: RunnableLane {
   func run() async throws -> SocketAddress? { try await start() }
 }
 
-/// What a lane is made with.
+/// The inputs of a new lane.
 struct LanePlace: Sendable {
   let loop: EventLoop
   let logger: Logger
   let health: Health
-  /// Where devices connected to the lane before this one, if there was one: they reconnect there.
+  /// The devices' address of the former lane, if there was one: they reconnect there.
   let address: SocketAddress?
-  /// Told when a client of Kafka has failed for good.
+  /// Called after a client of Kafka has failed for good.
   let onFatal: @Sendable (KafkaError) -> Void
 }
 
-/// What a process does about a lane whose client of Kafka has failed for good.
+/// The reaction of a process to a lane whose Kafka client has failed for good.
 struct LaneFailures: Sendable {
-  /// Its devices are told to go away within so long: it can do nothing more for them than that.
+  /// The longest time to send its devices away. It can do nothing more for them.
   static let longestDrain = 10_000
 
   /// How long the lane may take to end before it starts again.
   let drainMilliseconds: Int
   /// Counts the restarts.
   let restarts: Counter
-  /// Told when it has failed too often: the process is to end.
+  /// Called after too many failures: the process must end.
   let giveUp: @Sendable (any Error) -> Void
 }
 
-/// One lane with its loop: started again and again until it runs, and drained at the end.
+/// One lane with its loop. It is started until it runs, and drained at the end.
 ///
-/// What a lane depends on may come later than the lane: that is said in the log and by the readiness, and is no reason to end. A lane whose
-/// client of Kafka has failed for good is ended, and another one with the same name starts in its place, unless that happens too often.
+/// The dependencies of a lane may start later than the lane. That is logged and reported by the readiness, and does not end the process. A
+/// lane whose Kafka client has failed for good is ended, and another one with the same name starts, unless that happens too often.
 actor LaneHost {
   private enum Phase {
     /// No lane was started yet.
     case idle
-    /// A lane is being started; where it starts again, the former one ends before.
+    /// A lane is being started. In a restart, the former lane ends first.
     case starting
     /// A lane runs.
     case running
@@ -73,20 +73,20 @@ actor LaneHost {
   private let make: @Sendable (LanePlace) -> any RunnableLane
   private var phase = Phase.idle
   private var lane: (any RunnableLane)?
-  /// Counts the lanes, so that what one says that has failed already counts for nothing.
+  /// Counts the lanes, so that failures of a former lane are ignored.
   private var number = 0
-  /// Whether a task is about to start a lane, also when it is to stop that.
+  /// Whether a task is starting a lane, or is about to stop doing that.
   private var isStarting = false
   private var limit = RestartLimit()
   /// Why no lane runs.
   private var reason = "starting"
-  /// Where devices connect.
+  /// The devices' address.
   private var address: SocketAddress?
 
   private static let firstRetry = 500
   private static let longestRetry = 10_000
 
-  /// - Parameter make: makes a lane that does nothing yet; called for every attempt to start.
+  /// - Parameter make: makes an idle lane; called for every attempt to start.
   init(
     _ name: String, logger: Logger, health: Health, failures: LaneFailures, make: @escaping @Sendable (LanePlace) -> any RunnableLane
   ) {
@@ -100,8 +100,8 @@ actor LaneHost {
 
   /// Starts the lane.
   ///
-  /// - Returns: where devices connect, if they do; nil also when it was told to stop before it had started.
-  /// - Throws: only what trying again does not mend.
+  /// - Returns: the devices' address, if there is one; nil also if it was stopped before the start.
+  /// - Throws: only errors that another attempt cannot fix.
   func start() async throws -> SocketAddress? {
     guard phase == .idle else { return nil }
     health.watch(loop)
@@ -141,16 +141,16 @@ actor LaneHost {
           throw error
         }
         health.set("started", ready: false, "\(error)")
-        logger.error("the lane could not start; it is tried again", ["error": "\(error)", "retryMs": wait])
+        logger.error("the lane could not start; another attempt follows", ["error": "\(error)", "retryMs": wait])
         try? await Task.sleep(for: .milliseconds(wait))
         wait = min(wait * 2, Self.longestRetry)
       }
     }
   }
 
-  /// A client of Kafka has failed for good: the lane of this number can do nothing any more.
+  /// Handles the permanent failure of a Kafka client in the lane of this number.
   private func failed(_ error: KafkaError, _ number: Int) async {
-    // A lane has several clients, each of which may say so.
+    // A lane has several clients, and each of them may report it.
     guard number == self.number, phase == .starting || phase == .running else { return }
     self.number += 1
     guard case .restart(let time) = limit.failed(at: SteadyClock.milliseconds()) else {
@@ -165,7 +165,7 @@ actor LaneHost {
       "a client of Kafka has failed for good; the lane starts again",
       ["error": "\(error)", "restart": time, "maximum": limit.maximum, "withinSeconds": Int(limit.spanMilliseconds / 1000)])
     failures.restarts.increment()
-    // Where it was about to start, whoever starts it does so again.
+    // If the lane was being started, the task that starts it tries again.
     guard phase == .running else { return }
     await restart()
   }
@@ -176,18 +176,17 @@ actor LaneHost {
     let failed = lane
     lane = nil
     await drain(failed, withinMilliseconds: failures.drainMilliseconds)
-    // What the former lane has found does not hold for the next.
+    // The former lane's conditions do not apply to the next.
     if phase == .starting { health.removeLane(keeping: "started") }
     do { try await startLane() } catch { failures.giveUp(error) }
   }
 
-  /// Ends what is under way and the loop.
+  /// Ends the running work and the loop.
   func stop(withinMilliseconds milliseconds: Int) async {
     phase = .ending
     health.set("draining", ready: false, "the process is ending")
     await drain(withinMilliseconds: milliseconds)
-    // A start that is under way fails when its lane is drained, but it may have come to no more than its beginning by then. Without its
-    // loop it would never end.
+    // A running start fails when its lane is drained, but that lane may hardly exist yet. Without its loop it would never end.
     while isStarting {
       await drain(withinMilliseconds: 0)
       try? await Task.sleep(for: .milliseconds(20))
@@ -209,7 +208,7 @@ actor LaneHost {
     case let error as KafkaError: error.code == .invalidConfiguration
     case let error as RedisError:
       [.badAddress, .notInThisVersion, .unsuitableServer].contains(error.code)
-    // An address that devices had a moment ago comes free again.
+    // An address that was in use a moment ago becomes free again.
     case let error as EventLoopError: !error.isRetriable && error.code != .closed && !(error.code == .addressInUse && address != nil)
     default: false
     }

@@ -2,9 +2,9 @@ import EventLoop
 import Glibc
 import Notifications
 
-/// What a process knows of the machine it runs on, and of whoever has started it there.
+/// The machine of a process, and the person who started it.
 enum Machine {
-  /// The host's name; `localhost` when it has none.
+  /// The host's name; `localhost` if it has none.
   static var hostName: String {
     var bytes = [CChar](repeating: 0, count: 256)
     guard gethostname(&bytes, bytes.count - 1) == 0 else { return "localhost" }
@@ -12,14 +12,14 @@ enum Machine {
     return name.isEmpty ? "localhost" : name
   }
 
-  /// Who types: `user@host`.
+  /// The person at the terminal: `user@host`.
   static var person: String {
     let name = getpwuid(getuid()).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? "\(getuid())"
     return "\(name)@\(hostName)"
   }
 }
 
-/// Where devices connect, as a URL.
+/// The devices' address as a URL.
 enum DeviceURL {
   static func text(_ address: SocketAddress) -> String { "ws://\(address)\(DeviceProtocol.path)" }
 }

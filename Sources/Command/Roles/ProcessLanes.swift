@@ -5,10 +5,10 @@ actor ProcessLanes {
   private var hosts: [LaneHost] = []
   private var isStopping = false
 
-  /// How many there are.
+  /// The number of lanes.
   var count: Int { hosts.count }
 
-  /// Takes a further lane in, which was not started yet; false, and the lane ended, when the process is ending already.
+  /// Adds a lane that was not started yet. During the process's end it ends the lane and returns false.
   func add(_ host: LaneHost) async -> Bool {
     if isStopping {
       await host.stop(withinMilliseconds: 0)
@@ -20,7 +20,7 @@ actor ProcessLanes {
 
   /// Drains all of them at once.
   ///
-  /// - Parameter others: ends what runs beside them; it is waited for a second longer, for it may hang with a file system.
+  /// - Parameter others: ends the parts beside the lanes. They get one second more, since a file system may hang.
   func stop(withinMilliseconds milliseconds: Int, _ logger: Logger, beside others: @escaping @Sendable () async -> Void) async {
     isStopping = true
     let end = ContinuousClock.now + .milliseconds(milliseconds) + .seconds(1)

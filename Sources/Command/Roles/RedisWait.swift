@@ -2,7 +2,7 @@ import EventLoop
 import Redis
 import Worker
 
-/// Waits for Redis at a process' start, and judges its settings: a server that evicts would lose notifications silently.
+/// Waits for Redis at a process's start, and judges its settings. A server that evicts would lose notifications silently.
 actor RedisWait {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -10,11 +10,11 @@ actor RedisWait {
 
   init(on loop: EventLoop) { self.loop = loop }
 
-  /// Waits until Redis answers, however long that takes, and checks it; or until `cancel`.
+  /// Waits without a limit until Redis answers, then checks it; or until `cancel`.
   ///
-  /// - Throws: `unsuitableServer` when a guarantee could not be kept there.
+  /// - Throws: `unsuitableServer` if the server could not keep a guarantee.
   func untilSuitable(_ address: RedisAddress, logger: Logger, health: Health) async throws(RedisError) {
-    // The process may have been told to end before there was anything to cancel.
+    // The process may have been stopped before there was anything to cancel.
     guard !Task.isCancelled else { throw RedisError(.closed, "not waited for: the process is ending") }
     let connection = RedisConnection(on: loop, RedisConfiguration(address, clientName: "carillon-check"))
     self.connection = connection
@@ -29,13 +29,13 @@ actor RedisWait {
       health.set("redis", ready: false, passing)
       try? await Task.sleep(for: .milliseconds(Self.pauseMilliseconds))
     }
-    // From now on each lane says how it stands with Redis.
+    // From now on each lane reports its own state of Redis.
     health.remove("redis")
   }
 
   private static let pauseMilliseconds = 1_000
 
-  /// What is to pass before this Redis can be worked with; nil when nothing is.
+  /// Why the server cannot be used yet; nil if it can.
   private func judge(_ connection: RedisConnection, _ logger: Logger) async throws(RedisError) -> String? {
     try await connection.waitUntilUp(withinMilliseconds: Int(Int32.max))
     let report: RedisServerReport
@@ -47,17 +47,17 @@ actor RedisWait {
     }
     for finding in report.findings {
       switch finding.severity {
-      case .error: logger.error("Redis cannot be worked with", ["finding": finding.text])
-      case .passing: logger.warning("Redis cannot be worked with yet", ["finding": finding.text, "retryMs": Self.pauseMilliseconds])
+      case .error: logger.error("Redis cannot be used", ["finding": finding.text])
+      case .passing: logger.warning("Redis cannot be used yet", ["finding": finding.text, "retryMs": Self.pauseMilliseconds])
       case .warning: logger.warning("Redis could work better", ["finding": finding.text])
-      case .note: logger.info("Redis was not checked wholly", ["finding": finding.text])
+      case .note: logger.info("Redis was checked only in part", ["finding": finding.text])
       }
     }
     if let error = report.firstError { throw error }
     return report.passing
   }
 
-  /// Waits no longer.
+  /// Stops waiting.
   func cancel() {
     connection?.close()
     connection = nil

@@ -9,9 +9,9 @@ import Worker
 
 /// A process of one role, from its start to its end.
 ///
-/// It listens for operators first, waits for what it depends on as long as that takes, runs its lanes, and drains them when it is told to
-/// end. Only wrong usage and configuration, and clients of Kafka that fail for good again and again, end it otherwise: then whoever watches
-/// over it is to start it again.
+/// It listens for operators first and waits for its dependencies without a limit. Then it runs its lanes, and drains them when it is told
+/// to end. Otherwise it ends only for wrong usage or configuration, and for Kafka clients that fail for good repeatedly. Then its
+/// supervisor must start it again.
 struct RoleProcess: Sendable {
   let role: String
   let values: SettingValues
@@ -23,7 +23,7 @@ struct RoleProcess: Sendable {
   private let control: EventLoop
   private let signals: StopSignals
 
-  /// - Parameter connections: devices of one lane at most.
+  /// - Parameter connections: the most devices of one lane.
   init(_ role: String, _ values: SettingValues, connections: Int = 0, servesMedia: Bool = false) {
     self.role = role
     self.values = values
@@ -35,10 +35,10 @@ struct RoleProcess: Sendable {
     signals = StopSignals(on: control)
   }
 
-  /// What events and logs call a lane of this process.
+  /// The name of a lane of this process in events and logs.
   func worker(_ lane: Int) -> Name { "\(workerName)/\(lane)" }
 
-  /// What is done about a lane that has failed for good; where that happens too often the process ends in order.
+  /// The reaction to permanent failures of lanes. Too many of them end the process in order.
   var laneFailures: LaneFailures {
     LaneFailures(
       drainMilliseconds: min(values[RoleSettings.drain].wholeMilliseconds, LaneFailures.longestDrain),
@@ -54,12 +54,12 @@ struct RoleProcess: Sendable {
   ///
   /// - Parameters:
   ///   - written: the topics that its lanes write to.
-  ///   - listen: says where devices connect; nil where none do.
-  ///   - unreadyFor: how long its lanes go on as before when it is told to end, though it is not ready any more.
-  ///   - settings: those that should be the same in all workers, as they are now.
-  ///   - reload: reads again what SIGHUP is to have read again; nil where that signal ends the process.
-  ///   - whenEnding: ends what runs beside the lanes while they end, within so many milliseconds.
-  ///   - makeHost: makes the lane of this number; `first` is where the first lane's devices connect.
+  ///   - listen: returns the devices' address; nil without devices.
+  ///   - unreadyFor: how long its lanes continue after the order to end, although it is not ready.
+  ///   - settings: the current settings that should be the same in all workers.
+  ///   - reload: reads files again after SIGHUP; nil if that signal ends the process.
+  ///   - whenEnding: ends the parts beside the lanes within the given milliseconds, while the lanes end.
+  ///   - makeHost: makes the lane of this number; `first` is the devices' address of the first lane.
   func run(
     _ place: ClusterPlace, writing written: [String], listen: Setting<SocketAddress>? = nil, unreadyFor: Duration = .zero,
     settings: @escaping @Sendable () -> [String: String], reload: (@Sendable () -> Void)? = nil,
@@ -69,7 +69,7 @@ struct RoleProcess: Sendable {
     defer { log.close() }
     StandardOutput.whenItFails(.ignore)
     Allocator.returnMemoryWhenIdle()
-    // Whoever reads the first line of the log may send a signal.
+    // A program that reads the first line of the log may send a signal.
     try await signals.watch(reload: reload)
     metrics.showProcess(version: Program.version, role: role, log: log)
     metrics.show(health)
@@ -83,7 +83,7 @@ struct RoleProcess: Sendable {
       try await AdminServer.start(at: values[RoleSettings.admin], health: health, metrics: metrics)
     }
     let adminURL = "http://\(await admin.address)"
-    logger.info("operators may ask", ["admin": adminURL])
+    logger.info("the admin server listens", ["admin": adminURL])
 
     let kafka = KafkaWatch(kafka: place.kafka, topics: written, logger: logger, health: health)
     let watching = Task { await kafka.run() }
@@ -96,7 +96,7 @@ struct RoleProcess: Sendable {
       do { try await start(place, listen, redis, lanes, reporter, adminURL, makeHost) } catch { await signals.end(.failure(error)) }
     }
     let ending = await signals.ending()
-    // At once, so that whoever balances the load sends nothing more.
+    // At once, so that a load balancer sends no more devices.
     health.set("draining", ready: false, "the process is ending")
     await reporter.hasChanged()
     work.cancel()
@@ -114,10 +114,10 @@ struct RoleProcess: Sendable {
     return .done
   }
 
-  /// Goes on as before, for whoever has not heard yet that it is not ready; answers for how many milliseconds.
+  /// Continues for clients that have not noticed the readiness yet; returns the milliseconds.
   private func goOn(for milliseconds: Int, _ ending: Ending, _ lanes: ProcessLanes) async -> Int {
     guard milliseconds > 0, case .signal = ending, await lanes.count > 0 else { return 0 }
-    logger.info("not ready, and goes on for a while", ["forMs": milliseconds])
+    logger.info("not ready; work continues for a while", ["forMs": milliseconds])
     try? await Task.sleep(for: .milliseconds(milliseconds))
     return milliseconds
   }

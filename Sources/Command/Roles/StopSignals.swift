@@ -1,15 +1,15 @@
 import EventLoop
 import Glibc
 
-/// Why a process is to end.
+/// Why a process must end.
 enum Ending: Sendable {
-  /// It was asked to.
+  /// A signal asked it to.
   case signal(Int32)
-  /// It cannot do its work, and trying again does not mend that.
+  /// It cannot do its work, and another attempt cannot fix that.
   case failure(any Error)
 }
 
-/// SIGTERM, SIGINT and, where nothing is read again by it, a closed terminal's SIGHUP: the first asks the process to end in order, a second ends it at once.
+/// SIGTERM and SIGINT, and SIGHUP of a closed terminal unless it reloads. The first signal ends the process in order, a second at once.
 actor StopSignals {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -18,14 +18,14 @@ actor StopSignals {
   private var hasSignal = false
   private var waiting: [CheckedContinuation<Ending, Never>] = []
 
-  /// Whether somebody has it run on a terminal, whose end comes as a SIGHUP, too.
+  /// Whether the process had a terminal, whose end sends a SIGHUP too.
   private let hadTerminal = isatty(STDIN_FILENO) == 1
 
   init(on loop: EventLoop) { self.loop = loop }
 
-  /// Takes the signals over.
+  /// Starts to handle the signals.
   ///
-  /// - Parameter reload: what SIGHUP does while the terminal is there, if there was one; nil: it ends the process, unless somebody has it
+  /// - Parameter reload: the action of SIGHUP while the terminal exists, if there was one. With nil, SIGHUP ends the process unless it is
   ///   ignored.
   func watch(reload: (@Sendable () -> Void)? = nil) throws {
     if let reload {
@@ -35,12 +35,12 @@ actor StopSignals {
       watches.append(watch)
     }
     for number in [SIGTERM, SIGINT] + (reload == nil && Self.isDefault(SIGHUP) ? [SIGHUP] : []) {
-      // They are watched to the process' very end, and this with them.
+      // They are watched until the process has ended, and keep this actor alive.
       watches.append(try SignalWatch(on: loop, signal: number) { [self] in assumeIsolated { $0.received(number) } })
     }
   }
 
-  /// Whether nobody has said what the signal does: `nohup` has it ignored.
+  /// Whether the signal has its default action: `nohup` ignores it.
   private static func isDefault(_ number: Int32) -> Bool {
     var action = sigaction()
     return sigaction(number, nil, &action) == 0 && action.__sigaction_handler.sa_handler == nil
@@ -49,12 +49,12 @@ actor StopSignals {
   /// Waits for the first of them, or for a failure.
   func ending() async -> Ending {
     await withCheckedContinuation { continuation in
-      // Asked here, for the loop may turn between a question and an await: an early signal would go unheard.
+      // Checked inside, since the loop may turn between a check and an await, and an early signal would be lost.
       if let ending { continuation.resume(returning: ending) } else { waiting.append(continuation) }
     }
   }
 
-  /// Ends the process in order because of a failure; what comes after the first reason changes nothing.
+  /// Ends the process in order because of a failure. Later reasons have no effect.
   func end(_ ending: Ending) {
     guard self.ending == nil else { return }
     self.ending = ending
@@ -63,10 +63,10 @@ actor StopSignals {
   }
 
   private func received(_ number: Int32) {
-    // The first one changes nothing where the process is ending already because of a failure.
+    // The first signal has no effect if a failure already ends the process.
     guard !hasSignal else {
       StandardError.line("ended at once by a second signal")
-      // Nothing of the process is run any more, lanes in the middle of their work included.
+      // Nothing of the process runs any more, not even lanes in the middle of their work.
       _exit(128 + number)
     }
     hasSignal = true

@@ -1,6 +1,6 @@
 import Worker
 
-/// Which conditions that are not ready the log has to name, and which are ready again: a value that looks from time to time.
+/// Selects the unready conditions to log, and those that are ready again. A value.
 struct UnreadyLog {
   private struct Key: Hashable {
     let name: String
@@ -9,10 +9,10 @@ struct UnreadyLog {
 
   private var told: [Key: Health.Unready] = [:]
 
-  /// How long a condition is not ready before the log names it, in milliseconds. A rebalance, or a broker that starts again, takes less.
+  /// How long a condition must last before it is logged, in milliseconds. A rebalance or a broker's restart takes less.
   private static let lastingMilliseconds: Int64 = 10_000
 
-  /// Answers with the conditions that have now lasted, and with those of them that are over. The end of the process is no news.
+  /// Returns the conditions that have just reached that age, and those of them that have ended. The process's end is not reported.
   mutating func look(_ unready: [Health.Unready], at now: Int64) -> (lasting: [Health.Unready], ended: [Health.Unready]) {
     let present = Dictionary(unready.map { (Key(name: $0.name, lane: $0.lane), $0) }) { first, _ in first }
     let ended = told.filter { present[$0.key] == nil }

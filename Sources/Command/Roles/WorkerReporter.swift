@@ -6,38 +6,38 @@ import Store
 import Transform
 import Worker
 
-/// Reports the process to Redis every few seconds, for `carillon status`: on a loop and a connection of its own, so that no lane waits for it.
+/// Reports the process to Redis every few seconds. Its own loop and connection keep lanes from waiting.
 ///
-/// A Redis that is away is tried again, and says so elsewhere: whoever does not hear of the process sees that it is silent.
+/// It tries again after an error, which others report. Without reports, `carillon status` shows the process as silent.
 actor WorkerReporter {
   nonisolated let loop: EventLoop
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let store: StoreConfiguration
-  /// While it reports.
+  /// Set while it reports.
   private var shards: Shards?
   private let health: Health
   private let metrics: MetricRegistry
   private let logger: Logger
   private let settings: @Sendable () -> [String: String]
   private let differing: Gauge
-  /// What was told of settings that differ, and how many reports were written since the others' were read.
+  /// The logged differences of settings, and the number of reports since the last comparison.
   private var told: (differences: [SettingDifference], reports: Int) = ([], 0)
   private var unreadyLog = UnreadyLog()
-  /// The others' reports are read with each so many of its own.
+  /// The others' reports are read after this many of its own.
   private static let reportsToLook = 6
-  /// What does not change, or is told from outside.
+  /// The constant parts, and those that are set from outside.
   private var process: WorkerReport
   private var work: Task<Void, Never>?
   private var isClosed = false
 
-  /// How long the end may take, and how often a Redis is looked for that is away, in milliseconds.
+  /// How long the end may take, and the wait before another attempt, in milliseconds.
   private static let (endMilliseconds, retryMilliseconds) = (1_000, 500)
 
   /// - Parameters:
-  ///   - name: what events and logs call the process, without a lane's number.
-  ///   - roles: the stages that it runs.
-  ///   - admin: where its admin server listens.
-  ///   - settings: those that should be the same in all workers, as they are now.
+  ///   - name: the process's name in events and logs, without a lane's number.
+  ///   - roles: its stages.
+  ///   - admin: the address of its admin server.
+  ///   - settings: the current settings that should be the same in all workers.
   init(
     on loop: EventLoop, _ store: StoreConfiguration, _ name: Name, roles: [String], admin: SocketAddress, health: Health,
     metrics: MetricRegistry, logger: Logger, settings: @escaping @Sendable () -> [String: String]
@@ -49,12 +49,12 @@ actor WorkerReporter {
     process = WorkerReport(name: name, roles: roles, version: Program.version, started: now, written: now)
     process.admin = "http://\(Machine.reachable(admin))"
     var store = store
-    // Nobody waits for it, and it is soon followed by another.
+    // Nothing waits for a report, and another one follows soon.
     store.callDeadlineMilliseconds = min(store.callDeadlineMilliseconds, Workers.intervalMilliseconds)
     self.store = store
   }
 
-  /// Begins; once, when it is known that the Redis is one to work with.
+  /// Begins, once, after the Redis is known to be suitable.
   func start(lanes: Int) {
     guard !isClosed, work == nil else { return }
     process.lanes = lanes
@@ -64,10 +64,10 @@ actor WorkerReporter {
     work = Task { await beat() }
   }
 
-  /// Says where devices connect, from the next report on.
+  /// Includes the devices' address from the next report on.
   func devices(at address: SocketAddress) { process.devices = [DeviceURL.text(Machine.reachable(address))] }
 
-  /// Reports at once, without being waited for: something has changed that whoever asks should see.
+  /// Reports a change at once, without waiting for the result.
   func hasChanged() {
     guard work != nil else { return }
     Task { await report() }
@@ -75,18 +75,18 @@ actor WorkerReporter {
 
   private func report() async {
     guard !isClosed, let shards, shards.isUp else { return }
-    // What keeps Redis from taking it is told by the lanes, which need it more.
+    // The lanes report the errors of Redis, since they need it more.
     try? await Workers(shards).beat(standing)
     told.reports += 1
     if told.reports % Self.reportsToLook == 1 { await compare(shards) }
   }
 
-  /// Tells how the settings of this worker differ from those of others.
+  /// Logs how the settings of this worker differ from those of others.
   private func compare(_ shards: Shards) async {
     guard let workers = try? await Workers(shards).list(), !isClosed else { return }
     let differences = SettingDifference.among(workers).filter { $0.concerns(process.name) }
     differing.set(differences.count)
-    // The first look of a worker that has just begun is that of a rolling change: it is told once, and so is each change of it.
+    // The first comparison of a new worker is often in the middle of a rolling change. It is logged once, and each change after it.
     guard differences != told.differences else { return }
     for difference in differences where !told.differences.contains(difference) {
       logger.warning("a setting differs between workers", ["setting": difference.key, "difference": difference.text])
@@ -104,7 +104,7 @@ actor WorkerReporter {
     }
   }
 
-  /// Logs the conditions that have kept the process from being ready for long, so that the log names each, whoever sets it.
+  /// Logs the conditions that have lasted for long, whatever part of the process set them.
   private func logUnready() {
     let changes = unreadyLog.look(health.unready, at: WallClock.milliseconds())
     for condition in changes.lasting {
@@ -113,13 +113,13 @@ actor WorkerReporter {
     for condition in changes.ended { logger.info("ready again", ["condition": condition.name, "lane": condition.lane]) }
   }
 
-  /// How the process is now.
+  /// The present state of the process.
   private var standing: WorkerReport {
     var report = process
     report.written = WallClock.milliseconds()
     let unready = health.unready
     report.unreadyCount = unready.count
-    // The end stands first, for not all may have room.
+    // The end comes first, since the report may be too small for all.
     let sorted = unready.filter { $0.name == "draining" } + unready.filter { $0.name != "draining" }
     report.unready = sorted.map { .init(name: $0.name, lane: $0.lane.isEmpty ? nil : $0.lane, reason: $0.reason, since: $0.since) }
     report.connections = metrics.sum(of: MetricNames.connections).map { Int($0) }
@@ -130,7 +130,7 @@ actor WorkerReporter {
     return report
   }
 
-  /// How far the lanes are behind in `deliveries`: those first that are the furthest.
+  /// The lags of the lanes in `deliveries`; the largest first.
   private var laneLags: [WorkerReport.Lag] {
     let seconds = Dictionary(metrics.values(of: MetricNames.fanOutLagSeconds).map { ($0.labels, $0.value) }) { $1 }
     let lags = metrics.values(of: MetricNames.fanOutLagRecords).compactMap { labels, records in
@@ -147,7 +147,7 @@ actor WorkerReporter {
     if let shards { try? await Workers(shards).leave(process.name, started: process.started) }
   }
 
-  /// Takes the report away, where Redis answers soon, and ends.
+  /// Deletes the report, if Redis answers soon, and ends.
   func close() async {
     guard !isClosed else { return }
     isClosed = true
@@ -163,7 +163,7 @@ actor WorkerReporter {
 }
 
 extension Machine {
-  /// An address as others can reach it: by the host's name where it stands for every address of the machine.
+  /// An address that other machines can reach. The host's name replaces an address that stands for all of the machine.
   static func reachable(_ address: SocketAddress) -> SocketAddress {
     address.isAnyAddress ? SocketAddress(host: hostName, port: address.port) : address
   }

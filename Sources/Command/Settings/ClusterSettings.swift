@@ -4,7 +4,7 @@ import Redis
 import Store
 import Worker
 
-/// Where Kafka and Redis are, and how the cluster calls its things: the settings of every command that works on a cluster.
+/// The addresses of Kafka and Redis, and the cluster's names. They are settings of every command that uses a cluster.
 enum ClusterSettings {
   static let kafka = Setting<[SocketAddress]?>(
     "kafka", .addresses, "Kafka's bootstrap servers. Absent: those of a 'carillon up' that runs on this machine.")
@@ -32,7 +32,7 @@ enum ClusterSettings {
 
   static func topics(_ values: SettingValues) -> Topics { Topics(prefix: values[topicPrefix]) }
 
-  /// Where Kafka is: as given, else as a running `carillon up` has it.
+  /// The given Kafka, or that of a running `carillon up`.
   static func kafka(_ values: SettingValues, client: String) throws(UsageError) -> KafkaConfiguration {
     let properties = values[kafkaProperties]
     if let servers = values[kafka] {
@@ -45,7 +45,7 @@ enum ClusterSettings {
     return running.kafka(client: client).merging(properties)
   }
 
-  /// Where Kafka and Redis are: both as given, or both as a running `carillon up` has them, and never one of each.
+  /// The given Kafka and Redis, or both of a running `carillon up`, but never one of each.
   static func kafkaAndRedis(_ values: SettingValues, client: String) throws(UsageError) -> (KafkaConfiguration, RedisAddress) {
     switch (values[kafka], values[redis]) {
     case (_?, let text?): return (try kafka(values, client: client), try address(text, from: values.source(of: redis)))
@@ -60,7 +60,7 @@ enum ClusterSettings {
     }
   }
 
-  /// Where Redis is: as given, else as a running `carillon up` has it.
+  /// The given Redis, or that of a running `carillon up`.
   static func store(_ values: SettingValues) throws(UsageError) -> StoreConfiguration {
     let address: RedisAddress
     if let text = values[redis] {
@@ -83,7 +83,7 @@ enum ClusterSettings {
   }
 }
 
-/// Where the things of a cluster are, and how they are called.
+/// The addresses of a cluster, and its names.
 struct ClusterPlace: Sendable {
   var topics: Topics
   var kafka: KafkaConfiguration
@@ -94,7 +94,7 @@ struct ClusterPlace: Sendable {
     (self.topics, self.kafka, self.store, self.name) = (topics, kafka, store, name)
   }
 
-  /// As given, else as a running `carillon up` has it.
+  /// The given ones, or those of a running `carillon up`.
   init(_ values: SettingValues, client: String) throws(UsageError) {
     let (kafka, redis) = try ClusterSettings.kafkaAndRedis(values, client: client)
     self.init(
@@ -104,10 +104,10 @@ struct ClusterPlace: Sendable {
 }
 
 extension SettingKind where Value == String {
-  /// The beginning of a Kafka topic's name.
+  /// The prefix of the Kafka topics' names.
   fileprivate static var topicPrefix: SettingKind { name("PREFIX", longest: 200) }
 
-  /// A name that a URI reference contains as it is.
+  /// A name that needs no escapes in a URI reference.
   fileprivate static var clusterName: SettingKind { name("NAME", longest: 64) }
 
   private static func name(_ placeholder: String, longest: Int) -> SettingKind {

@@ -77,9 +77,9 @@ enum FanOutOptions {
 }
 
 extension FanOutSettings {
-  /// Of the command line, for the lane of this name.
+  /// Reads the settings for the lane of this name.
   ///
-  /// - Parameter key: the cluster's key; nil lets any device in.
+  /// - Parameter key: the cluster's key; nil accepts any device.
   init(_ values: SettingValues, _ place: ClusterPlace, listen: SocketAddress, key: [UInt8]?, worker: Name) {
     self.init(
       topics: place.topics, kafka: place.kafka, store: place.store, listen: listen,
@@ -107,7 +107,7 @@ extension FanOutSettings {
 }
 
 extension SettingKind where Value == String {
-  /// What a client says in `Origin` (RFC 6454, section 6.2), in lower case.
+  /// An `Origin` of clients (RFC 6454, section 6.2) in lower case.
   fileprivate static var origin: SettingKind {
     SettingKind(
       placeholder: "ORIGIN,…", allowed: "*, or SCHEME://HOST[:PORT] without a path, such as https://app.example.com",

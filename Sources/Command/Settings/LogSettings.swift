@@ -1,6 +1,6 @@
 import Worker
 
-/// How a role logs.
+/// The settings of a role's log.
 enum LogSettings {
   static let level = Setting("log.level", flag: "log-level", .choice, default: LogLevel.info, "Lines below it are not logged.")
   static let format = Setting(

@@ -4,7 +4,7 @@ import FanOut
 import HTTP
 import Worker
 
-/// The settings of the media that notifications come with.
+/// The settings of notifications' media.
 enum MediaOptions {
   static let folder = Setting<String?>(
     "media.folder", flag: "media", .folder,
@@ -23,14 +23,14 @@ enum MediaOptions {
     "media.link", flag: "media-link", .duration(.seconds(60)...(.seconds(604_800))), default: .seconds(3600),
     "How long a link to a file is good; a device asks for another by the frame link.")
 
-  /// What keeps media.
+  /// For processes that store media.
   static let keeping = SettingGroup("Media", [folder], advanced: [bytes])
-  /// What serves media.
+  /// For processes that serve media.
   static let serving = SettingGroup("Media", [folder, url], advanced: [listen, link])
-  /// What does both.
+  /// For processes that do both.
   static let group = SettingGroup("Media", [folder, url], advanced: [bytes, listen, link])
 
-  /// The store of a process; nil where it has none.
+  /// The media store of a process; nil if it has none.
   static func store(_ values: SettingValues, _ logger: Logger? = nil, _ metrics: MetricRegistry? = nil) async throws(Failure) -> MediaStore?
   {
     guard let folder = values[folder] else { return nil }
@@ -41,19 +41,19 @@ enum MediaOptions {
         case .stored(let storedBytes, let storedFiles):
           bytes?.set(Double(storedBytes))
           files?.set(Double(storedFiles))
-        case .failed(let error): logger?.warning("the media folder cannot be looked through", ["error": "\(error)"])
+        case .failed(let error): logger?.warning("the media folder cannot be searched", ["error": "\(error)"])
         }
       }
     } catch { throw Failure(.dependencyMissing, "--media: \(error)") }
   }
 
-  /// What serves the media of a process, and how links to it are made; nil where it has none.
+  /// The media server of a process and the maker of its links; nil if it has none.
   ///
   /// - Parameters:
   ///   - address: where it listens.
-  ///   - key: the cluster's; nil lets any device in.
+  ///   - key: the cluster's; nil accepts any device.
   ///   - cluster: the cluster's name.
-  ///   - descriptors: what the process has for its devices.
+  ///   - descriptors: the descriptors for the process's devices.
   static func serve(
     _ values: SettingValues, at address: SocketAddress, key: [UInt8]?, cluster: String, _ descriptors: DescriptorPlan, _ logger: Logger,
     _ metrics: MetricRegistry
@@ -62,9 +62,9 @@ enum MediaOptions {
     let key = DerivedKey.media.bytes(of: key, cluster: cluster)
     let server = try await MediaServer.start(
       at: address, MediaFolder(folder), key: key, maximumDescriptor: descriptors.maximum, logger: logger, metrics: metrics)
-    // It may be there later.
+    // It may exist later.
     do throws(MediaError) { try MediaFolder(folder).check() } catch {
-      logger.warning("no device gets media as long as this lasts", ["error": "\(error)"])
+      logger.warning("no device gets media while this lasts", ["error": "\(error)"])
     }
     let place = await server.address
     let host = place.isAnyAddress ? SocketAddress(host: Machine.hostName, port: place.port) : place
@@ -75,7 +75,7 @@ enum MediaOptions {
 }
 
 extension SettingKind where Value == String {
-  /// What the URLs of a server begin with.
+  /// The base of a server's URLs.
   fileprivate static var base: SettingKind {
     SettingKind(
       placeholder: "URL", allowed: "http:// or https://, a host, and where it has one a path, without a slash at the end",

@@ -3,7 +3,7 @@ import Operations
 import Transform
 import Worker
 
-/// What the cluster accepts: the same for every role, and for the tools that check beforehand.
+/// What the cluster accepts. It is the same for every role, and for the tools that check beforehand.
 enum RequestSettings {
   static let payloadBytes = Setting(
     "requests.payload-bytes", .size(256...32_768), default: RequestLimits().payloadBytes,
@@ -20,7 +20,7 @@ enum RequestSettings {
 }
 
 extension RequestLimits {
-  /// As the settings of a cluster's workers say of payloads.
+  /// Reads the settings of a cluster's workers about payloads.
   init(_ values: SettingValues) {
     let payload = values[RequestSettings.payloadBytes]
     self.init(payloadBytes: payload, voipPayloadBytes: max(payload, RequestLimits().voipPayloadBytes))
@@ -28,7 +28,7 @@ extension RequestLimits {
 }
 
 extension RequestRules {
-  /// As the settings of a cluster's workers say.
+  /// Reads the settings of a cluster's workers.
   init(_ values: SettingValues) {
     var limits = RequestLimits(values)
     limits.longestLifetime = Int64(values[RequestSettings.longestLifetime].wholeMilliseconds / 1000)

@@ -2,7 +2,7 @@ import EventLoop
 import Notifications
 import Worker
 
-/// How a process of a role runs, whichever role it is.
+/// The settings of a process of any role.
 enum RoleSettings {
   static let lanes = Setting(
     "lanes", .integer(1...256), default: 1,

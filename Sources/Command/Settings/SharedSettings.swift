@@ -3,13 +3,13 @@ import Extensions
 import Notifications
 import Worker
 
-/// The settings that should be the same in all workers that have them: each worker reports its own, and differences are told.
+/// The settings that should be the same in all workers. Each worker reports its own, and differences are logged.
 ///
-/// What a Redis would be split by, the buckets and the cluster's name, is refused at the start instead.
+/// Different buckets or names of the cluster would split a Redis, so the start refuses those instead.
 enum SharedSettings {
-  /// Those of the transform stage, in words.
+  /// Those of the transform stage, as text.
   ///
-  /// - Parameter extensions: those in force, which change with SIGHUP.
+  /// - Parameter extensions: the present ones, which change with SIGHUP.
   static func transform(_ values: SettingValues, _ extensions: ExtensionsSource) -> @Sendable () -> [String: String] {
     let fixed = requests(values).merging([
       RequestSettings.payloadBytes.declaration.key: "\(values[RequestSettings.payloadBytes])",
@@ -24,9 +24,9 @@ enum SharedSettings {
     }
   }
 
-  /// Those of the fan-out stage, in words.
+  /// Those of the fan-out stage, as text.
   ///
-  /// - Parameter key: the cluster's; nil: any device may connect.
+  /// - Parameter key: the cluster's; nil if any device may connect.
   static func fanOut(_ values: SettingValues, key: [UInt8]?) -> @Sendable () -> [String: String] {
     let fixed = requests(values).merging([
       FanOutOptions.silence.declaration.key: seconds(values[FanOutOptions.silence]),
@@ -44,7 +44,7 @@ enum SharedSettings {
 
   private static func seconds(_ duration: Duration) -> String { "\(duration.wholeMilliseconds / 1000) s" }
 
-  /// Tells keys apart, and says nothing of the key: some bytes of a code that only it gives.
+  /// Some bytes of a code that depends on the key. They distinguish keys and do not reveal them.
   private static func fingerprint(of key: [UInt8]?) -> String {
     guard let key else { return "none" }
     let code = Array("carillon fingerprint".utf8).withUnsafeBytes { HMACKey(key).authenticationCode($0) }

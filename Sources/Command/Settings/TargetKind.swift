@@ -2,7 +2,7 @@ import Notifications
 import Worker
 
 extension SettingKind where Value == Name {
-  /// Whom a request is for.
+  /// The recipient of a request.
   static var target: SettingKind {
     SettingKind(
       placeholder: "TARGET", allowed: "device:TOKEN or user:ID",

@@ -2,11 +2,11 @@ import Notifications
 import Operations
 import Worker
 
-/// A moment as a person gives it: a time, or how long from now.
+/// A moment from a person: a time, or a duration from now.
 enum Moment: Sendable, Hashable {
   /// Milliseconds since 1970.
   case at(Int64)
-  /// So long from now, or ago: the setting says which.
+  /// This far ahead or ago, as the setting defines.
   case away(Duration)
 }
 
@@ -18,7 +18,7 @@ extension SettingKind where Value == Moment {
       read: { text in seconds(text).map { .at($0 * 1000) } ?? Duration(written: text).map { .away($0) } }, write: \.text)
   }
 
-  /// A time, or how long ago.
+  /// A time, or a duration before now.
   static var past: SettingKind {
     SettingKind(
       placeholder: "TIME", allowed: "a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30s, 10m, 2h or 1d",
@@ -32,13 +32,13 @@ extension SettingKind where Value == Moment {
 }
 
 extension Moment {
-  /// A time by RFC 3339, or a duration before now; nil for anything else.
+  /// Reads a time by RFC 3339, or a duration before now; nil for anything else.
   init?(past text: String) {
     guard let moment = Timestamp.parse(text).map({ Moment.at($0) }) ?? Duration(written: text).map({ .away($0) }) else { return nil }
     self = moment
   }
 
-  /// Milliseconds since 1970, when now is so many; a duration lies before it.
+  /// Milliseconds since 1970 at this present time. A duration lies before it.
   func before(now: Int64) -> Int64 {
     switch self {
     case .at(let milliseconds): milliseconds
@@ -46,7 +46,7 @@ extension Moment {
     }
   }
 
-  /// Seconds since 1970, when now is so many milliseconds; a duration lies after it.
+  /// Seconds since 1970, from the present time in milliseconds. A duration lies after it.
   func secondsAfter(now: Int64) -> Int64 {
     switch self {
     case .at(let milliseconds): milliseconds / 1000
@@ -54,7 +54,7 @@ extension Moment {
     }
   }
 
-  /// As it may be written.
+  /// Its text, in a form that can be read again.
   var text: String {
     switch self {
     case .at(let milliseconds): Timestamp.text(milliseconds)
@@ -64,7 +64,7 @@ extension Moment {
 }
 
 extension TimeRange {
-  /// The range between two settings `--from` and `--to`; a duration lies before now.
+  /// Reads the range between the settings `--from` and `--to`. A duration lies before now.
   init(_ values: SettingValues, from: Setting<Moment?>, to: Setting<Moment?>, now: Int64) throws(UsageError) {
     self.init(from: values[from]?.before(now: now), to: values[to]?.before(now: now))
     if let from = self.from, let to = self.to, from >= to { throw UsageError(.contradiction, "--from must lie before --to") }

@@ -43,9 +43,9 @@ enum TransformOptions {
 }
 
 extension TransformSettings {
-  /// Of the command line, for the lane of this name.
+  /// Reads the settings for the lane of this name.
   ///
-  /// - Parameter turns: those of the process, where it has lanes that read requests.
+  /// - Parameter turns: those of the process, if its lanes read requests.
   init(
     _ values: SettingValues, _ place: ClusterPlace, worker: Name, extensions: ExtensionsSource, turns: CrashLoopTurns = CrashLoopTurns()
   ) {
@@ -62,7 +62,7 @@ extension TransformSettings {
     tries = values[TransformOptions.tries]
     self.extensions = extensions
     self.turns = turns
-    // The group tells each member by it: two workers of one host are told apart.
+    // The group shows this name of each member, so two workers of one host can be told apart.
     kafka.clientID = worker.text
   }
 }

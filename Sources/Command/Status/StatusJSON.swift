@@ -5,7 +5,7 @@ import Operations
 import Store
 import Worker
 
-/// A report for a program: an object for each worker, for Kafka, for Redis and for what was counted, then one for what is wrong.
+/// A report for programs. It has objects for each worker, Kafka, Redis and the counts, then one for the problems.
 enum StatusJSON {
   static func lines(_ report: StatusReport) -> [String] {
     var objects = report.workers.map { worker($0, report) }
@@ -98,7 +98,7 @@ enum StatusJSON {
     ]
   }
 
-  // MARK: What was counted
+  // MARK: Counts
 
   private static func population(_ found: PopulationEstimate) -> [JSONValue.Member] {
     [
@@ -123,7 +123,7 @@ enum StatusJSON {
     ])
   }
 
-  // MARK: What is wrong
+  // MARK: Problems
 
   private static func summary(_ report: StatusReport) -> [JSONValue.Member] {
     [

@@ -11,7 +11,7 @@ struct StatusPrinter {
 
   init(_ report: StatusReport, width: Int?) { (self.report, self.width) = (report, width) }
 
-  /// The whole of it.
+  /// All lines of the report.
   var lines: [String] {
     var lines = [TerminalText.row([Timestamp.text(report.sample.time), "topics \(report.topics.prefix)…"], width: width), ""]
     if !report.workers.isEmpty {

@@ -3,7 +3,7 @@ import Operations
 import Store
 import Worker
 
-/// What is wrong or to be known, in words that say what to do.
+/// Texts of problems and remarks, with what to do.
 enum StatusWords {
   static func problem(_ problem: StatusProblem) -> String {
     switch problem {
@@ -87,7 +87,7 @@ enum StatusWords {
 
   private static func name(_ worker: WorkerState) -> String { TerminalText.visible(worker.name) }
 
-  /// Why a worker is not ready, and for how long it has not been: the first reasons.
+  /// Why a worker is not ready and for how long: the first reasons.
   private static func conditions(_ worker: WorkerState) -> String {
     let shown = worker.report?.unready.prefix(3).map { condition in
       let place = condition.lane.map { "\($0), " } ?? ""

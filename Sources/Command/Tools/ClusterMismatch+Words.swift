@@ -2,9 +2,9 @@ import Operations
 import Worker
 
 extension ClusterMismatch {
-  /// What was found, and what to type.
+  /// The error as a failure, with what to type.
   ///
-  /// - Parameter further: another way on, as the sentence's end.
+  /// - Parameter further: another solution, as the end of the sentence.
   func failure(_ further: String? = nil) -> Failure { Failure(.wrongUsage, sentence + (further.map { "; \($0)" } ?? "")) }
 
   private var sentence: String {

@@ -1,12 +1,12 @@
 import Kafka
 import Worker
 
-/// What tools ask of Kafka before they begin, with errors that say what to type.
+/// The first questions of tools to Kafka, with errors that say what to type.
 extension Admin {
-  /// How long a first answer may take where somebody waits for it: who takes longer is most likely no Kafka.
+  /// How long the first answer may take for a waiting person. A slower server is most likely not Kafka.
   static let firstAnswerMilliseconds: Int32 = standardMilliseconds
 
-  /// The partitions of a topic that must be there.
+  /// The partitions of a topic that must exist.
   func partitions(of topic: String, at configuration: KafkaConfiguration) async throws(Failure) -> [TopicPartition] {
     do throws(KafkaError) {
       return try await describe(topic: topic).partitions.map { TopicPartition(topic, $0.id) }
@@ -18,7 +18,7 @@ extension Admin {
     }
   }
 
-  /// What the brokers take of those who write to these topics; says what they do not tell.
+  /// The brokers' limits for writes to these topics. Unknown ones are reported.
   func writeLimits(of topics: [String], at configuration: KafkaConfiguration) async throws(Failure) -> WriteLimits {
     do throws(KafkaError) {
       let limits = try await writeLimits(of: topics)
@@ -33,18 +33,18 @@ extension Admin {
 }
 
 extension KafkaConfiguration {
-  /// The bootstrap servers as they are typed.
+  /// The bootstrap servers, as a person types them.
   var servers: String { bootstrapServers.joined(separator: ",") }
 
-  /// An error in the middle of some work as one for the person who typed the command.
+  /// Makes an error during the work an error for the person who typed the command.
   ///
-  /// - Parameter wayOn: what goes on where it was, as a sentence's end: "the same line goes on".
+  /// - Parameter wayOn: how to continue, as the end of a sentence: "the same command continues".
   func failure(_ error: KafkaError, midway wayOn: String) -> Failure {
     guard error.isOfAbsence else { return Failure(.dependencyMissing, "\(error): \(wayOn)") }
     return Failure(.dependencyMissing, "Kafka does not answer any more at \(servers) (\(error.message)): when it does, \(wayOn)")
   }
 
-  /// An error of a first question as one for the person who typed the command.
+  /// Makes the error of a first question an error for the person who typed the command.
   func failure(_ error: KafkaError) -> Failure {
     switch error.code {
     case _ where error.isOfAbsence:
@@ -58,9 +58,9 @@ extension KafkaConfiguration {
 }
 
 extension KafkaError {
-  /// Whether it may be that no broker is there.
+  /// Whether there may be no broker.
   fileprivate var isOfAbsence: Bool { [.transport, .allBrokersDown, .timedOut, .messageTimedOut, Self.gaplessGuarantee].contains(code) }
 
-  /// librdkafka's `_GAPLESS_GUARANTEE`: a record timed out, and what follows it would leave a gap.
+  /// librdkafka's `_GAPLESS_GUARANTEE`: a record timed out, and the records after it would leave a gap.
   private static var gaplessGuarantee: Code { Code(rawValue: -148) }
 }

@@ -3,19 +3,19 @@ import Kafka
 import Operations
 import Synchronization
 
-/// Reports on standard error how far a tool has read, where that takes long.
+/// Reports on standard error how far a tool has read, if that takes long.
 final class ReadingLog: Sendable {
   private let last = Mutex<(what: String, percent: Int64, time: Int64)>(("", -1, 0))
   private static let step: Int64 = 5
-  /// After so long it is told again however little was read.
+  /// After this time it reports again, even without progress.
   private static let silenceMilliseconds: Int64 = 60_000
 
-  /// Runs what reads Kafka on a loop of its own, with a log of how far it is.
+  /// Runs a task that reads Kafka on a loop of its own, and reports its progress.
   ///
   /// - Parameters:
   ///   - name: the loop's.
-  ///   - wayOn: what goes on where it was when Kafka is lost; nil where it begins again, as what only reads does.
-  /// - Throws: an error of Kafka as one that says what to type; all others as they are.
+  ///   - wayOn: how to continue after Kafka is lost; nil for tools that only read, which begin again.
+  /// - Throws: an error of Kafka as one that says what to type; all others unchanged.
   static func with<R>(
     _ kafka: KafkaConfiguration, loop name: String, wayOn: String? = nil, _ body: (EventLoop, ReadingLog) async throws -> R
   ) async throws -> R {
@@ -29,14 +29,14 @@ final class ReadingLog: Sendable {
     }
   }
 
-  /// Reports it when it is something new.
+  /// Reports the progress if it is new.
   func report(_ progress: ReadingProgress) { report(progress.what, read: progress.read, of: progress.total) }
 
-  /// Reports it when it is something new: something else that is read, or some more of the same.
+  /// Reports the progress if it is new: another step, or more of the same step.
   ///
   /// - Parameters:
-  ///   - read: offsets that were read. They are no records: transactions and compaction leave offsets without one.
-  ///   - more: what else there is to say.
+  ///   - read: the offsets that were read. They are not records: transactions and compaction leave offsets without one.
+  ///   - more: a further text.
   func report(_ what: String, read: Int64, of total: Int64, more: @autoclosure () -> String = "") {
     let percent = total > 0 ? read * 100 / total : 100
     let now = SteadyClock.milliseconds()

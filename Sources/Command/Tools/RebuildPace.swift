@@ -2,28 +2,28 @@ import EventLoop
 import Operations
 import Synchronization
 
-/// How fast a rebuilding reads, and when the phase that it is in will end.
+/// The rate of a rebuild, and the estimated end of its present phase.
 final class RebuildPace: Sendable {
   private struct State {
     let start: Int64
     var phase = ""
-    /// When the phase began.
+    /// The phase's beginning.
     var since: Int64
   }
 
   private let state: Mutex<State>
 
-  /// - Parameter start: when it begins, in steady milliseconds.
+  /// - Parameter start: its beginning, in steady milliseconds.
   init(start: Int64 = SteadyClock.milliseconds()) { state = Mutex(State(start: start, since: start)) }
 
-  /// How long the rebuilding has taken, in milliseconds.
+  /// The duration of the rebuild so far, in milliseconds.
   func milliseconds(at now: Int64) -> Int64 { state.withLock { now - $0.start } }
 
-  /// What follows the share that was read: `, 17522 records, 8400 a second, about 4 s left`; nothing at a phase's beginning.
+  /// The text after the percentage, `, 17522 records, 8400 a second, about 4 s left`; empty at a phase's beginning.
   ///
   /// - Parameters:
-  ///   - records: those of the phase that were read.
-  ///   - read: offsets of the phase that were read.
+  ///   - records: the phase's records that were read.
+  ///   - read: the phase's offsets that were read.
   func words(_ phase: String, _ records: Int64, read: Int64, of total: Int64, at now: Int64) -> String {
     let passed = state.withLock { state in
       if state.phase != phase { (state.phase, state.since) = (phase, now) }

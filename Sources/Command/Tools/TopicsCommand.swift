@@ -42,18 +42,18 @@ enum TopicsCommand {
     let width = states.map(\.name.count).max() ?? 0
     for state in states { values[AnswerSettings.json] ? state.writeJSON() : state.writeText(width: width) }
     if !values[AnswerSettings.json], states.contains(where: { !$0.differences.isEmpty }) {
-      StandardError.line("some topics differ from what is wanted; they were left as they are")
+      StandardError.line("some topics differ from the wanted settings; they were not changed")
     }
     return states.allSatisfy { $0.differences.isEmpty } ? .done : .answerIsNo
   }
 }
 
-/// A topic after `topics create`, and what it is not as wanted.
+/// A topic after `topics create`, and its differences from what is wanted.
 struct TopicState: Sendable {
-  /// Whether it was there.
+  /// Whether it existed.
   enum Existence: Sendable {
     case existed, created
-    /// It is not there, and a dry run leaves it so.
+    /// It is missing, and the dry run did not create it.
     case missing
   }
 
@@ -62,10 +62,10 @@ struct TopicState: Sendable {
   let partitions: Int
   let replicas: Int
   let differences: [String]
-  /// The broker cannot tell a topic's settings: it is the embedded one.
+  /// Whether the broker cannot report a topic's settings: the embedded one.
   let isUnchecked: Bool
 
-  /// Makes what is missing, unless nothing is to be written, and compares what was there.
+  /// Creates missing topics, unless it is a dry run, and compares existing ones.
   static func ensure(
     _ wanted: [TopicSpecification], of topics: Topics, _ admin: Admin, _ kafka: KafkaConfiguration, isDryRun: Bool,
     withinMilliseconds milliseconds: Int
@@ -95,7 +95,7 @@ struct TopicState: Sendable {
     return states
   }
 
-  /// A topic's settings. One that was made a moment ago is not known to each broker yet.
+  /// Reads a topic's settings. Not every broker knows a new topic at once.
   private static func settings(of topic: String, _ admin: Admin, until end: Int64) async throws -> [String: String] {
     while true {
       do throws(KafkaError) {
@@ -112,7 +112,7 @@ struct TopicState: Sendable {
   ) -> [String] {
     var differences: [String] = []
     let partitions = found.partitions.count
-    // What the stops of applications have beyond the one is not used.
+    // The application stops use only one partition.
     let isEnough = wanted.name == topics.applications ? partitions > 0 : partitions == Int(wanted.partitions)
     if !isEnough { differences.append("has \(TerminalText.count(partitions, "partition")), not \(wanted.partitions)") }
     let replicas = found.partitions.map(\.replicas).min() ?? 0

@@ -11,9 +11,9 @@ enum Key: Equatable {
   case redraw
 }
 
-/// Reads keys from the bytes that a terminal sends, which may come in pieces of any size: a value.
+/// Reads keys from a terminal's bytes, which may come in pieces of any size. A value.
 ///
-/// Unknown escape sequences, unknown control characters and bytes that are not UTF-8 are no keys.
+/// It ignores unknown escape sequences, unknown control characters, and bytes that are not UTF-8.
 struct KeyReader {
   private enum Phase {
     case plain
@@ -26,10 +26,10 @@ struct KeyReader {
   }
 
   private var phase = Phase.plain
-  /// Parameters of a control sequence at most; longer ones are unknown.
+  /// The most parameters of a control sequence. A longer one is unknown.
   private static let maximumParameters = 16
 
-  /// Takes the next byte; answers the key that it completes.
+  /// Takes the next byte; returns the key that it completes.
   mutating func take(_ byte: UInt8) -> Key? {
     switch phase {
     case .plain: return plain(byte)
@@ -59,7 +59,7 @@ struct KeyReader {
     return nil
   }
 
-  /// As Emacs and all shells have them.
+  /// As in Emacs and all shells.
   private static let controls: [UInt8: Key] = [
     0x01: .home, 0x02: .left, 0x04: .endOfInput, 0x05: .end, 0x06: .right, 0x08: .backspace, 0x0A: .enter, 0x0B: .deleteToEnd,
     0x0C: .redraw, 0x0D: .enter, 0x0E: .down, 0x10: .up, 0x15: .deleteToStart, 0x17: .deleteWord, 0x7F: .backspace,
@@ -72,7 +72,7 @@ struct KeyReader {
     case UInt8(ascii: "b"): return .wordLeft
     case UInt8(ascii: "f"): return .wordRight
     case 0x7F: return .deleteWord
-    // A key that stands for itself when Escape was pressed before it, and another sequence.
+    // A key with its own meaning after Escape, or another sequence.
     case 0x00..<0x20: return plain(byte)
     default: break
     }

@@ -1,36 +1,36 @@
-/// A line that is being typed, and the lines before it: a value.
+/// A line that is being typed, and the lines before it. A value.
 ///
-/// The cursor moves by what a person sees as one character.
+/// The cursor moves by the characters that a person sees.
 struct LineEditor {
-  /// What a key has led to.
+  /// The result of a key.
   enum Outcome: Equatable {
     /// The line may look different now.
     case edited
     /// The line is complete, and the next one is empty.
     case line(String)
-    /// Nothing more is typed.
+    /// The input has ended.
     case endOfInput
   }
 
-  /// What stands before the cursor.
+  /// The text before the cursor.
   private(set) var before = ""
-  /// What stands behind the cursor.
+  /// The text after the cursor.
   private(set) var after = ""
   private var history: [String] = []
-  /// Which line of the history is shown; that after the last one is the new line.
+  /// The shown line of the history; the new line comes after the last one.
   private var place = 0
-  /// The new line, while one of the history is shown.
+  /// The new line, while a line of the history is shown.
   private var draft = ""
 
-  /// The longest line, in bytes: longer than any text that a response may have.
+  /// The longest line in bytes, longer than any text of a response.
   static let maximumBytes = 16 << 10
-  /// Lines that are kept at most.
+  /// The most lines of the history.
   static let maximumHistory = 500
 
   /// The whole line.
   var text: String { before + after }
 
-  /// Does what a key asks for.
+  /// Does the action of a key.
   mutating func press(_ key: Key) -> Outcome {
     switch key {
     case .character(let scalar): insert(scalar)

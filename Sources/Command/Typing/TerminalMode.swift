@@ -1,29 +1,29 @@
 import Glibc
 import Synchronization
 
-/// How the terminal hands over what is typed: by lines that it edits itself, or key by key.
+/// The terminal's mode: it edits lines itself, or sends each key.
 enum TerminalMode {
-  /// The address of the mode from before; 0 while the terminal edits lines itself.
+  /// The address of the former mode; 0 while the terminal edits lines itself.
   private static let former = Atomic<UInt>(0)
-  /// The address of the former actions of fatal signals, by their numbers; 0 before they are taken over.
+  /// The address of the former actions of fatal signals, by number; 0 before they are replaced.
   private static let actions = Atomic<UInt>(0)
-  /// Those that end the process at once, and that may come from the terminal, from another process, or from a defect of this one.
+  /// Signals that end the process at once, from the terminal, another process, or a defect of this one.
   private static let fatalSignals = [SIGHUP, SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
 
-  /// Whether a person types at this process, on a terminal that can draw a row again.
+  /// Whether a person types on a terminal that can redraw a row.
   static var isPossible: Bool {
     isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && getenv("TERM").map { String(cString: $0) } != "dumb"
   }
 
-  /// Whether the shell has given this process the terminal: from any other, setting the mode would stop the process.
+  /// Whether the process is in the terminal's foreground. In the background, setting the mode would stop the process.
   ///
-  /// Of a terminal that is not the process' own there is no answer, and nobody else to take it away.
+  /// If the terminal is not the process's own, there is no answer, and no other process can own it.
   static var isForeground: Bool {
     let group = tcgetpgrp(STDIN_FILENO)
     return group < 0 || group == getpgrp()
   }
 
-  /// Has each key handed over at once and not shown; false where that cannot be.
+  /// Makes the terminal send each key without an echo; false if that is impossible.
   ///
   /// Ctrl-C, Ctrl-Z and Ctrl-\ are still signals.
   static func enter() -> Bool {
@@ -36,7 +36,7 @@ enum TerminalMode {
       saved.initialize(to: mode)
       former.store(UInt(bitPattern: saved), ordering: .releasing)
     }
-    // Otherwise a shell may have changed it while the process was stopped.
+    // Set again, since a shell may have changed it while the process was stopped.
     mode.c_lflag &= ~tcflag_t(ICANON | ECHO | IEXTEN)
     mode.c_iflag &= ~tcflag_t(IXON)
     mode.c_iflag |= tcflag_t(ICRNL)
@@ -47,15 +47,15 @@ enum TerminalMode {
     return tcsetattr(STDIN_FILENO, TCSANOW, &mode) == 0
   }
 
-  /// Gives the terminal its mode back; nothing happens where it was not changed. A signal handler may call it.
+  /// Restores the terminal's mode, if it was changed. A signal handler may call it.
   static func leave() {
-    // The memory is given up: a handler may be reading it.
+    // The memory is never freed, since a handler may be reading it.
     let address = former.exchange(0, ordering: .acquiringAndReleasing)
     guard let mode = UnsafePointer<termios>(bitPattern: address), isForeground else { return }
     tcsetattr(STDIN_FILENO, TCSANOW, mode)
   }
 
-  /// Has the mode given back before a signal ends the process.
+  /// Restores the mode before a signal ends the process.
   private static func takeOverFatalSignals() {
     guard actions.load(ordering: .acquiring) == 0 else { return }
     let saved = UnsafeMutablePointer<sigaction>.allocate(capacity: 65)
@@ -67,7 +67,7 @@ enum TerminalMode {
       action.__sigaction_handler.sa_handler = { signal in
         TerminalMode.leave()
         guard let actions = UnsafePointer<sigaction>(bitPattern: TerminalMode.actions.load(ordering: .acquiring)) else { return }
-        // What would have happened without this handler happens as soon as it returns.
+        // The default action follows as soon as the handler returns.
         sigaction(signal, actions + Int(signal), nil)
         raise(signal)
       }

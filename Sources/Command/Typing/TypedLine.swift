@@ -1,14 +1,14 @@
 import Glibc
 import Synchronization
 
-/// The line that a person is typing, below everything that is printed. From any thread.
+/// The line that a person is typing, below all printed text. Used from any thread.
 ///
-/// What is printed meanwhile goes above it: `StandardOutput` and `StandardError` ask for that.
+/// `StandardOutput` and `StandardError` print above it.
 enum TypedLine {
   private enum Phase {
     /// Nothing is typed, or the terminal edits lines itself.
     case closed
-    /// The process has been stopped, or has not got the terminal.
+    /// The process was stopped, or does not have the terminal.
     case suspended
     case open
   }
@@ -19,13 +19,13 @@ enum TypedLine {
     var editor = LineEditor()
     /// Whether the row is on the terminal.
     var isDrawn = false
-    /// Whether what was printed last ended its line.
+    /// Whether the last printed text ended its line.
     var isAtLineStart = true
   }
 
   private static let state = Mutex(State())
 
-  /// Begins where a person types at a terminal; false where not.
+  /// Begins if a person types on a terminal; otherwise false.
   static func begin() -> Bool {
     guard TerminalMode.isPossible else { return false }
     state.withLock { state in
@@ -35,7 +35,7 @@ enum TypedLine {
     return true
   }
 
-  /// Gives the terminal back, the typed text left where it is. It may be called in any phase.
+  /// Releases the terminal, and leaves the typed text on it. Allowed in any phase.
   static func end() {
     state.withLock { state in
       rest(&state)
@@ -43,7 +43,7 @@ enum TypedLine {
     }
   }
 
-  /// Takes bytes of the terminal; answers what they lead to, but for edits.
+  /// Takes bytes of the terminal; returns their results except edits.
   static func take(_ bytes: [UInt8]) -> [LineEditor.Outcome] {
     state.withLock { state in
       guard state.phase != .closed else { return [] }
@@ -62,8 +62,8 @@ enum TypedLine {
   /// Prints above the line.
   ///
   /// - Parameters:
-  ///   - endsLine: whether what is printed ends with the end of a line.
-  ///   - print: writes to the terminal, or elsewhere, and prints nothing more.
+  ///   - endsLine: whether the printed text ends with the end of a line.
+  ///   - print: writes to the terminal or elsewhere, without printing more.
   static func above<R>(endsLine: Bool, _ print: () -> R) -> R {
     state.withLock { state in
       guard state.phase == .open else { return print() }
@@ -76,14 +76,14 @@ enum TypedLine {
     }
   }
 
-  /// The person wants to have the shell back: stops the process until `SIGCONT`, which is `resume`.
+  /// Stops the process, so that the person gets the shell, until `SIGCONT`, which calls `resume`.
   static func suspend() {
     guard canBeContinued else { return }
     state.withLock { state in
       rest(&state)
       if state.phase == .open { state.phase = .suspended }
     }
-    // This thread may run on for a moment, so what follows must come with the signal that continues the process.
+    // This thread may run on for a moment, so the rest must come with the signal that continues the process.
     kill(getpid(), SIGSTOP)
   }
 
@@ -94,7 +94,7 @@ enum TypedLine {
     return parent > 0 && getsid(parent) == getsid(0)
   }
 
-  /// The process goes on after it was stopped, by whomever.
+  /// Continues after the process was stopped, by whatever caused the stop.
   static func resume() {
     state.withLock { state in
       guard state.phase != .closed else { return }
@@ -116,14 +116,14 @@ enum TypedLine {
     state.isDrawn = true
   }
 
-  /// Leaves what was typed above, as a terminal does that edits lines itself.
+  /// Leaves the typed text above, as a terminal does that edits lines itself.
   private static func leaveRow(_ state: inout State) {
     guard state.phase == .open, state.isDrawn else { return }
     write(TypedRow.erased + TypedRow.left(state.editor) + "\n")
     state.isDrawn = false
   }
 
-  /// Leaves the row and gives the terminal its mode back.
+  /// Leaves the row and restores the terminal's mode.
   private static func rest(_ state: inout State) {
     if state.editor.text.isEmpty, state.isDrawn { write(TypedRow.erased) } else { leaveRow(&state) }
     state.isDrawn = false

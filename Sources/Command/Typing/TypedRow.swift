@@ -1,18 +1,18 @@
 import JSON
 
-/// The row of the terminal in which a line is typed: a line that is longer shows the part around the cursor.
+/// The row of the terminal for a typed line. It shows the part of a long line around the cursor.
 ///
-/// One row is erased and drawn without knowing what the terminal has wrapped, also after its size has changed.
+/// One row can be redrawn without knowing where the terminal has wrapped, also after a change of its size.
 enum TypedRow {
   private static let prompt = "> "
-  /// Takes the row away.
+  /// Erases the row.
   static let erased = "\r\u{1B}[K"
 
-  /// Draws the row in place of what is there, with the cursor where it belongs.
+  /// Draws the row again, with the cursor in its position.
   ///
-  /// - Parameter width: how many columns the terminal has.
+  /// - Parameter width: the terminal's columns.
   static func drawn(_ editor: LineEditor, width: Int) -> String {
-    // A character in the last column would move the cursor on to the next row.
+    // A character in the last column would move the cursor to the next row.
     let room = max(width - prompt.count - 1, 2)
     let ahead = min(columns(editor.after), room / 4)
     let before = String(fitting(editor.before.reversed(), room - ahead).reversed())
@@ -24,7 +24,7 @@ enum TypedRow {
   /// The whole line, as it stays on the terminal.
   static func left(_ editor: LineEditor) -> String { prompt + shown(editor.text) }
 
-  /// The first characters that fit into so many columns.
+  /// The first characters that fit into these columns.
   private static func fitting(_ characters: [Character], _ room: Int) -> [Character] {
     var rest = room
     return Array(
@@ -36,7 +36,7 @@ enum TypedRow {
 
   private static func columns(_ text: String) -> Int { text.reduce(0) { $0 + columns($1) } }
 
-  /// How many columns a terminal gives a character.
+  /// The columns of a character on a terminal.
   private static func columns(_ character: Character) -> Int {
     let scalars = shown(String(character)).unicodeScalars
     guard let first = scalars.first else { return 0 }
@@ -54,7 +54,7 @@ enum TypedRow {
     0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF, 0x20000...0x3FFFD,
   ]
 
-  /// What was pasted may have what a terminal obeys; the joiner within an emoji is no such thing.
+  /// Pasted text may contain control characters of terminals. The joiner within an emoji is not one.
   private static func shown(_ text: String) -> String {
     String(
       String.UnicodeScalarView(text.unicodeScalars.map { PrintedText.isVisible($0) || $0 == "\u{200D}" ? $0 : "\u{FFFD}" }))

@@ -3,25 +3,24 @@ import JSON
 import Kafka
 import Worker
 
-/// What a running `carillon up` leaves for the tools on the same machine: where its parts are.
+/// The addresses of a running `carillon up`, for the tools on the same machine.
 ///
-/// It is the file `up.json` in a ``RuntimeFolder``. It is written whole or not at all, and believed only while the process that wrote it
-/// lives.
+/// It is the file `up.json` in a ``RuntimeFolder``. It is written atomically, and valid only while the process that wrote it runs.
 struct RunningCluster: Sendable {
   /// The process that runs it.
   var pid: Int32
-  /// When that process began, in the kernel's ticks: tells it from a later one with the same id.
+  /// When that process began, in the kernel's ticks. It distinguishes a later process with the same id.
   var began: UInt64
-  /// Bootstrap servers of its embedded broker.
+  /// The bootstrap servers of its embedded broker.
   var kafka: String
-  /// The address of its Redis, with the password in it.
+  /// The address of its Redis, with the password.
   var redis: String
-  /// Where devices connect, as a URL.
+  /// The devices' address, as a URL.
   var devices: String
   /// The root of its admin server, as a URL.
   var admin: String
 
-  /// Of this process.
+  /// Describes this process.
   init(kafka: String, redis: String, devices: String, admin: String) {
     pid = getpid()
     began = Self.beginning(of: pid) ?? 0
@@ -31,13 +30,13 @@ struct RunningCluster: Sendable {
     self.admin = admin
   }
 
-  /// How to reach its broker.
+  /// The settings for its broker.
   func kafka(client: String) -> KafkaConfiguration {
     KafkaConfiguration(
       bootstrapServers: kafka.split(separator: ",").map(String.init), clientID: client, properties: EmbeddedBroker.clientProperties)
   }
 
-  /// The one that runs on this machine for this user; nil when none does.
+  /// The running one of this user on this machine; nil if there is none.
   static func find() -> RunningCluster? {
     guard let bytes = folder?.contents(of: fileName, limit: 65_536), let running = RunningCluster(bytes), running.isAlive else {
       return nil
@@ -45,7 +44,7 @@ struct RunningCluster: Sendable {
     return running
   }
 
-  /// The path of its file; nil when there is no folder for it.
+  /// The path of its file; nil if there is no folder for it.
   static var file: String? { folder.map { "\($0.path)/\(fileName)" } }
 
   fileprivate static let fileName = "up.json"
@@ -71,22 +70,22 @@ struct RunningCluster: Sendable {
     ]).text + "\n"
   }
 
-  /// When a process began, in ticks since the machine's start; nil when there is none, or it has only its parent left to be told.
+  /// When a process began, in ticks since the machine's start; nil if it does not exist or has exited already.
   private static func beginning(of pid: Int32) -> UInt64? {
     guard let bytes = try? Descriptor.contents(of: "/proc/\(pid)/stat", limit: 4096) else { return nil }
-    // The second field is the name in parentheses, which may have spaces and parentheses in it.
+    // The second field is the name in parentheses, which may contain spaces and parentheses.
     let fields = String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
     guard fields.count > 19, fields[0] != "Z" else { return nil }
     return UInt64(fields[19])
   }
 }
 
-/// The right of one `carillon up` to be the one that the tools find, held from its start to its end.
+/// The right of one `carillon up` to be found by the tools, from its start to its end.
 struct UpClaim: Sendable {
   private let folder: RuntimeFolder
   private let lock: Int32
 
-  /// Takes it; nil when another process has it.
+  /// Takes it; nil if another process has it.
   ///
   /// - Throws: why there is no folder for it.
   static func take() throws(Failure) -> UpClaim? {
@@ -105,13 +104,13 @@ struct UpClaim: Sendable {
     self.lock = lock
   }
 
-  /// Tells the tools where everything is.
+  /// Writes the addresses for the tools.
   func publish(_ running: RunningCluster) throws(Failure) {
     func failed(_ name: String) -> Failure {
       Failure(.wrongUsage, "\(folder.path)/\(name) cannot be written: \(String(cString: strerror(errno)))")
     }
     let draft = "\(RunningCluster.fileName).\(getpid())"
-    // Nobody else writes here: one that is there already was left by a process of the same id.
+    // Nothing else writes here. An existing one is from a process with the same id.
     folder.remove(draft)
     let file = folder.open(draft, O_WRONLY | O_CREAT | O_EXCL)
     guard file >= 0 else { throw failed(draft) }
@@ -124,7 +123,7 @@ struct UpClaim: Sendable {
     }
   }
 
-  /// Gives it back, once, and takes the file away. The lock's file stays: without it two processes could hold two locks of one name.
+  /// Releases it, once, and removes the file. The lock's file stays: otherwise two processes could hold two locks of one name.
   func release() {
     folder.remove(RunningCluster.fileName)
     close(lock)

@@ -1,25 +1,25 @@
 import Glibc
 import Worker
 
-/// The folder where a running `carillon up` leaves its file: one that only its user can enter.
+/// The folder for the file of a running `carillon up`, which only its user can enter.
 ///
-/// It is judged and held open by a descriptor, and its files are opened in it: a path could lead elsewhere a moment later.
+/// It is checked and kept open by a descriptor, and its files are opened in it, since a path could lead elsewhere later.
 final class RuntimeFolder: Sendable {
-  /// Where it is, for messages.
+  /// Its path, for messages.
   let path: String
   private let descriptor: Int32
 
-  /// Opens the folder that `carillon up` and the tools of this user agree on: the first place that nobody else has taken.
+  /// Opens the folder of this user for `carillon up` and the tools. It is the first place that no other user has taken.
   ///
   /// - Parameters:
-  ///   - places: where it may lie, the best place first.
-  ///   - creating: whether it is made when it is missing.
-  /// - Returns: nil when it is missing and not made.
+  ///   - places: the possible places, the best one first.
+  ///   - creating: whether to create it if it is missing.
+  /// - Returns: nil if it is missing and not created.
   /// - Throws: why each place is refused.
   static func open(in places: [String] = places(), creating: Bool) throws(Failure) -> RuntimeFolder? {
     var refusals: [String] = []
     var missing: [String] = []
-    // A folder that is there comes before a better place: `up` may have begun while somebody else had taken that place.
+    // An existing folder comes before a better place: another user may have held that place when `up` began.
     for path in places {
       let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       if descriptor < 0, errno == ENOENT {
@@ -42,7 +42,7 @@ final class RuntimeFolder: Sendable {
     throw Failure(.wrongUsage, refusals.isEmpty ? none : refusals.joined(separator: "; "))
   }
 
-  /// `$XDG_RUNTIME_DIR/carillon`, `/tmp/carillon-UID` (in `$TMPDIR` where that is set), and `~/.carillon`, where nobody else can be first.
+  /// `$XDG_RUNTIME_DIR/carillon`, `/tmp/carillon-UID` (or in `$TMPDIR` if set), and `~/.carillon`, which no other user can take.
   static func places(_ variable: (String) -> String? = CommandLineProgram.processEnvironment) -> [String] {
     func folder(_ name: String, isOwn: Bool) -> String? {
       var facts = stat()
@@ -60,16 +60,16 @@ final class RuntimeFolder: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Whether nobody else can write here, and so nobody else has.
+  /// Whether no other user can write here, and so none has.
   private var isPrivate: Bool {
     var facts = stat()
     return fstat(descriptor, &facts) == 0 && facts.st_uid == getuid() && facts.st_mode & 0o077 == 0
   }
 
-  /// Opens a file in it; -1 with `errno` when that fails.
+  /// Opens a file in it; -1 with `errno` on failure.
   func open(_ name: String, _ flags: Int32) -> Int32 { openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC, 0o600 as mode_t) }
 
-  /// The bytes of a file in it, `limit` at most; nil when there is none, or somebody else has written it.
+  /// The bytes of a file in it, at most `limit`; nil if it is missing, or another user has written it.
   func contents(of name: String, limit: Int) -> [UInt8]? {
     let file = open(name, O_RDONLY | O_NONBLOCK)
     guard file >= 0 else { return nil }
@@ -86,7 +86,7 @@ final class RuntimeFolder: Sendable {
     return nil
   }
 
-  /// Gives a file in it another name; false with `errno` when that fails.
+  /// Renames a file in it; false with `errno` on failure.
   func rename(_ name: String, to other: String) -> Bool { renameat(descriptor, name, descriptor, other) == 0 }
 
   /// Removes a file in it.

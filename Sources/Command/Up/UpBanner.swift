@@ -1,7 +1,7 @@
 import JSON
 import Redis
 
-/// What `carillon up` says when it is ready.
+/// The messages of `carillon up` when it is ready.
 enum UpBanner {
   /// One line for programs.
   static func json(_ running: RunningCluster) -> String {
@@ -13,7 +13,7 @@ enum UpBanner {
     return PrintedJSON.text(object.text) + "\n"
   }
 
-  /// Where everything is, for people: without the password of its Redis, which would stay on the terminal.
+  /// All addresses for people, without the password of its Redis, which would stay on the terminal.
   static func places(_ running: RunningCluster, isFound: Bool) -> String {
     let password = isFound ? RunningCluster.file.map { ", whose password is in \($0)" } : nil
     let redis = ((try? RedisAddress(running.redis))?.description ?? "") + (password ?? "")
@@ -25,11 +25,11 @@ enum UpBanner {
       """
   }
 
-  /// Where everything is, and what to type next.
+  /// All addresses, and what to type next.
   ///
   /// - Parameters:
   ///   - isFound: whether the tools find it without flags.
-  ///   - keyFile: the key that its devices' credentials are signed with; nil where any device is let in.
+  ///   - keyFile: the key that signs its devices' credentials; nil if any device may connect.
   static func text(_ running: RunningCluster, isFound: Bool, keyFile: String?) -> String {
     let me = CommandLine.arguments.first ?? "carillon"
     let kafka = isFound ? "" : " --kafka \(running.kafka)"

@@ -37,7 +37,7 @@ enum UpCommand {
       claim = try UpClaim.take()
       if claim == nil, !values[isNew] { return alreadyRuns() }
     } catch {
-      StandardError.line("\(error); until then the tools do not find this one without --kafka and --devices")
+      StandardError.line("\(error); until then the tools find it only with --kafka and --devices")
     }
     defer { claim?.release() }
     let places = UpProcess.Places(
@@ -46,30 +46,30 @@ enum UpCommand {
     return try await UpProcess(values, places, key: key, claim: claim).run()
   }
 
-  /// The address, and whether another port may be taken instead.
+  /// The address, and whether another port may be used instead.
   private static func address(_ values: SettingValues, _ setting: Setting<SocketAddress>) -> UpAddress {
     UpAddress(wanted: values[setting], isFixed: values.source(of: setting) != .standard)
   }
 
   private static func alreadyRuns() -> ExitCode {
     guard let running = RunningCluster.find() else {
-      StandardError.line("'carillon up' is starting in another process already; '--new' starts one beside it")
+      StandardError.line("'carillon up' is already starting in another process; '--new' starts one beside it")
       return .answerIsNo
     }
-    StandardError.line("'carillon up' runs already, as process \(running.pid); '--new' starts one beside it")
+    StandardError.line("'carillon up' already runs as process \(running.pid); '--new' starts one beside it")
     StandardError.plain(UpBanner.places(running, isFound: true))
     return .answerIsNo
   }
 }
 
-/// Where `carillon up` listens for something.
+/// An address at which `carillon up` listens.
 struct UpAddress: Sendable {
   let wanted: SocketAddress
-  /// It was asked for: another one will not do.
+  /// Whether it was given by the person, so that another port is wrong.
   let isFixed: Bool
 
-  /// Listens there; at a port of the system's choice when the usual one is not free. Whether it is shows only when it is taken, for
-  /// somebody else may take it at any time.
+  /// Listens there, or at a port that the system chooses if the usual one is in use. It tries the port, since another process may take it
+  /// at any time.
   func listening<Server>(_ start: (SocketAddress) async throws -> Server) async throws -> Server {
     do {
       return try await start(wanted)
@@ -78,7 +78,7 @@ struct UpAddress: Sendable {
     }
   }
 
-  /// Throws what listening there would.
+  /// Throws the error that listening there would cause.
   static func checkIsFree(_ address: SocketAddress, on loop: EventLoop) async throws {
     try await loop.run { try Listener(on: loop, at: address) { $0.close() }.close() }
   }

@@ -8,16 +8,16 @@ import Store
 import Transform
 import Worker
 
-/// Everything of a cluster in one process: its parts start in the order in which they need each other, and end in the other.
+/// A cluster in one process. Its parts start in the order of their dependencies, and end in the opposite order.
 struct UpProcess: Sendable {
-  /// Where it listens.
+  /// The addresses at which it listens.
   struct Places: Sendable {
     var listen: UpAddress
     var admin: UpAddress
     var media: UpAddress
-    /// Nil takes a free one.
+    /// Nil for a free one.
     var kafkaPort: Int?
-    /// Nil takes a free one.
+    /// Nil for a free one.
     var redisPort: Int?
   }
 
@@ -33,13 +33,13 @@ struct UpProcess: Sendable {
 
   /// A transform lane and a fan-out lane.
   private static let lanes = 2
-  /// Enough for some workers of each role beside it; the embedded broker keeps 5 MiB of each.
+  /// Enough for some additional workers of each role. The embedded broker keeps 5 MiB for each.
   private static let partitions = 8
   private static let drainMilliseconds = 5000
 
   /// - Parameters:
-  ///   - key: what credentials are signed with; nil lets any device in.
-  ///   - claim: the right to be the one that the tools find; nil for a further one.
+  ///   - key: signs credentials; nil accepts any device.
+  ///   - claim: the right to be found by the tools; nil for a further one.
   init(_ values: SettingValues, _ places: Places, key: ClusterKey?, claim: UpClaim?) {
     self.values = values
     self.places = places
@@ -47,7 +47,7 @@ struct UpProcess: Sendable {
     self.claim = claim
     descriptors = DescriptorPlan(
       raisingFor: Self.lanes, connections: values[FanOutOptions.connections], servesMedia: values[MediaOptions.folder] != nil)
-    // On a terminal the banner is what counts.
+    // On a terminal the banner is more important.
     log = LogSettings.writer(values, defaultLevel: .warning)
     logger = Logger(log, component: "up")
   }
@@ -146,7 +146,7 @@ struct UpProcess: Sendable {
       admin: "http://\(await admin.address)")
   }
 
-  /// Where clients find the broker at the port that was asked for; nil when none was.
+  /// The broker's address at the requested port; nil if none was requested.
   private func fixedPort(of broker: EmbeddedBroker, on loop: EventLoop, _ parts: UpParts) async throws -> SocketAddress? {
     guard let number = places.kafkaPort, let server = broker.bootstrapServers.first else { return nil }
     let port = try EmbeddedBrokerPort(number, of: server, on: loop)
@@ -184,7 +184,7 @@ struct UpProcess: Sendable {
   private func progress(_ text: String) { StandardError.plain("up: \(text)") }
 }
 
-/// What runs already, to be ended in order.
+/// The running parts, to be ended in order.
 private actor UpParts {
   nonisolated let lanes = ProcessLanes()
   private var broker: EmbeddedBroker?
@@ -225,7 +225,7 @@ private actor UpParts {
     try await stopIfEnding { await reporter.close() }
   }
 
-  /// A part that was started while the process was told to end is ended here, for `stop` has not seen it.
+  /// Ends a part that was started after the order to end, since `stop` has not seen it.
   private func stopIfEnding(_ stop: () async -> Void) async throws {
     guard isStopping else { return }
     await stop()

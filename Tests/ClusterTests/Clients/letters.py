@@ -476,7 +476,7 @@ async def broker(arguments, folder):
             output, errors = await asyncio.wait_for(process.communicate(), 90)
             expect(process.returncode == 3, "it ends since Kafka is lost", [process.returncode, errors.decode()])
             says = "Kafka does not answer any more at " + arguments.kafka
-            expect(says in errors.decode() and "the same line goes on where it was, and nothing is shown twice" in errors.decode(),
+            expect(says in errors.decode() and "the same command continues, and nothing is shown twice" in errors.decode(),
                    "and says how to go on", errors.decode())
             await kafka.restart(arguments.kafka)
             left = await pending()
